@@ -1,0 +1,201 @@
+"""The few fields of Kubernetes objects that decide an eviction, as frozen values.
+
+Every source (snapshot, JSON or YAML manifests) produces exactly these types, so a prediction can
+never depend on where the objects came from. Times are integer nanoseconds since the Unix epoch;
+``None`` means the API field is unset (Go's zero time counts as unset).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+NO_EXECUTE = "NoExecute"
+NO_SCHEDULE = "NoSchedule"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+
+
+class Taint(msgspec.Struct, frozen=True, gc=False):
+    """``v1.Taint``. Two taints are *the same taint* when key and effect are equal."""
+
+    key: str
+    effect: str
+    value: str = ""
+    time_added_ns: int | None = None
+
+
+class Toleration(msgspec.Struct, frozen=True, gc=False):
+    """``v1.Toleration`` as stored; operator "" means Equal."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class NodeCondition(msgspec.Struct, frozen=True, gc=False):
+    """``v1.NodeCondition`` without its free text."""
+
+    type: str
+    status: str
+    last_heartbeat_time_ns: int | None = None
+    last_transition_time_ns: int | None = None
+    reason: str = ""
+
+
+class OwnerReference(msgspec.Struct, frozen=True, gc=False):
+    """``metav1.OwnerReference``; ``controller`` marks the one managing owner."""
+
+    kind: str
+    name: str
+    uid: str = ""
+    api_version: str = ""
+    controller: bool = False
+
+
+class Node(msgspec.Struct, frozen=True):
+    """``v1.Node``. ``conditions`` and ``taints`` keep the order of the API object."""
+
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+    creation_timestamp_ns: int = 0
+    deletion_timestamp_ns: int | None = None
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    conditions: tuple[NodeCondition, ...] = ()
+    # Newest managedFields time that touched spec.taints: a fallback for user taints, which carry
+    # no timeAdded. Whole seconds; None when managedFields are absent.
+    taints_changed_ns: int | None = None
+
+    def condition(self, condition_type: str) -> NodeCondition | None:
+        """Return the first condition of that type, or None (``GetNodeCondition``)."""
+        for condition in self.conditions:
+            if condition.type == condition_type:
+                return condition
+        return None
+
+
+class Lease(msgspec.Struct, frozen=True, gc=False):
+    """A node's ``coordination.k8s.io/v1`` Lease in kube-node-lease; ``name`` is the node's."""
+
+    name: str
+    renew_time_ns: int | None = None
+    lease_duration_seconds: int = 40
+    holder_identity: str = ""
+
+
+class Pod(msgspec.Struct, frozen=True):
+    """``v1.Pod``, reduced to what decides whether, when and how it goes away."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+    node_name: str = ""
+    tolerations: tuple[Toleration, ...] = ()
+    termination_grace_period_seconds: int = 30
+    phase: str = "Running"
+    # Status of the Ready condition; None when the pod has no such condition.
+    ready: str | None = None
+    creation_timestamp_ns: int = 0
+    deletion_timestamp_ns: int | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+    # Annotation kubernetes.io/config.source ("file", "http", "api"); "" when absent.
+    config_source: str = ""
+    # True when annotation kubernetes.io/config.mirror is present: the API image of a static pod.
+    mirror: bool = False
+    host_network: bool = False
+    # The pod's volumes include an emptyDir.
+    empty_dir: bool = False
+    # Duplicate env names or containerPort+protocol in one container: server-side apply of the
+    # DisruptionTarget condition fails for such pods (spec taint-eviction 4.3).
+    duplicate_env_or_port: bool = False
+    # status.reason is "Evicted": podgc removes such terminated pods first (1.27+).
+    status_reason: str = ""
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, the key of the taint manager's work queue."""
+        return f"{self.namespace}/{self.name}"
+
+    def controller(self) -> OwnerReference | None:
+        """The managing owner (``GetControllerOf``), or None for a bare pod."""
+        for reference in self.owner_references:
+            if reference.controller:
+                return reference
+        return None
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """A Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or ReplicationController."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+    replicas: int | None = None
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class PodDisruptionBudget(msgspec.Struct, frozen=True):
+    """``policy/v1`` budget; ``match_labels``/``match_expressions`` None means the selector is null."""
+
+    namespace: str
+    name: str
+    match_labels: dict[str, str] | None = None
+    # (key, operator, values) of each expression.
+    match_expressions: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    disruptions_allowed: int | None = None
+    current_healthy: int | None = None
+    desired_healthy: int | None = None
+
+
+class Warning(msgspec.Struct, frozen=True):  # noqa: A001 - the contract's word
+    """Something unknown, assumed, not evaluated or surprising. ``code`` is documented."""
+
+    code: str
+    message: str
+    objects: tuple[str, ...] = ()
+
+
+class ControlPlaneFlags(msgspec.Struct, frozen=True):
+    """Flags read from static control-plane pods of the snapshot, by component; empty when unseen."""
+
+    # From the image tag of kube-controller-manager, e.g. "1.29.6"; "" when unknown.
+    kubernetes_version: str = ""
+    controller_manager: dict[str, str] = {}
+    api_server: dict[str, str] = {}
+    # acquireTime of Lease kube-system/kube-controller-manager: when this process became leader.
+    leader_acquire_time_ns: int | None = None
+
+
+class ClusterSnapshot(msgspec.Struct, frozen=True):
+    """All that is known of one cluster at ``taken_at_ns``: what every source returns.
+
+    ``nodes`` and ``pods`` are sorted by name and by (namespace, name). ``ignored_kinds`` counts
+    objects of kinds that do not matter. ``denied`` names kinds that could not be read: what
+    depends on them is unknown, not empty. ``warnings`` are the loader's own.
+    """
+
+    nodes: tuple[Node, ...]
+    pods: tuple[Pod, ...] = ()
+    leases: dict[str, Lease] = {}
+    workloads: tuple[Workload, ...] = ()
+    budgets: tuple[PodDisruptionBudget, ...] = ()
+    taken_at_ns: int = 0
+    # Where taken_at_ns comes from, e.g. "newest lease renewal", "snapshot".
+    taken_at_source: str = ""
+    control_plane: ControlPlaneFlags = ControlPlaneFlags()
+    # Kinds seen in the input: "no PodDisruptionBudget listed" differs from "there are none".
+    kinds_seen: tuple[str, ...] = ()
+    ignored_kinds: dict[str, int] = {}
+    denied: tuple[str, ...] = ()
+    warnings: tuple[Warning, ...] = ()
+    # sha256 over the canonical content, "sha256:<hex>"; "" when not computed.
+    digest: str = ""
