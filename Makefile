@@ -1,0 +1,65 @@
+# Every target works from a clean clone: the virtual environment is made on first use and
+# refreshed when setup.cfg or pyproject.toml change.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+CLUSTER := fixtures/clusters/kubeadm-15-nodes-1.29.json
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-slow check lint type imports sizes format bench fidelity dist clean
+
+help: ## Say what the targets do
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+
+$(STAMP): setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "error: Python 3.11 or newer is needed; say PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+venv: $(STAMP) ## Make the virtual environment with all dependencies
+
+demo: $(STAMP) ## Predict what the loss of zone eu-1b evicts from a recorded 15-node cluster
+	$(BIN)/kubectl-evictplan what-if fail zone eu-1b -f $(CLUSTER)
+
+test: $(STAMP) ## Run the tests (well under two minutes)
+	$(BIN)/python -m pytest -q
+
+test-slow: $(STAMP) ## Run the tests marked slow
+	$(BIN)/python -m pytest -q -m slow
+
+check: lint type imports sizes ## Run every static check
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+type: $(STAMP)
+	$(BIN)/mypy
+
+imports: $(STAMP)
+	$(BIN)/lint-imports --config setup.cfg
+
+sizes: $(STAMP)
+	$(BIN)/python .ci/size_limits.py
+
+format: $(STAMP) ## Format the code and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## Measure time and memory on generated clusters
+	$(BIN)/python benchmarks/bench.py
+
+fidelity: $(STAMP) ## Compare predictions with the recorded runs of real control planes
+	$(BIN)/python benchmarks/fidelity.py
+
+dist: $(STAMP) ## Build the wheel
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean: ## Remove everything that can be made again
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	  .import_linter_cache .bench
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,45 @@
+"""What holds for every test: deterministic examples, no network beyond this machine."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "repeatable",
+    derandomize=True,  # the same examples on every machine: a red test is red for everyone
+    database=None,
+    deadline=None,  # shared machines stall; speed is the benchmarks' business
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("thorough", settings.get_profile("repeatable"), max_examples=1000)
+settings.load_profile("repeatable")
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+
+
+@pytest.fixture(scope="session")
+def fixtures_path() -> Path:
+    """The repository's recorded runs, clusters and examples."""
+    return FIXTURES
+
+
+@pytest.fixture(autouse=True)
+def _only_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse connections to anything but the loopback interface."""
+    connect = socket.socket.connect
+
+    def guarded_connect(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            host = address[0]
+            if host != "localhost" and not ipaddress.ip_address(host).is_loopback:
+                pytest.fail(f"a test tried to reach {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded_connect)
