@@ -171,6 +171,8 @@ class ControlPlaneFlags(msgspec.Struct, frozen=True):
     kubernetes_version: str = ""
     controller_manager: dict[str, str] = {}
     api_server: dict[str, str] = {}
+    # Newest kubelet version of any node: the control plane is never older than its kubelets.
+    newest_kubelet_version: str = ""
     # acquireTime of Lease kube-system/kube-controller-manager: when this process became leader.
     leader_acquire_time_ns: int | None = None
 

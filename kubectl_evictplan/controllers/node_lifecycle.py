@@ -1,0 +1,593 @@
+"""NodeLifecycleController: from silence to a NoExecute taint (or, up to 1.26, to deletion).
+
+Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go (spec node-lifecycle 3-10).
+
+Rules of this file:
+
+* ``monitor_tick`` has upstream's order: new zones, added, deleted, each node, disruption (spec 4).
+* A tick works on the nodes that can have changed: ``_attention`` (something was written, or the
+  controller's own memory moved in the last tick) and ``_deadlines`` (a grace period or an eviction timeout ends).
+  For every other node the tick would be a no-op; its health is *reconstructed* from its renewals when it
+  is needed (``_health_before``). tests/ hold a naive model that does every tick in full.
+* Decisions use the copy of a node taken at the beginning of the tick (spec 15, rule 1).
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from kubectl_evictplan.cluster_state import ClusterState
+from kubectl_evictplan.controllers.configuration import ControllerConfiguration
+from kubectl_evictplan.controllers.eviction_by_timeout import EvictionByTimeout
+from kubectl_evictplan.controllers.node_health import (
+    READY,
+    TRUE,
+    UNKNOWN,
+    NodeHealth,
+    try_update_node_health,
+)
+from kubectl_evictplan.controllers.no_execute_tainter import NoExecuteTainter
+from kubectl_evictplan.controllers.zone_disruption import (
+    EMPTY,
+    FULL,
+    INITIAL,
+    Transition,
+    ZoneCount,
+    compute_zone_state,
+    handle_disruption,
+    limiter_rate_qps,
+)
+from kubectl_evictplan.controllers.zone_queues import ZoneQueues
+from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
+from kubectl_evictplan.engine.loop_grid import LoopGrid
+from kubectl_evictplan.kubelet import Kubelets
+from kubectl_evictplan.model.objects import Node, NodeCondition, Pod
+from kubectl_evictplan.model.taints import reconcile_no_schedule
+from kubectl_evictplan.model.topology import (
+    EXCLUDE_DISRUPTION,
+    get_zone_key,
+    is_master_by_name,
+    zone_display_name,
+)
+from kubectl_evictplan.timeline import (
+    MASTER_DISRUPTION,
+    NODE_LIFECYCLE,
+    NODE_UNKNOWN,
+    PODS_MARKED_NOT_READY,
+    ZONE_STATE,
+    Entry,
+)
+from kubectl_evictplan.timing import Timing
+
+NODE_EVICTION_PERIOD_NS = 100_000_000
+
+
+class NodeLifecycle:
+    """One process life of the controller. ``stop`` ends it; a restart is a new instance."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        kubelets: Kubelets,
+        configuration: ControllerConfiguration,
+        timing: Timing,
+        first_tick_ns: int,
+        *,
+        warm: bool,
+    ) -> None:
+        self._state = state
+        self._kubelets = kubelets
+        self._configuration = configuration
+        self._profile = configuration.profile
+        self._timing = timing
+        self._warm = warm
+        self._grid = LoopGrid(
+            first_tick_ns,
+            configuration.node_monitor_period_ns + timing.monitor_cost_ns,
+            unbounded=warm,
+        )
+        self._first_tick_ns = first_tick_ns
+        pass_grid = LoopGrid(
+            first_tick_ns + timing.pass_phase_ns,
+            NODE_EVICTION_PERIOD_NS + timing.pass_cost_ns,
+            unbounded=warm,
+        )
+        self._queues = ZoneQueues(state, configuration, timing, pass_grid, self.zone_of)
+        self._tainter = NoExecuteTainter(state, self._profile, self._queues, self.zone_of)
+        self._by_timeout = EvictionByTimeout(state, configuration, self._queues, self.zone_of)
+        self._queues.process = (
+            self._tainter.taint_in_pass
+            if configuration.taint_mode
+            else self._by_timeout.evict_in_pass
+        )
+        self._known: set[str] = set()
+        self._health: dict[str, NodeHealth] = {}
+        self._probe_floor_ns: int | None = None
+        self._zone_states: dict[str, str] = {}
+        # What each counted node contributed to its zone in its last evaluation: (zone, ready?).
+        self._counted: dict[str, tuple[str, bool]] = {}
+        self._counts: dict[str, list[int]] = {}  # zone -> [ready, not ready]
+        self._zone_of_node: dict[str, str] = {}
+        self._members: dict[str, int] = {}  # zone -> number of existing nodes
+        # Nodes whose kubelet renews: probe and lease of their health are out of date on purpose.
+        self._steady: set[str] = set()
+        self._attention: set[str] = set()
+        self._membership_changed: set[str] = set()
+        self._deadlines: list[tuple[int, str]] = []
+        self._unsettled = False
+        self._tick_call: ScheduledCall | None = None
+        self._stopped = False
+
+    # -- life -------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Subscribe; a cold start ticks at once, a warm one continues where a long run would be."""
+        self._state.watch_nodes(self._node_changed)
+        self._state.watch_pods(self._pod_changed)
+        self._kubelets.watchers.append(self._kubelet_changes)
+        for node in self._state.nodes.values():
+            self._enter_zone(node)
+        if self._warm:
+            self._load_warm()
+        else:
+            self._membership_changed.update(self._state.nodes)
+            self._attention.update(self._state.nodes)
+            self._schedule_tick(self._first_tick_ns)
+        for node in list(self._state.nodes.values()):
+            self._do_no_schedule_tainting_pass(node)
+
+    def stop(self) -> None:
+        """The process ends: nothing of it happens any more, all memory is lost."""
+        self._stopped = True
+        self._state.unwatch([self._node_changed, self._pod_changed])
+        self._kubelets.watchers.remove(self._kubelet_changes)
+        if self._tick_call is not None:
+            self._tick_call.cancel()
+        self._queues.stop()
+
+    def _load_warm(self) -> None:
+        """Memory of a controller that has been watching this cluster for long."""
+        zones: dict[str, list[bool]] = {}
+        for name, node in self._state.nodes.items():
+            self._known.add(name)
+            self._by_timeout.node_added(name)
+            ready = node.condition(READY)
+            is_ready = ready is not None and ready.status == TRUE
+            self._count(node, ready)
+            zones.setdefault(self.zone_of(name), [])
+            if not self._excluded(node):
+                zones[self.zone_of(name)].append(is_ready)
+            if not is_ready or not self._kubelets.is_up(name) or self._tainter.owns_taint(node):
+                self._remember_health(name, node)
+                self._attention.add(name)
+        for zone in sorted(zones):
+            self._queues.create(zone)
+            flags = zones[zone]
+            count = ZoneCount(flags.count(True), flags.count(False))
+            state = compute_zone_state(count, self._configuration.unhealthy_zone_threshold)
+            if flags:
+                self._zone_states[zone] = state
+        every_full = bool(self._zone_states) and set(self._zone_states.values()) == {FULL}
+        for zone, state in self._zone_states.items():
+            self._set_limiter(zone, state, self._size(zone), stopped=every_full)
+        if not self._timing.initial_token:
+            self._queues.spend_tokens()
+        if len(self._zone_states) != len(zones):
+            self._unsettled = True
+        if self._attention or self._unsettled:
+            self._schedule_tick(self._grid.at_or_after(self._state.events.now_ns))
+
+    # -- watching ---------------------------------------------------------------------------------
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        name = (new or old).name  # type: ignore[union-attr]
+        if new is None:
+            self._by_timeout.node_deleted(name)
+            self._membership_changed.add(name)
+            self._leave_zone(name)
+            self._request_tick()
+            return
+        if old is None:
+            self._by_timeout.node_added(name)
+            self._membership_changed.add(name)
+            self._enter_zone(new)
+        else:
+            self._remember_health(name, old)
+            if old.labels is not new.labels and old.labels != new.labels:
+                self._change_zone(name, new)
+        self._attention.add(name)
+        self._request_tick()
+        self._do_no_schedule_tainting_pass(new)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if self._configuration.taint_mode or new is None or not new.node_name:
+            return
+        if old is None or old.node_name != new.node_name:
+            if new.node_name in self._state.nodes:
+                self._remember_health(new.node_name, self._state.nodes[new.node_name])
+                self._attention.add(new.node_name)
+                self._request_tick()
+
+    def _kubelet_changes(self, name: str) -> None:
+        node = self._state.nodes.get(name)
+        if node is not None:
+            self._remember_health(name, node)
+            self._attention.add(name)
+            self._request_tick()
+
+    def _change_zone(self, name: str, node: Node) -> None:
+        if self._zone_key(node) != self.zone_of(name):
+            self._leave_zone(name)
+            self._enter_zone(node)
+
+    def _enter_zone(self, node: Node) -> None:
+        zone = self._zone_of_node[node.name] = self._zone_key(node)
+        self._members[zone] = self._members.get(zone, 0) + 1
+
+    def _leave_zone(self, name: str) -> None:
+        """The zone's queue keeps its entry; no tick refreshes it any more (spec 9.5, TL-16 c)."""
+        zone = self.zone_of(name)
+        self._members[zone] -= 1
+        last_tick_ns = self._grid.before(self._state.events.now_ns)
+        self._queues.retire(zone, name, last_tick_ns or self._first_tick_ns)
+
+    # -- health that nobody had to look at ----------------------------------------------------
+
+    def _remember_health(self, name: str, node: Node) -> None:
+        """Write down the health of a steady node as of the last tick, before it changes."""
+        if name not in self._known or (name in self._health and name not in self._steady):
+            return
+        last_tick_ns = self._grid.before(self._state.events.now_ns)
+        if last_tick_ns is None:
+            return
+        self._steady.discard(name)
+        renew_ns = self._kubelets.newest_renewal(name, last_tick_ns)
+        if renew_ns is None:
+            probe_ns = last_tick_ns
+        else:
+            probe_ns = min(self._grid.at_or_after(renew_ns), last_tick_ns)
+        remembered = self._health.get(name)
+        ready = node.condition(READY)
+        if remembered is not None:
+            transition_ns = remembered.ready_transition_ns
+        else:
+            changed_ns = ready.last_transition_time_ns if ready is not None else None
+            transition_ns = probe_ns if changed_ns is None else changed_ns
+        if self._probe_floor_ns is not None:
+            probe_ns = max(probe_ns, self._probe_floor_ns)
+            transition_ns = max(transition_ns, self._probe_floor_ns)
+        self._health[name] = NodeHealth(probe_ns, transition_ns, ready, renew_ns)
+
+    # -- ticks ------------------------------------------------------------------------------------
+
+    def _request_tick(self) -> None:
+        self._schedule_tick(self._grid.after(self._state.events.now_ns - 1))
+
+    def _schedule_tick(self, at_ns: int) -> None:
+        call = self._tick_call
+        if call is not None and call.callback is not None:
+            if call.at_ns <= at_ns:
+                return
+            call.cancel()
+        self._tick_call = self._state.events.schedule(
+            at_ns, Priority.MONITOR_TICK, self.monitor_tick
+        )
+
+    def monitor_tick(self) -> None:
+        """``monitorNodeHealth`` (spec 4)."""
+        if self._stopped:
+            return
+        now_ns = self._state.events.now_ns
+        names, self._attention = self._attention, set()
+        while self._deadlines and self._deadlines[0][0] <= now_ns:
+            names.add(heapq.heappop(self._deadlines)[1])
+        # A pass inside this tick may change nodes that the tick itself does not look at.
+        at_start = dict(self._state.nodes) if self._timing.mid_tick_pass else self._state.nodes
+        for zone in sorted(self._members):
+            if self._members[zone] and zone not in self._zone_states:
+                self._create_zone(zone)
+        added, deleted = self._classify()
+        names |= added
+        copies = {name: self._state.nodes[name] for name in names if name in self._state.nodes}
+        for name in sorted(added):
+            self._known.add(name)
+            if self._configuration.taint_mode:
+                self._tainter.mark_reachable(copies[name])
+            else:
+                self._by_timeout.cancel_eviction(name)
+        for name in deleted:
+            self._known.discard(name)
+            self._uncount(name)
+        for name in sorted(copies):
+            self._node_step(copies[name], now_ns)
+        if self._timing.mid_tick_pass:
+            self._queues.run_pass()
+        self._handle_disruption(now_ns, {**at_start, **copies})
+        self._schedule_next(now_ns)
+
+    def _create_zone(self, zone: str) -> None:
+        """``addPodEvictorForNewZone``: state Initial, a new queue, a new full bucket."""
+        self._zone_states[zone] = INITIAL
+        self._queues.create(zone)
+
+    def _classify(self) -> tuple[set[str], list[str]]:
+        added = set()
+        deleted = []
+        for name in sorted(self._membership_changed):
+            exists, known = name in self._state.nodes, name in self._known
+            if exists and not known:
+                added.add(name)
+            elif known and not exists:
+                deleted.append(name)
+        self._membership_changed.clear()
+        return added, deleted
+
+    def _schedule_next(self, now_ns: int) -> None:
+        if self._attention or self._unsettled or self._membership_changed:
+            self._schedule_tick(self._grid.after(now_ns))
+        elif self._deadlines:
+            self._schedule_tick(self._grid.at_or_after(max(self._deadlines[0][0], now_ns + 1)))
+
+    def _node_step(self, node: Node, now_ns: int) -> None:
+        """One node of one tick (spec 4.1); ``node`` is the copy taken at the tick's start."""
+        name = node.name
+        before = self._health.get(name)
+        update = try_update_node_health(
+            node,
+            before,
+            self._kubelets.newest_renewal(name, now_ns),
+            now_ns,
+            monitor_grace_ns=self._configuration.node_monitor_grace_period_ns,
+            startup_grace_ns=self._configuration.node_startup_grace_period_ns,
+        )
+        self._health[name] = update.health
+        if update.conditions is not None:
+            self._write_unknown(node, update.conditions, now_ns)
+        self._count(node, update.current)
+        if update.current is not None:
+            decided = (
+                update.current if self._profile.taint_on_current_condition else update.observed
+            )
+            if self._configuration.taint_mode:
+                self._tainter.process(node, decided.status, now_ns)
+            else:
+                self._by_timeout.process(node, update.observed.status, update.health, now_ns)
+            if update.current.status != TRUE and update.observed.status == TRUE:
+                self._mark_pods_not_ready(name)
+        self._look_again(node, update.changed, update.current, now_ns)
+
+    def _look_again(
+        self, node: Node, changed: bool, current: NodeCondition | None, now_ns: int
+    ) -> None:
+        """When must a tick look at this node next? Otherwise it is steady or waits for a deadline."""
+        name = node.name
+        health = self._health[name]
+        waiting_literally = (
+            self._profile.queue_mode == "SETREMOVE"
+            and self._configuration.taint_mode
+            and (current is None or current.status != TRUE)
+            and self._queues.is_known(self.zone_of(name), name)
+            and not self._tainter.has_wanted_taint(node)
+        )
+        if changed or waiting_literally:
+            self._attention.add(name)
+            return
+        if not self._configuration.taint_mode:
+            deadline_ns = self._by_timeout.deadline_ns(name, current, health)
+            if deadline_ns is not None and deadline_ns > now_ns:
+                heapq.heappush(self._deadlines, (self._grid.at_or_after(deadline_ns), name))
+        if self._kubelets.is_up(name):
+            self._steady.add(name)  # probe and lease are reconstructed when they matter
+            return
+        if current is None:
+            grace_ns = self._configuration.node_startup_grace_period_ns
+        else:
+            grace_ns = self._configuration.node_monitor_grace_period_ns
+        if current is None or current.status != UNKNOWN:
+            heapq.heappush(
+                self._deadlines,
+                (self._grid.at_or_after(max(health.probe_ns + grace_ns, now_ns + 1)), name),
+            )
+
+    def _write_unknown(
+        self, node: Node, conditions: tuple[NodeCondition, ...], now_ns: int
+    ) -> None:
+        cause = self._state.node_cause.get(node.name)
+        self._state.node_cause[node.name] = self._state.timeline.append(
+            Entry(
+                at_ns=self._state.offset_ns,
+                kind=NODE_UNKNOWN,
+                subject=node.name,
+                rule="tryUpdateNodeHealth",
+                because=() if cause is None else (cause,),
+                node=node.name,
+                detail=f"{self._health[node.name].probe_ns - self._state.timeline.start_ns}",
+            )
+        )
+        self._state.update_node_conditions(node.name, conditions)
+
+    def _mark_pods_not_ready(self, name: str) -> None:
+        pods = self._state.pods_by_node.get(name, {})
+        count = sum(1 for pod in pods.values() if pod.ready == TRUE)
+        if count:
+            self._state.mark_pods_not_ready(name)
+            self._state.timeline.append(
+                Entry(
+                    at_ns=self._state.offset_ns,
+                    kind=PODS_MARKED_NOT_READY,
+                    subject=name,
+                    value=str(count),
+                    rule="MarkPodsNotReady",
+                    because=(self._state.node_cause[name],),
+                    node=name,
+                )
+            )
+
+    # -- zones ------------------------------------------------------------------------------------
+
+    def zone_of(self, name: str) -> str:
+        """Zone key of a node (the last known one of a deleted node)."""
+        return self._zone_of_node.get(name, "")
+
+    def _zone_key(self, node: Node) -> str:
+        return get_zone_key(node.labels, ga_labels=self._profile.ga_zone_labels)
+
+    def _excluded(self, node: Node) -> bool:
+        by_name = self._configuration.exclusion_by_name and is_master_by_name(node.name)
+        return by_name or (
+            self._configuration.exclusion_by_label and EXCLUDE_DISRUPTION in node.labels
+        )
+
+    def _count(self, node: Node, current: NodeCondition | None) -> None:
+        self._uncount(node.name)
+        if not self._excluded(node):
+            zone = self.zone_of(node.name)
+            ready = current is not None and current.status == TRUE
+            self._counted[node.name] = (zone, ready)
+            self._counts.setdefault(zone, [0, 0])[0 if ready else 1] += 1
+
+    def _uncount(self, name: str) -> None:
+        contribution = self._counted.pop(name, None)
+        if contribution is not None:
+            zone, ready = contribution
+            pair = self._counts[zone]
+            pair[0 if ready else 1] -= 1
+            if pair == [0, 0]:
+                del self._counts[zone]
+
+    def _size(self, zone: str) -> int:
+        return sum(self._counts.get(zone, (0, 0)))
+
+    def _handle_disruption(self, now_ns: int, at_start: dict[str, Node]) -> None:
+        counts = {zone: ZoneCount(*pair) for zone, pair in self._counts.items()}
+        outcome = handle_disruption(
+            counts, self._zone_states, self._configuration.unhealthy_zone_threshold
+        )
+        before, self._zone_states = self._zone_states, outcome.remaining
+        self._unsettled = outcome.unsettled
+        for zone in before:
+            if zone not in outcome.remaining:
+                self._record_zone(zone, EMPTY, counts)
+        match outcome.transition:
+            case Transition.ENTER:
+                self._enter_master_disruption(counts, at_start)
+            case Transition.EXIT:
+                self._exit_master_disruption(outcome.new, counts, now_ns)
+            case Transition.CHANGED:
+                for zone, state in list(self._zone_states.items()):
+                    new = outcome.new.get(zone, EMPTY)
+                    if state != new:
+                        self._set_zone(zone, new, counts)
+            case Transition.NOTHING:
+                pass
+        # A zone whose nodes exist but of which none was counted is re-created on the next tick.
+        if any(self._members[zone] and zone not in self._zone_states for zone in self._members):
+            self._unsettled = True
+            self._attention.update(self._waiting_nodes())
+
+    def _set_zone(self, zone: str, state: str, counts: dict[str, ZoneCount]) -> None:
+        count = counts.get(zone, ZoneCount(0, 0))
+        self._set_limiter(zone, state, count.size)
+        changed = self._zone_states.get(zone) != state
+        self._zone_states[zone] = state
+        if changed:
+            self._record_zone(zone, state, counts)
+
+    def _set_limiter(self, zone: str, state: str, size: int, *, stopped: bool = False) -> None:
+        rate = limiter_rate_qps(
+            state,
+            size,
+            rate_qps=self._configuration.node_eviction_rate_qps,
+            secondary_qps=self._configuration.secondary_node_eviction_rate_qps,
+            large_threshold=self._configuration.large_cluster_size_threshold,
+        )
+        if stopped:
+            rate = 0.0
+        if rate is not None:
+            self._queues.swap_limiter(zone, rate)
+
+    def _record_zone(self, zone: str, state: str, counts: dict[str, ZoneCount]) -> None:
+        count = counts.get(zone, ZoneCount(0, 0))
+        self._state.timeline.append(
+            Entry(
+                at_ns=self._state.offset_ns,
+                kind=ZONE_STATE if state not in (EMPTY, INITIAL) else "zone-forgotten",
+                subject=zone_display_name(zone),
+                value=state,
+                rule="handleDisruption",
+                detail=f"{count.ready} ready, {count.not_ready} not ready, "
+                f"{self._queues.rate_of(zone):.10g} nodes/s",
+            )
+        )
+
+    def _waiting_nodes(self) -> list[str]:
+        """Nodes that the next tick must queue again because their zone's queue is dropped."""
+        return [
+            name
+            for name, node in self._state.nodes.items()
+            if (ready := node.condition(READY)) is None or ready.status != TRUE
+        ]
+
+    def _enter_master_disruption(
+        self, counts: dict[str, ZoneCount], at_start: dict[str, Node]
+    ) -> None:
+        self._note_master_disruption("enter")
+        # Upstream clears with the copies from the start of the tick (spec 9.3, real-time race).
+        for name, node in sorted(at_start.items()):
+            if name not in self._state.nodes:
+                continue
+            if self._configuration.taint_mode:
+                self._tainter.mark_reachable(node)
+            else:
+                self._by_timeout.cancel_eviction(name)
+        # Waiting nodes are queued again on the next tick (spec 9.3).
+        self._attention.update(self._waiting_nodes())
+        for zone in list(self._zone_states):
+            self._queues.swap_limiter(zone, 0.0)
+            changed = self._zone_states[zone] != FULL
+            self._zone_states[zone] = FULL
+            if changed:
+                self._record_zone(zone, FULL, counts)
+
+    def _exit_master_disruption(
+        self, new: dict[str, str], counts: dict[str, ZoneCount], now_ns: int
+    ) -> None:
+        self._note_master_disruption("exit")
+        self._probe_floor_ns = now_ns
+        for name in list(self._health):
+            if name in self._state.nodes:
+                self._health[name] = self._health[name]._replace(
+                    probe_ns=now_ns, ready_transition_ns=now_ns
+                )
+                self._attention.add(name)
+        for zone in list(self._zone_states):
+            self._set_zone(zone, new.get(zone, EMPTY), counts)
+
+    def _note_master_disruption(self, what: str) -> None:
+        self._state.timeline.append(
+            Entry(
+                at_ns=self._state.offset_ns,
+                kind=MASTER_DISRUPTION,
+                subject=NODE_LIFECYCLE,
+                value=what,
+                rule="handleDisruption",
+            )
+        )
+
+    # -- NoSchedule -------------------------------------------------------------------------------
+
+    def _do_no_schedule_tainting_pass(self, node: Node) -> None:
+        """``doNoScheduleTaintingPass``: event driven, not rate limited (spec 5.5)."""
+        current = self._state.nodes.get(node.name)
+        if current is None or self._stopped:
+            return
+        taints = reconcile_no_schedule(current, self._state.events.now_ns)
+        if taints != current.taints:
+            cause = self._state.node_cause.get(node.name)
+            self._state.patch_node_taints(
+                node.name,
+                taints,
+                by=NODE_LIFECYCLE,
+                because=() if cause is None else (cause,),
+                rule="doNoScheduleTaintingPass",
+            )

@@ -1,0 +1,149 @@
+"""Every difference between releases that changes an eviction, as one table.
+
+A change is a row: the knob, its new value, and the first release (or patch releases of older minors)
+that has it. Evidence for each row is in spec node-lifecycle 0, 1.3 and 12 and spec taint-eviction 0.2
+and 9. Nothing else in the program compares release numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kubectl_evictplan.errors import InputError, Problem
+
+OLDEST_MINOR, NEWEST_MINOR = 16, 37
+# No minor of Kubernetes has had more patch releases than this: a larger one is a typing error.
+_PATCH_MAX = 30
+_NEWEST_PATCH = 999
+_SECOND_NS = 1_000_000_000
+_VERSION = re.compile(r"v?1\.([0-9]{1,2})(?:\.([0-9]{1,3}))?(?:[-+][0-9A-Za-z.+-]*)?", re.ASCII)
+
+
+class Release(NamedTuple):
+    """Minor and patch of Kubernetes 1.x; a missing patch means the newest one."""
+
+    minor: int
+    patch: int
+
+
+class ReleaseProfile(msgspec.Struct, frozen=True):
+    """The simulator's knobs (spec node-lifecycle 0, spec taint-eviction 0.2) for one release."""
+
+    version: str
+    # -- node lifecycle -----------------------------------------------------------------------
+    node_monitor_grace_period_ns: int = 40 * _SECOND_NS
+    # Decision on the condition as found ("observed") or as just written ("current").
+    taint_on_current_condition: bool = False
+    # ADD | SETREMOVE | REMOVE_ADD: how a waiting node stays in its queue.
+    queue_mode: str = "ADD"
+    # Zone key falls back to the stable topology labels.
+    ga_zone_labels: bool = False
+    # Pod index, pod worker, nodeEvictionMap: nontaint mode deletes again on every tick.
+    repeats_deletion: bool = False
+    exclusion_by_name: bool = True
+    exclusion_by_label: bool = False
+    # The mode without taint manager can be chosen.
+    nontaint_mode: bool = True
+    # Gate TaintBasedEvictions is still read (<= 1.17).
+    taint_based_evictions_gate: bool = True
+    # Pass on a node that has no Ready condition: crash (<= 1.29) or retry.
+    missing_ready_crashes: bool = True
+    parallel_tick: bool = False
+    lease_circuit_breaker: bool = False
+    pod_not_ready_event: bool = False
+    # -- taint eviction -----------------------------------------------------------------------
+    cancel_on_infinite: bool = False
+    keep_nil_key: bool = True
+    immediate_is_two_nows: bool = True
+    disruption_condition: str = "none"  # none | alpha-off | beta | ga
+    condition_write: str = "patch"  # patch | server-side-apply
+    event_source: str = "taint-controller"
+    separate_controller: bool = False
+    separate_controller_locked: bool = False
+    comparison_operators_gate: bool = False
+    # -- pod garbage collection ---------------------------------------------------------------
+    orphan_quarantine: bool = False
+    out_of_service: str = "none"  # none | alpha-off | beta | ga
+    evicted_pods_first: bool = False
+
+
+class _Change(NamedTuple):
+    knob: str
+    value: Any
+    minor: int
+    # Patch release from which an older minor has the change as well: {minor: patch}.
+    backports: dict[int, int] = {}  # noqa: RUF012 - read only, in a table
+
+
+_CHANGES: tuple[_Change, ...] = (
+    _Change("node_monitor_grace_period_ns", 50 * _SECOND_NS, 32),
+    _Change("taint_on_current_condition", True, 34),
+    _Change("queue_mode", "SETREMOVE", 19),
+    _Change("queue_mode", "REMOVE_ADD", 21, {18: 17, 19: 9, 20: 5}),
+    _Change("ga_zone_labels", True, 17),
+    _Change("repeats_deletion", True, 17, {16: 8}),
+    _Change("exclusion_by_name", False, 21),
+    _Change("exclusion_by_label", True, 19),
+    _Change("nontaint_mode", False, 27),
+    _Change("taint_based_evictions_gate", False, 18),
+    _Change("missing_ready_crashes", False, 30),
+    _Change("parallel_tick", True, 27),
+    _Change("lease_circuit_breaker", True, 37),
+    _Change("pod_not_ready_event", True, 19),
+    _Change("cancel_on_infinite", True, 19, {16: 15, 17: 12, 18: 9}),
+    _Change("keep_nil_key", False, 33),
+    _Change("immediate_is_two_nows", False, 30),
+    _Change("disruption_condition", "alpha-off", 25),
+    _Change("disruption_condition", "beta", 26),
+    _Change("disruption_condition", "ga", 31),
+    _Change("condition_write", "server-side-apply", 26),
+    _Change("condition_write", "patch", 29, {26: 11, 27: 8, 28: 4}),
+    _Change("event_source", "taint-eviction-controller", 29),
+    _Change("separate_controller", True, 29),
+    _Change("separate_controller_locked", True, 34),
+    _Change("comparison_operators_gate", True, 35),
+    _Change("orphan_quarantine", True, 17),
+    _Change("out_of_service", "alpha-off", 24),
+    _Change("out_of_service", "beta", 26),
+    _Change("out_of_service", "ga", 28),
+    _Change("evicted_pods_first", True, 27),
+)
+
+
+def parse_release(text: str) -> Release:
+    """Parse "1.29", "v1.29.6" or "1.29.6-gke.100"; an unknown release lists the known ones."""
+    match = _VERSION.fullmatch(text.strip())
+    minor = int(match.group(1)) if match else -1
+    patch = int(match.group(2)) if match and match.group(2) is not None else _NEWEST_PATCH
+    if match is None or _PATCH_MAX < patch != _NEWEST_PATCH or not OLDEST_MINOR <= minor <= NEWEST_MINOR:
+        raise InputError(
+            Problem(
+                "unknown Kubernetes release",
+                field="kubernetesVersion",
+                got=repr(text),
+                expected="one of " + ", ".join(f"1.{m}" for m in known_minors()),
+            )
+        )
+    return Release(minor, patch)
+
+
+def known_minors() -> range:
+    """The minors of Kubernetes 1.x that have a profile."""
+    return range(OLDEST_MINOR, NEWEST_MINOR + 1)
+
+
+def release_profile(text: str) -> ReleaseProfile:
+    """The knobs of a release such as "1.29" (newest patch) or "1.20.4"."""
+    release = parse_release(text)
+    knobs: dict[str, Any] = {}
+    for change in _CHANGES:
+        backport = change.backports.get(release.minor)
+        if release.minor >= change.minor or (backport is not None and release.patch >= backport):
+            knobs[change.knob] = change.value
+    version = f"1.{release.minor}"
+    if release.patch != _NEWEST_PATCH:
+        version += f".{release.patch}"
+    return ReleaseProfile(version=version, **knobs)

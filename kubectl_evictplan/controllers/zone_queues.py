@@ -1,0 +1,160 @@
+"""One rate-limited queue per zone, and the loop that serves them every 100 ms.
+
+Upstream: ``zoneNoExecuteTainter`` / ``zonePodEvictor`` and ``doNoExecuteTaintingPass`` /
+``doEvictionPass`` (spec node-lifecycle 7, 8). A pass that no queue can use is not run: a refused
+``TryAccept`` changes nothing, and an empty queue takes no token. What is skipped is therefore exactly
+what has no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubectl_evictplan.cluster_state import ClusterState
+from kubectl_evictplan.controllers.configuration import ControllerConfiguration
+from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
+from kubectl_evictplan.engine.flowcontrol import NeverRateLimiter, TokenBucketRateLimiter
+from kubectl_evictplan.engine.loop_grid import LoopGrid
+from kubectl_evictplan.engine.rate_limited_timed_queue import RateLimitedTimedQueue
+from kubectl_evictplan.timeline import NODE_QUEUED, Entry
+from kubectl_evictplan.timing import Timing
+
+
+class ZoneQueues:
+    """The queues of all zones. ``process`` is set by the controller: what a pass does with a node."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        configuration: ControllerConfiguration,
+        timing: Timing,
+        grid: LoopGrid,
+        zone_of: Callable[[str], str],
+    ) -> None:
+        self._state = state
+        self._configuration = configuration
+        self._lag_ns = timing.pass_lag_ns
+        self._grid = grid
+        self._zone_of = zone_of
+        self._queues: dict[str, RateLimitedTimedQueue] = {}
+        self._call: ScheduledCall | None = None
+        self._stopped = False
+        # True once the node has been queued since it was last reachable: one timeline entry per wait.
+        self._announced: set[str] = set()
+        self.process: Callable[[str], None] = lambda name: None
+
+    def create(self, zone: str) -> None:
+        """A new queue with a full bucket; the old one, its entries and its debt are dropped."""
+        self._queues[zone] = RateLimitedTimedQueue(
+            TokenBucketRateLimiter(self._configuration.node_eviction_rate_qps)
+        )
+
+    def stop(self) -> None:
+        """The process ends."""
+        self._stopped = True
+        if self._call is not None:
+            self._call.cancel()
+
+    def is_known(self, zone: str, name: str) -> bool:
+        """Whether the name is in the zone's set (waiting or already processed)."""
+        queue = self._queues.get(zone)
+        return queue is not None and name in queue.known
+
+    def spend_tokens(self) -> None:
+        """Take the token of every zone: somebody was served right before the start."""
+        for queue in self._queues.values():
+            queue.limiter.try_accept(self._state.events.now_ns)
+
+    def rate_of(self, zone: str) -> float:
+        """Nodes per second that the zone's limiter lets through now."""
+        queue = self._queues.get(zone)
+        if queue is None or isinstance(queue.limiter, NeverRateLimiter):
+            return 0.0
+        return queue.limiter.qps
+
+    def add(self, zone: str, name: str, *, refreshed: bool, because: tuple[int, ...]) -> None:
+        """Put a node in its zone's line; recorded once per wait."""
+        queue = self._queues[zone]
+        if queue.add(name, self._state.events.now_ns, refreshed=refreshed):
+            if name not in self._announced:
+                self._announced.add(name)
+                self._state.node_cause[name] = self._state.timeline.append(
+                    Entry(
+                        at_ns=self._state.offset_ns,
+                        kind=NODE_QUEUED,
+                        subject=name,
+                        value=zone,
+                        rule="markNodeForTainting",
+                        because=because,
+                        node=name,
+                    )
+                )
+            self._plan_pass()
+
+    def remove(self, zone: str, name: str) -> bool:
+        """Take a node out of its zone's line and memory."""
+        queue = self._queues.get(zone)
+        return queue is not None and queue.remove(name)
+
+    def forget_wait(self, name: str) -> None:
+        """The node is reachable again: a later wait is a new one."""
+        self._announced.discard(name)
+
+    def set_remove(self, zone: str, name: str) -> None:
+        """See ``RateLimitedTimedQueue.set_remove``."""
+        self._queues[zone].set_remove(name)
+
+    def retire(self, zone: str, name: str, last_tick_ns: int) -> None:
+        """See ``RateLimitedTimedQueue.retire``."""
+        queue = self._queues.get(zone)
+        if queue is not None:
+            queue.retire(name, last_tick_ns)
+
+    def swap_limiter(self, zone: str, qps: float) -> None:
+        """``SwapLimiter`` of one zone, now."""
+        queue = self._queues.get(zone)
+        if queue is not None:
+            queue.swap_limiter(qps, self._state.events.now_ns)
+            self._plan_pass()
+
+    # -- the loop -----------------------------------------------------------------------------------
+
+    def _next_pass_ns(self) -> int | None:
+        now_ns = self._state.events.now_ns
+        soonest: int | None = None
+        for queue in self._queues.values():
+            if queue:
+                ready_ns = queue.limiter.ready_at_ns(now_ns)
+                if ready_ns is not None and (soonest is None or ready_ns < soonest):
+                    soonest = ready_ns
+        if soonest is None:
+            return None
+        if self._lag_ns is not None:
+            # 2 ns: ``ready_at_ns`` is a lower bound that is tight to 2 ns.
+            return max(soonest, now_ns) + self._lag_ns + 2
+        return self._grid.at_or_after(max(soonest, now_ns + 1))
+
+    def _plan_pass(self) -> None:
+        at_ns = self._next_pass_ns()
+        if at_ns is None or self._stopped:
+            return
+        call = self._call
+        if call is not None and call.callback is not None:
+            if call.at_ns <= at_ns:
+                return
+            call.cancel()
+        self._call = self._state.events.schedule(at_ns, Priority.EVICTION_PASS, self._loop)
+
+    def _loop(self) -> None:
+        self.run_pass()
+        self._plan_pass()
+
+    def run_pass(self) -> None:
+        """One pass over the queues of all zones, in sorted order."""
+        if self._stopped:
+            return
+        now_ns = self._state.events.now_ns
+        for zone in sorted(self._queues):
+            queue = self._queues[zone]
+            if queue:
+                queue.try_pass(now_ns, self.process)

@@ -1,0 +1,76 @@
+"""Token buckets of client-go's ``flowcontrol``, as the node lifecycle controller uses them.
+
+Upstream: ``NewTokenBucketRateLimiter`` over x/time/rate, burst 1, ``TryAccept`` = ``AllowN(now, 1)``;
+``NewFakeNeverRateLimiter`` (spec node-lifecycle 7.3, 7.4). Rates are float32 on the way in and
+float64 inside: 0.01 refills in 100.000002235 s, not in 100 s.
+"""
+
+from __future__ import annotations
+
+import struct
+
+NANOSECONDS_PER_SECOND = 1_000_000_000
+
+
+def float32(value: float) -> float:
+    """Round to the nearest IEEE 754 single precision number (Go's ``float32(x)``)."""
+    rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    return rounded
+
+
+class TokenBucketRateLimiter:
+    """One token of burst, refilled at ``qps`` per second."""
+
+    __slots__ = ("_last_ns", "_limit", "_tokens", "qps")
+
+    def __init__(self, qps: float) -> None:
+        self.qps = float32(qps)
+        self._limit = self.qps
+        self._tokens = 1.0
+        self._last_ns: int | None = None
+
+    def _available(self, now_ns: int) -> float:
+        if self._last_ns is None or self._limit < 0:
+            return self._tokens
+        elapsed = (now_ns - self._last_ns) / NANOSECONDS_PER_SECOND
+        return min(1.0, self._tokens + elapsed * self._limit)
+
+    def try_accept(self, now_ns: int) -> bool:
+        """Take a token if there is one; a refusal changes nothing."""
+        tokens = self._available(now_ns) - 1.0
+        if tokens < 0:
+            # x/time/rate with limit 0 never refills: one acceptance per bucket (spec 7.5).
+            if self._limit <= 0:
+                return False
+            if int(-tokens / self._limit * NANOSECONDS_PER_SECOND) > 0:
+                return False
+        self._tokens = tokens
+        self._last_ns = now_ns
+        return True
+
+    def ready_at_ns(self, now_ns: int) -> int | None:
+        """A lower bound, tight to 2 ns, of when ``try_accept`` can succeed; None is never."""
+        missing = 1.0 - self._available(now_ns)
+        if missing <= 0:
+            return now_ns
+        if self._limit <= 0:
+            return None
+        return max(now_ns, now_ns + int(missing / self._limit * NANOSECONDS_PER_SECOND) - 2)
+
+
+class NeverRateLimiter:
+    """Refuses always, and claims a rate of 1 (upstream's fake; the reason of TL-24)."""
+
+    __slots__ = ()
+    qps = 1.0
+
+    def try_accept(self, now_ns: int) -> bool:
+        """Refuse."""
+        return False
+
+    def ready_at_ns(self, now_ns: int) -> int | None:
+        """Never."""
+        return None
+
+
+RateLimiter = TokenBucketRateLimiter | NeverRateLimiter

@@ -1,0 +1,51 @@
+"""Zones: which one a node counts in, and under which key.
+
+Upstream: ``GetZoneKey`` (component-helpers/node/topology, spec node-lifecycle 9.5) and
+``isNodeExcludedFromDisruptionChecks`` (9.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+REGION = "topology.kubernetes.io/region"
+ZONE = "topology.kubernetes.io/zone"
+BETA_REGION = "failure-domain.beta.kubernetes.io/region"
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+EXCLUDE_DISRUPTION = "node.kubernetes.io/exclude-disruption"
+
+_SEPARATOR = ":\x00:"
+
+
+def get_zone_key(labels: Mapping[str, str], *, ga_labels: bool) -> str:
+    """Zone key: "" without labels, else region + ":NUL:" + zone.
+
+    The beta label wins whenever it is *present*, even empty; ``ga_labels`` is False up to 1.16.
+    """
+    region = _lookup(labels, BETA_REGION, REGION, ga_labels)
+    zone = _lookup(labels, BETA_ZONE, ZONE, ga_labels)
+    return f"{region}{_SEPARATOR}{zone}" if region or zone else ""
+
+
+def _lookup(labels: Mapping[str, str], beta: str, stable: str, ga_labels: bool) -> str:
+    if beta in labels:
+        return labels[beta]
+    return labels.get(stable, "") if ga_labels else ""
+
+
+def zone_display_name(zone_key: str) -> str:
+    """ "region/zone" for people; "" for the zone of unlabelled nodes."""
+    return zone_key.replace(_SEPARATOR, "/")
+
+
+def has_conflicting_zone_labels(labels: Mapping[str, str]) -> bool:
+    """Whether beta and stable labels name different zones or regions."""
+    return any(
+        beta in labels and stable in labels and labels[beta] != labels[stable]
+        for beta, stable in ((BETA_REGION, REGION), (BETA_ZONE, ZONE))
+    )
+
+
+def is_master_by_name(name: str) -> bool:
+    """``legacyIsMasterNode``: the node's *name* looks like a master's (up to 1.20)."""
+    return name.endswith("master") or (len(name) >= 10 and name[:-3].endswith("master-"))

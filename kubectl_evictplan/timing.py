@@ -1,0 +1,41 @@
+"""One choice of everything that nobody can know about a running control plane.
+
+The simulation is exact for a given ``Timing``; the bounds are taken over many of them. All values
+are nanoseconds.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """Phases, costs and races of one admissible run.
+
+    ``monitor_phase_ns``: from the scenario's start to the first monitor tick.
+    ``monitor_cost_ns`` / ``pass_cost_ns``: added to every period of the loop.
+    ``pass_phase_ns``: from a monitor tick of the first run to the first pass.
+    ``pass_lag_ns``: when not None, passes are not on a grid: a waiting node is served this long
+    after both it and a token are there (0: at once; 100 ms + cost: as late as a pass can come).
+    ``mid_tick_pass``: a tick is not instantaneous; a pass falls between its node steps and its zone
+    logic (spec node-lifecycle 9.3, real-time race).
+    ``stale_lister``: from 1.34 on, that pass still sees Ready=True and wastes its token (Q-STALE34).
+    ``initial_token``: whether a zone with waiting nodes has a token at a warm start.
+    ``pod_gc_phase_ns``: from the start to the first pod garbage collection loop.
+    ``timer_start_fraction``: where in its window a timer of a warm start began (0 earliest, 1 latest).
+    ``stale_nil``: "grace0" leaves the NIL key of a pod that vanished at once (spec 3.5), "never" not.
+    ``late_pod_items``: keys of pods whose DELETE item is handled only after the name is re-used.
+    """
+
+    monitor_phase_ns: int = 0
+    monitor_cost_ns: int = 0
+    pass_phase_ns: int = 0
+    pass_cost_ns: int = 0
+    pass_lag_ns: int | None = None
+    mid_tick_pass: bool = False
+    stale_lister: bool = False
+    initial_token: bool = True
+    pod_gc_phase_ns: int = 0
+    timer_start_fraction: float = 0.0
+    stale_nil: str = "grace0"
+    late_pod_items: frozenset[str] = frozenset()
