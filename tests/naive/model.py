@@ -1,0 +1,263 @@
+"""The naive run: look for the next instant at which anything happens, do it, repeat.
+
+Order at one instant (spec node-lifecycle 2.3): due eviction timers, the outside, the pass, the
+tick, pod garbage collection.
+"""
+
+from __future__ import annotations
+
+from naive.node_lifecycle import FULL, NORMAL, PARTIAL, NodeLifecycle, is_excluded, zone_of
+from naive.node_lifecycle import zone_state as compute_zone_state
+from naive.pod_gc import PodGC
+from naive.profile import SECOND, Profile, make_profile
+from naive.queue import Bucket, ZoneQueue
+from naive.taint_eviction import TaintEviction
+from naive.world import Fact, World, copy_node, has_taint, renewals
+
+from kubectl_evictplan.model.objects import ClusterSnapshot
+from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.timing import Timing
+
+PASS_PERIOD = SECOND // 10
+POD_GC_PERIOD = 20 * SECOND
+
+
+class NaiveRun:
+    """One run of one scenario; ``facts`` afterwards holds everything observable."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        scenario: Scenario,
+        settings: ControllerSettings,
+        timing: Timing,
+    ) -> None:
+        self.scenario = scenario
+        self.timing = timing
+        self.profile: Profile = make_profile(settings.kubernetes_version, settings.flags)
+        self.world = World(snapshot, scenario)
+        assert scenario.horizon_ns is not None
+        self.end = scenario.start_ns + scenario.horizon_ns
+        self.renewals = renewals(self.world, scenario, self.end)
+        self.events = [(scenario.start_ns + e.at_ns, e) for e in scenario.events]
+        self.nlc: NodeLifecycle | None = None
+        self.eviction: TaintEviction | None = None
+        self.pod_gc: PodGC | None = None
+        self.next_pass = self.next_tick = self.next_gc = self.end + 1
+        first = next((e for e in scenario.events if e.action.startswith("controller-")), None)
+        if first is None or first.action == "controller-stop":
+            self.warm()
+
+    # --- the controllers' process
+
+    def start_controllers(self) -> None:
+        world, profile = self.world, self.profile
+        world.listeners.clear()
+        self.nlc = NodeLifecycle(world, profile)
+        self.eviction = TaintEviction(world, profile, self.timing.stale_nil)
+        self.pod_gc = PodGC(world, profile)
+        if profile.eviction_runs:
+            world.listeners.append(self.eviction)
+        if profile.node_lifecycle_runs:
+            world.listeners.append(self.nlc)
+
+    def cold(self) -> None:
+        self.start_controllers()
+        now, timing = self.world.now, self.timing
+        assert self.nlc is not None
+        assert self.eviction is not None
+        if self.profile.eviction_runs:
+            self.eviction.begin()
+        if self.profile.node_lifecycle_runs:
+            self.nlc.begin()
+        self.next_tick = now
+        self.next_pass = now + timing.pass_phase_ns
+        self.next_gc = now + timing.pod_gc_phase_ns
+
+    def stop_controllers(self) -> None:
+        self.world.listeners.clear()
+        self.nlc = self.eviction = self.pod_gc = None
+
+    def warm(self) -> None:
+        """Everything has been running for a long time on the same grids."""
+        self.start_controllers()
+        start, timing = self.world.start, self.timing
+        interval = self.profile.period + timing.monitor_cost_ns
+        self.next_tick = start + timing.monitor_phase_ns
+        pass_interval = PASS_PERIOD + timing.pass_cost_ns
+        self.next_pass = start + (timing.monitor_phase_ns + timing.pass_phase_ns) % pass_interval
+        self.next_gc = start + timing.pod_gc_phase_ns
+        nlc = self.nlc
+        assert nlc is not None
+        for node in self.world.nodes.values():
+            self.remember(nlc, node["name"], interval)
+        self.remember_zones(nlc)
+        for name in self.world.nodes:
+            nlc.no_schedule_pass(name)
+
+    def remember(self, nlc: NodeLifecycle, name: str, interval: int) -> None:
+        """What earlier ticks stored about a node: ticks lie at next_tick - k * interval."""
+        node = self.world.nodes[name]
+        nlc.known.add(name)
+        last_tick = self.next_tick - interval
+        lease = self.world.leases.get(name)
+        ready = node["conditions"].get("Ready")
+
+        def tick_after(time: int) -> int:
+            return self.next_tick - (self.next_tick - time) // interval * interval
+
+        seen = [node["created"]]
+        if ready is not None and ready["heartbeat"] is not None:
+            seen.append(ready["heartbeat"])
+        if lease is not None and self.profile.leases:
+            if lease > last_tick:
+                lease -= self.world.lease_periods[name]
+            seen.append(lease)
+        if ready is None and lease is None:
+            probe = node["created"]
+        else:
+            probe = min(tick_after(max(seen)), last_tick)
+        changed = ready["transition"] if ready is not None else None
+        nlc.health[name] = {
+            "conditions": copy_node(node)["conditions"],
+            "probe": (probe, 0),
+            "trans": (tick_after(changed) if changed is not None else probe, 0),
+            "lease": lease,
+        }
+
+    def remember_zones(self, nlc: NodeLifecycle) -> None:
+        counted: dict[str, list[str | None]] = {}
+        profile = self.profile
+        for name in sorted(self.world.nodes):
+            node = self.world.nodes[name]
+            zone = zone_of(node, profile)
+            nlc.queues.setdefault(zone, ZoneQueue(profile.rate))
+            ready = node["conditions"].get("Ready")
+            if not is_excluded(node, profile):
+                counted.setdefault(zone, []).append(None if ready is None else ready["status"])
+            if any(
+                has_taint(node, f"node.kubernetes.io/{key}", "NoExecute")
+                for key in ("not-ready", "unreachable")
+            ):
+                nlc.queues[zone].set.add(name)
+        for zone, statuses in counted.items():
+            nlc.zone_states[zone] = compute_zone_state(statuses, profile.threshold)
+        all_full = all(state == FULL for state in nlc.zone_states.values())
+        for zone, state in nlc.zone_states.items():
+            small = len(counted[zone]) <= profile.large_zone
+            if all_full or (state == PARTIAL and small):
+                nlc.queues[zone].bucket = Bucket(None)
+            elif state == PARTIAL:
+                nlc.queues[zone].bucket = Bucket(profile.secondary_rate)
+            else:
+                assert state in (NORMAL, FULL)
+
+    # --- the loop
+
+    def run(self) -> list[Fact]:
+        while True:
+            timers = self.eviction.next_fire() if self.eviction is not None else None
+            running = self.nlc is not None
+            steps: list[tuple[int, int]] = [
+                (timers, 0) if timers is not None else (self.end + 1, 0),
+                (self.renewals[0][0] if self.renewals else self.end + 1, 1),
+                (min(self.world.gone_at.values(), default=self.end + 1), 2),
+                (self.events[0][0] if self.events else self.end + 1, 3),
+                (self.next_pass if running else self.end + 1, 4),
+                (self.next_tick if running else self.end + 1, 5),
+                (self.next_gc if running else self.end + 1, 6),
+            ]
+            time, kind = min(steps)
+            if time > self.end:
+                return sorted(self.world.facts)
+            assert time >= self.world.now, (time, kind, self.world.now)
+            self.world.now = time
+            self.step(kind)
+
+    def step(self, kind: int) -> None:
+        timing, profile = self.timing, self.profile
+        if kind == 0:
+            assert self.eviction is not None
+            self.eviction.fire_due()
+        elif kind == 1:
+            self.world.renew(self.renewals.pop(0)[1])
+        elif kind == 2:
+            self.world.finish_due()
+        elif kind == 3:
+            self.happen(self.events.pop(0)[1])
+        elif kind == 4:
+            self.next_pass += PASS_PERIOD + timing.pass_cost_ns
+            if self.nlc is not None and profile.node_lifecycle_runs:
+                self.nlc.run_pass()
+        elif kind == 5:
+            self.next_tick += profile.period + timing.monitor_cost_ns
+            if self.nlc is not None and profile.node_lifecycle_runs:
+                self.nlc.tick()
+        elif kind == 6:
+            self.next_gc += POD_GC_PERIOD
+            if self.pod_gc is not None and profile.pod_gc_runs:
+                self.pod_gc.loop()
+
+    def happen(self, event: ScenarioEvent) -> None:
+        """One scenario event."""
+        if event.action == "controller-start":
+            self.cold()
+        elif event.action == "controller-stop":
+            self.stop_controllers()
+        elif event.action == "node-create":
+            assert event.node is not None
+            self.world.create_node(event.node)
+        elif event.action == "pod-create":
+            assert event.pod is not None
+            self.world.create_pod(event.pod)
+        elif event.action == "pod-delete":
+            for key in event.pods:
+                if key in self.world.pods:
+                    self.world.delete_pod(key)
+        elif event.action == "pod-tolerations":
+            for key in event.pods:
+                self.world.set_tolerations(key, event.tolerations)
+        else:
+            for name in event.nodes:
+                self.happen_to_node(event, name)
+
+    def happen_to_node(self, event: ScenarioEvent, name: str) -> None:
+        world = self.world
+        node = world.nodes.get(name)
+        if event.action == "kubelet-stop":
+            world.kubelet_stops(name)
+        elif event.action == "kubelet-start":
+            world.kubelet_starts(name)
+        elif node is None:
+            return
+        elif event.action == "taint":
+            assert event.taint is not None
+            t = event.taint
+            record = {"key": t.key, "effect": t.effect, "value": t.value, "added": t.time_added_ns}
+            world.add_taints(name, [record])
+        elif event.action == "untaint":
+            matching = [
+                (t["key"], t["effect"])
+                for t in node["taints"]
+                if t["key"] == event.taint_key and event.taint_effect in ("", t["effect"])
+            ]
+            world.remove_taints(name, matching)
+        elif event.action == "node-ready":
+            if world.kubelet_up.get(name, False):
+                world.leases[name] = world.now
+                world.post_ready(name, event.status)
+        elif event.action == "node-delete":
+            world.leases.pop(name, None)
+            world.write_node(name, None)
+        else:
+            world.write_node(name, {**copy_node(node), "unschedulable": event.action == "cordon"})
+
+
+def naive_facts(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    settings: ControllerSettings,
+    timing: Timing | None = None,
+) -> list[Fact]:
+    """All facts of one run, sorted; the same vocabulary as ``Timeline.facts``."""
+    return NaiveRun(snapshot, scenario, settings, timing or Timing()).run()
