@@ -1,0 +1,218 @@
+"""``what-if taint`` reads the words of ``kubectl taint`` exactly as kubectl does."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from kubectl_evictplan.errors import InputError
+from kubectl_evictplan.model.objects import Node, Taint
+from kubectl_evictplan.taint_arguments import (
+    TaintRemoval,
+    parse_taint,
+    parse_taint_arguments,
+    parse_taint_removal,
+    resolve_taint_events,
+)
+
+MAINTENANCE = Taint("maint", "NoExecute", "yes")
+
+
+def message_of(*words: str, selector: str = "", all_nodes: bool = False) -> str:
+    with pytest.raises(InputError) as raised:
+        parse_taint_arguments(words, selector=selector, all_nodes=all_nodes)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "taint"),
+    [
+        ("k=v:NoExecute", Taint("k", "NoExecute", "v")),
+        ("k:NoExecute", Taint("k", "NoExecute")),
+        ("k=:NoSchedule", Taint("k", "NoSchedule")),
+        (
+            "example.com/k=v:PreferNoSchedule",
+            Taint("example.com/k", "PreferNoSchedule", "v"),
+        ),
+    ],
+)
+def test_the_three_forms_that_add(text: str, taint: Taint) -> None:
+    assert parse_taint(text) == taint
+
+
+@pytest.mark.parametrize(
+    ("text", "removal"),
+    [
+        ("k", TaintRemoval("k")),
+        ("k:NoExecute", TaintRemoval("k", "NoExecute")),
+        ("k=v:NoExecute", TaintRemoval("k", "NoExecute")),
+    ],
+)
+def test_the_forms_that_remove_ignore_the_value(text: str, removal: TaintRemoval) -> None:
+    assert parse_taint_removal(text) == removal
+
+
+def test_words_before_the_first_taint_are_resources() -> None:
+    request = parse_taint_arguments(["nodes", "n1", "n2", "maint=yes:NoExecute", "old-"])
+    assert request.node_names == ("n1", "n2")
+    assert request.additions == (MAINTENANCE,)
+    assert request.removals == (TaintRemoval("old"),)
+
+
+def test_a_resource_after_a_taint_is_an_error() -> None:
+    expected = "all resources must be specified before taint changes: n2"
+    assert message_of("node", "n1", "k:NoExecute", "n2") == expected
+
+
+def test_missing_parts_have_kubectls_messages() -> None:
+    assert message_of() == "one or more resources must be specified as <resource> <name>"
+    assert message_of("k:NoExecute") == message_of()
+    assert message_of("node", "n1") == "at least one taint update is required"
+    assert message_of("node", "k:NoExecute") == (
+        "at least one resource name must be specified since 'all' parameter is not set"
+    )
+    assert message_of("pod", "p", "k-").startswith("invalid resource type pod, only [")
+
+
+def test_all_and_selector_exclude_each_other() -> None:
+    expected = "setting 'all' parameter with a non empty selector is prohibited"
+    assert message_of("node", "k:NoExecute", selector="a=b", all_nodes=True) == expected
+    assert parse_taint_arguments(["node", "k-"], all_nodes=True).all_nodes
+    assert parse_taint_arguments(["node", "k-"], selector="a=b").selector == "a=b"
+
+
+def test_adding_and_removing_one_taint_in_one_command_is_an_error() -> None:
+    expected = "can not both modify and remove the following taint(s) in the same command: k="
+    assert message_of("node", "n1", "k=v:NoExecute", "k-") == expected
+    assert message_of("node", "n1", "k:NoExecute", "k:NoExecute-") == expected + "NoExecute"
+    assert parse_taint_arguments(["node", "n1", "k:NoExecute", "k:NoSchedule-"]).removals
+
+
+def test_the_same_key_and_effect_twice_is_an_error() -> None:
+    text = message_of("node", "n1", "k=a:NoExecute", "k=b:NoExecute")
+    assert text.startswith("duplicated taints with the same key and effect")
+    assert len(parse_taint_arguments(["node", "n", "k:NoExecute", "k:NoSchedule"]).additions) == 2
+
+
+SPECS = [
+    *(
+        "k=v:NoExecute",
+        "k:NoExecute",
+        "k=:NoExecute",
+        "k:NoExecute-",
+        "k=v:NoExecute-",
+        "k-",
+    ),
+    *(
+        "k=v",
+        "k=v-",
+        "k:NoExecute:x",
+        "k=v=w:NoExecute",
+        "=v:NoExecute",
+        "k=v:",
+        ":NoExecute",
+    ),
+    *(
+        "k=v-:NoExecute",
+        "k=-v:NoExecute",
+        "k=v:NoExcute",
+        "k=v:noexecute",
+        "k=v:NoExecute--",
+    ),
+    *(
+        "a.b/c=d:NoSchedule",
+        "A.b/c:NoSchedule",
+        "/c:NoSchedule",
+        "a/b/c:NoSchedule",
+        "k--",
+        "-",
+    ),
+    *(
+        "k=" + "v" * 63 + ":NoExecute",
+        "k=" + "v" * 64 + ":NoExecute",
+        "k" * 64 + ":NoExecute",
+    ),
+    *(
+        "k=v w:NoExecute",
+        "k =v:NoExecute",
+        "k:",
+        "k:-",
+        "=",
+        ":",
+        "_k:NoExecute",
+        "k_.-x:NoExecute",
+    ),
+    *("k:PreferNoSchedule", "k=\u0663:NoExecute", "k\n:NoExecute", "k=v\n:NoExecute"),
+]
+
+
+def accepted(words: list[str]) -> bool:
+    try:
+        parse_taint_arguments(["node", "n1", *words])
+    except InputError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@pytest.mark.parametrize(
+    "words",
+    [[spec] for spec in SPECS if spec != "-"]
+    + [
+        [],
+        ["k:NoExecute", "k=v:NoExecute"],
+        ["k:NoExecute", "n2"],
+        ["k-", "k-"],
+        ["n2", "k-"],
+    ],
+)
+def test_kubectl_gives_the_same_verdict(words: list[str]) -> None:
+    command = ["kubectl", "taint", "--server=http://127.0.0.1:1", "node", "n1", *words]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    # What kubectl accepts, it tries to send: only then does it miss the server.
+    assert accepted(words) == ("The connection to the server" in run.stderr), run.stderr
+
+
+def test_without_overwrite_an_existing_taint_stops_the_command_for_that_node() -> None:
+    node = Node("n1", taints=(MAINTENANCE,))
+    request = parse_taint_arguments(["node", "n1", "maint=yes:NoExecute"])
+    with pytest.raises(InputError, match=r"node n1 already has maint taint.s. with same effect"):
+        resolve_taint_events(request, [node])
+    request = parse_taint_arguments(["node", "n1", "maint=no:NoExecute"], overwrite=True)
+    events, _ = resolve_taint_events(request, [node])
+    assert [event.taint for event in events] == [Taint("maint", "NoExecute", "no")]
+
+
+def test_removing_what_is_absent_is_an_error_for_that_node() -> None:
+    request = parse_taint_arguments(["node", "n1", "maint:NoSchedule-"])
+    with pytest.raises(InputError, match='Node n1: taint "maint:NoSchedule" not found'):
+        resolve_taint_events(request, [Node("n1", taints=(MAINTENANCE,))])
+    request = parse_taint_arguments(["node", "n1", "maint:NoExecute-", "maint-"])
+    with pytest.raises(InputError, match='taint "maint" not found'):
+        resolve_taint_events(request, [Node("n1", taints=(MAINTENANCE,))])
+
+
+def test_other_nodes_of_the_command_are_still_changed() -> None:
+    nodes = [Node("n2"), Node("n1", taints=(MAINTENANCE,))]
+    events, warnings = resolve_taint_events(
+        parse_taint_arguments(["node", "maint-"], all_nodes=True), nodes
+    )
+    assert [(event.action, event.nodes) for event in events] == [("untaint", ("n1",))]
+    assert [(w.code, w.objects) for w in warnings] == [("taint-not-applied", ("node/n2",))]
+
+
+def test_additions_come_before_removals() -> None:
+    node = Node("n1", taints=(MAINTENANCE,))
+    request = parse_taint_arguments(["node", "n1", "maint-", "new:NoExecute"])
+    events, _ = resolve_taint_events(request, [node], at_ns=5, origin="o")
+    assert [event.action for event in events] == ["taint", "untaint"]
+    assert {(event.at_ns, event.origin) for event in events} == {(5, "o")}
+
+
+@pytest.mark.parametrize("name", ["unreachable", "not-ready", "out-of-service", "unschedulable"])
+def test_a_taint_that_a_controller_owns_gets_a_warning(name: str) -> None:
+    request = parse_taint_arguments(["node", "n1", f"node.kubernetes.io/{name}:NoExecute"])
+    _, warnings = resolve_taint_events(request, [Node("n1")])
+    assert [warning.code for warning in warnings] == ["controller-owned-taint"]
