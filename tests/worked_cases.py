@@ -27,6 +27,16 @@ from kubectl_evictplan.model.objects import (
 )
 from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation import simulate
+from kubectl_evictplan.timeline import (
+    CANCEL,
+    DELETE,
+    GONE,
+    MARK,
+    NODE_LIFECYCLE,
+    POD_GC,
+    TAINT_EVICTION,
+    Entry,
+)
 from kubectl_evictplan.timing import Timing
 
 SECOND_NS = 1_000_000_000
@@ -43,8 +53,8 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 P0, P1, P2 = "1.18.0", "1.29.6", "1.33.0"
 
 _SLEEPING_MONITOR = {"node-monitor-period": "240h", "node-monitor-grace-period": "1000h"}
-_STORY_WORDS = {"mark": "M", "cancel": "C", "gone": "gone"}
-_DELETE_WORDS = {"taint-eviction": "DEL", "pod-gc": "GC", "node-lifecycle": "NLC"}
+_STORY_WORDS = {MARK: "M", CANCEL: "C", GONE: "gone"}
+_DELETE_WORDS = {TAINT_EVICTION: "DEL", POD_GC: "GC", NODE_LIFECYCLE: "NLC"}
 
 
 def seconds(value: float | str) -> int:
@@ -171,8 +181,9 @@ def controller(at: float, action: str) -> ScenarioEvent:
 class Run:
     """What happened, readable."""
 
-    def __init__(self, facts: list[tuple[int, str, str, str]]) -> None:
-        self.facts = facts
+    def __init__(self, entries: list[Entry]) -> None:
+        # The entries themselves: facts() loses the order of what happens at one instant.
+        self.entries = entries
 
     def story(self, name: str = "p") -> str:
         """Every event, DELETE and end of the pod, in order."""
@@ -185,12 +196,13 @@ class Run:
 
     def _words(self, name: str) -> list[tuple[int, str]]:
         words = []
-        for offset_ns, what, subject, value in self.facts:
-            if subject != f"default/{name}":
+        for entry in self.entries:
+            if entry.subject != f"default/{name}":
                 continue
-            word = _DELETE_WORDS.get(value) if what == "delete" else _STORY_WORDS.get(what)
+            deleted = entry.kind == DELETE
+            word = _DELETE_WORDS[entry.value] if deleted else _STORY_WORDS.get(entry.kind)
             if word is not None:
-                words.append((offset_ns, word))
+                words.append((entry.at_ns, word))
         return words
 
 
@@ -232,7 +244,7 @@ def play(
         base_timing,
         denied_deletes=denied_deletes,
     )
-    return Run(timeline.facts())
+    return Run(timeline.entries)
 
 
 def _configuration(settings: ControllerSettings, snapshot: ClusterSnapshot) -> object:
