@@ -35,7 +35,7 @@ def render(
     with the eviction rows alone, always with the same columns. ``explain`` ("NAMESPACE/POD", or
     "POD" when only one namespace has it) limits every format to that pod; the table formats then
     tell its story instead of printing tables. ``width`` is the number of columns that ``table``
-    may use (default 100). ``ascii_only`` escapes everything outside ASCII: for JSON on a terminal
+    may use (default 100, at least 80). ``ascii_only`` escapes everything outside ASCII: for JSON on a terminal
     and for streams that cannot encode more; ``yaml`` and ``name`` are always ASCII.
 
     Raises InputError, before anything is rendered, for an unknown format or pod.
@@ -49,7 +49,7 @@ def render(
     if output in ("table", "wide"):
         from kubectl_evictplan.report.layout import Layout
 
-        layout = Layout.of(output, color=color, width=width, ascii_only=ascii_only)
+        layout = Layout.of(output, color=color, columns=width, ascii_only=ascii_only)
         if explain:
             from kubectl_evictplan.report.explanation import render_explanation
 
