@@ -116,6 +116,7 @@ class NodeLifecycle:
         self._deadlines: list[tuple[int, str]] = []
         self._unsettled = False
         self._tick_call: ScheduledCall | None = None
+        self._ticked_ns: int | None = None
         self._stopped = False
 
     # -- life -------------------------------------------------------------------------------------
@@ -261,7 +262,11 @@ class NodeLifecycle:
     # -- ticks ------------------------------------------------------------------------------------
 
     def _request_tick(self) -> None:
-        self._schedule_tick(self._grid.after(self._state.events.now_ns - 1))
+        now_ns = self._state.events.now_ns
+        # What changes during or after this instant's tick is seen by the next one.
+        self._schedule_tick(
+            self._grid.after(now_ns) if now_ns == self._ticked_ns else self._grid.at_or_after(now_ns)
+        )
 
     def _schedule_tick(self, at_ns: int) -> None:
         call = self._tick_call
@@ -277,7 +282,7 @@ class NodeLifecycle:
         """``monitorNodeHealth`` (spec 4)."""
         if self._stopped:
             return
-        now_ns = self._state.events.now_ns
+        now_ns = self._ticked_ns = self._state.events.now_ns
         names, self._attention = self._attention, set()
         while self._deadlines and self._deadlines[0][0] <= now_ns:
             names.add(heapq.heappop(self._deadlines)[1])

@@ -20,9 +20,10 @@ class Priority(IntEnum):
 
     EVICTION_TIMER = 0  # "the timer wins" over a taint removed at the very same instant (W59)
     OUTSIDE = 1  # people, kubelets: the scenario's events, in file order
-    EVICTION_PASS = 2
-    MONITOR_TICK = 3
-    POD_GC = 4
+    NODE_ITEM = 2  # the taint manager's node work queue: several writes, one item
+    EVICTION_PASS = 3
+    MONITOR_TICK = 4
+    POD_GC = 5
 
 
 class ScheduledCall:

@@ -1,0 +1,185 @@
+"""Pod garbage collection: orphans, out-of-service nodes, terminating unscheduled and terminated pods.
+
+Upstream: pkg/controller/podgc/gc_controller.go (spec taint-eviction 7.5). The loop runs at once and
+then every 20 s; a loop that cannot find anything is not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubectl_evictplan.cluster_state import ClusterState
+from kubectl_evictplan.controllers.configuration import ControllerConfiguration
+from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
+from kubectl_evictplan.engine.loop_grid import LoopGrid
+from kubectl_evictplan.model.objects import Node, Pod
+from kubectl_evictplan.model.taints import OUT_OF_SERVICE
+from kubectl_evictplan.timeline import DELETE, POD_GC, Entry
+
+GC_CHECK_PERIOD_NS = 20_000_000_000
+QUARANTINE_TIME_NS = 40_000_000_000
+
+
+class PodGC:
+    """One process life of the controller."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        configuration: ControllerConfiguration,
+        first_loop_ns: int,
+        *,
+        warm: bool,
+    ) -> None:
+        self._state = state
+        self._configuration = configuration
+        self._grid = LoopGrid(first_loop_ns, GC_CHECK_PERIOD_NS, unbounded=warm)
+        # Node names that pods refer to and that do not exist, with the end of their quarantine.
+        self._quarantine: dict[str, int] = {}
+        self._call: ScheduledCall | None = None
+
+    def start(self) -> None:
+        """Subscribe and plan the first loop that can find something."""
+        self._state.watch_nodes(self._node_changed)
+        self._state.watch_pods(self._pod_changed)
+        self._plan()
+
+    def stop(self) -> None:
+        """The process ends."""
+        self._state.unwatch([self._node_changed, self._pod_changed])
+        if self._call is not None:
+            self._call.cancel()
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        out_of_service = new is not None and any(t.key == OUT_OF_SERVICE for t in new.taints)
+        if new is None or old is None or out_of_service:
+            self._plan()
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and (old is None or new.deletion_timestamp_ns is not None):
+            self._plan()
+
+    def _plan(self) -> None:
+        if self._call is not None and self._call.callback is not None:
+            return
+        if self._has_work():
+            self._call = self._state.events.schedule(
+                self._grid.at_or_after(self._state.events.now_ns), Priority.POD_GC, self.gc
+            )
+
+    def _has_work(self) -> bool:
+        return (
+            any(self._orphan_nodes())
+            or any(self._out_of_service_pods())
+            or any(self._unscheduled_terminating())
+            or bool(self._terminated_excess())
+        )
+
+    def gc(self) -> None:
+        """One loop, in upstream's order; then plan the next one that can find something."""
+        for pod in self._terminated_excess():
+            self._delete(pod, "gcTerminated", "more terminated pods than the threshold")
+        for pod in list(self._out_of_service_pods()):
+            self._delete(pod, "gcTerminating", "its node is out of service and not ready")
+        self._gc_orphaned()
+        for pod in list(self._unscheduled_terminating()):
+            self._delete(pod, "gcUnscheduledTerminating", "terminating and never scheduled")
+        if self._has_work():
+            self._call = self._state.events.schedule(
+                self._grid.after(self._state.events.now_ns), Priority.POD_GC, self.gc
+            )
+
+    # -- what there is to do ----------------------------------------------------------------------
+
+    def _terminated_excess(self) -> list[Pod]:
+        threshold = self._configuration.terminated_pod_gc_threshold
+        if threshold <= 0 or len(self._state.pods) <= threshold:
+            return []
+        terminated = [
+            pod
+            for pod in self._state.pods.values()
+            if pod.phase not in ("Pending", "Running", "Unknown")
+        ]
+        excess = len(terminated) - threshold
+        if excess <= 0:
+            return []
+        evicted_first = self._configuration.profile.evicted_pods_first
+        terminated.sort(
+            key=lambda pod: (
+                not (evicted_first and pod.status_reason == "Evicted"),
+                pod.creation_timestamp_ns,
+                pod.namespace,
+                pod.name,
+            )
+        )
+        return terminated[:excess]
+
+    def _out_of_service_pods(self) -> Iterable[Pod]:
+        if not self._configuration.out_of_service:
+            return
+        for name, node in self._state.nodes.items():
+            if not any(taint.key == OUT_OF_SERVICE for taint in node.taints):
+                continue
+            ready = node.condition("Ready")
+            if ready is not None and ready.status == "True":
+                continue
+            for _, pod in sorted(self._state.pods_by_node.get(name, {}).items()):
+                if pod.deletion_timestamp_ns is not None and not self._is_stuck(pod):
+                    yield pod
+
+    def _orphan_nodes(self) -> Iterable[str]:
+        for name, pods in self._state.pods_by_node.items():
+            if name not in self._state.nodes and any(
+                not self._is_stuck(pod) for pod in pods.values()
+            ):
+                yield name
+
+    def _unscheduled_terminating(self) -> Iterable[Pod]:
+        for pod in self._state.pods.values():
+            if not pod.node_name and pod.deletion_timestamp_ns is not None:
+                if not self._is_stuck(pod):
+                    yield pod
+
+    @staticmethod
+    def _is_stuck(pod: Pod) -> bool:
+        """Already force deleted; only finalizers hold the object."""
+        return (
+            bool(pod.finalizers)
+            and pod.deletion_timestamp_ns is not None
+            and pod.deletion_grace_period_seconds == 0
+        )
+
+    def _gc_orphaned(self) -> None:
+        now_ns = self._state.events.now_ns
+        orphans = sorted(self._orphan_nodes())
+        for name in list(self._quarantine):
+            if name not in orphans:
+                del self._quarantine[name]
+        for name in orphans:
+            if self._configuration.profile.orphan_quarantine:
+                # The first sighting starts the quarantine; being seen again does not extend it.
+                due_ns = self._quarantine.setdefault(name, now_ns + QUARANTINE_TIME_NS)
+                if now_ns < due_ns:
+                    continue
+                del self._quarantine[name]
+            for _, pod in sorted(self._state.pods_by_node[name].items()):
+                self._delete(pod, "gcOrphaned", "its node no longer exists")
+
+    def _delete(self, pod: Pod, rule: str, why: str) -> None:
+        if pod.key in self._state.denied_deletes:
+            return
+        cause = self._state.node_cause.get(pod.node_name)
+        index = self._state.timeline.append(
+            Entry(
+                at_ns=self._state.offset_ns,
+                kind=DELETE,
+                subject=pod.key,
+                value=POD_GC,
+                rule=rule,
+                because=() if cause is None else (cause,),
+                node=pod.node_name,
+                uid=pod.uid,
+                detail=why,
+            )
+        )
+        self._state.delete_pod(pod.key, because=(index,), force=True)

@@ -1,0 +1,62 @@
+"""``simulate``: wire the parts, play the scenario, run to the horizon, return the timeline.
+
+Start here to follow one eviction: the scenario's event is applied in ``scenario_player``; the node
+lifecycle controller (controllers/node_lifecycle.py) may taint the node; ``process_pod_on_node``
+(controllers/taint_eviction.py) starts a timer; the timer's end is the entry of kind "delete".
+"""
+
+from __future__ import annotations
+
+from kubectl_evictplan.cluster_state import ClusterState
+from kubectl_evictplan.control_plane import ControlPlane
+from kubectl_evictplan.controllers.configuration import ControllerConfiguration
+from kubectl_evictplan.engine.event_queue import EventQueue, Priority
+from kubectl_evictplan.kubelet import Kubelets
+from kubectl_evictplan.model.objects import ClusterSnapshot
+from kubectl_evictplan.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
+from kubectl_evictplan.scenario_player import ScenarioPlayer
+from kubectl_evictplan.timeline import Timeline
+from kubectl_evictplan.timing import Timing
+from kubectl_evictplan.workloads import Workloads
+
+
+def simulate(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    timing: Timing = Timing(),
+    *,
+    denied_deletes: frozenset[str] = frozenset(),
+) -> Timeline:
+    """Play ``scenario`` on ``snapshot`` for one choice of everything unknown. Pure.
+
+    ``denied_deletes`` are "namespace/name" keys whose DELETE the API server always refuses.
+    """
+    start_ns = scenario.start_ns
+    horizon_ns = HORIZON_DEFAULT_MAX_NS if scenario.horizon_ns is None else scenario.horizon_ns
+    events = EventQueue(start_ns)
+    timeline = Timeline(start_ns)
+    state = ClusterState(events, timeline)
+    state.denied_deletes = denied_deletes
+    state.load(snapshot.nodes, snapshot.pods)
+    kubelets = Kubelets(state)
+    kubelets.load(snapshot.nodes, snapshot.leases, start_ns)
+    Workloads(state)
+    control_plane = ControlPlane(state, kubelets, configuration, timing, snapshot)
+    player = ScenarioPlayer(state, kubelets, control_plane)
+    for event in scenario.events:
+        events.schedule(start_ns + event.at_ns, Priority.OUTSIDE, player.bind(event))
+    if not starts_without_controller(scenario):
+        control_plane.start_warm()
+    left_over = events.run_until(start_ns + horizon_ns)
+    timeline.complete = not left_over
+    timeline.end_ns = start_ns + horizon_ns if left_over else events.now_ns
+    return timeline
+
+
+def starts_without_controller(scenario: Scenario) -> bool:
+    """A scenario whose first word about the controller is "start" begins without one."""
+    for event in scenario.events:
+        if event.action in ("controller-stop", "controller-start"):
+            return event.action == "controller-start"
+    return False

@@ -1,0 +1,223 @@
+"""Bytes from files and standard input, refused early when they cannot be what is wanted.
+
+Rules: only regular files (and standard input); every size is capped before it is read; gzip is
+unpacked only for our own snapshots, whose first bytes are looked at before the rest; what is
+returned is UTF-8 without a byte order mark. Every refusal is a ``ReadProblem`` for one file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+MIB = 1 << 20
+YAML_BYTES_MAX = 64 * MIB
+JSON_BYTES_MAX = 4096 * MIB
+SNAPSHOT_BYTES_MAX = 2048 * MIB
+FILES_MAX = 20_000
+EXTENSIONS = (".yaml", ".yml", ".json")
+STDIN = "-"
+
+_CHUNK = MIB
+_GZIP_MAGIC = b"\x1f\x8b"
+# Real snapshots shrink 10 to 30 times; a bomb shrinks a thousand times.
+_RATIO_MAX = 200
+_RATIO_CHECKED_ABOVE = 64 * MIB
+_SNAPSHOT_MARK = b"evictplan.dev/"
+_MAGIC = (
+    (b"\x89PNG", "looks like binary (PNG)"),
+    (b"\x7fELF", "looks like binary (ELF)"),
+    (b"%PDF", "looks like binary (PDF)"),
+    (b"\xff\xd8\xff", "looks like binary (JPEG)"),
+    (b"PK\x03\x04", "archives are not accepted (ZIP): unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first (zstdcat)"),
+    (b"BZh", "compressed with bzip2: unpack it first (bzcat)"),
+    (b"\xfd7zXZ", "compressed with xz: unpack it first (xzcat)"),
+    (b"\xff\xfe", "not UTF-8 (looks like UTF-16 or UTF-32)"),
+    (b"\xfe\xff", "not UTF-8 (looks like UTF-16)"),
+    (b"\x00\x00\xfe\xff", "not UTF-8 (looks like UTF-32)"),
+)
+
+
+class ReadProblem(Exception):
+    """One input that cannot be used as bytes; the text says why."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """One input's bytes. ``name`` is as the user gave it; ``changed`` says it was read twice."""
+
+    name: str
+    data: bytes
+    compressed: bool = False
+    changed: bool = False
+
+    def is_json(self) -> bool:
+        """Tell by the first character that is not blank."""
+        return looks_like_json(self.data[:4096])
+
+
+def looks_like_json(head: bytes) -> bool:
+    """Tell JSON from YAML by the first character; ``{{`` is a template, not JSON."""
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    return text[:1] in (b"{", b"[") and text[:2] not in (b"{{", b"{%")
+
+
+def read_stdin(stream: BinaryIO | None) -> Content:
+    """Return all of standard input; refuses a terminal instead of waiting for it."""
+    if stream is None or stream.isatty():
+        raise ReadProblem("nothing on standard input")
+    head = stream.read(_CHUNK)
+    limit = _limit(head)
+    chunks, size = [head], len(head)
+    while chunk := stream.read(_CHUNK):
+        size += len(chunk)
+        if size > limit:
+            raise ReadProblem(_too_big(limit))
+        chunks.append(chunk)
+    return _content(STDIN, b"".join(chunks))
+
+
+def read_file(name: str) -> Content:
+    """Return a regular file's bytes, read again once if it changed meanwhile."""
+    try:
+        first, data = _read_regular(name)
+        if _state(os.stat(name)) == first:
+            return _content(name, data)
+        second, data = _read_regular(name)
+        if _state(os.stat(name)) != second:
+            raise ReadProblem("keeps changing while it is read")
+        return _content(name, data, changed=True)
+    except OSError as error:
+        raise ReadProblem(_reason(error)) from None
+    except ValueError:
+        raise ReadProblem("not a usable file name") from None
+
+
+def _read_regular(name: str) -> tuple[tuple[int, int, int], bytes]:
+    status = os.stat(name)
+    if stat.S_ISDIR(status.st_mode):
+        raise ReadProblem("is a directory (use -R/--recursive)")
+    if not stat.S_ISREG(status.st_mode):
+        raise ReadProblem("not a regular file")
+    with open(name, "rb") as stream:
+        opened = os.fstat(stream.fileno())
+        limit = _limit(stream.read(4096))
+        if opened.st_size > limit:
+            raise ReadProblem(_too_big(limit))
+        stream.seek(0)
+        data = stream.read(opened.st_size)
+        return _state(opened), data + stream.read(1) if len(data) == opened.st_size else data
+
+
+def _state(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _limit(head: bytes) -> int:
+    if head.startswith(_GZIP_MAGIC):
+        return SNAPSHOT_BYTES_MAX
+    return JSON_BYTES_MAX if looks_like_json(head) else YAML_BYTES_MAX
+
+
+def _too_big(limit: int) -> str:
+    hint = "; convert it with `kubectl get -o json`" if limit == YAML_BYTES_MAX else ""
+    return f"larger than {limit // MIB} MiB{hint}"
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    return (error.strerror or "cannot be read").lower()
+
+
+def _content(name: str, data: bytes, *, changed: bool = False) -> Content:
+    compressed = data.startswith(_GZIP_MAGIC)
+    if compressed:
+        data = gunzip_snapshot(data)
+    for magic, reason in _MAGIC:
+        if data.startswith(magic):
+            raise ReadProblem(reason)
+    if data[257:262] == b"ustar":
+        raise ReadProblem("archives are not accepted (tar): unpack it first")
+    if data.startswith(codecs.BOM_UTF8):
+        data = data[3:]
+    check_utf8(data)
+    return Content(name, data, compressed, changed)
+
+
+def check_utf8(data: bytes) -> None:
+    """Raise ReadProblem at the first byte that is not UTF-8, or at UTF-16 without a mark."""
+    if data[:4].count(b"\x00") >= 2 or data[1:2] == b"\x00":
+        raise ReadProblem("not UTF-8 (looks like UTF-16 or UTF-32)")
+    if data.isascii():
+        return
+    # In pieces: decoding a gigabyte at once would cost four.
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(data), 16 * MIB):
+        piece = data[start : start + 16 * MIB]
+        pending = len(decoder.getstate()[0])
+        try:
+            decoder.decode(piece, final=start + len(piece) == len(data))
+        except UnicodeDecodeError as error:
+            offset = start - pending + error.start
+            raise ReadProblem(f"not UTF-8 (invalid byte at offset {offset})") from None
+
+
+def gunzip_snapshot(data: bytes) -> bytes:
+    """Unpack gzip that holds one of our snapshots; anything else is refused after 64 KiB."""
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        head = unpacker.decompress(data, 65_536)
+        if _SNAPSHOT_MARK not in head[:200]:
+            raise ReadProblem("gzip is accepted for our own snapshots only: use zcat")
+        chunks, size = [head], len(head)
+        while not unpacker.eof:
+            chunk = unpacker.decompress(unpacker.unconsumed_tail, 16 * MIB)
+            if not chunk:
+                break
+            size += len(chunk)
+            if size > SNAPSHOT_BYTES_MAX:
+                raise ReadProblem(f"unpacks to more than {SNAPSHOT_BYTES_MAX // MIB} MiB")
+            if size > max(_RATIO_CHECKED_ABOVE, _RATIO_MAX * len(data)):
+                raise ReadProblem("unpacks to an absurd size: not a snapshot of ours")
+            chunks.append(chunk)
+    except zlib.error:
+        raise ReadProblem("damaged snapshot (CRC)") from None
+    if not unpacker.eof:
+        raise ReadProblem("damaged snapshot (truncated)")
+    if unpacker.unused_data:
+        raise ReadProblem("damaged snapshot (data after its end)")
+    return b"".join(chunks)
+
+
+def files_below(directory: str, skipped: list[str]) -> Iterator[str]:
+    """Yield the manifests below a directory, sorted; directories seen again go to ``skipped``."""
+    found: list[str] = []
+    seen: set[tuple[int, int]] = set()
+    pending = [directory]
+    while pending:
+        current = pending.pop()
+        try:
+            status = os.stat(current)
+            if (status.st_dev, status.st_ino) in seen:
+                skipped.append(current)
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            with os.scandir(current) as entries:
+                for entry in entries:
+                    if entry.is_dir():
+                        pending.append(entry.path)
+                    elif Path(entry.name).suffix in EXTENSIONS:
+                        found.append(entry.path)
+        except OSError as error:
+            raise ReadProblem(f"{current}: {_reason(error)}") from None
+        if len(found) > FILES_MAX:
+            raise ReadProblem(f"holds more than {FILES_MAX} files")
+    yield from sorted(found)
