@@ -6,6 +6,9 @@ tick, pod garbage collection.
 
 from __future__ import annotations
 
+from kubectl_evictplan.model.objects import ClusterSnapshot
+from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.timing import Timing
 from naive.node_lifecycle import FULL, NORMAL, PARTIAL, NodeLifecycle, is_excluded, zone_of
 from naive.node_lifecycle import zone_state as compute_zone_state
 from naive.pod_gc import PodGC
@@ -13,10 +16,6 @@ from naive.profile import SECOND, Profile, make_profile
 from naive.queue import Bucket, ZoneQueue
 from naive.taint_eviction import TaintEviction
 from naive.world import Fact, World, copy_node, has_taint, renewals
-
-from kubectl_evictplan.model.objects import ClusterSnapshot
-from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
-from kubectl_evictplan.timing import Timing
 
 PASS_PERIOD = SECOND // 10
 POD_GC_PERIOD = 20 * SECOND
@@ -92,8 +91,10 @@ class NaiveRun:
         for node in self.world.nodes.values():
             self.remember(nlc, node["name"], interval)
         self.remember_zones(nlc)
-        for name in self.world.nodes:
-            nlc.no_schedule_pass(name)
+        if self.profile.node_lifecycle_runs:
+            nlc.begin()
+        if self.eviction is not None and self.profile.eviction_runs:
+            self.eviction.begin()
 
     def remember(self, nlc: NodeLifecycle, name: str, interval: int) -> None:
         """What earlier ticks stored about a node: ticks lie at next_tick - k * interval."""

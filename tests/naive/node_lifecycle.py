@@ -73,7 +73,7 @@ class NodeLifecycle:
         self.health: dict[str, Record] = {}
         self.zone_states: dict[str, str] = {}
         self.queues: dict[str, ZoneQueue] = {}
-        self.eviction_state: dict[str, str] = {name: "unmarked" for name in world.nodes}
+        self.eviction_state: dict[str, str] = dict.fromkeys(world.nodes, "unmarked")
 
     def begin(self) -> None:
         """Informer ADDs of a new process: every node is reconciled, pods meet an empty map."""
@@ -353,14 +353,7 @@ class NodeLifecycle:
         for zone in sorted(new):
             self.zone_states.setdefault(zone, INITIAL)
         all_are = all(state == FULL for state in new.values())
-        all_was = True
-        for zone in sorted(self.zone_states):
-            if zone not in counted:
-                del self.zone_states[zone]
-                continue
-            if self.zone_states[zone] != FULL:
-                all_was = False
-                break
+        all_was = self.all_were_full(counted)
         if all_are and all_was:
             return
         if all_are:
@@ -379,6 +372,15 @@ class NodeLifecycle:
             if all_was or self.zone_states[zone] != state:
                 self.set_limiter(zone, len(counted.get(zone, [])), state)
                 self.set_zone(zone, state)
+
+    def all_were_full(self, counted: dict[str, list[str | None]]) -> bool:
+        """Step 2: forgets zones without counted nodes until the early break."""
+        for zone in sorted(self.zone_states):
+            if zone not in counted:
+                del self.zone_states[zone]
+            elif self.zone_states[zone] != FULL:
+                return False
+        return True
 
     def set_zone(self, zone: str, state: str) -> None:
         if state and self.zone_states[zone] != state:

@@ -40,7 +40,7 @@ def min_toleration(used: list[Record]) -> int:
         return 0
     if not finite:
         return -1
-    product = min(finite) * SECOND
+    product: int = min(finite) * SECOND
     return (product + 2**63) % 2**64 - 2**63
 
 
@@ -66,9 +66,8 @@ class TaintEviction:
         self.handle_node(name)
 
     def pod_changed(self, old: Record | None, new: Record | None) -> None:
-        if old is not None and new is not None:
-            if (old["tolerations"], old["node"]) == (new["tolerations"], new["node"]):
-                return
+        if old and new and old["tolerations"] == new["tolerations"] and old["node"] == new["node"]:
+            return
         pod = new if new is not None else old
         assert pod is not None
         self.handle_pod(pod["key"], pod["node"])

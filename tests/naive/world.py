@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from naive.profile import SECOND
-
 from kubectl_evictplan.model.objects import ClusterSnapshot, Node, Pod, Toleration
 from kubectl_evictplan.scenario import Scenario, ScenarioEvent
+from naive.profile import SECOND
 
 Fact = tuple[int, str, str, str]
 Record = dict[str, Any]
@@ -115,7 +114,8 @@ class World:
 
     def _kubelet_runs(self, node: Record) -> bool:
         ready = node["conditions"].get("Ready")
-        return ready is not None and ready["status"] != "Unknown" and node["name"] in self.leases
+        silent = ready is not None and ready["status"] == "Unknown"
+        return node["name"] in self.leases and not silent
 
     def stamp(self) -> tuple[int, int]:
         """``now()``: every reading is later than the one before."""

@@ -1,0 +1,118 @@
+"""Runs one scenario on one of the two models and reads the facts in the specs' words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from naive.model import naive_facts
+
+from builders import UNREACHABLE, make_event, make_scenario
+from kubectl_evictplan.controllers.configuration import resolve_configuration
+from kubectl_evictplan.model.objects import ClusterSnapshot
+from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.timing import Timing
+
+Fact = tuple[int, str, str, str]
+Model = Callable[[ClusterSnapshot, Scenario, ControllerSettings, Timing], list[Fact]]
+NO_TIMING = Timing()
+
+
+def simulated_facts(
+    snapshot: ClusterSnapshot, scenario: Scenario, settings: ControllerSettings, timing: Timing
+) -> list[Fact]:
+    """The facts of the program's own simulation."""
+    from kubectl_evictplan.simulation import simulate
+
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    return list(simulate(snapshot, scenario, configuration, timing).facts())
+
+
+MODELS: dict[str, Model] = {"simulation": simulated_facts, "naive": naive_facts}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Facts in seconds from the start."""
+
+    facts: list[Fact]
+
+    def _of(self, what: str, value: str = "") -> list[tuple[float, str]]:
+        return [
+            (time / 1e9, subject)
+            for time, kind, subject, text in self.facts
+            if kind == what and value in ("", text)
+        ]
+
+    def unknown(self) -> list[tuple[float, str]]:
+        """U: when Ready Unknown was written, and of which node."""
+        return self._of("node-unknown")
+
+    def tainted(self, key: str = UNREACHABLE) -> list[tuple[float, str]]:
+        """N: when the NoExecute taint was put on."""
+        return self._of("taint-added", f"{key}:NoExecute")
+
+    def untainted(self, key: str = UNREACHABLE) -> list[tuple[float, str]]:
+        return self._of("taint-removed", f"{key}:NoExecute")
+
+    def shut(self, key: str = UNREACHABLE) -> list[tuple[float, str]]:
+        """NS: when the NoSchedule taint was put on."""
+        return self._of("taint-added", f"{key}:NoSchedule")
+
+    def reopened(self, key: str = UNREACHABLE) -> list[tuple[float, str]]:
+        return self._of("taint-removed", f"{key}:NoSchedule")
+
+    def deleted(self, controller: str = "") -> list[tuple[float, str]]:
+        return self._of("delete", controller)
+
+    def cancelled(self) -> list[tuple[float, str]]:
+        return self._of("cancel")
+
+    def gone(self) -> list[tuple[float, str]]:
+        return self._of("gone")
+
+    def zones(self, zone: str = "") -> list[tuple[float, str]]:
+        """The zone's states; a new process repeats what it finds, which is not a change."""
+        states: list[tuple[float, str]] = []
+        for time, what, subject, state in self.facts:
+            if what == "zone-state" and subject == zone and states[-1:] != [state]:
+                if not states or states[-1][1] != state:
+                    states.append((time / 1e9, state))
+        return states
+
+
+class Runner:
+    """``run(...)`` with the conventions of spec node-lifecycle 13: a cold start at offset 0."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def __call__(
+        self,
+        release: str,
+        snapshot: ClusterSnapshot,
+        events: Iterable[ScenarioEvent] = (),
+        *,
+        horizon: float = 150,
+        flags: dict[str, str] | None = None,
+        timing: Timing = NO_TIMING,
+        cold: bool = True,
+    ) -> Outcome:
+        settings = ControllerSettings(kubernetes_version=release, flags=flags or {})
+        scenario = make_scenario(events, horizon=horizon, cold=cold)
+        return Outcome(self.model(snapshot, scenario, settings, timing))
+
+
+def silence(*names: str, last: float = 2) -> ScenarioEvent:
+    """The kubelets fall silent; ``last`` is when their last renewal becomes visible."""
+    return make_event(last + 0.5, "kubelet-stop", names, last_heartbeat=last)
+
+
+def posts_ready(at: float, *names: str) -> ScenarioEvent:
+    """The kubelets are back and post Ready=True."""
+    return make_event(at, "kubelet-start", names)
+
+
+def restart(at: float) -> list[ScenarioEvent]:
+    """A new controller process whose first tick is at ``at``."""
+    return [make_event(at - 0.01, "controller-stop"), make_event(at, "controller-start")]
