@@ -12,11 +12,13 @@ from worked_cases import (
     P1,
     P2,
     UNREACHABLE,
+    Run,
     add,
     admitted,
     create,
     edit,
     node,
+    on_node,
     play,
     pod,
     remove,
@@ -24,6 +26,9 @@ from worked_cases import (
     taint,
     tol,
 )
+
+from kubectl_evictplan.model.objects import Pod
+from kubectl_evictplan.scenario import ScenarioEvent
 
 pytestmark = pytest.mark.parametrize("release", [P0, P1, P2])
 
@@ -121,6 +126,19 @@ def test_w11_a_gap_between_the_two_taints_restarts_the_countdown(release: str) -
     )
 
     assert run.story() == "C@100 M@401 DEL@401 gone@431"
+
+
+def test_w11_one_command_that_swaps_the_taints_leaves_no_gap(release: str) -> None:
+    run = play(
+        release,
+        pod(*admitted()),
+        add(0, NOT_READY),
+        remove(100, NOT_READY),
+        add(100, UNREACHABLE),
+    )
+
+    # kubectl writes the whole list at once, whatever the order of its arguments.
+    assert run.story() == "M@300 DEL@300 gone@330"
 
 
 def test_w12_a_swap_to_a_taint_tolerated_for_ever_cancels(release: str) -> None:
@@ -266,3 +284,45 @@ def test_w30_the_time_a_taint_says_it_was_added_is_ignored(release: str) -> None
     run = play(release, pod(tol("A", 300)), add(0, "A", added=-1000))
 
     assert run.story() == "M@300 DEL@300 gone@330"
+
+
+def awake(release: str, the_pod: Pod, *events: ScenarioEvent) -> Run:
+    """n1 of four healthy nodes, with node lifecycle: it decides when the taints come and go."""
+    return play(
+        release,
+        the_pod,
+        *events,
+        nodes=[node(f"n{number}") for number in range(1, 5)],
+        awake=True,
+    )
+
+
+def test_w02_a_node_that_reports_not_ready_is_tainted_in_the_next_pass(release: str) -> None:
+    run = awake(release, pod(*admitted()), on_node(0, "node-ready", status="False"))
+
+    # The monitor ticks at 0 and queues the node; the pass at 0.1 taints it.
+    assert run.story() == "M@300.1 DEL@300.1 gone@330.1"
+
+
+def test_w10_a_node_that_falls_silent_after_not_ready_keeps_the_countdown(release: str) -> None:
+    run = awake(
+        release,
+        pod(*admitted()),
+        on_node(0, "node-ready", status="False"),
+        on_node(100, "kubelet-stop"),
+    )
+
+    # Nobody confirms the deletion on a silent node.
+    assert run.story() == "M@300.1 DEL@300.1"
+
+
+def test_w09_a_node_that_recovers_and_fails_again_gets_a_fresh_countdown(release: str) -> None:
+    run = awake(
+        release,
+        pod(*admitted()),
+        on_node(0, "node-ready", status="False"),
+        on_node(100, "node-ready", status="True"),
+        on_node(150, "node-ready", status="False"),
+    )
+
+    assert run.story() == "C@100 M@450.1 DEL@450.1 gone@480.1"
