@@ -8,7 +8,8 @@ STAMP := $(VENV)/.installed
 CLUSTER := fixtures/clusters/kubeadm-15-nodes-1.29.json
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-slow check lint type imports sizes format bench fidelity dist clean
+.PHONY: help venv demo test test-slow check lint type imports sizes format bench fidelity golden \
+	dist smoke clean
 
 help: ## Say what the targets do
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -56,8 +57,19 @@ bench: $(STAMP) ## Measure time and memory on generated clusters
 fidelity: $(STAMP) ## Compare predictions with the recorded runs of real control planes
 	$(BIN)/python benchmarks/fidelity.py
 
+golden: $(STAMP) ## Rewrite the expected reports; read the difference before you commit it
+	EVICTPLAN_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q -k golden
+	@git --no-pager diff --stat -- tests
+
 dist: $(STAMP) ## Build the wheel
+	rm -rf dist build/lib
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+smoke: dist ## Install the wheel alone, without development extras, and run it
+	rm -rf build/smoke && $(PYTHON) -m venv build/smoke
+	build/smoke/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	build/smoke/bin/kubectl-evictplan what-if taint node a1 maintenance=true:NoExecute \
+	  -f fixtures/examples/mini-cluster.yaml
 
 clean: ## Remove everything that can be made again
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
