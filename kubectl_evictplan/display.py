@@ -68,6 +68,8 @@ def cut_middle(text: str, max_columns: int, *, ascii_only: bool = False) -> str:
     if room < 2:
         return _cut_end(iter(text), max_columns, mark)
     tail_room = (room + 1) // 2
+    if text.isascii():
+        return text[: room - tail_room] + mark + text[len(text) - tail_room :]
     tail = _take(reversed(_marked_groups(text)), tail_room)
     head = _take(iter(_marked_groups(text)), room - tail_room)
     return "".join(head) + mark + "".join(reversed(tail))

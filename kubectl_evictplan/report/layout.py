@@ -65,14 +65,22 @@ class Layout:
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
     def title(self, text: str) -> str:
-        """Return the line that starts a section."""
-        return self.paint(text, "title") + "\n"
+        """Return the line that starts a section, cut to one line."""
+        return self.heading(text, "title")
+
+    def heading(self, text: str, style: str) -> str:
+        """Return one painted line, cut in its middle where it does not fit."""
+        cut = text if self.columns is None else self.cut(text, self.columns)
+        return self.paint(cut.rstrip(), style) + "\n"
 
     def prose(self, text: str, indent: str = "", hanging: str | None = None) -> Iterator[str]:
         """Yield the lines of safe ``text``, wrapped; continuation lines get ``hanging``."""
         columns = min(self.columns or PROSE_COLUMNS_MAX, PROSE_COLUMNS_MAX)
+        if not text.isascii():
+            text = _with_fillers(text)
+            columns -= 1  # a break may part a wide character from its filler
         lines = wrap(
-            text if text.isascii() else _with_fillers(text),
+            text,
             columns,
             initial_indent=indent,
             subsequent_indent=indent if hanging is None else hanging,

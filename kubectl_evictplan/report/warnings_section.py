@@ -24,7 +24,7 @@ def render_warnings(warnings: tuple[Warning, ...], layout: Layout) -> Iterator[s
         messages = by_code.setdefault(warning.code, {})
         messages.setdefault(warning.message, []).extend(warning.objects)
     for code, messages in by_code.items():
-        yield layout.paint(layout.name(code), "warning") + "\n"
+        yield layout.heading(layout.name(code), "warning")
         yield from _messages(messages, layout)
 
 

@@ -1,0 +1,207 @@
+"""``-o json``, ``-o yaml`` and ``-o name``: exact data, readable by every reader alike."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from report.builders import eviction, inputs, one_of_each, prediction
+from ruamel.yaml import YAML
+
+from kubectl_evictplan.errors import InputError
+from kubectl_evictplan.model.objects import Warning
+from kubectl_evictplan.prediction import Prediction, Sourced
+from kubectl_evictplan.report import render
+
+# What the versions of YAML, or a reader in a hurry, take for something other than a string.
+AMBIGUOUS = [
+    "yes",
+    "No",
+    "on",
+    "OFF",
+    "y",
+    "N",
+    "true",
+    "~",
+    "null",
+    "Null",
+    ".inf",
+    ".nan",
+    "1:30",
+    "0o14",
+    "012",
+    "1_000",
+    "1e3",
+    "1.0e+3",
+    "0x1f",
+    "2026-11-20",
+    "2026-11-20T22:00:00Z",
+    "=",
+    "<<",
+    "-",
+    "?",
+    ":",
+    "#",
+    "&",
+    "*",
+    "!",
+    "|",
+    ">",
+    "@",
+    "`",
+    "%",
+    "{}",
+    "[]",
+    "a:b",
+    "a:",
+    "'x'",
+    '"x"',
+    "\\",
+    ".",
+    "..",
+    "1.29",
+    "+1",
+    "-1",
+]
+AMBIGUOUS += ["", " ", " a", "a ", "a  b", "a #b", "a: b", "- a", "a\nb", "a\r\nb", "\ta", "\x00"]
+AMBIGUOUS += ["\x7f", "\x85", "\u2028", "\ufeff", "\ufffe", "é", "界", "\U0001f600", "x" * 3000]
+
+STRINGS = st.sampled_from(AMBIGUOUS) | st.text(max_size=30)
+
+
+def text_of(value: Prediction, output: str, **options: Any) -> str:
+    return "".join(render(value, output, **options))
+
+
+def with_strings(one: str, two: str = "x") -> Prediction:
+    return prediction(
+        inputs=inputs(flags={one: Sourced(two, one), "z": Sourced([one, {two: one}, [], {}], "")}),
+        evictions=(eviction(one, namespace=two),),
+        warnings=(Warning(two, one, (one, two)),),
+    )
+
+
+def read_yaml(text: str) -> list[Any]:
+    return [yaml.safe_load(text), YAML(typ="safe", pure=True).load(text)]
+
+
+def test_json_keys_stand_in_the_order_of_the_contract() -> None:
+    document = json.loads(text_of(one_of_each(), "json"))
+    assert list(document) == [
+        *("apiVersion", "kind", "inputs", "evictions", "kept", "cancelled"),
+        *("nodes", "zones", "warnings"),
+    ]
+    assert document["apiVersion"] == "evictplan.dev/v1alpha1"
+    assert document["kind"] == "Prediction"
+    assert list(document["evictions"][0])[:9] == [
+        *("namespace", "pod", "uid", "node", "certainty"),
+        *("offsetSeconds", "earliestSeconds", "latestSeconds", "time"),
+    ]
+
+
+@pytest.mark.parametrize("value", [one_of_each(), prediction()], ids=["full", "empty"])
+def test_json_streamed_is_json_written_at_once(value: Prediction) -> None:
+    text = text_of(value, "json")
+    assert text == msgspec.json.format(text.encode(), indent=2).decode() + "\n"
+
+
+def test_json_reads_back_into_the_same_prediction() -> None:
+    text = text_of(one_of_each(), "json")
+    assert msgspec.json.decode(text, type=Prediction) == one_of_each()
+
+
+def test_flags_are_sorted_whatever_order_they_came_in() -> None:
+    one = {"a": Sourced("1", "given"), "b": Sourced("2", "given")}
+    two = dict(reversed(one.items()))
+    for output in ("json", "yaml", "table", "wide"):
+        texts = {text_of(prediction(inputs=inputs(flags=flags)), output) for flags in (one, two)}
+        assert len(texts) == 1
+
+
+@given(STRINGS, STRINGS)
+def test_json_on_a_terminal_is_printable_ascii_and_the_same_data(one: str, two: str) -> None:
+    raw = text_of(with_strings(one, two), "json")
+    shown = text_of(with_strings(one, two), "json", ascii_only=True)
+    assert shown.isascii()
+    assert shown.replace("\n", "").isprintable()
+    assert json.loads(shown) == json.loads(raw)
+
+
+def test_a_lone_surrogate_becomes_the_replacement_character() -> None:
+    for output in ("json", "yaml"):
+        text = text_of(with_strings("a\ud800b"), output)
+        document = yaml.safe_load(text) if output == "yaml" else json.loads(text)
+        assert document["evictions"][0]["pod"] == "a\ufffdb"
+        assert "a\ufffdb" in document["inputs"]["flags"]
+
+
+def test_not_a_number_is_null() -> None:
+    value = prediction(evictions=(eviction(at=float("nan")), eviction(at=float("inf"))))
+    for document in (json.loads(text_of(value, "json")), *read_yaml(text_of(value, "yaml"))):
+        assert [entry["offsetSeconds"] for entry in document["evictions"]] == [None, None]
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS)
+def test_yaml_strings_stay_strings_in_every_reader(text: str) -> None:
+    expected = json.loads(text_of(with_strings(text), "json"))
+    for document in read_yaml(text_of(with_strings(text), "yaml")):
+        assert document == expected
+
+
+@given(STRINGS, STRINGS)
+def test_yaml_is_the_same_document_as_json(one: str, two: str) -> None:
+    expected = json.loads(text_of(with_strings(one, two), "json"))
+    text = text_of(with_strings(one, two), "yaml")
+    assert text.isascii()
+    for document in read_yaml(text):
+        assert document == expected
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers())
+def test_yaml_numbers_are_the_numbers_of_json(number: float) -> None:
+    value = prediction(inputs=inputs(horizon=Sourced(number, "given")))
+    for document in read_yaml(text_of(value, "yaml")):
+        read = document["inputs"]["horizon"]["value"]
+        assert read == number
+        assert type(read) is type(number)
+
+
+def test_names_are_kubectls_and_each_pod_stands_once() -> None:
+    value = prediction(
+        evictions=(
+            eviction("b"),
+            eviction("a", certainty="possible"),
+            eviction("b", uid="second"),
+            eviction("a", namespace="other"),
+        )
+    )
+    assert text_of(value, "name") == "pod/b\npod/a\npod/a\n"
+
+
+@given(st.text())
+def test_a_name_is_one_word_for_xargs(name: str) -> None:
+    text = text_of(prediction(evictions=(eviction(name),)), "name")
+    assert text.startswith("pod/")
+    assert text.endswith("\n")
+    assert len(text.split()) == 1
+    assert text[:-1].isascii()
+    assert not set("'\"") & set(text)
+
+
+def test_an_unknown_format_is_refused_with_the_list_of_formats() -> None:
+    with pytest.raises(InputError, match="one of table, wide, json, yaml, name") as caught:
+        render(prediction(), "bogus")
+    assert "unable to match a printer" in str(caught.value)
+
+
+@pytest.mark.parametrize("output", ["json", "yaml", "name"])
+def test_explain_limits_data_to_the_pod(output: str) -> None:
+    text = text_of(one_of_each(), output, explain="default/db-0")
+    assert "db-0" in text
+    assert "web-9" not in text
+    assert "ds-1" not in text
