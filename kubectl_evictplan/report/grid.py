@@ -32,26 +32,30 @@ class Column:
 
 
 def fit(columns: Sequence[Column], rows: Sequence[Row], layout: Layout) -> list[int]:
-    """Return the widths of the columns; the widest cuttable ones give way until the table fits."""
+    """Return the widths of the columns, narrowed until the table fits its layout.
+
+    Sentences give way before names, and among equals the widest column first.
+    """
     widths = [
-        max((len(row[at]) for row in rows), default=0) if rows else 0 for at in range(len(columns))
+        max(len(column.header), max((len(row[at]) for row in rows), default=0))
+        for at, column in enumerate(columns)
     ]
-    widths = [max(w, len(column.header)) for w, column in zip(widths, columns, strict=True)]
     if layout.columns is None:
         return widths
     excess = sum(widths) + len(GAP) * (len(columns) - 1) - layout.columns
-    while excess > 0:
-        room = {
-            at: widths[at]
-            for at, column in enumerate(columns)
-            if column.shrinks_to is not None
-            and widths[at] > max(column.shrinks_to, len(column.header))
-        }
-        if not room:
-            break
-        widest = max(room, key=lambda at: (room[at], -at))
-        widths[widest] -= 1
-        excess -= 1
+    for sentences in (True, False):
+        while excess > 0:
+            room = [
+                at
+                for at, column in enumerate(columns)
+                if column.cut_end is sentences
+                and column.shrinks_to is not None
+                and widths[at] > max(column.shrinks_to, len(column.header))
+            ]
+            if not room:
+                break
+            widths[max(room, key=lambda at: widths[at])] -= 1
+            excess -= 1
     return widths
 
 

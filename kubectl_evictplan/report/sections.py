@@ -26,7 +26,7 @@ _CHANGE_WORDS = {
     "created": "node created",
 }
 _CODE_COLUMNS_MAX = 40
-_REASON = Column("REASON", 10, cut_end=True)
+_REASON = Column("REASON", 24, cut_end=True)
 
 
 def render_stuck(evictions: tuple[Eviction, ...], layout: Layout) -> Iterator[str]:
