@@ -94,10 +94,13 @@ def make_node(
     transition: float | None = None,
     taints: Iterable[str | Taint] = (),
     unschedulable: bool = False,
-    created: float = -100_000,
+    created: float | None = -100_000,
     uid: str = "",
 ) -> Node:
-    """A node; ``ready=None`` leaves every condition out (the kubelet never posted)."""
+    """A node; ``ready=None`` leaves every condition out (the kubelet never posted).
+
+    ``created=None`` leaves creationTimestamp out, as in a manifest.
+    """
     all_labels = dict(labels or {})
     if zone:
         all_labels[ZONE_LABEL] = zone
@@ -107,7 +110,7 @@ def make_node(
         name=name,
         uid=uid or f"uid-{name}",
         labels=all_labels,
-        creation_timestamp_ns=epoch_ns(created),
+        creation_timestamp_ns=0 if created is None else epoch_ns(created),
         taints=tuple(make_taint(t) if isinstance(t, str) else t for t in taints),
         unschedulable=unschedulable,
         conditions=make_conditions(ready, heartbeat=heartbeat, transition=transition),
@@ -137,7 +140,7 @@ def make_pod(
     labels: Mapping[str, str] | None = None,
     finalizers: Iterable[str] = (),
     deleted: float | None = None,
-    created: float = -100_000,
+    created: float | None = -100_000,
     duplicate_env_or_port: bool = False,
     uid: str = "",
 ) -> Pod:
@@ -158,7 +161,7 @@ def make_pod(
         termination_grace_period_seconds=grace_seconds,
         phase=phase,
         ready=ready,
-        creation_timestamp_ns=epoch_ns(created),
+        creation_timestamp_ns=0 if created is None else epoch_ns(created),
         deletion_timestamp_ns=None if deleted is None else epoch_ns(deleted + grace_seconds),
         deletion_grace_period_seconds=None if deleted is None else grace_seconds,
         finalizers=tuple(finalizers),

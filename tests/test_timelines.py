@@ -374,7 +374,7 @@ def test_tl_17_ready_false_of_a_live_kubelet_then_its_death(
 def test_tl_18_a_node_that_never_posts_is_judged_by_the_startup_grace(
     run: Runner, release: str
 ) -> None:
-    fresh = make_node("x", ready=None, created=0)
+    fresh = make_node("x", ready=None, created=None)
     outcome = run(release, cluster("a", "b", "c"), [make_event(13.4, "node-create", node=fresh)])
     assert outcome.unknown() == [(75, "x")]
     assert outcome.tainted() == [(75.1, "x")]
@@ -502,7 +502,7 @@ def test_tl_23_a_new_ready_zone_does_not_end_the_disruption_of_the_old_one(
     run: Runner, release: str
 ) -> None:
     zone_a = names(4, "a")
-    created = make_event(82, "node-create", node=make_node("b00", zone="b", heartbeat=81))
+    created = make_event(82, "node-create", node=make_node("b00", zone="b", created=None))
     outcome = run(release, two_zones(*zone_a, b=[]), [silence(*zone_a), created], horizon=200)
     assert outcome.zones("/a") == [(0, "Normal"), (45, "FullDisruption")]
     assert outcome.zones("/b") == [(85, "Normal")]

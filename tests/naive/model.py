@@ -162,7 +162,7 @@ class NaiveRun:
             steps: list[tuple[int, int]] = [
                 (timers, 0) if timers is not None else (self.end + 1, 0),
                 (self.renewals[0][0] if self.renewals else self.end + 1, 1),
-                (min(self.world.gone_at.values(), default=self.end + 1), 2),
+                (min((e[0] for e in self.world.gone_at), default=self.end + 1), 2),
                 (self.events[0][0] if self.events else self.end + 1, 3),
                 (self.next_pass if running else self.end + 1, 4),
                 (self.next_tick if running else self.end + 1, 5),

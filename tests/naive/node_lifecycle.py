@@ -315,6 +315,7 @@ class NodeLifecycle:
             pod = self.world.pods[key]
             if pod["deleting"] or pod["daemon"]:
                 continue
+            self.world.fact("mark", key)
             self.world.fact("delete", key, "node-lifecycle")
             self.world.delete_pod(key)
 

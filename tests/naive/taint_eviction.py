@@ -158,6 +158,8 @@ class TaintEviction:
         return min(times) if times else None
 
     def run(self, key: str) -> None:
+        """The timer's function; the marking event comes before any attempt."""
+        self.world.fact("mark", key)
         pod = self.world.pods.get(key)
         fails = pod is None or (pod["duplicate"] and self.profile.server_side_apply)
         if fails or not self.profile.keep_nil_key:

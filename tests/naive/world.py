@@ -75,6 +75,7 @@ def pod_record(pod: Pod) -> Record:
         "finalizers": list(pod.finalizers),
         "daemon": owner is not None and owner.kind == "DaemonSet",
         "duplicate": pod.duplicate_env_or_port,
+        "incarnation": 0,
     }
 
 
@@ -106,7 +107,9 @@ class World:
             for name, lease in snapshot.leases.items()
         }
         self.kubelet_up = {name: self._kubelet_runs(node) for name, node in self.nodes.items()}
-        self.gone_at: dict[str, int] = {}
+        # (when, pod, incarnation)
+        self.gone_at: list[tuple[int, str, int]] = []
+        self.incarnations = 0
         self.listeners: list[Any] = []
         for pod in self.pods.values():
             if pod["deleting"]:
@@ -173,7 +176,7 @@ class World:
             self.write_node(name, new)
 
     def post_ready(self, name: str, status: str) -> None:
-        """What a kubelet posts: new heartbeat and transition, pressure conditions False."""
+        """What a kubelet posts: a new heartbeat, a new transition if the status changed."""
         if name not in self.nodes:
             return
         new = copy_node(self.nodes[name])
@@ -183,16 +186,21 @@ class World:
                 new["conditions"][kind] = {
                     "status": "False", "heartbeat": time, "transition": time, "reason": "Kubelet",
                 }  # fmt: skip
+        ready = new["conditions"].get("Ready")
+        same = ready is not None and ready["status"] == status
         new["conditions"]["Ready"] = {
-            "status": status, "heartbeat": time, "transition": time, "reason": "Kubelet",
-        }  # fmt: skip
+            "status": status,
+            "heartbeat": time,
+            "transition": ready["transition"] if same and ready is not None else time,
+            "reason": "Kubelet",
+        }
         self.write_node(name, new)
 
     # --- pods
 
     def delete_pod(self, key: str, *, force: bool = False) -> None:
         pod = self.pods[key]
-        grace = max(pod["grace"], 1) if pod["grace"] < 0 else pod["grace"]
+        grace = 1 if pod["grace"] < 0 else pod["grace"]
         if force or pod["node"] == "" or pod["phase"] in ("Succeeded", "Failed"):
             grace = 0
         if pod["deleting"] and grace:
@@ -200,18 +208,19 @@ class World:
         if pod["deleting"] and not force:
             return
         pod["deleting"] = True
+        pod["grace"] = grace
         if grace == 0:
             self._finish(pod)
         else:
             self._finish_later(pod)
 
     def _finish_later(self, pod: Record) -> None:
-        if self.kubelet_up.get(pod["node"], False):
-            self.gone_at[pod["key"]] = self.now + max(pod["grace"], 1) * SECOND
+        """A kubelet that is up takes the whole grace period (the worst case)."""
+        if self.kubelet_up.get(pod["node"], False) and pod["node"] in self.nodes:
+            self.gone_at.append((self.now + pod["grace"] * SECOND, pod["key"], pod["incarnation"]))
 
     def _finish(self, pod: Record) -> None:
         key = pod["key"]
-        self.gone_at.pop(key, None)
         if pod["finalizers"]:
             return
         del self.pods[key]
@@ -220,25 +229,28 @@ class World:
             listener.pod_changed(pod, None)
 
     def finish_due(self) -> None:
-        for key in sorted(k for k, time in self.gone_at.items() if time <= self.now):
-            self._finish(self.pods[key])
+        """A kubelet that fell silent meanwhile finishes nothing until it is back."""
+        due = sorted(entry for entry in self.gone_at if entry[0] <= self.now)
+        for entry in due:
+            self.gone_at.remove(entry)
+            pod = self.pods.get(entry[1])
+            if pod is None or pod["incarnation"] != entry[2]:
+                continue
+            if self.kubelet_up.get(pod["node"], False):
+                self._finish(pod)
 
     # --- the outside
 
     def kubelet_stops(self, name: str) -> None:
         self.kubelet_up[name] = False
-        for key in [k for k, pod in self.pods.items() if pod["node"] == name]:
-            self.gone_at.pop(key, None)
 
     def kubelet_starts(self, name: str) -> None:
-        was_up = self.kubelet_up.get(name, False)
         self.kubelet_up[name] = True
         self.leases[name] = self.now
         self.post_ready(name, "True")
-        if not was_up:
-            for pod in list(self.pods.values()):
-                if pod["node"] == name and pod["deleting"]:
-                    self._finish_later(pod)
+        for pod in list(self.pods.values()):
+            if pod["node"] == name and pod["deleting"]:
+                self._finish_later(pod)
 
     def renew(self, name: str) -> None:
         if name in self.nodes:
@@ -248,6 +260,8 @@ class World:
         if pod.key in self.pods:
             return
         record = pod_record(pod)
+        self.incarnations += 1
+        record["incarnation"] = self.incarnations
         self.pods[pod.key] = record
         for listener in list(self.listeners):
             listener.pod_changed(None, record)
