@@ -131,7 +131,7 @@ def sourced(value: Sourced) -> str:
 def plain(value: object) -> str:
     """Return an input's value as a person writes it."""
     if value is None:
-        return "unknown"
+        return UNKNOWN
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

@@ -1,0 +1,71 @@
+"""What is documented is what is emitted, and what is lazy stays lazy."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "kubectl_evictplan"
+WARNINGS = ROOT / "docs" / "warnings.md"
+ROW = re.compile(r"^\| `([a-z0-9-]+)` \|([^|]+)\|([^|]+)\|$", re.MULTILINE)
+
+
+def documented() -> list[str]:
+    return [match[1] for match in ROW.finditer(WARNINGS.read_text(encoding="utf-8"))]
+
+
+def emitted() -> Iterator[str]:
+    """The constant first arguments (or ``code=``) of every ``Warning(...)`` in the package."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "Warning":
+                codes = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "code")]
+                for code in codes:
+                    if isinstance(code, ast.Constant):
+                        yield str(code.value)
+
+
+def test_every_emitted_warning_is_documented() -> None:
+    assert sorted(set(emitted()) - set(documented())) == []
+
+
+def test_codes_are_documented_once_in_kebab_case() -> None:
+    codes = documented()
+    assert len(codes) > 30
+    assert len(codes) == len(set(codes))
+    rows = [line for line in WARNINGS.read_text(encoding="utf-8").splitlines() if "| `" in line]
+    assert len(rows) == len(codes)
+
+
+@pytest.mark.parametrize("module", ["kubectl_evictplan.report", "kubectl_evictplan.display"])
+def test_importing_the_door_loads_no_format_and_no_library(module: str) -> None:
+    heavy = "{'tabulate', 'msgspec', 'yaml', 'ruamel', 'kubernetes', 'click'}"
+    script = f"import sys, {module}; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("path", [*PACKAGE.glob("report/*.py"), PACKAGE / "display.py"])
+def test_reports_do_no_input_and_no_output(path: Path) -> None:
+    banned = {"os", "sys", "io", "pathlib", "time", "random", "click", "yaml", "ruamel"}
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert not banned & imported
