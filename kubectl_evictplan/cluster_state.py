@@ -158,9 +158,7 @@ class ClusterState:
         """DELETE a node object; its pods stay."""
         old = self.nodes.pop(name)
         self.node_cause[name] = self.timeline.append(
-            Entry(
-                at_ns=self.offset_ns, kind=NODE_DELETED, subject=name, node=name, because=because
-            )
+            Entry(at_ns=self.offset_ns, kind=NODE_DELETED, subject=name, node=name, because=because)
         )
         self._notify(self._node_watchers, old, None)
 

@@ -37,9 +37,7 @@ class ScenarioPlayer:
             "pod-delete": self._pod_delete,
             "pod-tolerations": self._pod_tolerations,
             "controller-stop": lambda event: self._control_plane.stop(self._note(event, "")),
-            "controller-start": lambda event: self._control_plane.start_cold(
-                self._note(event, "")
-            ),
+            "controller-start": lambda event: self._control_plane.start_cold(self._note(event, "")),
             "cordon": lambda event: self._set_unschedulable(event, True),
             "uncordon": lambda event: self._set_unschedulable(event, False),
         }

@@ -6,6 +6,8 @@ causal chain is a walk to the left.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from kubectl_evictplan.model.objects import Taint
@@ -66,10 +68,31 @@ class Entry(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
+class QueueOperation(NamedTuple):
+    """One thing that a zone's queue was told at ``at_ns`` (offset).
+
+    ``what`` is
+
+    * created | stopped | spent (zone): a new queue with a full bucket; the end of the process; the
+      zone's token is taken;
+    * swap (zone, ``qps``): the limiter changes;
+    * eligible | leave | retired (zone, ``name``): from *eligible* to *leave* a node waits or has been
+      served; a *retired* one still waits but no tick refreshes it;
+    * pass: all zones are served inside a monitor tick;
+    * decided (``zone`` holds the Ready status, ``name``): what the node's taint has to be from now on.
+    """
+
+    at_ns: int
+    what: str
+    zone: str
+    name: str = ""
+    qps: float = 0.0
+
+
 class Timeline:
     """The entries of one run and the instants at which it began and ended."""
 
-    __slots__ = ("complete", "end_ns", "entries", "start_ns")
+    __slots__ = ("complete", "end_ns", "entries", "queue_log", "start_ns")
 
     def __init__(self, start_ns: int) -> None:
         self.start_ns = start_ns
@@ -77,6 +100,8 @@ class Timeline:
         # False when the horizon cut off things that were still going to happen.
         self.complete = True
         self.entries: list[Entry] = []
+        # What the zone queues were told, whatever the order in which they served: see QueueOperation.
+        self.queue_log: list[QueueOperation] = []
 
     def append(self, entry: Entry) -> int:
         """Record an entry and return its index, for later ``because`` links."""

@@ -50,9 +50,7 @@ class EvictionByTimeout:
         """``nodeEvictionMap.unregisterNode``."""
         self._eviction_state.pop(name, None)
 
-    def process(
-        self, node: Node, status: str, health: NodeHealth, now_ns: int
-    ) -> None:
+    def process(self, node: Node, status: str, health: NodeHealth, now_ns: int) -> None:
         """``processNoTaintBaseEviction``: timeouts count from the controller's own instants."""
         if status == TRUE:
             self.cancel_eviction(node.name)
@@ -118,7 +116,5 @@ class EvictionByTimeout:
             self._state.timeline.append(Entry(kind=MARK, **common))
             if key in self._state.denied_deletes:
                 return  # any error but NotFound aborts the round
-            index = self._state.timeline.append(
-                Entry(kind=DELETE, value=NODE_LIFECYCLE, **common)
-            )
+            index = self._state.timeline.append(Entry(kind=DELETE, value=NODE_LIFECYCLE, **common))
             self._state.delete_pod(key, because=(index,))

@@ -20,7 +20,11 @@ from kubectl_evictplan.model.taints import (
     with_taint_appended,
     without_taint,
 )
-from kubectl_evictplan.timeline import NODE_LIFECYCLE, TOKEN_WASTED, Entry
+from kubectl_evictplan.timeline import NODE_LIFECYCLE, NODE_UNKNOWN, TOKEN_WASTED, Entry
+from kubectl_evictplan.timing import Timing
+
+# How far the informer can lag behind the controller's own write of Ready=Unknown (spec 8.2).
+STALE_LISTER_NS = 200_000_000
 
 # Ready status -> (taint to add, opposite taint to remove).
 _TAINT_SWAPS = {FALSE: (NOT_READY, UNREACHABLE), UNKNOWN: (UNREACHABLE, NOT_READY)}
@@ -35,9 +39,11 @@ class NoExecuteTainter:
         profile: ReleaseProfile,
         queues: ZoneQueues,
         zone_of: Callable[[str], str],
+        timing: Timing,
     ) -> None:
         self._state = state
         self._profile = profile
+        self._stale_lister = timing.stale_lister and profile.taint_on_current_condition
         self._queues = queues
         self._zone_of = zone_of
 
@@ -57,6 +63,7 @@ class NoExecuteTainter:
 
     def process(self, node: Node, status: str, now_ns: int) -> None:
         """``processTaintBaseEviction``; ``node`` is the tick's copy, its taints may be stale."""
+        self._queues.note_decision(node.name, status)
         if status == TRUE:
             self.mark_reachable(node)
             return
@@ -77,9 +84,7 @@ class NoExecuteTainter:
             self._queues.remove(zone, name)
         elif mode == "SETREMOVE" and lacks:
             self._queues.set_remove(zone, name)
-        self._queues.add(
-            zone, name, refreshed=mode == "REMOVE_ADD" and lacks, because=because
-        )
+        self._queues.add(zone, name, refreshed=mode == "REMOVE_ADD" and lacks, because=because)
 
     def mark_reachable(self, node: Node) -> None:
         """``markNodeAsReachable``: untaint (two writes) and leave the line of the current zone."""
@@ -111,9 +116,21 @@ class NoExecuteTainter:
             self._waste(name, "the node has no Ready condition")
         elif ready.status == TRUE:
             self._waste(name, "the node is ready again")
+        elif self._stale_lister and self._was_just_written(name):
+            self._waste(name, "the informer still shows the node as ready")
         else:
             wanted, opposite = _TAINT_SWAPS[FALSE if ready.status == FALSE else UNKNOWN]
             self._swap(name, node, wanted, opposite, rule="doNoExecuteTaintingPass")
+
+    def _was_just_written(self, name: str) -> bool:
+        """Whether Ready=Unknown was written so recently that an informer may not show it yet."""
+        index = self._state.node_cause.get(name)
+        while index is not None:
+            entry = self._state.timeline.entries[index]
+            if entry.kind == NODE_UNKNOWN:
+                return self._state.offset_ns - entry.at_ns < STALE_LISTER_NS
+            index = entry.because[0] if entry.because else None
+        return False
 
     def _swap(
         self,

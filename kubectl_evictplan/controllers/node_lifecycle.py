@@ -93,7 +93,7 @@ class NodeLifecycle:
             unbounded=warm,
         )
         self._queues = ZoneQueues(state, configuration, timing, pass_grid, self.zone_of)
-        self._tainter = NoExecuteTainter(state, self._profile, self._queues, self.zone_of)
+        self._tainter = NoExecuteTainter(state, self._profile, self._queues, self.zone_of, timing)
         self._by_timeout = EvictionByTimeout(state, configuration, self._queues, self.zone_of)
         self._queues.process = (
             self._tainter.taint_in_pass
@@ -265,7 +265,9 @@ class NodeLifecycle:
         now_ns = self._state.events.now_ns
         # What changes during or after this instant's tick is seen by the next one.
         self._schedule_tick(
-            self._grid.after(now_ns) if now_ns == self._ticked_ns else self._grid.at_or_after(now_ns)
+            self._grid.after(now_ns)
+            if now_ns == self._ticked_ns
+            else self._grid.at_or_after(now_ns)
         )
 
     def _schedule_tick(self, at_ns: int) -> None:
@@ -306,7 +308,7 @@ class NodeLifecycle:
         for name in sorted(copies):
             self._node_step(copies[name], now_ns)
         if self._timing.mid_tick_pass:
-            self._queues.run_pass()
+            self._queues.run_pass_inside_tick()
         self._handle_disruption(now_ns, {**at_start, **copies})
         self._schedule_next(now_ns)
 

@@ -118,7 +118,11 @@ def parse_release(text: str) -> Release:
     match = _VERSION.fullmatch(text.strip())
     minor = int(match.group(1)) if match else -1
     patch = int(match.group(2)) if match and match.group(2) is not None else _NEWEST_PATCH
-    if match is None or _PATCH_MAX < patch != _NEWEST_PATCH or not OLDEST_MINOR <= minor <= NEWEST_MINOR:
+    if (
+        match is None
+        or _PATCH_MAX < patch != _NEWEST_PATCH
+        or not OLDEST_MINOR <= minor <= NEWEST_MINOR
+    ):
         raise InputError(
             Problem(
                 "unknown Kubernetes release",

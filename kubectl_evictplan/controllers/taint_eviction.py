@@ -80,6 +80,18 @@ class Decision:
             self.toleration_seconds = tolerations[self.toleration_index].toleration_seconds
 
 
+def delete_is_refused(pod: Pod, configuration: ControllerConfiguration) -> str:
+    """Why the controller can never delete this pod in this release; "" when it can (spec 4.3)."""
+    profile = configuration.profile
+    if not configuration.disruption_condition:
+        return ""
+    if profile.disruption_condition == "alpha-off":
+        return "1.25 with PodDisruptionConditions: the controller may not GET pods"
+    if profile.condition_write == "server-side-apply" and pod.duplicate_env_or_port:
+        return "server-side apply of the DisruptionTarget condition fails for this pod"
+    return ""
+
+
 class TaintEviction:
     """One process life of the controller."""
 
@@ -87,9 +99,9 @@ class TaintEviction:
         self, state: ClusterState, configuration: ControllerConfiguration, timing: Timing
     ) -> None:
         self._state = state
+        self._configuration = configuration
         self._profile = configuration.profile
         self._comparison = configuration.comparison_operators
-        self._disruption_condition = configuration.disruption_condition
         self._timing = timing
         self._tainted_nodes: dict[str, tuple[Taint, ...]] = {}
         self._queue = TimedWorkerQueue(state.events, self._run_worker)
@@ -222,9 +234,7 @@ class TaintEviction:
         if self._queue.get(pod.key) is None:
             self._schedule(pod, decision, now_ns)
 
-    def _decide(
-        self, taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]
-    ) -> Decision:
+    def _decide(self, taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> Decision:
         key = (tuple((t.key, t.value, t.effect) for t in taints), tolerations)
         decision = self._decisions.get(key)
         if decision is None:
@@ -295,13 +305,7 @@ class TaintEviction:
             return "the pod does not exist any more (NotFound is retried, then dropped)"
         if key in self._state.denied_deletes:
             return f"the API server refused {DELETE_RETRIES} deletes; nothing retries them"
-        if not self._disruption_condition:
-            return ""
-        if self._profile.disruption_condition == "alpha-off":
-            return "1.25 with PodDisruptionConditions: the controller may not GET pods"
-        if self._profile.condition_write == "server-side-apply" and pod.duplicate_env_or_port:
-            return "server-side apply of the DisruptionTarget condition fails for this pod"
-        return ""
+        return delete_is_refused(pod, self._configuration)
 
     # -- cancelling ----------------------------------------------------------------------------------
 
@@ -312,9 +316,7 @@ class TaintEviction:
         if self._queue.cancel(key):
             schedule = self._last_schedule.get(key)
             because = () if schedule is None else (schedule,)
-            self._append(
-                CANCEL, key, node, uid, because, rule="cancelWorkWithEvent", detail=why
-            )
+            self._append(CANCEL, key, node, uid, because, rule="cancelWorkWithEvent", detail=why)
 
     # -- recording -----------------------------------------------------------------------------------
 

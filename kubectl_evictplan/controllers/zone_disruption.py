@@ -64,7 +64,9 @@ def compute_zone_state(count: ZoneCount, unhealthy_threshold: float) -> str:
     """``ComputeZoneState``: float32 on both sides, so that 11 of 20 reaches 0.55."""
     if count.ready == 0 and count.not_ready > 0:
         return FULL
-    if count.not_ready > 2 and float32(count.not_ready / count.size) >= float32(unhealthy_threshold):
+    if count.not_ready > 2 and float32(count.not_ready / count.size) >= float32(
+        unhealthy_threshold
+    ):
         return PARTIAL
     return NORMAL
 
@@ -78,7 +80,8 @@ def handle_disruption(
     only for zones that vanish in the very tick in which another one is not full).
     """
     new = {
-        zone: compute_zone_state(count, unhealthy_threshold) for zone, count in sorted(counts.items())
+        zone: compute_zone_state(count, unhealthy_threshold)
+        for zone, count in sorted(counts.items())
     }
     all_are_full = all(state == FULL for state in new.values())
     remaining = dict(sorted(states.items()))

@@ -16,7 +16,7 @@ from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
 from kubectl_evictplan.engine.flowcontrol import NeverRateLimiter, TokenBucketRateLimiter
 from kubectl_evictplan.engine.loop_grid import LoopGrid
 from kubectl_evictplan.engine.rate_limited_timed_queue import RateLimitedTimedQueue
-from kubectl_evictplan.timeline import NODE_QUEUED, Entry
+from kubectl_evictplan.timeline import NODE_QUEUED, Entry, QueueOperation
 from kubectl_evictplan.timing import Timing
 
 
@@ -39,12 +39,16 @@ class ZoneQueues:
         self._queues: dict[str, RateLimitedTimedQueue] = {}
         self._call: ScheduledCall | None = None
         self._stopped = False
-        # True once the node has been queued since it was last reachable: one timeline entry per wait.
-        self._announced: set[str] = set()
+        # Nodes that wait or were served since they were last reachable: one timeline entry per wait.
+        self._announced: dict[str, str] = {}
+        self._decided: dict[str, str] = {}
         self.process: Callable[[str], None] = lambda name: None
 
     def create(self, zone: str) -> None:
         """A new queue with a full bucket; the old one, its entries and its debt are dropped."""
+        self._log("created", zone)
+        for name in [name for name, where in self._announced.items() if where == zone]:
+            self.forget_wait(name)
         self._queues[zone] = RateLimitedTimedQueue(
             TokenBucketRateLimiter(self._configuration.node_eviction_rate_qps)
         )
@@ -52,8 +56,14 @@ class ZoneQueues:
     def stop(self) -> None:
         """The process ends."""
         self._stopped = True
+        self._log("stopped", "")
         if self._call is not None:
             self._call.cancel()
+
+    def _log(self, what: str, zone: str, name: str = "", qps: float = 0.0) -> None:
+        self._state.timeline.queue_log.append(
+            QueueOperation(self._state.offset_ns, what, zone, name, qps)
+        )
 
     def is_known(self, zone: str, name: str) -> bool:
         """Whether the name is in the zone's set (waiting or already processed)."""
@@ -62,7 +72,8 @@ class ZoneQueues:
 
     def spend_tokens(self) -> None:
         """Take the token of every zone: somebody was served right before the start."""
-        for queue in self._queues.values():
+        for zone, queue in self._queues.items():
+            self._log("spent", zone)
             queue.limiter.try_accept(self._state.events.now_ns)
 
     def rate_of(self, zone: str) -> float:
@@ -72,12 +83,21 @@ class ZoneQueues:
             return 0.0
         return queue.limiter.qps
 
-    def add(self, zone: str, name: str, *, refreshed: bool, because: tuple[int, ...]) -> None:
-        """Put a node in its zone's line; recorded once per wait."""
+    def add(
+        self,
+        zone: str,
+        name: str,
+        *,
+        refreshed: bool,
+        because: tuple[int, ...],
+        waits: bool = True,
+    ) -> None:
+        """Put a node in its zone's line; a wait is recorded once (``waits``: it is not served yet)."""
         queue = self._queues[zone]
         if queue.add(name, self._state.events.now_ns, refreshed=refreshed):
-            if name not in self._announced:
-                self._announced.add(name)
+            if waits and name not in self._announced:
+                self._announced[name] = zone
+                self._log("eligible", zone, name)
                 self._state.node_cause[name] = self._state.timeline.append(
                     Entry(
                         at_ns=self._state.offset_ns,
@@ -98,7 +118,15 @@ class ZoneQueues:
 
     def forget_wait(self, name: str) -> None:
         """The node is reachable again: a later wait is a new one."""
-        self._announced.discard(name)
+        zone = self._announced.pop(name, None)
+        if zone is not None:
+            self._log("leave", zone, name)
+
+    def note_decision(self, name: str, status: str) -> None:
+        """Record a changed decision about a node: what a taint that it carries is swapped for."""
+        if self._decided.get(name, "True") != status:
+            self._decided[name] = status
+            self._log("decided", status, name)
 
     def set_remove(self, zone: str, name: str) -> None:
         """See ``RateLimitedTimedQueue.set_remove``."""
@@ -108,12 +136,15 @@ class ZoneQueues:
         """See ``RateLimitedTimedQueue.retire``."""
         queue = self._queues.get(zone)
         if queue is not None:
+            if self._announced.pop(name, None) is not None:
+                self._log("retired", zone, name)
             queue.retire(name, last_tick_ns)
 
     def swap_limiter(self, zone: str, qps: float) -> None:
         """``SwapLimiter`` of one zone, now."""
         queue = self._queues.get(zone)
         if queue is not None:
+            self._log("swap", zone, qps=qps)
             queue.swap_limiter(qps, self._state.events.now_ns)
             self._plan_pass()
 
@@ -144,6 +175,11 @@ class ZoneQueues:
                 return
             call.cancel()
         self._call = self._state.events.schedule(at_ns, Priority.EVICTION_PASS, self._loop)
+
+    def run_pass_inside_tick(self) -> None:
+        """A pass that happens to fall between the node steps and the zone logic of a tick."""
+        self._log("pass", "")
+        self.run_pass()
 
     def _loop(self) -> None:
         self.run_pass()

@@ -51,7 +51,9 @@ class RateLimitedTimedQueue:
 
     def waiting(self) -> list[str]:
         """Names with a heap entry, in the order in which they would be served."""
-        ordered = sorted((key, name) for name, entries in self._entries.items() for key, _ in entries)
+        ordered = sorted(
+            (key, name) for name, entries in self._entries.items() for key, _ in entries
+        )
         return [name for _, name in ordered]
 
     def add(self, name: str, at_ns: int, *, refreshed: bool) -> bool:

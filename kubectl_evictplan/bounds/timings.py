@@ -1,0 +1,219 @@
+"""Which runs a real control plane could make: the corners of everything that is unknown.
+
+Between two *critical* phases (a monitor tick that just catches a heartbeat, or just misses it) the
+structure of a run stays the same and its instants move with the phase. The extremes are therefore at the
+critical phases; they are combined with the corners of what else is unknown:
+
+* loop costs: every tick and every pass comes a little later than its period;
+* the pass: at once, or as late as one whole pass period after a node and a token are both there;
+* a tick is not instantaneous: a pass may fall between its node steps and its zone logic;
+* from 1.34 on, that first pass may still see the node as ready and waste its token;
+* the last heartbeat of a kubelet that stops later than the snapshot;
+* the instants at which running timers started, and whether a zone has just used its token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.controllers.configuration import ControllerConfiguration
+from kubectl_evictplan.controllers.node_health import READY, TRUE
+from kubectl_evictplan.kubelet import is_silent_at, renew_period_ns
+from kubectl_evictplan.model.objects import ClusterSnapshot
+from kubectl_evictplan.model.taints import no_execute_taints
+from kubectl_evictplan.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.simulation import starts_without_controller
+from kubectl_evictplan.timing import Timing
+
+# Measured on recorded control planes: ticks cost 4-8 ms, passes about 1 ms. Larger clusters copy more
+# nodes per tick.
+MONITOR_COST_MAX_NS = 10_000_000
+MONITOR_COST_PER_NODE_NS = 4_000
+PASS_LAG_MAX_NS = 105_000_000
+# The kubelet jitters its renewal period by up to 4 %.
+RENEWAL_JITTER_NUMERATOR, RENEWAL_JITTER_DENOMINATOR = 104, 100
+
+
+class AdmissibleRun(NamedTuple):
+    """One choice of the unknowns; ``scenario`` has every last heartbeat filled in."""
+
+    timing: Timing
+    scenario: Scenario
+
+
+class RunSet(NamedTuple):
+    """The runs, and by how much a window must be widened because phases were thinned out."""
+
+    runs: list[AdmissibleRun]
+    padding_ns: int
+
+
+def admissible_runs(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    runs_max: int,
+) -> RunSet:
+    """All corner runs, or at most about ``runs_max`` of them with evenly chosen phases."""
+    scenarios = _heartbeat_variants(snapshot, scenario)
+    start = _unknown_start(snapshot)
+    period_ns = configuration.node_monitor_period_ns
+    cost_max_ns = MONITOR_COST_MAX_NS + MONITOR_COST_PER_NODE_NS * len(snapshot.nodes)
+    corners = _corners(configuration, start)
+    ticks_matter = not starts_without_controller(scenario)
+    costs_ns = (0, cost_max_ns)
+    plans: list[tuple[Scenario, int, list[int]]] = []
+    for variant in scenarios:
+        instants = sorted(set(_critical_instants(snapshot, variant, configuration)))
+        for cost_ns in costs_ns:
+            phases = [0]
+            if configuration.monitor_phase_ns is not None:
+                phases = [configuration.monitor_phase_ns]
+            elif ticks_matter:
+                step_ns = period_ns + cost_ns
+                phases = sorted({(at - side) % step_ns for at in instants for side in (0, 1)} | {0})
+            plans.append((variant, cost_ns, phases))
+    share = max(2, runs_max // max(1, len(plans) * len(corners)))
+    padding_ns = 0
+    runs = []
+    for variant, cost_ns, phases in plans:
+        chosen = _thin_out(phases, share)
+        if len(chosen) < len(phases):
+            gaps = [b - a for a, b in zip(chosen, chosen[1:], strict=False)]
+            padding_ns = max(padding_ns, *gaps, period_ns - chosen[-1] + chosen[0])
+        for phase_ns in chosen:
+            for corner in corners:
+                timing = replace(corner, monitor_phase_ns=phase_ns, monitor_cost_ns=cost_ns)
+                runs.append(AdmissibleRun(timing, variant))
+    return RunSet(runs, padding_ns)
+
+
+def _thin_out(phases: list[int], share: int) -> list[int]:
+    if len(phases) <= share:
+        return phases
+    last = len(phases) - 1
+    return [phases[index * last // (share - 1)] for index in range(share)]
+
+
+class _UnknownStart(NamedTuple):
+    running_timers: bool
+    waiting_nodes: bool
+
+
+def _unknown_start(snapshot: ClusterSnapshot) -> _UnknownStart:
+    tainted = any(no_execute_taints(node.taints) for node in snapshot.nodes)
+    waiting = any(
+        (ready := node.condition(READY)) is None or ready.status != TRUE for node in snapshot.nodes
+    )
+    return _UnknownStart(tainted, waiting)
+
+
+def _corners(configuration: ControllerConfiguration, start: _UnknownStart) -> list[Timing]:
+    eager = Timing(pass_lag_ns=0)
+    lazy = Timing(
+        pass_lag_ns=PASS_LAG_MAX_NS,
+        timer_start_fraction=1.0 if start.running_timers else 0.0,
+        initial_token=not start.waiting_nodes,
+    )
+    corners = [
+        eager,
+        lazy,
+        replace(eager, mid_tick_pass=True),
+        replace(lazy, mid_tick_pass=True),
+    ]
+    if configuration.profile.taint_on_current_condition and configuration.taint_mode:
+        corners.append(replace(lazy, stale_lister=True))
+    return corners
+
+
+def _critical_instants(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> Iterable[int]:
+    """Offsets at which it matters whether a tick comes just before or just after."""
+    nodes = {node.name: node for node in snapshot.nodes}
+    for event in scenario.events:
+        if event.action == "kubelet-stop":
+            if event.last_heartbeat_ns is not None:
+                yield event.last_heartbeat_ns
+        elif event.action in (
+            "kubelet-start",
+            "node-ready",
+            "node-delete",
+            "node-create",
+            "controller-stop",
+        ):
+            yield event.at_ns
+    for name, node in nodes.items():
+        lease = snapshot.leases.get(name)
+        ready = node.condition(READY)
+        if is_silent_at(lease, scenario.start_ns) and lease and lease.renew_time_ns is not None:
+            if ready is None or ready.status != "Unknown":
+                yield lease.renew_time_ns - scenario.start_ns
+        if ready is None:
+            grace_ns = configuration.node_startup_grace_period_ns
+            yield node.creation_timestamp_ns + grace_ns - scenario.start_ns
+
+
+# -- heartbeats -------------------------------------------------------------------------------------
+
+
+def _heartbeat_variants(snapshot: ClusterSnapshot, scenario: Scenario) -> list[Scenario]:
+    """The scenario with every unknown last heartbeat as early, as late, and in turn both ways."""
+    windows: dict[int, list[tuple[str, int, int]]] = {}
+    for index, event in enumerate(scenario.events):
+        if event.action == "kubelet-stop" and event.last_heartbeat_ns is None:
+            windows[index] = [
+                (name, *last_heartbeat_window(snapshot, scenario, index, name))
+                for name in event.nodes
+            ]
+    if not windows:
+        return [scenario]
+    ways = [lambda n: 0, lambda n: 1, lambda n: n % 2, lambda n: 1 - n % 2]
+    several = sum(1 for w in windows.values() for _, low, high in w if low != high) > 1
+    fixed = all(low == high for w in windows.values() for _, low, high in w)
+    chosen = ways[:1] if fixed else ways if several else ways[:2]
+    variants = []
+    for way in chosen:
+        events: list[ScenarioEvent] = []
+        for index, event in enumerate(scenario.events):
+            if index not in windows:
+                events.append(event)
+                continue
+            for place, (name, *window) in enumerate(windows[index]):
+                heartbeat_ns = window[way(place)]
+                events.append(replace(event, nodes=(name,), last_heartbeat_ns=heartbeat_ns))
+        variants.append(replace(scenario, events=tuple(events)))
+    return variants
+
+
+def last_heartbeat_window(
+    snapshot: ClusterSnapshot, scenario: Scenario, index: int, name: str
+) -> tuple[int, int]:
+    """Earliest and latest offset of the last renewal before the stop event at ``index``.
+
+    Known exactly while the next renewal after the Lease's renewTime is not yet due.
+    """
+    at_ns = scenario.events[index].at_ns
+    lease = snapshot.leases.get(name)
+    period_ns = renew_period_ns(lease)
+    longest_ns = period_ns * RENEWAL_JITTER_NUMERATOR // RENEWAL_JITTER_DENOMINATOR
+    known_ns: int | None = None
+    if lease is not None and lease.renew_time_ns is not None:
+        known_ns = lease.renew_time_ns - scenario.start_ns
+        if is_silent_at(lease, scenario.start_ns):
+            return known_ns, known_ns
+    for event in scenario.events[:index]:
+        if name in event.nodes and event.action in ("kubelet-start", "node-ready"):
+            known_ns = event.at_ns
+    if known_ns is None:
+        return at_ns - longest_ns, at_ns
+    elapsed_ns = at_ns - known_ns
+    if elapsed_ns < period_ns:
+        return known_ns, known_ns
+    fewest = max(0, -(-elapsed_ns // longest_ns) - 1)
+    most = elapsed_ns // period_ns
+    earliest_ns = max(at_ns - longest_ns, known_ns + fewest * period_ns)
+    return earliest_ns, min(at_ns, known_ns + most * longest_ns)

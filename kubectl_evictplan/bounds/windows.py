@@ -1,0 +1,45 @@
+"""Windows over many runs: the earliest, the latest, and whether it happened in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+
+class WindowOverRuns:
+    """How one recurring occurrence (say, a pod's first delete) fell in the runs seen so far."""
+
+    __slots__ = ("earliest_ns", "latest_ns", "runs", "unsure")
+
+    def __init__(self) -> None:
+        self.earliest_ns = 2**63
+        self.latest_ns = -(2**63)
+        self.runs = 0
+        self.unsure = False
+
+    def add(self, earliest_ns: int, latest_ns: int, *, certain: bool) -> None:
+        """One more run in which it happens between the two instants (``certain``: in any order)."""
+        self.earliest_ns = min(self.earliest_ns, earliest_ns)
+        self.latest_ns = max(self.latest_ns, latest_ns)
+        self.runs += 1
+        self.unsure = self.unsure or not certain
+
+
+class WindowTable:
+    """Windows by key, filled run by run."""
+
+    def __init__(self) -> None:
+        self.windows: dict[Hashable, WindowOverRuns] = {}
+
+    def add(self, key: Hashable, earliest_ns: int, latest_ns: int, *, certain: bool = True) -> None:
+        """Note that ``key`` happens in the current run."""
+        window = self.windows.get(key)
+        if window is None:
+            window = self.windows[key] = WindowOverRuns()
+        window.add(earliest_ns, latest_ns, certain=certain)
+
+    def add_sequence(self, items: Iterable[tuple[Hashable, int]]) -> None:
+        """Occurrences of one run: the n-th occurrence of a key is its own window."""
+        seen: dict[Hashable, int] = {}
+        for key, at_ns in items:
+            ordinal = seen[key] = seen.get(key, -1) + 1
+            self.add((key, ordinal), at_ns, at_ns)
