@@ -95,7 +95,9 @@ class World:
 def describe_pod(pod: Pod) -> str:
     wanted = [(t.key, t.operator, t.toleration_seconds) for t in pod.tolerations]
     grace = pod.termination_grace_period_seconds
-    return f"{pod.key} on {pod.node_name} {pod.phase} grace {grace} {wanted}"
+    rest = [*pod.finalizers, *(o.kind for o in pod.owner_references)]
+    rest += ["duplicate"] if pod.duplicate_env_or_port else []
+    return f"{pod.key} on {pod.node_name} {pod.phase} grace {grace} {wanted} {rest}"
 
 
 def describe_event(event: ScenarioEvent) -> str:
@@ -291,8 +293,9 @@ class Script:
         self.add("node-create", node=node)
 
     def pod_create(self) -> None:
-        name = f"p{self.draw(st.integers(0, 5))}"
         node = self.draw(st.sampled_from([*sorted(self.zones), ""]))
+        # A second pod of an unbound name would be its binding: unbound names are used once.
+        name = f"p{self.draw(st.integers(0, 5))}" if node else f"unbound{len(self.events)}"
         pod = self.draw(pods(name, node))
         self.pods.add(pod.key)
         self.add("pod-create", pod=pod)

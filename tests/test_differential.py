@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from naive.model import naive_facts
@@ -26,17 +28,49 @@ def without_repeated_zone_states(facts: list[Fact]) -> list[Fact]:
     return kept
 
 
+def without_races(facts: list[Fact]) -> list[Fact]:
+    """Leave out "cancel" of a pod that vanishes through the very DELETE its timer issued.
+
+    Whether the watch event or the timer's own bookkeeping comes first is a race of the real
+    controller (spec taint-eviction 3.4, 3.5); the recorded runs show the event, not every time.
+    """
+    vanished = {(f[0], f[2]) for f in facts if f[1] == "delete"}
+    vanished &= {(f[0], f[2]) for f in facts if f[1] == "gone"}
+    return [f for f in facts if f[1] != "cancel" or (f[0], f[2]) not in vanished]
+
+
+def without_repeated_collection(facts: list[Fact]) -> list[Fact]:
+    """Garbage collection asks again, loop after loop, for what finalizers keep: once is enough."""
+    collected: set[str] = set()
+    kept = []
+    for fact in facts:
+        _, what, subject, value = fact
+        if what == "gone":
+            collected.discard(subject)
+        if (what, value) == ("delete", "pod-gc"):
+            if subject in collected:
+                continue
+            collected.add(subject)
+        kept.append(fact)
+    return kept
+
+
+def comparable(facts: list[Fact]) -> list[Fact]:
+    return without_races(without_repeated_collection(without_repeated_zone_states(facts)))
+
+
 def difference(left: list[Fact], right: list[Fact]) -> list[str]:
     """What only one of the two says, in order of time."""
-    only = [(fact, "simulation only") for fact in set(left) - set(right)]
-    only += [(fact, "naive only") for fact in set(right) - set(left)]
+    more, less = Counter(left), Counter(right)
+    only = [(fact, "simulation only") for fact in more - less]
+    only += [(fact, "naive only") for fact in less - more]
     return [f"{fact[0] / 1e9:g} {' '.join(fact[1:])}: {who}" for fact, who in sorted(only)]
 
 
 def agree(world: World) -> None:
     parts = (world.snapshot, world.scenario, world.settings, world.timing)
-    simulated = without_repeated_zone_states(simulated_facts(*parts))
-    naive = without_repeated_zone_states(naive_facts(*parts))
+    simulated = comparable(simulated_facts(*parts))
+    naive = comparable(naive_facts(*parts))
     assert simulated == naive, "\n".join(["", *difference(simulated, naive), "", repr(world)])
 
 

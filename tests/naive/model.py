@@ -1,7 +1,7 @@
 """The naive run: look for the next instant at which anything happens, do it, repeat.
 
-Order at one instant (spec node-lifecycle 2.3): due eviction timers, the outside, the pass, the
-tick, pod garbage collection.
+Order at one instant (spec node-lifecycle 2.3): due eviction timers; the outside (renewals, events in
+file order, finished pods); node items of the taint evictor; the pass; the tick; garbage collection.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from naive.world import Fact, World, copy_node, has_taint, renewals
 
 PASS_PERIOD = SECOND // 10
 POD_GC_PERIOD = 20 * SECOND
+TIMERS, RENEWALS, EVENTS, FINISHED, NODE_ITEMS, PASS, TICK, POD_GC = range(8)
 
 
 class NaiveRun:
@@ -158,15 +159,17 @@ class NaiveRun:
     def run(self) -> list[Fact]:
         while True:
             timers = self.eviction.next_fire() if self.eviction is not None else None
-            running = self.nlc is not None
+            running, never = self.nlc is not None, self.end + 1
+            items = self.eviction is not None and self.eviction.node_items
             steps: list[tuple[int, int]] = [
-                (timers, 0) if timers is not None else (self.end + 1, 0),
-                (self.renewals[0][0] if self.renewals else self.end + 1, 1),
-                (min((e[0] for e in self.world.gone_at), default=self.end + 1), 2),
-                (self.events[0][0] if self.events else self.end + 1, 3),
-                (self.next_pass if running else self.end + 1, 4),
-                (self.next_tick if running else self.end + 1, 5),
-                (self.next_gc if running else self.end + 1, 6),
+                (timers if timers is not None else never, TIMERS),
+                (self.renewals[0][0] if self.renewals else never, RENEWALS),
+                (self.events[0][0] if self.events else never, EVENTS),
+                (min((entry[0] for entry in self.world.gone_at), default=never), FINISHED),
+                (self.world.now if items else never, NODE_ITEMS),
+                (self.next_pass if running else never, PASS),
+                (self.next_tick if running else never, TICK),
+                (self.next_gc if running else never, POD_GC),
             ]
             time, kind = min(steps)
             if time > self.end:
@@ -177,24 +180,27 @@ class NaiveRun:
 
     def step(self, kind: int) -> None:
         timing, profile = self.timing, self.profile
-        if kind == 0:
-            assert self.eviction is not None
-            self.eviction.fire_due()
-        elif kind == 1:
+        if kind == RENEWALS:
             self.world.renew(self.renewals.pop(0)[1])
-        elif kind == 2:
-            self.world.finish_due()
-        elif kind == 3:
+        elif kind == EVENTS:
             self.happen(self.events.pop(0)[1])
-        elif kind == 4:
+        elif kind == FINISHED:
+            self.world.finish_due()
+        elif kind in (TIMERS, NODE_ITEMS):
+            assert self.eviction is not None
+            if kind == TIMERS:
+                self.eviction.fire_due()
+            else:
+                self.eviction.handle_node_items()
+        elif kind == PASS:
             self.next_pass += PASS_PERIOD + timing.pass_cost_ns
             if self.nlc is not None and profile.node_lifecycle_runs:
                 self.nlc.run_pass()
-        elif kind == 5:
+        elif kind == TICK:
             self.next_tick += profile.period + timing.monitor_cost_ns
             if self.nlc is not None and profile.node_lifecycle_runs:
                 self.nlc.tick()
-        elif kind == 6:
+        else:
             self.next_gc += POD_GC_PERIOD
             if self.pod_gc is not None and profile.pod_gc_runs:
                 self.pod_gc.loop()
@@ -235,7 +241,7 @@ class NaiveRun:
             assert event.taint is not None
             t = event.taint
             record = {"key": t.key, "effect": t.effect, "value": t.value, "added": t.time_added_ns}
-            world.add_taints(name, [record])
+            world.add_taints(name, [record], first=True)
         elif event.action == "untaint":
             matching = [
                 (t["key"], t["effect"])

@@ -53,9 +53,16 @@ class TaintEviction:
         self.stale_nil = stale_nil
         self.tainted: dict[str, list[Record]] = {}
         self.workers: dict[str, Any] = {}
+        # Writes of one instant are one item: the handler reads the final state once (1.3).
+        self.node_items: dict[str, None] = {}
 
     def begin(self) -> None:
         for name in sorted(self.world.nodes):
+            self.handle_node(name)
+
+    def handle_node_items(self) -> None:
+        for name in list(self.node_items):
+            del self.node_items[name]
             self.handle_node(name)
 
     # --- intake (1.1)
@@ -63,7 +70,7 @@ class TaintEviction:
     def node_changed(self, name: str, old: Record | None, new: Record | None) -> None:
         if old is not None and new is not None and no_execute(old) == no_execute(new):
             return
-        self.handle_node(name)
+        self.node_items[name] = None
 
     def pod_changed(self, old: Record | None, new: Record | None) -> None:
         if old and new and old["tolerations"] == new["tolerations"] and old["node"] == new["node"]:

@@ -140,24 +140,24 @@ class World:
         for listener in list(self.listeners):
             listener.node_changed(name, old, new)
 
-    def add_taints(self, name: str, taints: list[Record]) -> None:
+    def add_taints(self, name: str, taints: list[Record], *, first: bool = False) -> None:
+        """Add or replace by key and effect; ``first``: kubectl puts new taints before old ones."""
         node = self.nodes.get(name)
         if node is None:
             return
         new = copy_node(node)
         for taint in taints:
-            same = [
-                t
-                for t in new["taints"]
-                if (t["key"], t["effect"]) == (taint["key"], taint["effect"])
-            ]
-            if same == [taint]:
-                continue
-            if same:
+            identity = (taint["key"], taint["effect"])
+            same = [t for t in new["taints"] if (t["key"], t["effect"]) == identity]
+            if same != [taint]:
+                self.fact("taint-added", name, f"{taint['key']}:{taint['effect']}")
+            if first:
+                others = [t for t in new["taints"] if t not in same]
+                new["taints"] = [taint, *others]
+            elif same:
                 new["taints"][new["taints"].index(same[0])] = taint
             else:
                 new["taints"].append(taint)
-            self.fact("taint-added", name, f"{taint['key']}:{taint['effect']}")
         if new["taints"] != node["taints"]:
             self.write_node(name, new)
 
