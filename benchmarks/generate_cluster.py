@@ -51,9 +51,7 @@ def fields_of(value: Any) -> Any:
     if isinstance(value, dict):
         return {f"f:{key}": fields_of(item) for key, item in value.items()}
     if isinstance(value, list) and value and isinstance(value[0], dict) and "name" in value[0]:
-        return {
-            f'k:{{"name":"{item["name"]}"}}': {".": {}, **fields_of(item)} for item in value
-        }
+        return {f'k:{{"name":"{item["name"]}"}}': {".": {}, **fields_of(item)} for item in value}
     return {}
 
 

@@ -185,7 +185,10 @@ class Flattener:
     def _taint(self, taint: wire.WireTaint) -> Taint:
         shared = self.shared
         return Taint(
-            shared(taint.key), shared(taint.effect), shared(taint.value), self.time(taint.time_added)
+            shared(taint.key),
+            shared(taint.effect),
+            shared(taint.value),
+            self.time(taint.time_added),
         )
 
     def _condition(self, condition: wire.WireCondition) -> NodeCondition:

@@ -112,8 +112,7 @@ def _read_regular(name: str) -> tuple[tuple[int, int, int], bytes]:
         if opened.st_size > limit:
             raise ReadProblem(_too_big(limit))
         stream.seek(0)
-        data = stream.read(opened.st_size)
-        return _state(opened), data + stream.read(1) if len(data) == opened.st_size else data
+        return _state(opened), stream.read(opened.st_size)
 
 
 def _state(status: os.stat_result) -> tuple[int, int, int]:

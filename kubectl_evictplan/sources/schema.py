@@ -104,7 +104,8 @@ KINDS: dict[str, Fields] = {
                     "lastHeartbeatTime": STRING,
                     "lastTransitionTime": STRING,
                 }
-            ]
+            ],
+            "nodeInfo": {"kubeletVersion": STRING},
         },
     },
     "Lease": {
@@ -195,7 +196,6 @@ def _check(value: Any, expected: Any, path: Path) -> Iterator[TypeProblem]:
             yield TypeProblem(path, "must be a list", describe(value), "a list")
             return
         for index, item in enumerate(value):
-            # A null object in a list is an empty one to Go; the decoder wants to see an object.
             yield from _check(item, expected[0], (*path, index))
     elif not isinstance(value, dict):
         yield TypeProblem(path, "must be an object", describe(value), "an object")

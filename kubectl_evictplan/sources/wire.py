@@ -8,12 +8,13 @@ once per distinct text. Go accepts ``null`` for every field, so every type here 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Meta, Raw, Struct, field
 
 NULL = Raw(b"null")
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class Present(Struct, gc=False):
@@ -33,12 +34,12 @@ class ObjectMeta(Struct, rename="camel"):
     namespace: str | None = None
     uid: str | None = None
     resource_version: str | None = None
-    generation: int | None = None
+    generation: Int64 | None = None
     labels: Raw = NULL
     owner_references: Raw = NULL
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int | None = None
+    deletion_grace_period_seconds: Int64 | None = None
     finalizers: list[str] | None = None
     annotations: Annotations | None = None
 
@@ -56,7 +57,7 @@ class WireToleration(Struct, rename="camel", gc=False):
     operator: str | None = None
     value: str | None = None
     effect: str | None = None
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class EnvName(Struct, gc=False):
@@ -64,7 +65,7 @@ class EnvName(Struct, gc=False):
 
 
 class Port(Struct, rename="camel", gc=False):
-    container_port: int | None = None
+    container_port: Int64 | None = None
     protocol: str | None = None
 
 
@@ -80,7 +81,7 @@ class Volume(Struct, rename="camel"):
 class PodSpec(Struct, rename="camel"):
     node_name: str | None = None
     tolerations: Raw = NULL
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
     host_network: bool | None = None
     volumes: list[Volume] | None = None
     containers: list[Container] | None = None
@@ -130,8 +131,13 @@ class WireCondition(Struct, rename="camel"):
     last_transition_time: str | None = None
 
 
-class NodeStatus(Struct):
+class NodeInfo(Struct, rename="camel", gc=False):
+    kubelet_version: str | None = None
+
+
+class NodeStatus(Struct, rename="camel"):
     conditions: list[WireCondition] | None = None
+    node_info: NodeInfo | None = None
 
 
 class SpecFields(Struct):
@@ -160,7 +166,7 @@ class WireNode(Struct, rename="camel", tag_field="kind", tag="Node"):
 
 class LeaseSpec(Struct, rename="camel"):
     holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
+    lease_duration_seconds: Int64 | None = None
     acquire_time: str | None = None
     renew_time: str | None = None
 
@@ -170,8 +176,8 @@ class WireLease(WireObject, tag="Lease"):
 
 
 class WorkloadSpec(Struct):
-    replicas: int | None = None
-    parallelism: int | None = None
+    replicas: Int64 | None = None
+    parallelism: Int64 | None = None
 
 
 class WireDeployment(WireObject, tag="Deployment"):
@@ -211,16 +217,16 @@ class LabelSelector(Struct, rename="camel"):
 
 class BudgetSpec(Struct, rename="camel"):
     selector: LabelSelector | None = None
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
+    min_available: Int64 | str | None = None
+    max_unavailable: Int64 | str | None = None
 
 
 class BudgetStatus(Struct, rename="camel"):
-    disruptions_allowed: int | None = None
-    current_healthy: int | None = None
-    desired_healthy: int | None = None
-    expected_pods: int | None = None
-    observed_generation: int | None = None
+    disruptions_allowed: Int64 | None = None
+    current_healthy: Int64 | None = None
+    desired_healthy: Int64 | None = None
+    expected_pods: Int64 | None = None
+    observed_generation: Int64 | None = None
 
 
 class WireBudget(WireObject, tag="PodDisruptionBudget"):

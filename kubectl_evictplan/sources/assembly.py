@@ -1,0 +1,247 @@
+"""Objects from all inputs, put together: one of each, whatever file it came from.
+
+Order of files, documents and items never shows in the result: everything is sorted, and an object
+given twice must be the same object. Admission runs last, because the API server's flags may come
+from any file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from kubectl_evictplan.model.admission import admitted_tolerations, default_toleration_flags
+from kubectl_evictplan.model.objects import (
+    ClusterSnapshot,
+    ControlPlaneFlags,
+    Lease,
+    Node,
+    Pod,
+    PodDisruptionBudget,
+    Workload,
+)
+from kubectl_evictplan.sources import control_plane
+from kubectl_evictplan.sources.findings import Findings, Origin
+
+Key = tuple[str, ...]
+Stored = TypeVar("Stored", Node, Pod, Lease, Workload, PodDisruptionBudget)
+
+
+class Document:
+    """One file, or one document of it: where its items are."""
+
+    __slots__ = ("_origins", "file", "place")
+
+    def __init__(self, file: str, place: str = "") -> None:
+        self.file = file
+        self.place = place
+        self._origins: dict[int, Origin] = {}
+
+    def set_origin(self, index: int, origin: Origin) -> None:
+        """Remember a better origin than the item's number, such as one with line numbers."""
+        self._origins[index] = origin
+
+    def origin(self, index: int) -> Origin:
+        """Return where item ``index`` stands; -1 is the document itself."""
+        if index in self._origins:
+            return self._origins[index]
+        item = f"items[{index}]" if index >= 0 else ""
+        return Origin(self.file, " ".join(part for part in (self.place, item) if part))
+
+
+class Source(NamedTuple):
+    """Which item of which document an object came from."""
+
+    document: Document
+    index: int
+
+
+class Assembly:
+    """Collects the objects; ``snapshot`` returns them."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[tuple[str, str], Pod] = {}
+        self.leases: dict[str, Lease] = {}
+        self.workloads: dict[Key, Workload] = {}
+        self.budgets: dict[Key, PodDisruptionBudget] = {}
+        self.kinds_seen: set[str] = set()
+        self.ignored_kinds: dict[str, int] = {}
+        self.denied: set[str] = set()
+        self.manifests: set[tuple[str, ...]] = set()
+        self.instances: list[control_plane.Instance] = []
+        self.leader_acquire_times: list[int] = []
+        self.kubelet_versions: set[str] = set()
+        self.taken_at_ns: int | None = None
+        self.objects_seen = 0
+        self._sources: dict[Key, Source] = {}
+
+    def add_pod(self, pod: Pod, source: Source) -> bool:
+        """Store a pod; hot, so the key is not built twice. False when it was there already."""
+        key = (pod.namespace, pod.name)
+        present = self.pods.setdefault(key, pod)
+        if present is not pod:
+            self._repeated("Pod", key, present == pod, source)
+            return False
+        self._sources["Pod", pod.namespace, pod.name] = source
+        return True
+
+    def add_node(self, node: Node, source: Source) -> bool:
+        return self._add("Node", (node.name,), self.nodes, node.name, node, source)
+
+    def add_lease(self, lease: Lease, source: Source) -> bool:
+        return self._add("Lease", (lease.name,), self.leases, lease.name, lease, source)
+
+    def add_workload(self, workload: Workload, source: Source) -> bool:
+        key = (workload.kind, workload.namespace, workload.name)
+        return self._add(workload.kind, key[1:], self.workloads, key, workload, source)
+
+    def add_budget(self, budget: PodDisruptionBudget, source: Source) -> bool:
+        key = (budget.namespace, budget.name)
+        return self._add("PodDisruptionBudget", key, self.budgets, key, budget, source)
+
+    def _add(
+        self,
+        kind: str,
+        name: Key,
+        stored: dict[str, Stored] | dict[Key, Stored],
+        key: str | Key,
+        value: Stored,
+        source: Source,
+    ) -> bool:
+        present = stored.setdefault(key, value)  # type: ignore[arg-type]
+        if present is not value:
+            self._repeated(kind, name, present == value, source)
+            return False
+        self._sources[(kind, *name)] = source
+        return True
+
+    def _repeated(self, kind: str, name: Key, identical: bool, source: Source) -> None:
+        subject = f"{kind} {'/'.join(name)}"
+        first = self._sources[(kind, *name)]
+        if identical and source.document.file != first.document.file:
+            self.findings.warning("loaded-once", "given twice with equal content", subject)
+            return
+        origin, other = source.document.origin(source.index), first.document.origin(first.index)
+        place = " ".join(part for part in (other.location(), other.place) if part)
+        how = "given twice" if identical else "given twice with different content"
+        self.findings.problem(origin, f"{how}, first in {place}", subject=subject)
+
+    def ignore(self, kind: str) -> None:
+        """Count an object of a kind that does not matter."""
+        self.ignored_kinds[kind] = self.ignored_kinds.get(kind, 0) + 1
+        if self.findings.strict:
+            self.findings.warning("unknown-kind", f"objects of kind {kind} are not read")
+
+    def add_snapshot(self, snapshot: ClusterSnapshot, document: Document) -> None:
+        """Add all of one of our own snapshots; it may be mixed with manifests."""
+        source = Source(document, -1)
+        for node in snapshot.nodes:
+            self.add_node(node, source)
+        for pod in snapshot.pods:
+            self.add_pod(pod, source)
+        for lease in snapshot.leases.values():
+            self.add_lease(lease, source)
+        for workload in snapshot.workloads:
+            self.add_workload(workload, source)
+        for budget in snapshot.budgets:
+            self.add_budget(budget, source)
+        self.kinds_seen.update(snapshot.kinds_seen)
+        self.denied.update(snapshot.denied)
+        for kind, count in snapshot.ignored_kinds.items():
+            self.ignored_kinds[kind] = self.ignored_kinds.get(kind, 0) + count
+        self._add_control_plane(snapshot.control_plane)
+        self.taken_at_ns = max(snapshot.taken_at_ns, self.taken_at_ns or 0)
+        self.objects_seen += 1
+
+    def _add_control_plane(self, flags: ControlPlaneFlags) -> None:
+        if flags.controller_manager or flags.kubernetes_version:
+            self.instances.append(
+                control_plane.Instance(
+                    control_plane.CONTROLLER_MANAGER,
+                    flags.kubernetes_version,
+                    flags.controller_manager,
+                )
+            )
+        if flags.api_server:
+            self.instances.append(
+                control_plane.Instance(control_plane.API_SERVER, "", flags.api_server)
+            )
+        self.kubelet_versions.add(flags.newest_kubelet_version)
+        if flags.leader_acquire_time_ns is not None:
+            self.leader_acquire_times.append(flags.leader_acquire_time_ns)
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Return everything, sorted; warnings and digest are the caller's to add."""
+        flags, disputes = control_plane.agree(
+            self.instances,
+            max(self.leader_acquire_times, default=None),
+            self.kubelet_versions,
+        )
+        for dispute in disputes:
+            self.findings.warning("control-plane-conflict", dispute)
+        self._admit(flags)
+        taken_at_ns, source = self._taken_at()
+        return ClusterSnapshot(
+            nodes=_sorted(self.nodes),
+            pods=_sorted(self.pods),
+            leases=dict(sorted(self.leases.items())),
+            workloads=_sorted(self.workloads),
+            budgets=_sorted(self.budgets),
+            taken_at_ns=taken_at_ns,
+            taken_at_source=source,
+            control_plane=flags,
+            kinds_seen=tuple(sorted(self.kinds_seen)),
+            ignored_kinds=dict(sorted(self.ignored_kinds.items())),
+            denied=tuple(sorted(self.denied)),
+        )
+
+    def _admit(self, flags: ControlPlaneFlags) -> None:
+        """Give hand-written pods what a cluster would have given them."""
+        defaults = default_toleration_flags(flags)
+        for kind, *name in self.manifests:
+            if kind != "Pod":
+                continue
+            key = (name[0], name[1])
+            pod = self.pods[key]
+            controller = pod.controller()
+            tolerations = admitted_tolerations(
+                pod.tolerations,
+                daemon_set=controller is not None and controller.kind == "DaemonSet",
+                static=pod.mirror or pod.config_source == "file",
+                host_network=pod.host_network,
+                api_server_flags=defaults,
+            )
+            self.pods[key] = msgspec.structs.replace(pod, tolerations=tolerations)
+
+    def _taken_at(self) -> tuple[int, str]:
+        if self.taken_at_ns is not None:
+            return self.taken_at_ns, "snapshot"
+        renewed = max(_known(lease.renew_time_ns for lease in self.leases.values()), default=None)
+        if renewed is not None:
+            return renewed, "newest lease renewal"
+        newest = max(self._timestamps(), default=0)
+        return newest, "newest timestamp of the objects" if newest else "unknown"
+
+    def _timestamps(self) -> Iterable[int]:
+        """Yield every time in the past of the dump; a deletionTimestamp lies in its future."""
+        for node in self.nodes.values():
+            yield node.creation_timestamp_ns
+            yield from _known((node.taints_changed_ns,))
+            yield from _known(taint.time_added_ns for taint in node.taints)
+            for condition in node.conditions:
+                times = (condition.last_heartbeat_time_ns, condition.last_transition_time_ns)
+                yield from _known(times)
+        for pod in self.pods.values():
+            yield pod.creation_timestamp_ns
+
+
+def _known(times: Iterable[int | None]) -> Iterable[int]:
+    return (ns for ns in times if ns is not None)
+
+
+def _sorted(stored: dict[str, Stored] | dict[Key, Stored]) -> tuple[Stored, ...]:
+    return tuple(stored[key] for key in sorted(stored))  # type: ignore[type-var, index]

@@ -1,0 +1,261 @@
+"""What is odd about a whole cluster: warnings only, the values stay as they were stored.
+
+Stored objects can be older than today's validation, and a dump is taken while things move; the
+controllers run on what is there. One pass over each kind; per-pod tests are cheap because the
+tolerations, which are few, are looked at once each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from kubectl_evictplan.model import taints, validation
+from kubectl_evictplan.model.objects import (
+    NO_EXECUTE,
+    ClusterSnapshot,
+    Lease,
+    Node,
+    OwnerReference,
+    Pod,
+    Toleration,
+)
+from kubectl_evictplan.model.topology import has_conflicting_zone_labels
+from kubectl_evictplan.sources.findings import Findings
+
+NS_PER_SECOND = 1_000_000_000
+# Components' clocks and the moment of the dump differ by a little without anything being wrong.
+FUTURE_TOLERATED_NS = 60 * NS_PER_SECOND
+LONG_GRACE_SECONDS = 3600
+# time.Duration holds no more seconds; kube-controller-manager multiplies without looking.
+DURATION_SECONDS_MAX = 9_223_372_036
+PHASES = frozenset({"Pending", "Running", "Succeeded", "Failed", "Unknown"})
+_STATUSES = frozenset({"True", "False", "Unknown"})
+_PLAIN_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+
+Message = tuple[str, str]
+
+
+def check_cluster(
+    snapshot: ClusterSnapshot, findings: Findings, *, manifests: set[tuple[str, ...]]
+) -> None:
+    """Record warnings about the whole; ``manifests`` were validated as they were read."""
+    now = snapshot.taken_at_ns
+    for node in snapshot.nodes:
+        for code, message in _node_oddities(
+            node, snapshot, stored=("Node", node.name) not in manifests
+        ):
+            findings.warning(code, message, f"Node {node.name}")
+    _check_confusable_names(snapshot, findings)
+    _check_pods(snapshot, findings, manifests)
+    _check_uids(snapshot, findings)
+    _check_workloads(snapshot, findings)
+    for lease in snapshot.leases.values():
+        for message in _lease_oddities(lease, now):
+            findings.warning("odd-lease", message, f"Lease {lease.name}")
+
+
+def _node_oddities(node: Node, snapshot: ClusterSnapshot, *, stored: bool) -> Iterable[Message]:
+    if stored:
+        yield from _stored_taint_oddities(node)
+        if not _is_name(node.name):
+            yield "invalid-name", "the name is not a valid one"
+    yield from _taint_oddities(node, snapshot.taken_at_ns)
+    yield from _condition_oddities(node, snapshot.taken_at_ns)
+    if has_conflicting_zone_labels(node.labels):
+        yield "zone-labels", "old and new zone labels contradict each other"
+    if node.creation_timestamp_ns > snapshot.taken_at_ns + FUTURE_TOLERATED_NS:
+        yield "future-timestamp", "creationTimestamp lies after the time of the dump"
+    if snapshot.leases and node.name not in snapshot.leases:
+        yield "missing-lease", "no lease: only its status tells when it was last heard of"
+
+
+def _stored_taint_oddities(node: Node) -> Iterable[Message]:
+    for field, message, _ in validation.validate_taints(node.taints):
+        if "unique" in message:
+            yield "duplicate-taint", "two taints of equal key and effect"
+        elif field.endswith("effect"):
+            yield "unknown-taint-effect", "a taint's effect is unknown: it evicts nothing"
+        else:
+            yield "invalid-taint", f"a taint's {field.rpartition('.')[2]} is not valid"
+
+
+def _taint_oddities(node: Node, now: int) -> Iterable[Message]:
+    for taint in node.taints:
+        added = taint.time_added_ns
+        if added is not None and added > now + FUTURE_TOLERATED_NS:
+            yield "taint-time", "a taint's timeAdded lies after the time of the dump: no effect"
+        elif added is not None and added < node.creation_timestamp_ns:
+            yield "taint-time", "a taint's timeAdded lies before the node's creation: no effect"
+    if node.unschedulable != taints.has_taint(node.taints, taints.UNSCHEDULABLE, "NoSchedule"):
+        message = "spec.unschedulable and its taint disagree: the controller will align the taint"
+        yield "unschedulable-mismatch", message
+    if len(node.taints) > 100:
+        yield "many-taints", "more than 100 taints"
+
+
+def _condition_oddities(node: Node, now: int) -> Iterable[Message]:
+    ready = [condition for condition in node.conditions if condition.type == "Ready"]
+    if not ready:
+        yield "ready-condition", "no Ready condition: the startup grace period applies"
+        return
+    if len(ready) > 1:
+        yield "ready-condition", "several Ready conditions: the first one counts"
+    if ready[0].status not in _STATUSES:
+        yield "ready-condition", "the Ready condition's status is none of True, False, Unknown"
+    if ready[0].last_heartbeat_time_ns is None:
+        yield "ready-condition", "the Ready condition has no heartbeat time"
+    elif ready[0].last_heartbeat_time_ns > now + FUTURE_TOLERATED_NS:
+        yield "future-timestamp", "the Ready heartbeat lies after the time of the dump"
+
+
+def _lease_oddities(lease: Lease, now: int) -> Iterable[str]:
+    if lease.renew_time_ns is None:
+        yield "no renewTime: it proves nothing"
+    elif lease.renew_time_ns > now + FUTURE_TOLERATED_NS:
+        yield "renewTime lies after the time of the dump"
+    if lease.holder_identity != lease.name:
+        yield "held by another identity than its node"
+
+
+def _check_pods(
+    snapshot: ClusterSnapshot, findings: Findings, manifests: set[tuple[str, ...]]
+) -> None:
+    """Look at every pod; hot, so a pod with nothing odd costs a few comparisons."""
+    nodes = {node.name for node in snapshot.nodes}
+    odd: dict[int, list[Message]] = {}
+    late = snapshot.taken_at_ns + FUTURE_TOLERATED_NS
+    plain = _PLAIN_NAME.fullmatch
+    for pod in snapshot.pods:
+        found = odd.get(id(pod.tolerations))
+        if found is None:
+            found = odd[id(pod.tolerations)] = list(_toleration_oddities(pod.tolerations))
+        if found:
+            stored = ("Pod", pod.namespace, pod.name) not in manifests
+            for code, message in found:
+                if stored or code != "invalid-toleration":
+                    findings.warning(code, message, f"Pod {pod.key}")
+        if (
+            pod.node_name and pod.node_name not in nodes
+            or pod.deletion_timestamp_ns is not None
+            or pod.phase not in PHASES
+            or pod.termination_grace_period_seconds > LONG_GRACE_SECONDS
+            or pod.creation_timestamp_ns > late
+            or not plain(pod.name)
+            or len(pod.owner_references) > 1
+        ):  # fmt: skip
+            for code, message in _pod_oddities(pod, nodes, late):
+                findings.warning(code, message, f"Pod {pod.key}")
+
+
+def _pod_oddities(pod: Pod, nodes: set[str], late: int) -> Iterable[Message]:
+    if pod.node_name and pod.node_name not in nodes:
+        yield "unknown-node", "bound to a node that is not in the input"
+    if pod.deletion_timestamp_ns is not None and (
+        pod.finalizers or pod.deletion_timestamp_ns > late + LONG_GRACE_SECONDS * NS_PER_SECOND
+    ):
+        yield "stuck-terminating", "terminating, but held by a finalizer or a far deletion time"
+    if pod.phase not in PHASES:
+        yield "unknown-phase", "status.phase is unknown: treated as Running"
+    if pod.termination_grace_period_seconds > LONG_GRACE_SECONDS:
+        yield "long-grace-period", "terminationGracePeriodSeconds is more than an hour"
+    if pod.creation_timestamp_ns > late:
+        yield "future-timestamp", "creationTimestamp lies after the time of the dump"
+    if not _is_name(pod.name):
+        yield "invalid-name", "the name is not a valid one"
+    if sum(owner.controller for owner in pod.owner_references) > 1:
+        yield "two-controllers", "two owners say that they are its controller: owner unknown"
+
+
+def _toleration_oddities(tolerations: tuple[Toleration, ...]) -> Iterable[Message]:
+    for toleration in tolerations:
+        seconds = toleration.toleration_seconds
+        if seconds is not None and abs(seconds) > DURATION_SECONDS_MAX:
+            message = "tolerationSeconds overflows in kube-controller-manager: predicted as it does"
+            yield "toleration-overflow", message
+        if toleration.operator in validation.NUMERIC_OPERATORS:
+            message = "operators Lt and Gt match nothing unless their feature gate is on (1.35+)"
+            yield "comparison-operator", message
+            if not validation.is_canonical_integer(toleration.value):
+                yield "invalid-toleration", "Lt or Gt with a value that is no plain integer"
+        elif validation.validate_toleration(toleration):
+            if seconds is not None and toleration.effect != NO_EXECUTE:
+                message = "tolerationSeconds without effect NoExecute"
+            else:
+                message = "a toleration that today's API server would refuse"
+            yield "invalid-toleration", message
+
+
+def _check_uids(snapshot: ClusterSnapshot, findings: Findings) -> None:
+    for kind, objects in (("Node", snapshot.nodes), ("Pod", snapshot.pods)):
+        uids = [item.uid for item in objects if item.uid]
+        if len(set(uids)) == len(uids):
+            continue
+        seen: dict[str, str] = {}
+        for item in objects:
+            name = item.key if isinstance(item, Pod) else item.name
+            if item.uid and item.uid in seen:
+                message = "has the uid of another object"
+                findings.warning("duplicate-uid", message, f"{kind} {name}")
+            seen.setdefault(item.uid, name)
+
+
+def _check_workloads(snapshot: ClusterSnapshot, findings: Findings) -> None:
+    """Warn of owners that are listed nowhere and of ownership in circles."""
+    known = {(w.kind, w.namespace, w.name): w for w in snapshot.workloads}
+    listed = {workload.kind for workload in snapshot.workloads}
+    for pod in snapshot.pods if listed else ():
+        for owner in pod.owner_references:
+            if (
+                owner.controller
+                and owner.kind in listed
+                and (owner.kind, pod.namespace, owner.name) not in known
+            ):
+                message = "its owner is not in the input: owner unknown"
+                findings.warning("unknown-owner", message, f"Pod {pod.key}")
+    for workload in snapshot.workloads:
+        seen = {(workload.kind, workload.namespace, workload.name)}
+        owner = _controller(workload.owner_references)
+        while owner and (owner.kind, workload.namespace, owner.name) in known:
+            key = (owner.kind, workload.namespace, owner.name)
+            if key in seen:
+                subject = f"{workload.kind} {workload.namespace}/{workload.name}"
+                findings.warning("owner-cycle", "its owners own each other: owner unknown", subject)
+                break
+            seen.add(key)
+            owner = _controller(known[key].owner_references)
+
+
+def _controller(references: tuple[OwnerReference, ...]) -> OwnerReference | None:
+    return next((reference for reference in references if reference.controller), None)
+
+
+def _check_confusable_names(snapshot: ClusterSnapshot, findings: Findings) -> None:
+    """Warn of nodes whose names look alike: case, zero-width and look-alike characters."""
+    seen: dict[str, str] = {}
+    for node in snapshot.nodes:
+        skeleton = _skeleton(node.name)
+        if skeleton in seen:
+            message = "names that look alike"
+            findings.warning("confusable-names", message, f"Node {node.name}")
+            findings.warning("confusable-names", message, f"Node {seen[skeleton]}")
+        seen.setdefault(skeleton, node.name)
+
+
+def _skeleton(name: str) -> str:
+    if name.isascii():
+        return name.lower()
+    import unicodedata
+
+    folded = unicodedata.normalize("NFKD", name).casefold().translate(_LOOK_ALIKES)
+    return "".join(c for c in folded if unicodedata.category(c) not in ("Cf", "Mn", "Cc"))
+
+
+# The Cyrillic and Greek letters that are drawn like Latin ones.
+_LOOK_ALIKES = str.maketrans("асеіјорѕхуԁһοανρτκ", "aceijopsxydhoavptk")
+
+
+@lru_cache(maxsize=65_536)
+def _is_name(name: str) -> bool:
+    return not validation.validate_dns_subdomain(name)

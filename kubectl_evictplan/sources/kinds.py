@@ -1,0 +1,117 @@
+"""Which objects are read, which are counted, and which are mistakes.
+
+A kind counts only together with its API group: a CRD may well be called Node.
+"""
+
+from __future__ import annotations
+
+import difflib
+from enum import Enum
+from typing import Any, NamedTuple
+
+from kubectl_evictplan.sources.wire import GROUPS, MOVED_FROM_EXTENSIONS
+
+OUR_GROUP = "evictplan.dev"
+
+
+class Verdict(Enum):
+    """What to do with an object."""
+
+    READ = "read"
+    LIST = "list"
+    SNAPSHOT = "snapshot"
+    IGNORED = "ignored"
+    UNKNOWN_VERSION = "unknown version"
+    MISTAKE = "mistake"
+    # Not a cluster's object at all, but a file that lies beside manifests.
+    BESIDE = "beside"
+
+
+class Classified(NamedTuple):
+    """The verdict, and its reason when there is one to tell."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+READ = Classified(Verdict.READ)
+LIST = Classified(Verdict.LIST)
+IGNORED = Classified(Verdict.IGNORED)
+
+_NOT_STATE = {
+    "Table": "a table, not objects: use `kubectl get -o json`",
+    "Status": "an API server's answer, not an object: did the kubectl command fail?",
+    "EventList": "a list of events: use `kubectl get nodes,pods,leases -A -o json`",
+    "WatchEvent": "a watch, not a list: use `kubectl get -o json` without -w",
+}
+_OUR_FILES = {
+    "Scenario": "a scenario, not cluster objects: use `what-if scenario FILE`",
+    "Prediction": "a prediction, not cluster objects",
+}
+
+
+def classify(kind: str | None, api_version: str | None, tree: Any = None) -> Classified:
+    """Decide by kind and apiVersion; ``tree`` helps to name what has neither."""
+    if not isinstance(kind, str) or not kind:
+        return _without_kind(tree)
+    if kind in _NOT_STATE:
+        return Classified(Verdict.MISTAKE, _NOT_STATE[kind])
+    if not isinstance(api_version, str) or not api_version:
+        return Classified(Verdict.MISTAKE, "apiVersion is missing")
+    group, _, version = api_version.rpartition("/")
+    if group == OUR_GROUP:
+        if kind == "Snapshot":
+            return Classified(Verdict.SNAPSHOT)
+        return Classified(Verdict.MISTAKE, _OUR_FILES.get(kind, f"unknown kind {kind}"))
+    if group == "kustomize.config.k8s.io":
+        return Classified(Verdict.BESIDE, "a Kustomization: build it first (kubectl kustomize)")
+    if kind in GROUPS:
+        return _known(kind, group, version)
+    if kind == "List" or (kind.endswith("List") and kind[:-4] in GROUPS):
+        return LIST
+    near = _nearest(kind, group)
+    if near:
+        return Classified(Verdict.MISTAKE, f'unknown kind "{kind}": did you mean {near}?')
+    # Lists of other kinds are opened too: their items are then counted one by one.
+    return LIST if kind.endswith("List") and _holds_items(tree) else IGNORED
+
+
+def _known(kind: str, group: str, version: str) -> Classified:
+    expected, versions = GROUPS[kind]
+    if group == "extensions" and kind in MOVED_FROM_EXTENSIONS:
+        return READ
+    if group != expected:
+        return IGNORED
+    if version in versions:
+        return READ
+    reason = f"version {version} of {kind} is not known: treated as an unknown kind"
+    return Classified(Verdict.UNKNOWN_VERSION, reason)
+
+
+def _holds_items(tree: Any) -> bool:
+    return isinstance(tree, dict) and isinstance(tree.get("items"), list)
+
+
+def _nearest(kind: str, group: str) -> str:
+    """Return the kind that was probably meant, when the group is one that is read."""
+    candidates = {name.lower(): name for name, (home, _) in GROUPS.items() if home == group}
+    lower = kind.lower()
+    if lower in candidates or lower.removesuffix("s") in candidates:
+        return candidates.get(lower) or candidates[lower.removesuffix("s")]
+    close = difflib.get_close_matches(lower, candidates, n=1, cutoff=0.85)
+    return candidates[close[0]] if close and len(kind) > 4 else ""
+
+
+def _without_kind(tree: Any) -> Classified:
+    if isinstance(tree, dict):
+        if "object" in tree and "type" in tree:
+            return Classified(Verdict.MISTAKE, _NOT_STATE["WatchEvent"])
+        if "services" in tree:
+            return Classified(Verdict.BESIDE, "not a Kubernetes object (looks like docker-compose)")
+        if "name" in tree and "version" in tree:
+            return Classified(Verdict.BESIDE, "not a Kubernetes object (looks like Chart.yaml)")
+        if "resources" in tree and "metadata" not in tree:
+            return Classified(
+                Verdict.BESIDE, "not a Kubernetes object (looks like kustomization.yaml)"
+            )
+    return Classified(Verdict.MISTAKE, "not a Kubernetes object: kind is missing")
