@@ -28,10 +28,12 @@ EDGES = frozenset(
         "cli",
         "commands",
         "report",
+        "scenario_events",
+        "scenario_fields",
         "scenario_files",
+        "scenario_writer",
         "scenario_yaml",
         "sources",
-        "taint_arguments",
     }
 )
 
