@@ -7,7 +7,7 @@ from any file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -26,6 +26,7 @@ from kubectl_evictplan.sources import control_plane
 from kubectl_evictplan.sources.findings import Findings, Origin
 
 Key = tuple[str, ...]
+SortKey = TypeVar("SortKey", str, tuple[str, str], tuple[str, ...])
 Stored = TypeVar("Stored", Node, Pod, Lease, Workload, PodDisruptionBudget)
 
 
@@ -55,7 +56,7 @@ class Source(NamedTuple):
     """Which item of which document an object came from."""
 
     document: Document
-    index: int
+    item: int
 
 
 class Assembly:
@@ -90,16 +91,20 @@ class Assembly:
         return True
 
     def add_node(self, node: Node, source: Source) -> bool:
+        """Store a node; False when it was there already, as for the other kinds."""
         return self._add("Node", (node.name,), self.nodes, node.name, node, source)
 
     def add_lease(self, lease: Lease, source: Source) -> bool:
+        """Store a node's lease."""
         return self._add("Lease", (lease.name,), self.leases, lease.name, lease, source)
 
     def add_workload(self, workload: Workload, source: Source) -> bool:
+        """Store an owner of pods."""
         key = (workload.kind, workload.namespace, workload.name)
         return self._add(workload.kind, key[1:], self.workloads, key, workload, source)
 
     def add_budget(self, budget: PodDisruptionBudget, source: Source) -> bool:
+        """Store a disruption budget."""
         key = (budget.namespace, budget.name)
         return self._add("PodDisruptionBudget", key, self.budgets, key, budget, source)
 
@@ -125,7 +130,7 @@ class Assembly:
         if identical and source.document.file != first.document.file:
             self.findings.warning("loaded-once", "given twice with equal content", subject)
             return
-        origin, other = source.document.origin(source.index), first.document.origin(first.index)
+        origin, other = source.document.origin(source.item), first.document.origin(first.item)
         place = " ".join(part for part in (other.location(), other.place) if part)
         how = "given twice" if identical else "given twice with different content"
         self.findings.problem(origin, f"{how}, first in {place}", subject=subject)
@@ -243,5 +248,5 @@ def _known(times: Iterable[int | None]) -> Iterable[int]:
     return (ns for ns in times if ns is not None)
 
 
-def _sorted(stored: dict[str, Stored] | dict[Key, Stored]) -> tuple[Stored, ...]:
-    return tuple(stored[key] for key in sorted(stored))  # type: ignore[type-var, index]
+def _sorted(stored: Mapping[SortKey, Stored]) -> tuple[Stored, ...]:
+    return tuple(stored[key] for key in sorted(stored))

@@ -137,7 +137,7 @@ def _check_pods(
                 if stored or code != "invalid-toleration":
                     findings.warning(code, message, f"Pod {pod.key}")
         if (
-            pod.node_name and pod.node_name not in nodes
+            (pod.node_name and pod.node_name not in nodes)
             or pod.deletion_timestamp_ns is not None
             or pod.phase not in PHASES
             or pod.termination_grace_period_seconds > LONG_GRACE_SECONDS
@@ -216,15 +216,15 @@ def _check_workloads(snapshot: ClusterSnapshot, findings: Findings) -> None:
                 findings.warning("unknown-owner", message, f"Pod {pod.key}")
     for workload in snapshot.workloads:
         seen = {(workload.kind, workload.namespace, workload.name)}
-        owner = _controller(workload.owner_references)
-        while owner and (owner.kind, workload.namespace, owner.name) in known:
-            key = (owner.kind, workload.namespace, owner.name)
+        manager = _controller(workload.owner_references)
+        while manager and (manager.kind, workload.namespace, manager.name) in known:
+            key = (manager.kind, workload.namespace, manager.name)
             if key in seen:
                 subject = f"{workload.kind} {workload.namespace}/{workload.name}"
                 findings.warning("owner-cycle", "its owners own each other: owner unknown", subject)
                 break
             seen.add(key)
-            owner = _controller(known[key].owner_references)
+            manager = _controller(known[key].owner_references)
 
 
 def _controller(references: tuple[OwnerReference, ...]) -> OwnerReference | None:

@@ -12,10 +12,10 @@ those; checking a gigabyte for them would take longer than loading it.
 from __future__ import annotations
 
 import gc
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
@@ -128,7 +128,7 @@ class _Loader:
                 seen.add(reading.STDIN)
                 names.append(name)
                 continue
-            for path in self._below(name) if recursive and os.path.isdir(name) else [name]:
+            for path in self._below(name) if recursive and Path(name).is_dir() else [name]:
                 identity = _identity(path)
                 if identity in seen:
                     self._findings.warning("loaded-once", "the same file is given twice", path)
@@ -315,7 +315,7 @@ class _Loader:
 
 def _identity(path: str) -> tuple[int, int] | str:
     try:
-        status = os.stat(path)
+        status = Path(path).stat()
     except (OSError, ValueError):
         return path
     return status.st_dev, status.st_ino

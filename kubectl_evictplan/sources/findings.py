@@ -19,10 +19,12 @@ NEVER_STRICT = frozenset({"unknown-kind"})
 class Position(Protocol):
     """Tells ``LINE:COL`` of a field of one document, or "" when it is not known."""
 
-    def __call__(self, path: tuple[str | int, ...]) -> str: ...
+    def __call__(self, path: tuple[str | int, ...], /) -> str:
+        """Return the place, 1-based."""
+        ...
 
 
-def _nowhere(path: tuple[str | int, ...]) -> str:
+def _nowhere(_path: tuple[str | int, ...]) -> str:
     return ""
 
 

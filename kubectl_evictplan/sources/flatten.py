@@ -79,6 +79,7 @@ class Flattener:
         return self._strings.setdefault(text, text) if text else ""
 
     def labels(self, raw: msgspec.Raw) -> dict[str, str]:
+        """Return labels; callers must not change them, equal ones are one object."""
         key = bytes(raw)
         found = self._labels.get(key)
         if found is None:
@@ -91,6 +92,7 @@ class Flattener:
         return found
 
     def tolerations(self, raw: msgspec.Raw) -> tuple[Toleration, ...]:
+        """Return tolerations in their order, which decides; equal lists are one object."""
         key = bytes(raw)
         found = self._tolerations.get(key)
         if found is None:
@@ -110,6 +112,7 @@ class Flattener:
         return found
 
     def owners(self, raw: msgspec.Raw) -> tuple[OwnerReference, ...]:
+        """Return owner references, one object for the pods of one owner."""
         key = bytes(raw)
         found = self._owners.get(key)
         if found is None:
@@ -166,6 +169,7 @@ class Flattener:
         )
 
     def node(self, decoded: wire.WireNode) -> Node:
+        """Return the node as stored, taints and conditions in their order."""
         meta = decoded.metadata
         spec = decoded.spec or _NO_NODE_SPEC
         status = decoded.status or _NO_NODE_STATUS
@@ -210,6 +214,7 @@ class Flattener:
         return max(times, default=None)
 
     def lease(self, decoded: wire.WireLease) -> Lease:
+        """Return a node's lease; its duration defaults to kubelet's 40 s."""
         spec = decoded.spec or _NO_LEASE_SPEC
         duration = spec.lease_duration_seconds
         return Lease(

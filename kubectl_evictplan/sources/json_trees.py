@@ -98,19 +98,19 @@ def _duplicate_keys(text: str) -> list[SyntaxProblem]:
     stack: list[dict[str, int] | None] = []
     expect_key = False
     for match in _TOKEN.finditer(text):
-        token = match.group()
-        if token in "{[":
-            stack.append({} if token == "{" else None)
-            expect_key = token == "{"
-        elif token in "}]":
+        lexeme = match.group()
+        if lexeme in "{[":
+            stack.append({} if lexeme == "{" else None)
+            expect_key = lexeme == "{"
+        elif lexeme in "}]":
             stack.pop()
             expect_key = False
-        elif token == ",":
+        elif lexeme == ",":
             expect_key = bool(stack) and stack[-1] is not None
-        elif expect_key and token[0] == '"':
+        elif expect_key and lexeme[0] == '"':
             keys = stack[-1]
             assert keys is not None
-            key = json.loads(token)
+            key = json.loads(lexeme)
             if key in keys:
                 first = line_and_column(text, keys[key])[0]
                 message = f'duplicate key "{key}", first on line {first}'

@@ -88,10 +88,10 @@ def read_file(name: str) -> Content:
     """Return a regular file's bytes, read again once if it changed meanwhile."""
     try:
         first, data = _read_regular(name)
-        if _state(os.stat(name)) == first:
+        if _state(Path(name).stat()) == first:
             return _content(name, data)
         second, data = _read_regular(name)
-        if _state(os.stat(name)) != second:
+        if _state(Path(name).stat()) != second:
             raise ReadProblem("keeps changing while it is read")
         return _content(name, data, changed=True)
     except OSError as error:
@@ -101,12 +101,12 @@ def read_file(name: str) -> Content:
 
 
 def _read_regular(name: str) -> tuple[tuple[int, int, int], bytes]:
-    status = os.stat(name)
+    status = Path(name).stat()
     if stat.S_ISDIR(status.st_mode):
         raise ReadProblem("is a directory (use -R/--recursive)")
     if not stat.S_ISREG(status.st_mode):
         raise ReadProblem("not a regular file")
-    with open(name, "rb") as stream:
+    with Path(name).open("rb") as stream:
         opened = os.fstat(stream.fileno())
         limit = _limit(stream.read(4096))
         if opened.st_size > limit:
@@ -204,7 +204,7 @@ def files_below(directory: str, skipped: list[str]) -> Iterator[str]:
     while pending:
         current = pending.pop()
         try:
-            status = os.stat(current)
+            status = Path(current).stat()
             if (status.st_dev, status.st_ino) in seen:
                 skipped.append(current)
                 continue

@@ -161,6 +161,7 @@ class OddInteger(int):
     text: str
 
     def __new__(cls, value: int, text: str) -> OddInteger:
+        """Keep the text beside the value, for messages."""
         self = super().__new__(cls, value)
         self.text = text
         return self

@@ -19,6 +19,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from operator import attrgetter
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -175,21 +176,16 @@ def write_snapshot(snapshot: ClusterSnapshot, path: str, *, force: bool = False)
 
 def write_private(path: str, data: bytes, *, force: bool = False) -> None:
     """Write bytes atomically with mode 0600, whatever the umask; raises InputError."""
-    directory, name = os.path.split(path)
-    temporary = os.path.join(directory, f".{name[:100]}.{secrets.token_hex(6)}.tmp")
+    target = Path(path)
     try:
         _refuse_target(path, force=force)
+        temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
         try:
             _write_new(temporary, data)
-            if force:
-                os.replace(temporary, path)
-            else:
-                # Unlike rename, link fails when the name was taken meanwhile.
-                os.link(temporary, path)
+            _publish(temporary, target, force=force)
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-        _sync_directory(directory or ".")
+            temporary.unlink(missing_ok=True)
+        _sync_directory(target.parent)
     except FileExistsError:
         raise InputError(Problem("already exists (use --force)", location=path)) from None
     except (OSError, ValueError) as error:
@@ -197,9 +193,24 @@ def write_private(path: str, data: bytes, *, force: bool = False) -> None:
         raise InputError(Problem(f"cannot be written: {reason}", location=path)) from None
 
 
+def _publish(temporary: Path, target: Path, *, force: bool) -> None:
+    """Give the finished file its name."""
+    if not force:
+        try:
+            # Unlike rename, link fails when the name was taken meanwhile.
+            target.hardlink_to(temporary)
+            return
+        except FileExistsError:
+            raise
+        except OSError:
+            # This file system has no links; the name was free a moment ago.
+            pass
+    temporary.replace(target)
+
+
 def _refuse_target(path: str, *, force: bool) -> None:
     try:
-        mode = os.lstat(path).st_mode
+        mode = Path(path).lstat().st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISREG(mode):
@@ -208,17 +219,18 @@ def _refuse_target(path: str, *, force: bool) -> None:
         raise FileExistsError(path)
 
 
-def _write_new(path: str, data: bytes) -> None:
+def _write_new(path: Path, data: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(path, flags, 0o600)
-    with open(descriptor, "wb") as stream:
-        os.fchmod(descriptor, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        if hasattr(os, "fchmod"):  # not on Windows, where the mode means nothing
+            os.fchmod(descriptor, 0o600)
         stream.write(data)
         stream.flush()
         os.fsync(descriptor)
 
 
-def _sync_directory(directory: str) -> None:
+def _sync_directory(directory: Path) -> None:
     """Make the new name durable; file systems that cannot are left alone."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)

@@ -280,7 +280,7 @@ class Envelope(Struct, rename="camel"):
     api_version: str | None = None
     kind: str | None = None
     metadata: ListMeta | None = None
-    items: list[Raw] | None | msgspec.UnsetType = msgspec.UNSET
+    items: list[Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class ControlPlaneContainer(Struct):
