@@ -16,12 +16,13 @@ import msgspec
 from kubectl_evictplan.model.durations import parse_bounded_duration_ns
 from kubectl_evictplan.model.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.model.objects import Warning as FileWarning
-from kubectl_evictplan.model.timestamps import format_rfc3339, parse_rfc3339_ns
+from kubectl_evictplan.model.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.prediction import API_VERSION
 from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.scenario_events import EventReader, World, read_drafts
 from kubectl_evictplan.scenario_fields import FieldReader
 from kubectl_evictplan.scenario_history import check_history
+from kubectl_evictplan.scenario_start import start_problem
 from kubectl_evictplan.scenario_writer import write_scenario
 from kubectl_evictplan.scenario_yaml import Mapping, ProblemList, Value, load_document
 
@@ -45,15 +46,14 @@ def load_scenario(
     text: str,
     location: str,
     snapshot: ClusterSnapshot,
+    decode_manifest: ManifestDecoder,
     *,
-    decode_manifest: ManifestDecoder | None = None,
     start_ns: int | None = None,
 ) -> LoadedScenario:
     """Return the scenario in ``text``, resolved against the snapshot.
 
     ``location`` is the file's name for messages. ``start_ns`` (epoch) overrides ``spec.start``,
-    whose default is the instant the snapshot was taken. ``decode_manifest`` defaults to the one of
-    the manifests source. Raises InputError with all problems found.
+    whose default is the instant the snapshot was taken. Raises InputError with all problems found.
     """
     problems = ProblemList(location)
     root, warnings = load_document(text, problems)
@@ -79,7 +79,7 @@ def load_scenario(
     horizon_ns = spec.duration_ns("horizon", parse_bounded_duration_ns)
     if horizon_ns == 0:
         spec.problem("horizon", "the horizon must be longer than 0")
-    events = _events(spec, snapshot, location, decode_manifest or _manifest_decoder(), warnings)
+    events = _events(spec, snapshot, location, decode_manifest, warnings)
     problems.raise_any()
     warnings += _events_after_horizon(events, horizon_ns)
     scenario = Scenario(start_ns, tuple(events), horizon_ns, name)
@@ -133,17 +133,6 @@ def _start(spec: FieldReader, snapshot: ClusterSnapshot) -> int:
     return snapshot.taken_at_ns if start_ns is None else start_ns
 
 
-def start_problem(start_ns: int | None, snapshot: ClusterSnapshot) -> str:
-    """Return why a scenario cannot start at this instant, or ""."""
-    if start_ns is None:
-        return "the zero time is not a start"
-    if start_ns < snapshot.taken_at_ns:
-        taken = format_rfc3339(snapshot.taken_at_ns)
-        source = f" ({snapshot.taken_at_source})" if snapshot.taken_at_source else ""
-        return f"the start lies before the snapshot was taken, {taken}{source}"
-    return ""
-
-
 def _events(
     spec: FieldReader,
     snapshot: ClusterSnapshot,
@@ -179,10 +168,3 @@ def _events_after_horizon(events: list[ScenarioEvent], horizon_ns: int | None) -
         return []
     message = f"{len(late)} event(s) lie after the horizon and do not happen"
     return [FileWarning("event-after-horizon", message, tuple(late))]
-
-
-def _manifest_decoder() -> ManifestDecoder:
-    from kubectl_evictplan.sources.manifests import decode_manifest_object
-
-    decoder: ManifestDecoder = decode_manifest_object
-    return decoder

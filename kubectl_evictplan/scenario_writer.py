@@ -7,21 +7,14 @@ could take for something else is quoted. Times and durations are exact to the na
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import Any
-
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
-from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from kubectl_evictplan.model.durations import format_duration
 from kubectl_evictplan.model.objects import Node, Pod, Taint, Toleration
 from kubectl_evictplan.model.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import API_VERSION
 from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
-from kubectl_evictplan.scenario_yaml import Scalar
-
-_PLAIN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-")
+from kubectl_evictplan.scenario_yaml import dump_document
 
 
 def write_scenario(scenario: Scenario, settings: ControllerSettings) -> str:
@@ -36,16 +29,7 @@ def write_scenario(scenario: Scenario, settings: ControllerSettings) -> str:
         document["metadata"] = {"name": scenario.name}
     spec["events"] = [_event(event) for event in scenario.events]
     document["spec"] = spec
-    tree = _quoted(document)
-    for event in tree["spec"]["events"]:
-        event.fa.set_flow_style()
-    stream = StringIO()
-    # One event per line, however long; wrapped lines would hide events from grep and diff.
-    writer = YAML(typ="rt", pure=True)
-    writer.width = 2**30
-    writer.allow_unicode = True
-    writer.dump(tree, stream)
-    return stream.getvalue()
+    return dump_document(document, spec["events"])
 
 
 def _controller(settings: ControllerSettings) -> dict[str, Any]:
@@ -203,24 +187,3 @@ def _present(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _time(instant_ns: int | None) -> str:
     return "" if instant_ns is None else format_rfc3339(instant_ns)
-
-
-def _quoted(value: Any) -> Any:
-    """Return the value with every string quoted that is not plainly a string to any reader."""
-    if isinstance(value, dict):
-        tree = CommentedMap()
-        for key, item in value.items():
-            tree[_quoted(key)] = _quoted(item)
-        return tree
-    if isinstance(value, list):
-        return [_quoted(item) for item in value]
-    if isinstance(value, str) and not _is_plain(value):
-        return DoubleQuotedScalarString(value)
-    return value
-
-
-def _is_plain(text: str) -> bool:
-    safe_start = text[:1].isalnum() and text.isascii()
-    return (
-        safe_start and set(text) <= _PLAIN_CHARACTERS and Scalar(text, True, 1, 1).kind == "string"
-    )

@@ -1,6 +1,6 @@
 """YAML (and JSON, which is YAML) as a tree in which every key and value knows its place.
 
-The only user of ruamel.yaml's parser. It asks for events, never for objects, so that no tag can
+The only user of ruamel.yaml. It asks for events, never for objects, so that no tag can
 construct anything, no alias is expanded unseen, and no scalar is retyped: what a plain word means
 is decided by the field that reads it (``Scalar.kind``). Words that YAML 1.1 and 1.2 readers take
 for different things (``yes``, ``0300``, ``1:30``) are *ambiguous* and never silently one of them.
@@ -12,9 +12,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import StringIO
+from string import ascii_letters, digits
 from typing import Any, NoReturn
 
 from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import (
     AliasEvent,
@@ -25,6 +27,7 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.model.objects import Warning as FileWarning
@@ -56,6 +59,7 @@ _NUMBER_LIKE = re.compile(
     re.ASCII,
 )
 _UNUSUAL_LINE_BREAK = re.compile("\r(?!\n)|[\u0085\u2028\u2029]")
+_PLAIN_CHARACTERS = frozenset(ascii_letters + digits + "._/-")
 _ALLOWED_TAGS = (None, "!")
 
 
@@ -228,6 +232,43 @@ def to_plain(value: Value, problems: ProblemList, path: str = "") -> Any:
             got=describe(value),
         )
     return value.text
+
+
+def dump_document(document: dict[str, Any], one_per_line: list[Any]) -> str:
+    """Return YAML text in which every reader finds the same values.
+
+    The items of ``one_per_line``, a list inside ``document``, take a line each: wrapped lines
+    would hide them from grep and diff.
+    """
+    tree = _quoted(document, one_per_line)
+    stream = StringIO()
+    writer = YAML(typ="rt", pure=True)
+    writer.width = 2**30
+    writer.allow_unicode = True
+    writer.dump(tree, stream)
+    return stream.getvalue()
+
+
+def _quoted(value: Any, one_per_line: list[Any]) -> Any:
+    """Return the value with every string quoted that is not plainly a string to any reader."""
+    if isinstance(value, dict):
+        tree = CommentedMap()
+        for key, item in value.items():
+            tree[_quoted(key, one_per_line)] = _quoted(item, one_per_line)
+        return tree
+    if isinstance(value, list):
+        items = [_quoted(item, one_per_line) for item in value]
+        for item in items if value is one_per_line else ():
+            item.fa.set_flow_style()
+        return items
+    if isinstance(value, str) and not _is_plain(value):
+        return DoubleQuotedScalarString(value)
+    return value
+
+
+def _is_plain(text: str) -> bool:
+    safe = text[:1].isalnum() and set(text) <= _PLAIN_CHARACTERS
+    return safe and Scalar(text, True, 1, 1).kind == "string"
 
 
 class _TreeBuilder:

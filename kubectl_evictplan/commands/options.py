@@ -1,0 +1,216 @@
+"""Options that every what-if has, each defined once, and the checks that need no cluster."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kubectl_evictplan.commands.messages import NO_LIVE_CLUSTER
+from kubectl_evictplan.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.scenario import ControllerSettings
+
+OUTPUTS = ("table", "wide", "json", "yaml", "name")
+
+_Callback = TypeVar("_Callback", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class WhatIfOptions:
+    """The common options as typed; ``given`` turns their texts into values."""
+
+    filenames: tuple[str, ...]
+    recursive: bool
+    output: str
+    horizon: str | None
+    start: str | None
+    kubernetes_version: str
+    controller_flags: tuple[str, ...]
+    monitor_phase: str | None
+    explain: str | None
+    save_scenario: str | None
+    force: bool
+    no_headers: bool
+    color: str
+    strict: bool
+
+    def given(self) -> Given:
+        """Return what was said about time and the controller; InputError names every problem."""
+        from kubectl_evictplan.model.durations import parse_bounded_duration_ns
+        from kubectl_evictplan.model.timestamps import parse_rfc3339_ns
+        from kubectl_evictplan.scenario import ControllerSettings
+
+        problems: list[Problem] = []
+        horizon_ns = _parsed("--horizon", self.horizon, parse_bounded_duration_ns, problems)
+        if horizon_ns == 0:
+            problems.append(_flag_problem("--horizon", "must be longer than 0", self.horizon))
+        start_ns = _parsed("--start", self.start, parse_rfc3339_ns, problems)
+        phase_ns = _parsed(
+            "--monitor-phase", self.monitor_phase, parse_bounded_duration_ns, problems
+        )
+        flags = _controller_flags(self.controller_flags, problems)
+        if problems:
+            raise InputError(problems)
+        settings = ControllerSettings(self.kubernetes_version, phase_ns, flags)
+        return Given(settings, horizon_ns, start_ns)
+
+    def require_files(self) -> None:
+        """Raise when there is nothing to read the cluster from."""
+        if not self.filenames:
+            raise InputError(Problem(NO_LIVE_CLUSTER))
+        for name in self.filenames:
+            if not name:
+                raise InputError(Problem("the file name is empty", location="--filename"))
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the command line says about time and the controller; None where it says nothing."""
+
+    settings: ControllerSettings
+    horizon_ns: int | None
+    start_ns: int | None
+
+    def over(self, settings: ControllerSettings) -> ControllerSettings:
+        """Return a scenario file's settings with those of the command line on top."""
+        from kubectl_evictplan.scenario import ControllerSettings
+
+        mine = self.settings
+        phase_ns = mine.monitor_phase_ns
+        return ControllerSettings(
+            kubernetes_version=mine.kubernetes_version or settings.kubernetes_version,
+            monitor_phase_ns=settings.monitor_phase_ns if phase_ns is None else phase_ns,
+            flags={**settings.flags, **mine.flags},
+        )
+
+
+debug_option = click.option(
+    "--debug", is_flag=True, expose_value=False, help="On an internal error, keep the details."
+)
+
+filename_options = (
+    click.option(
+        "-f",
+        "--filename",
+        "filenames",
+        multiple=True,
+        metavar="FILE",
+        help="Cluster state: our snapshot, `kubectl get -o json|yaml`, manifests; - for stdin.",
+    ),
+    click.option(
+        "-R", "--recursive", is_flag=True, help="Read the directories given with -f recursively."
+    ),
+    click.option("--strict", is_flag=True, help="Make warnings about the input errors."),
+)
+
+_WHAT_IF_OPTIONS = (
+    *filename_options,
+    click.option(
+        "-o",
+        "--output",
+        type=click.Choice(OUTPUTS),
+        default="table",
+        show_default=True,
+        help="Output format.",
+    ),
+    click.option(
+        "--horizon",
+        metavar="DURATION",
+        help="Look this far ahead, such as 30m; default: to the end, at most 24h.",
+    ),
+    click.option(
+        "--start",
+        metavar="TIME",
+        help="When it begins (RFC 3339); default: when the files were made.",
+    ),
+    click.option(
+        "--kubernetes-version",
+        default="",
+        metavar="VERSION",
+        help="Release whose behaviour and defaults apply, such as 1.29; default: detected.",
+    ),
+    click.option(
+        "--controller-flag",
+        "controller_flags",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A kube-controller-manager flag by its own name; repeatable.",
+    ),
+    click.option(
+        "--monitor-phase",
+        metavar="DURATION",
+        help="From the start to the first node monitor tick; leave out when unknown.",
+    ),
+    click.option("--explain", metavar="NS/POD", help="Tell the story of one pod."),
+    click.option(
+        "--save-scenario", metavar="FILE", help="Also write what was asked as a scenario file."
+    ),
+    click.option("--force", is_flag=True, help="Let --save-scenario replace a file."),
+    click.option("--no-headers", is_flag=True, help="Print the eviction rows alone."),
+    click.option(
+        "--color",
+        type=click.Choice(("auto", "always", "never")),
+        default="auto",
+        show_default=True,
+        help="Colour in tables.",
+    ),
+    debug_option,
+)
+
+
+def what_if_options(callback: _Callback) -> _Callback:
+    """Add the common options; the callback gets them as one ``WhatIfOptions`` called options."""
+    names = WhatIfOptions.__dataclass_fields__
+
+    @functools.wraps(callback)
+    def collected(**values: Any) -> Any:
+        common = {name: values.pop(name) for name in names}
+        return callback(options=WhatIfOptions(**common), **values)
+
+    command: Any = collected
+    for option in reversed(_WHAT_IF_OPTIONS):
+        command = option(command)
+    result: _Callback = command
+    return result
+
+
+def _parsed(
+    flag: str,
+    text: str | None,
+    parse: Callable[[str], int | None],
+    problems: list[Problem],
+) -> int | None:
+    """Return the parsed text, or None after noting what is wrong with it."""
+    if text is None:
+        return None
+    try:
+        value = parse(text)
+    except ValueError as error:
+        problems.append(_flag_problem(flag, str(error), text))
+        return None
+    if value is None:
+        problems.append(_flag_problem(flag, "the zero time is not a start", text))
+    return value
+
+
+def _flag_problem(flag: str, message: str, text: str | None) -> Problem:
+    return Problem(message, location=flag, got=None if text is None else repr(text))
+
+
+def _controller_flags(texts: tuple[str, ...], problems: list[Problem]) -> dict[str, str]:
+    """Return NAME=VALUE pairs; names with dashes in front are fine, contradictions are not."""
+    flags: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.lstrip("-")
+        if not equals or not name:
+            problems.append(_flag_problem("--controller-flag", "expected NAME=VALUE", text))
+        elif flags.setdefault(name, value) != value:
+            message = f"{name} is given twice, with different values"
+            problems.append(_flag_problem("--controller-flag", message, text))
+    return flags

@@ -1,0 +1,58 @@
+"""One line on standard error that says how far the work is; nothing unless it is a terminal."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import IO
+
+from kubectl_evictplan.display import escape
+
+# Work that ends sooner shows nothing; later updates come at this pace.
+_PACE_SECONDS = 0.25
+_COLUMNS_MAX = 70
+
+
+class Progress:
+    """Rewrites its line while used as a context manager and removes it at the end."""
+
+    def __init__(self, stream: IO[str] | None) -> None:
+        self._stream = stream if stream is not None and stream.isatty() else None
+        self._next_seconds = time.monotonic() + _PACE_SECONDS
+        self._shown = False
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._shown:
+            self._write("")
+
+    def reading(self, name: str, done: int, total: int) -> None:
+        """Tell that a file is about to be read."""
+        self._tell(f"reading {name} ({done} of {total})" if name else "reading")
+
+    def predicting(self, *state: object) -> None:
+        """Tell how far the prediction is: (done, total), or (what, done, total)."""
+        *what, done, total = state if len(state) >= 2 else (0, 0)
+        label = " ".join(str(word) for word in what) or "predicting"
+        self._tell(f"{label} ({done} of {total})" if total else label)
+
+    def _tell(self, text: str) -> None:
+        if self._stream is not None and time.monotonic() >= self._next_seconds:
+            self._write(escape(text, max_columns=_COLUMNS_MAX))
+
+    def _write(self, text: str) -> None:
+        assert self._stream is not None
+        self._next_seconds = time.monotonic() + _PACE_SECONDS
+        self._shown = bool(text)
+        try:
+            self._stream.write(f"\r\x1b[K{text}")
+            self._stream.flush()
+        except OSError:
+            self._stream = None

@@ -1,0 +1,160 @@
+"""The flow of every what-if: complete, validate, load, resolve, predict, render.
+
+Each step is one call into the module that knows it; this one only hands values on, tells how far
+it is, and writes the result.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from kubectl_evictplan.commands.progress import Progress
+from kubectl_evictplan.commands.terminal import use_color, wants_ascii
+from kubectl_evictplan.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.commands.options import Given, WhatIfOptions
+    from kubectl_evictplan.model.objects import ClusterSnapshot
+    from kubectl_evictplan.model.objects import Warning as ClusterWarning
+    from kubectl_evictplan.prediction import Prediction
+    from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
+
+    Events = tuple[Sequence[ScenarioEvent], Sequence[ClusterWarning]]
+    Planned = tuple[Scenario, ControllerSettings, Sequence[ClusterWarning]]
+
+
+def what_if_events(
+    options: WhatIfOptions, name: str, events_on: Callable[[ClusterSnapshot], Events]
+) -> None:
+    """Predict and print what a command's own events cause; they all happen at the start."""
+
+    def plan(snapshot: ClusterSnapshot, given: Given) -> Planned:
+        from kubectl_evictplan.scenario import Scenario
+
+        events, warnings = events_on(snapshot)
+        start_ns = _checked_start(snapshot, given.start_ns)
+        return Scenario(start_ns, tuple(events), name=name), given.settings, warnings
+
+    what_if(options, plan)
+
+
+def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Planned]) -> None:
+    """Predict and print what a plan, made for the loaded cluster, causes."""
+    options.require_files()
+    given = options.given()
+    import msgspec
+
+    with Progress(sys.stderr) as progress:
+        snapshot = load(options, progress)
+        scenario, settings, warnings = plan(snapshot, given)
+        _refuse_warnings(options, warnings)
+        if given.horizon_ns is not None:
+            scenario = msgspec.structs.replace(scenario, horizon_ns=given.horizon_ns)
+        if warnings:
+            both = (*snapshot.warnings, *warnings)
+            snapshot = msgspec.structs.replace(snapshot, warnings=both)
+        explain = _explained(options, snapshot, scenario)
+        _save(options, scenario, settings)
+        prediction = _predict(snapshot, scenario, settings, explain, progress)
+    _print(prediction, options, explain)
+
+
+def load(options: WhatIfOptions, progress: Progress) -> ClusterSnapshot:
+    """Return the cluster that ``-f`` names."""
+    from kubectl_evictplan.sources.files import load_files
+
+    return load_files(
+        options.filenames,
+        recursive=options.recursive,
+        strict=options.strict,
+        stdin=sys.stdin.buffer if sys.stdin is not None else None,
+        progress=progress.reading,
+        manifest_version=options.kubernetes_version,
+    )
+
+
+def _predict(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    settings: ControllerSettings,
+    explain: str | None,
+    progress: Progress,
+) -> Prediction:
+    from kubectl_evictplan.controllers.configuration import resolve_configuration
+    from kubectl_evictplan.predict import predict
+
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    return predict(snapshot, scenario, configuration, explain=explain, progress=progress.predicting)
+
+
+def _print(prediction: Prediction, options: WhatIfOptions, explain: str | None) -> None:
+    """Write the report chunk by chunk."""
+    from kubectl_evictplan.report import render
+
+    on_terminal = sys.stdout.isatty()
+    chunks = render(
+        prediction,
+        options.output,
+        color=use_color(options.color, sys.stdout),
+        headers=not options.no_headers,
+        explain=explain,
+        width=shutil.get_terminal_size((100, 24)).columns if on_terminal else None,
+        ascii_only=wants_ascii(options.output, sys.stdout),
+    )
+    for chunk in chunks:
+        sys.stdout.write(chunk)
+    sys.stdout.flush()
+
+
+def _checked_start(snapshot: ClusterSnapshot, start_ns: int | None) -> int:
+    """Return the start: as given, else the instant of the snapshot."""
+    from kubectl_evictplan.scenario_start import start_problem
+
+    if start_ns is None:
+        return snapshot.taken_at_ns
+    if message := start_problem(start_ns, snapshot):
+        raise InputError(Problem(message, location="--start"))
+    return start_ns
+
+
+def _refuse_warnings(options: WhatIfOptions, warnings: Sequence[ClusterWarning]) -> None:
+    if options.strict and warnings:
+        raise InputError(
+            [
+                Problem(warning.message, subject=", ".join(warning.objects[:3]))
+                for warning in warnings
+            ]
+        )
+
+
+def _explained(options: WhatIfOptions, snapshot: ClusterSnapshot, scenario: Scenario) -> str | None:
+    """Return the key of the pod to explain; a bare name will do while it is unique."""
+    if options.explain is None:
+        return None
+    from kubectl_evictplan.scenario_targets import unknown_name
+
+    keys = {pod.key for pod in snapshot.pods}
+    keys |= {event.pod.key for event in scenario.events if event.pod is not None}
+    wanted = options.explain.removeprefix("pod/")
+    if wanted in keys:
+        return wanted
+    same_name = sorted(key for key in keys if key.partition("/")[2] == wanted)
+    if len(same_name) == 1:
+        return same_name[0]
+    message = unknown_name("pod", wanted, keys)
+    if same_name:
+        message = f"several namespaces have a pod {wanted!r}: {', '.join(same_name[:5])}"
+    raise InputError(Problem(message, location="--explain", expected="NAMESPACE/NAME"))
+
+
+def _save(options: WhatIfOptions, scenario: Scenario, settings: ControllerSettings) -> None:
+    if options.save_scenario is None:
+        return
+    from kubectl_evictplan.commands.text_files import write_text_file
+    from kubectl_evictplan.scenario_writer import write_scenario
+
+    text = write_scenario(scenario, settings)
+    write_text_file(options.save_scenario, text, force=options.force, flag="--save-scenario")

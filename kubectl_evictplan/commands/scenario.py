@@ -1,0 +1,69 @@
+"""``what-if scenario``: a timed script of events from a file."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from kubectl_evictplan.commands.help_text import examples
+from kubectl_evictplan.commands.options import Given, WhatIfOptions, what_if_options
+from kubectl_evictplan.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.commands.run import Planned
+    from kubectl_evictplan.model.objects import ClusterSnapshot
+
+STDIN = "-"
+_BYTES_MAX = 16 * 2**20
+
+
+@click.command(
+    epilog=examples(
+        "kubectl evictplan what-if scenario outage.yaml -f cluster.json",
+        "# Write one to start from",
+        "kubectl evictplan what-if fail zone eu-1a -f cluster.json --save-scenario outage.yaml",
+    ),
+)
+@click.argument("file", metavar="FILE")
+@what_if_options
+def scenario(options: WhatIfOptions, file: str) -> None:
+    """A timed script of many events, from a YAML or JSON file.
+
+    What the command line says about time and the controller wins over the file.
+    """
+    from kubectl_evictplan.commands.run import what_if
+
+    options.require_files()
+    if file == STDIN and STDIN in options.filenames:
+        raise InputError(Problem("standard input can be the scenario or the cluster, not both"))
+    text = _read(file)
+
+    def plan(snapshot: ClusterSnapshot, given: Given) -> Planned:
+        from kubectl_evictplan.scenario_files import load_scenario
+        from kubectl_evictplan.scenario_start import start_problem
+        from kubectl_evictplan.sources.manifests import decode_manifest_object
+
+        if given.start_ns is not None and (message := start_problem(given.start_ns, snapshot)):
+            raise InputError(Problem(message, location="--start"))
+        loaded = load_scenario(
+            text, file, snapshot, decode_manifest_object, start_ns=given.start_ns
+        )
+        return loaded.scenario, given.over(loaded.settings), loaded.warnings
+
+    what_if(options, plan)
+
+
+def _read(file: str) -> str:
+    """Return the scenario's text; InputError when it cannot be read."""
+    from kubectl_evictplan.sources.reading import ReadProblem, read_file, read_stdin
+
+    try:
+        stdin = sys.stdin.buffer if sys.stdin is not None else None
+        content = read_stdin(stdin) if file == STDIN else read_file(file)
+    except ReadProblem as error:
+        raise InputError(Problem(str(error), location=file)) from None
+    if len(content.data) > _BYTES_MAX:
+        raise InputError(Problem(f"larger than {_BYTES_MAX >> 20} MiB", location=file))
+    return content.data.decode("utf-8")

@@ -1,0 +1,46 @@
+"""``schema``: the JSON Schemas of our own files, generated from the types that read and write."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from kubectl_evictplan.commands.help_text import examples
+from kubectl_evictplan.commands.options import debug_option
+
+NAMES = ("prediction", "scenario", "snapshot")
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@click.command(
+    epilog=examples(
+        "kubectl evictplan schema scenario > scenario.schema.json",
+    ),
+)
+@click.argument("name", type=click.Choice(NAMES, case_sensitive=False))
+@debug_option
+def schema(name: str) -> None:
+    """Print the JSON Schema of a Prediction, a Scenario or a Snapshot."""
+    click.echo(json.dumps(schema_of(name.lower()), indent=2))
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """Return the schema as a document of its own."""
+    import msgspec
+
+    from kubectl_evictplan.prediction import API_VERSION, Prediction
+
+    if name == "scenario":
+        from kubectl_evictplan.scenario_schema import scenario_schema
+
+        found = scenario_schema()
+    elif name == "snapshot":
+        from kubectl_evictplan.sources.snapshot import snapshot_schema
+
+        found = snapshot_schema()
+    else:
+        found = msgspec.json.schema(Prediction)
+    title = f"{API_VERSION} {name.capitalize()}"
+    return {"$schema": DIALECT, "title": title, **found}

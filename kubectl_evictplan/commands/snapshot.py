@@ -1,0 +1,51 @@
+"""``snapshot``: dumps and manifests as one small file of ours."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from kubectl_evictplan.commands.help_text import examples
+from kubectl_evictplan.commands.messages import NO_LIVE_CLUSTER
+from kubectl_evictplan.commands.options import debug_option, filename_options
+from kubectl_evictplan.errors import InputError, Problem
+
+
+@click.command(
+    epilog=examples(
+        "kubectl evictplan snapshot -f cluster.json -o cluster.snapshot.json.gz",
+        "kubectl get nodes,pods,leases -A -o json | kubectl evictplan snapshot -f - -o c.json.gz",
+    ),
+)
+@filename_options[0]
+@filename_options[1]
+@filename_options[2]
+@click.option("-o", "--output", required=True, metavar="FILE", help="Where to write it.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@debug_option
+def snapshot(
+    filenames: tuple[str, ...], recursive: bool, strict: bool, output: str, force: bool
+) -> None:
+    """Turn dumps and manifests into one small file to predict from.
+
+    It holds only what decides evictions: no environment, no annotations, no secrets.
+    """
+    from kubectl_evictplan.commands.progress import Progress
+
+    if not filenames:
+        raise InputError(Problem(NO_LIVE_CLUSTER))
+    with Progress(sys.stderr) as progress:
+        from kubectl_evictplan.sources.files import load_files
+        from kubectl_evictplan.sources.snapshot import write_snapshot
+
+        cluster = load_files(
+            filenames,
+            recursive=recursive,
+            strict=strict,
+            stdin=sys.stdin.buffer if sys.stdin is not None else None,
+            progress=progress.reading,
+        )
+        write_snapshot(cluster, output, force=force)
+    counts = f"{len(cluster.nodes)} nodes, {len(cluster.pods)} pods"
+    click.echo(f"snapshot/{output} written ({counts})")

@@ -1,0 +1,57 @@
+"""``what-if taint``: the words of ``kubectl taint``, adding and removing."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from kubectl_evictplan.commands.help_text import examples
+from kubectl_evictplan.commands.options import WhatIfOptions, what_if_options
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.commands.run import Events
+    from kubectl_evictplan.model.objects import ClusterSnapshot
+
+
+@click.command(
+    epilog=examples(
+        "# Evict what does not tolerate it",
+        "kubectl evictplan what-if taint node n1 maint=yes:NoExecute -f cluster.json",
+        "# Remove it again",
+        "kubectl evictplan what-if taint node n1 maint:NoExecute- -f cluster.json",
+        "# All nodes of a pool",
+        "kubectl evictplan what-if taint node -l pool=blue maint=yes:NoExecute -f cluster.json",
+    ),
+)
+@click.argument("words", nargs=-1, metavar="node NAME... KEY[=VALUE]:EFFECT... | KEY[:EFFECT]-...")
+@click.option("-l", "--selector", default="", help="Nodes whose labels match, as in kubectl.")
+@click.option("--all", "all_nodes", is_flag=True, help="Every node.")
+@click.option("--overwrite", is_flag=True, help="Replace taints that are there already.")
+@what_if_options
+def taint(
+    options: WhatIfOptions,
+    words: tuple[str, ...],
+    selector: str,
+    all_nodes: bool,
+    overwrite: bool,
+) -> None:
+    """Taints of nodes are added or, with a trailing '-', removed."""
+    from kubectl_evictplan.commands.run import what_if_events
+    from kubectl_evictplan.commands.words import select_nodes
+    from kubectl_evictplan.taint_arguments import parse_taint_arguments, resolve_taint_events
+
+    request = parse_taint_arguments(
+        words, selector=selector, all_nodes=all_nodes, overwrite=overwrite
+    )
+    name = shlex.join(["taint", *words])
+
+    def events(snapshot: ClusterSnapshot) -> Events:
+        nodes = {node.name: node for node in snapshot.nodes}
+        targets = select_nodes(
+            nodes, request.node_names, selector=request.selector, all_nodes=request.all_nodes
+        )
+        return resolve_taint_events(request, targets, origin=name)
+
+    what_if_events(options, name, events)

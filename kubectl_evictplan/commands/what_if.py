@@ -1,0 +1,40 @@
+"""``what-if``: the group of everything that can happen to a cluster."""
+
+from __future__ import annotations
+
+import click
+
+from kubectl_evictplan.commands.help_text import examples
+from kubectl_evictplan.commands.lazy import Entry, LazyGroup
+
+_HERE = "kubectl_evictplan.commands"
+
+COMMANDS = {
+    "taint": Entry(f"{_HERE}.taint:taint", "Taints of nodes are added or removed (kubectl taint)"),
+    "cordon": Entry(f"{_HERE}.cordon:cordon", "Nodes become unschedulable (kubectl cordon)"),
+    "uncordon": Entry(f"{_HERE}.cordon:uncordon", "Nodes become schedulable (kubectl uncordon)"),
+    "delete": Entry(f"{_HERE}.delete:delete", "Node objects are deleted (kubectl delete node)"),
+    "fail": Entry(f"{_HERE}.fail:fail", "Nodes or whole zones fall silent"),
+    "scenario": Entry(f"{_HERE}.scenario:scenario", "A timed script of many events, from a file"),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    table=COMMANDS,
+    epilog=examples(
+        "# A node is tainted",
+        "kubectl evictplan what-if taint node n1 maint=yes:NoExecute -f cluster.json",
+        "# A node is deleted",
+        "kubectl evictplan what-if delete node n1 -f cluster.json",
+        "# Two kubelets fall silent",
+        "kubectl evictplan what-if fail node n1 n2 -f cluster.json",
+        "# Anything else, at any time",
+        "kubectl evictplan what-if scenario outage.yaml -f cluster.json",
+    ),
+)
+def what_if() -> None:
+    """Predict which pods a change or a failure evicts, when and why.
+
+    Put it in front of the command you are about to run. Nothing is ever changed.
+    """

@@ -1,0 +1,17 @@
+"""When a scenario may start: never before the instant its cluster was seen."""
+
+from __future__ import annotations
+
+from kubectl_evictplan.model.objects import ClusterSnapshot
+from kubectl_evictplan.model.timestamps import format_rfc3339
+
+
+def start_problem(start_ns: int | None, snapshot: ClusterSnapshot) -> str:
+    """Return why a scenario cannot start at this instant (epoch), or ""."""
+    if start_ns is None:
+        return "the zero time is not a start"
+    if start_ns < snapshot.taken_at_ns:
+        taken = format_rfc3339(snapshot.taken_at_ns)
+        source = f" ({snapshot.taken_at_source})" if snapshot.taken_at_source else ""
+        return f"the start lies before the snapshot was taken, {taken}{source}"
+    return ""
