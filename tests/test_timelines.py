@@ -1,65 +1,44 @@
-"""The worked timelines TL-1 to TL-31 of spec node-lifecycle 13, with their literal instants.
+"""The worked timelines TL-1 to TL-18 of spec node-lifecycle 13, with their literal instants.
 
 Each runs on the program's simulation and, as a check of the reading, on the naive model. The
 conventions are the spec's: the controller starts at 0, ticks at 0, 5, 10, ..., passes every
 100 ms, healthy nodes renew every 10 s, one unlabelled zone unless zones are named.
+TL-19 to TL-31 are in test_timelines_quirks.py.
 """
 
 from __future__ import annotations
 
 import pytest
-from timeline_runs import MODELS, Outcome, Runner, posts_ready, restart, silence
-
-from builders import (
-    EXCLUDE_LABEL,
-    NOT_READY,
-    UNREACHABLE,
-    default_tolerations,
-    make_event,
-    make_lease,
-    make_node,
-    make_pod,
-    make_snapshot,
-    ns,
+from timeline_runs import (
+    CURRENT,
+    FROM_1_32,
+    GRACE_50,
+    MODELS,
+    OLD,
+    REMOVE_ADD,
+    SETREMOVE,
+    UP_TO_1_31,
+    Outcome,
+    Runner,
+    all_at,
+    at,
+    cluster,
+    in_zones,
+    names,
+    posts_ready,
+    restart,
+    silence,
+    two_zones,
 )
-from kubectl_evictplan.model.objects import ClusterSnapshot
-from kubectl_evictplan.timing import Timing
 
-ADD = ["1.16.0", "1.16.8", "1.17.0", "1.18.0", "1.18.16"]
-SETREMOVE = ["1.19.0", "1.19.8", "1.20.0", "1.20.4"]
-REMOVE_ADD = ["1.18.17", "1.19.9", "1.20.5", "1.21.0", "1.23.13", "1.27.0", "1.29.6", "1.31.0"]
-GRACE_50 = ["1.32.0", "1.33.4"]
-CURRENT = ["1.34.0", "1.36.4", "1.37.0"]
-OLD = [*ADD, *REMOVE_ADD]
-UP_TO_1_31 = [*ADD, *SETREMOVE, *REMOVE_ADD]
-FROM_1_32 = [*GRACE_50, *CURRENT]
+from builders import NOT_READY, make_event, make_lease, make_node, make_snapshot, ns
+from kubectl_evictplan.scenario import ScenarioEvent
+from kubectl_evictplan.timing import Timing
 
 
 @pytest.fixture(params=sorted(MODELS))
 def run(request: pytest.FixtureRequest) -> Runner:
     return Runner(MODELS[request.param])
-
-
-def names(count: int, prefix: str = "n") -> list[str]:
-    return [f"{prefix}{i:02}" for i in range(count)]
-
-
-def cluster(*node_names: str) -> ClusterSnapshot:
-    """Healthy nodes of one unlabelled zone that renew at 2, 12, 22, ..."""
-    return make_snapshot(node_names, renewed=-8)
-
-
-def two_zones(*a_names: str, b: list[str]) -> ClusterSnapshot:
-    nodes = [make_node(name, zone="a") for name in a_names]
-    return make_snapshot([*nodes, *(make_node(name, zone="b") for name in b)], renewed=-8)
-
-
-def at(*times: float, nodes: list[str]) -> list[tuple[float, str]]:
-    return list(zip(times, nodes, strict=True))
-
-
-def all_at(time: float, nodes: list[str]) -> list[tuple[float, str]]:
-    return [(time, name) for name in sorted(nodes)]
 
 
 # --- TL-1 to TL-3: one node
@@ -246,19 +225,6 @@ def test_tl_11_one_dead_zone_of_two_keeps_the_full_rate(run: Runner, release: st
     assert outcome.tainted() == at(50.1, 60.1, 70.1, nodes=zone_a)
 
 
-def in_zones(release: str, zone_a: list[str], zone_b: list[str]) -> ClusterSnapshot:
-    """Zones by the label that the release reads."""
-    beta = release.startswith("1.16.")
-    label = "failure-domain.beta.kubernetes.io/zone" if beta else "topology.kubernetes.io/zone"
-    return make_snapshot(
-        [
-            *(make_node(name, labels={label: "a"}) for name in zone_a),
-            *(make_node(name, labels={label: "b"}) for name in zone_b),
-        ],
-        renewed=-8,
-    )
-
-
 @pytest.mark.parametrize("release", OLD)
 def test_tl_12_the_last_zone_to_die_removes_every_no_execute_taint(
     run: Runner, release: str
@@ -324,9 +290,9 @@ def test_tl_15_from_1_34_on_the_taint_stays_until_the_next_tick(run: Runner, rel
     assert outcome.untainted() == [(60, "a")]
 
 
-def waiting_line(run: Runner, release: str, *events: object) -> Outcome:
+def waiting_line(run: Runner, release: str, *events: ScenarioEvent) -> Outcome:
     """Four of ten are down; n00 is tainted at 50.1 and n01 is next in line."""
-    return run(release, cluster(*names(10)), [silence(*names(4)), *events], horizon=95)  # type: ignore[list-item]
+    return run(release, cluster(*names(10)), [silence(*names(4)), *events], horizon=95)
 
 
 @pytest.mark.parametrize("release", OLD)
@@ -390,230 +356,3 @@ def test_tl_18_leases_alone_keep_a_node_that_never_posted(run: Runner, release: 
     outcome = run(release, snapshot, events, timing=timing, cold=False)
     assert outcome.unknown() == [(105 - 13, "x")]
     assert outcome.tainted() == [(92.1, "x")]
-
-
-# --- TL-19, TL-20: restarts
-
-
-@pytest.mark.parametrize("release", UP_TO_1_31)
-def test_tl_19_a_restart_before_detection_starts_the_grace_again(run: Runner, release: str) -> None:
-    outcome = run(release, cluster("a", "b", "c"), [silence("a"), *restart(33)])
-    assert outcome.unknown() == [(73, "a")]
-    assert outcome.tainted() == [(78.1, "a")]
-
-
-@pytest.mark.parametrize(
-    ("release", "first", "restarted"),
-    [
-        *((release, 50.1, 103.0) for release in OLD),
-        *((release, 55.1, 113.0) for release in CURRENT),
-    ],
-)
-def test_tl_20_a_restart_untaints_and_taints_again_one_by_one(
-    run: Runner, release: str, first: float, restarted: float
-) -> None:
-    down = names(3)
-    pods = [make_pod(f"p-{name}", name, tolerations=default_tolerations()) for name in down]
-    snapshot = make_snapshot(names(10), pods, renewed=-8)
-    outcome = run(release, snapshot, [silence(*down), *restart(restarted)], horizon=450)
-    again = restarted + 0.1
-    times = (first, first + 10, first + 20, again, again + 10, again + 20)
-    assert outcome.tainted() == [
-        (pytest.approx(time), name) for time, name in zip(times, [*down, *down], strict=True)
-    ]
-    assert outcome.untainted() == all_at(restarted, down)
-    # The new process knows no timers; the old ones died with it.
-    assert outcome.deleted("taint-eviction") == [
-        (pytest.approx(again + 300 + 10 * i), f"default/p-{name}") for i, name in enumerate(down)
-    ]
-
-
-# --- TL-21: the lease quirk (its first half needs a status post without a lease renewal,
-# which no scenario event can say: see test_naive_model.py)
-
-
-@pytest.mark.parametrize("release", UP_TO_1_31)
-def test_tl_21_status_and_lease_seen_by_one_tick_grant_no_free_tick(
-    run: Runner, release: str
-) -> None:
-    events = [make_event(11, "node-ready", "a", status="True"), silence("a", last=11)]
-    outcome = run(release, cluster("a", "b", "c"), events)
-    assert outcome.unknown() == [(55, "a")]
-
-
-@pytest.mark.parametrize("release", UP_TO_1_31)
-def test_tl_21_control_status_at_9_and_lease_at_11(run: Runner, release: str) -> None:
-    events = [make_event(9, "node-ready", "a", status="True"), silence("a", last=11)]
-    outcome = run(release, cluster("a", "b", "c"), events)
-    assert outcome.unknown() == [(55, "a")]
-
-
-# --- TL-22: --enable-taint-manager=false
-
-NO_TAINT_MANAGER = {"enable-taint-manager": "false"}
-NONTAINT = ["1.16.0", "1.17.0", "1.18.0", "1.20.0", "1.23.13", "1.26.0"]
-
-
-def nontaint_pods(*node_names: str) -> list[object]:
-    daemon = make_pod("daemon", node_names[0], owner="DaemonSet/agent")
-    return [daemon, *(make_pod(f"p-{name}", name) for name in node_names)]
-
-
-@pytest.mark.parametrize("release", NONTAINT)
-def test_tl_22_pods_go_three_hundred_seconds_after_the_last_observed_heartbeat(
-    run: Runner, release: str
-) -> None:
-    snapshot = make_snapshot("abc", nontaint_pods("a"), renewed=-8)  # type: ignore[arg-type]
-    late = make_event(307, "pod-create", pod=make_pod("late", "a"))
-    outcome = run(release, snapshot, [silence("a"), late], horizon=330, flags=NO_TAINT_MANAGER)
-    assert outcome.unknown() == [(45, "a")]
-    assert outcome.tainted() == []
-    deleted = [(305.1, "default/p-a")]
-    if release != "1.16.0":
-        # The pod worker meets a node in state evicted: no rate limit.
-        deleted.append((307, "default/late"))
-    assert outcome.deleted() == deleted
-    assert outcome.deleted("node-lifecycle") == deleted
-
-
-@pytest.mark.parametrize("release", NONTAINT)
-def test_tl_22_a_posted_false_counts_from_the_tick_that_saw_it(run: Runner, release: str) -> None:
-    snapshot = make_snapshot("abc", nontaint_pods("a"), renewed=-8)  # type: ignore[arg-type]
-    events = [make_event(22, "node-ready", "a", status="False")]
-    outcome = run(release, snapshot, events, horizon=330, flags=NO_TAINT_MANAGER)
-    assert outcome.unknown() == []
-    assert outcome.deleted() == [(325.1, "default/p-a")]
-
-
-@pytest.mark.parametrize("release", NONTAINT)
-def test_tl_22_leaving_a_total_outage_restarts_the_countdown(run: Runner, release: str) -> None:
-    snapshot = make_snapshot("abcd", nontaint_pods("c", "d"), renewed=-8)  # type: ignore[arg-type]
-    events = [silence(*"abcd"), posts_ready(202, "a", "b")]
-    outcome = run(release, snapshot, events, horizon=520, flags=NO_TAINT_MANAGER)
-    assert outcome.zones() == [(0, "Normal"), (45, "FullDisruption"), (205, "Normal")]
-    assert outcome.deleted() == [(505.1, "default/p-c"), (515.1, "default/p-d")]
-
-
-# --- TL-23 to TL-31: quirks
-
-
-@pytest.mark.parametrize("release", ["1.18.0", "1.23.13", "1.31.0"])
-def test_tl_23_a_new_ready_zone_does_not_end_the_disruption_of_the_old_one(
-    run: Runner, release: str
-) -> None:
-    zone_a = names(4, "a")
-    created = make_event(82, "node-create", node=make_node("b00", zone="b", created=None))
-    outcome = run(release, two_zones(*zone_a, b=[]), [silence(*zone_a), created], horizon=200)
-    assert outcome.zones("/a") == [(0, "Normal"), (45, "FullDisruption")]
-    assert outcome.zones("/b") == [(85, "Normal")]
-    assert outcome.tainted() == []
-
-
-@pytest.mark.parametrize("release", ["1.18.0", "1.23.13", "1.31.0"])
-def test_tl_23_a_known_zone_that_recovers_does_end_it(run: Runner, release: str) -> None:
-    zone_a = names(4, "a")
-    events = [silence(*zone_a, "b00"), posts_ready(82, "b00")]
-    outcome = run(release, two_zones(*zone_a, b=["b00"]), events, horizon=140)
-    assert outcome.zones("/b") == [(0, "Normal"), (45, "FullDisruption"), (85, "Normal")]
-    assert outcome.tainted() == at(95, 105, 115, 125, nodes=zone_a)
-
-
-@pytest.mark.parametrize("release", ["1.18.0", "1.23.13", "1.31.0"])
-@pytest.mark.parametrize(("rate", "tainted"), [("1", []), ("0.5", [(87, "a"), (89, "b")])])
-def test_tl_24_rate_one_is_never_restored_after_never(
-    run: Runner, release: str, rate: str, tainted: list[tuple[float, str]]
-) -> None:
-    events = [silence("a", "b", "c"), posts_ready(82, "c")]
-    flags = {"node-eviction-rate": rate}
-    outcome = run(release, cluster(*"abcde"), events, flags=flags)
-    assert outcome.zones() == [(0, "Normal"), (45, "PartialDisruption"), (85, "Normal")]
-    assert outcome.tainted() == tainted
-
-
-@pytest.mark.parametrize("release", SETREMOVE)
-def test_tl_25_duplicates_taint_the_same_nodes_again(run: Runner, release: str) -> None:
-    outcome = run(release, cluster(*names(10)), [silence(*names(3))])
-    assert outcome.tainted() == [
-        (50.1, "n00"),
-        (60.1, "n01"),
-        (70.1, "n02"),
-        (80.1, "n01"),
-        (90.1, "n02"),
-        (100.1, "n01"),
-        (110.1, "n02"),
-        (120.1, "n02"),
-        (130.1, "n02"),
-    ]
-
-
-@pytest.mark.parametrize("release", SETREMOVE)
-def test_tl_25_an_orphaned_duplicate_blocks_its_zone_for_ever(run: Runner, release: str) -> None:
-    events = [silence(*names(3)), posts_ready(57, "n01", "n02"), silence("n05", last=62)]
-    outcome = run(release, cluster(*names(10)), events, horizon=400)
-    assert outcome.unknown() == [*all_at(45, names(3)), (105, "n05")]
-    assert outcome.shut()[-1] == (105, "n05")
-    assert outcome.tainted() == [(50.1, "n00")]
-
-
-@pytest.mark.parametrize("release", REMOVE_ADD)
-def test_tl_25_without_duplicates_the_next_node_is_served(run: Runner, release: str) -> None:
-    events = [silence(*names(3)), posts_ready(57, "n01", "n02"), silence("n05", last=62)]
-    outcome = run(release, cluster(*names(10)), events, horizon=400)
-    assert outcome.tainted() == [(50.1, "n00"), (110.1, "n05")]
-
-
-@pytest.mark.parametrize("release", OLD)
-def test_tl_26_eleven_of_twenty_is_partial_in_single_precision(run: Runner, release: str) -> None:
-    outcome = run(release, cluster(*names(20)), [silence(*names(11))])
-    assert outcome.zones() == [(0, "Normal"), (45, "PartialDisruption")]
-    assert outcome.tainted() == []
-
-
-@pytest.mark.parametrize("release", ["1.18.0", "1.29.6"])
-def test_tl_27_only_a_change_of_state_changes_the_rate(run: Runner, release: str) -> None:
-    nodes = names(51)
-    events = [silence(*nodes[:29]), make_event(62, "node-delete", nodes[-2:])]
-    outcome = run(release, cluster(*nodes), events, horizon=260)
-    assert outcome.zones() == [(0, "Normal"), (45, "PartialDisruption")]
-    assert outcome.tainted() == at(50.1, 150.2, 250.3, nodes=nodes[:3])
-
-
-@pytest.mark.parametrize(
-    ("release", "tainted"),
-    [*((r, [50.1]) for r in ADD), *((r, [50.1, 65.1]) for r in REMOVE_ADD)],
-)
-def test_tl_28_a_taint_removed_by_hand_comes_back_since_the_reconcile(
-    run: Runner, release: str, tainted: list[float]
-) -> None:
-    by_hand = make_event(62, "untaint", "a", taint=f"{UNREACHABLE}:NoExecute")
-    outcome = run(release, cluster("a", "b", "c"), [silence("a"), by_hand])
-    assert outcome.tainted() == [(time, "a") for time in tainted]
-
-
-@pytest.mark.parametrize("release", OLD)
-def test_tl_29_a_single_node_is_a_total_outage(run: Runner, release: str) -> None:
-    outcome = run(release, cluster("a"), [silence("a")])
-    assert outcome.zones() == [(0, "Normal"), (45, "FullDisruption")]
-    assert outcome.tainted() == []
-
-
-@pytest.mark.parametrize("release", OLD)
-def test_tl_29_one_of_two_and_two_of_three_are_normal(run: Runner, release: str) -> None:
-    one = run(release, cluster("a", "b"), [silence("a")])
-    assert one.tainted() == [(50.1, "a")]
-    two = run(release, cluster("a", "b", "c"), [silence("a", "b")])
-    assert two.tainted() == [(50.1, "a"), (60.1, "b")]
-
-
-@pytest.mark.parametrize("release", OLD)
-def test_tl_31_a_zone_of_excluded_nodes_gets_a_fresh_token_every_tick(
-    run: Runner, release: str
-) -> None:
-    gate = {"feature-gates": "NodeDisruptionExclusion=true"}
-    flags = gate if release.startswith(("1.16.", "1.17.", "1.18.")) else {}
-    nodes = [make_node(name, labels={EXCLUDE_LABEL: ""}) for name in "abcd"]
-    snapshot = make_snapshot(nodes, renewed=-8)
-    outcome = run(release, snapshot, [silence("a", "b", "c")], flags=flags, horizon=66)
-    assert outcome.unknown() == all_at(45, ["a", "b", "c"])
-    assert outcome.zones() == []
-    assert outcome.tainted() == [(50.1, "a"), (55.1, "a"), (60.1, "a"), (65.1, "a")]

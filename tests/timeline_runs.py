@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from naive.model import naive_facts
 
-from builders import UNREACHABLE, make_event, make_scenario
+from builders import UNREACHABLE, make_event, make_node, make_scenario, make_snapshot
 from kubectl_evictplan.controllers.configuration import resolve_configuration
 from kubectl_evictplan.model.objects import ClusterSnapshot
 from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
@@ -16,6 +16,16 @@ from kubectl_evictplan.timing import Timing
 Fact = tuple[int, str, str, str]
 Model = Callable[[ClusterSnapshot, Scenario, ControllerSettings, Timing], list[Fact]]
 NO_TIMING = Timing()
+
+# Releases by class (spec node-lifecycle 0).
+ADD = ["1.16.0", "1.16.8", "1.17.0", "1.18.0", "1.18.16"]
+SETREMOVE = ["1.19.0", "1.19.8", "1.20.0", "1.20.4"]
+REMOVE_ADD = ["1.18.17", "1.19.9", "1.20.5", "1.21.0", "1.23.13", "1.27.0", "1.29.6", "1.31.0"]
+GRACE_50 = ["1.32.0", "1.33.4"]
+CURRENT = ["1.34.0", "1.36.4", "1.37.0"]
+OLD = [*ADD, *REMOVE_ADD]
+UP_TO_1_31 = [*ADD, *SETREMOVE, *REMOVE_ADD]
+FROM_1_32 = [*GRACE_50, *CURRENT]
 
 
 def simulated_facts(
@@ -75,9 +85,9 @@ class Outcome:
         """The zone's states; a new process repeats what it finds, which is not a change."""
         states: list[tuple[float, str]] = []
         for time, what, subject, state in self.facts:
-            if what == "zone-state" and subject == zone and states[-1:] != [state]:
-                if not states or states[-1][1] != state:
-                    states.append((time / 1e9, state))
+            new = not states or states[-1][1] != state
+            if what == "zone-state" and subject == zone and new:
+                states.append((time / 1e9, state))
         return states
 
 
@@ -116,3 +126,38 @@ def posts_ready(at: float, *names: str) -> ScenarioEvent:
 def restart(at: float) -> list[ScenarioEvent]:
     """A new controller process whose first tick is at ``at``."""
     return [make_event(at - 0.01, "controller-stop"), make_event(at, "controller-start")]
+
+
+def names(count: int, prefix: str = "n") -> list[str]:
+    return [f"{prefix}{i:02}" for i in range(count)]
+
+
+def cluster(*node_names: str) -> ClusterSnapshot:
+    """Healthy nodes of one unlabelled zone that renew at 2, 12, 22, ..."""
+    return make_snapshot(node_names, renewed=-8)
+
+
+def two_zones(*a_names: str, b: list[str]) -> ClusterSnapshot:
+    nodes = [make_node(name, zone="a") for name in a_names]
+    return make_snapshot([*nodes, *(make_node(name, zone="b") for name in b)], renewed=-8)
+
+
+def at(*times: float, nodes: list[str]) -> list[tuple[float, str]]:
+    return list(zip(times, nodes, strict=True))
+
+
+def all_at(time: float, nodes: list[str]) -> list[tuple[float, str]]:
+    return [(time, name) for name in sorted(nodes)]
+
+
+def in_zones(release: str, zone_a: list[str], zone_b: list[str]) -> ClusterSnapshot:
+    """Zones by the label that the release reads."""
+    beta = release.startswith("1.16.")
+    label = "failure-domain.beta.kubernetes.io/zone" if beta else "topology.kubernetes.io/zone"
+    return make_snapshot(
+        [
+            *(make_node(name, labels={label: "a"}) for name in zone_a),
+            *(make_node(name, labels={label: "b"}) for name in zone_b),
+        ],
+        renewed=-8,
+    )
