@@ -75,7 +75,6 @@ def test_simulation_and_naive_model_agree(world: World) -> None:
 @pytest.mark.slow
 @settings(
     max_examples=DEEP_EXAMPLES,
-    derandomize=False,
     phases=(Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )
