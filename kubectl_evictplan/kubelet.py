@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster_state import SECOND_NS, ClusterState
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.model.objects import Lease, Node, NodeCondition, Pod
+from kubectl_evictplan.scenario import Scenario
 from kubectl_evictplan.timeline import NODE_READY, SCENARIO_EVENT, Entry
 
 READY = "Ready"
@@ -66,14 +67,40 @@ def renew_period_ns(lease: Lease | None) -> int:
 class Kubelets:
     """All kubelets of the cluster."""
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: ClusterState, pod_exit_fraction: float) -> None:
         self._state = state
+        self._pod_exit_fraction = pod_exit_fraction
         self._renewals: dict[str, _Renewals] = {}
         self._up: set[str] = set()
+        # Last heartbeats that the scenario states: (instant of the stop, last renewal) by node.
+        self._stated: dict[str, list[tuple[int, int]]] = {}
         # Called with a node's name *before* its kubelet changes, so that observers can look back.
         self.watchers: list[Callable[[str], None]] = []
         state.watch_pods(self._pod_changed)
         state.watch_nodes(self._node_changed)
+
+    def expect_stops(self, scenario: Scenario) -> None:
+        """Renewals before a stop are those of the scenario, not of the formula: know them ahead."""
+        for event in scenario.events:
+            if event.action == "kubelet-stop" and event.last_heartbeat_ns is not None:
+                for name in event.nodes:
+                    self._stated.setdefault(name, []).append(
+                        (
+                            scenario.start_ns + event.at_ns,
+                            scenario.start_ns + event.last_heartbeat_ns,
+                        )
+                    )
+
+    def _new_series(
+        self, name: str, anchor_ns: int, period_ns: int, first_ns: int | None
+    ) -> _Renewals:
+        series = self._renewals[name] = _Renewals(anchor_ns, period_ns, first_ns)
+        now_ns = self._state.events.now_ns
+        for stop_ns, last_ns in self._stated.get(name, ()):
+            if stop_ns >= now_ns:
+                series.last_ns = last_ns
+                break
+        return series
 
     def load(self, nodes: tuple[Node, ...], leases: dict[str, Lease], start_ns: int) -> None:
         """Kubelets as the snapshot shows them: fresh leases are renewed on, stale ones are silent."""
@@ -83,11 +110,10 @@ class Kubelets:
             if renew_ns is None:
                 # Heartbeats that we cannot see: take the start itself as one of them.
                 if node.condition(READY) is not None:
-                    self._renewals[node.name] = _Renewals(start_ns, _DEFAULT_PERIOD_NS, None)
+                    self._new_series(node.name, start_ns, _DEFAULT_PERIOD_NS, None)
                     self._up.add(node.name)
                 continue
-            series = _Renewals(renew_ns, renew_period_ns(lease), None)
-            self._renewals[node.name] = series
+            series = self._new_series(node.name, renew_ns, renew_period_ns(lease), None)
             ready = node.condition(READY)
             if is_silent_at(lease, start_ns) or (ready is not None and ready.status == "Unknown"):
                 series.last_ns = renew_ns
@@ -107,18 +133,19 @@ class Kubelets:
 
     def stop(self, name: str, last_heartbeat_ns: int | None) -> None:
         """The kubelet falls silent; its last renewal was at ``last_heartbeat_ns`` (epoch)."""
-        self._before_change(name)
         now_ns = self._state.events.now_ns
-        self._up.discard(name)
         series = self._renewals.get(name)
-        if series is None:
-            if last_heartbeat_ns is None:
-                return
-            series = self._renewals[name] = _Renewals(
-                last_heartbeat_ns, _DEFAULT_PERIOD_NS, last_heartbeat_ns
+        if series is None and last_heartbeat_ns is not None:
+            series = self._new_series(
+                name, last_heartbeat_ns, _DEFAULT_PERIOD_NS, last_heartbeat_ns
             )
-        newest_ns = series.newest(now_ns) if last_heartbeat_ns is None else last_heartbeat_ns
-        series.last_ns = newest_ns
+        if series is not None:
+            # Before anybody looks back: ticks that have passed saw this heartbeat, not the formula's.
+            series.last_ns = (
+                series.newest(now_ns) if last_heartbeat_ns is None else last_heartbeat_ns
+            )
+        self._before_change(name)
+        self._up.discard(name)
 
     def start(self, name: str, because: tuple[int, ...]) -> None:
         """The kubelet is back: it renews and posts Ready=True at once, and goes on."""
@@ -185,9 +212,9 @@ class Kubelets:
             return
         self._before_change(name)
         old = self._renewals.get(name)
-        series = _Renewals(now_ns, old.period_ns if old else _DEFAULT_PERIOD_NS, now_ns)
+        period_ns = old.period_ns if old is not None else _DEFAULT_PERIOD_NS
+        series = self._new_series(name, now_ns, period_ns, now_ns)
         series.older_ns = old.newest(now_ns - 1) if old is not None else None
-        self._renewals[name] = series
         self._up.add(name)
 
     def _before_change(self, name: str) -> None:
@@ -211,7 +238,7 @@ class Kubelets:
         if pod.node_name not in self._up or pod.node_name not in self._state.nodes:
             return
         grace_ns = (pod.deletion_grace_period_seconds or 0) * SECOND_NS
-        due_ns = self._state.events.now_ns + grace_ns
+        due_ns = self._state.events.now_ns + int(grace_ns * self._pod_exit_fraction)
         cause = len(self._state.timeline.entries) - 1
         self._state.events.schedule(
             due_ns, Priority.OUTSIDE, lambda: self._finish(pod.key, pod.uid, (max(cause, 0),))

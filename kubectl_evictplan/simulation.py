@@ -19,12 +19,15 @@ from kubectl_evictplan.timeline import Timeline
 from kubectl_evictplan.timing import Timing
 from kubectl_evictplan.workloads import Workloads
 
+# Phase 0, loops without cost: the reference model of spec node-lifecycle 2.3.
+_REFERENCE = Timing()
+
 
 def simulate(
     snapshot: ClusterSnapshot,
     scenario: Scenario,
     configuration: ControllerConfiguration,
-    timing: Timing = Timing(),
+    timing: Timing = _REFERENCE,
     *,
     denied_deletes: frozenset[str] = frozenset(),
 ) -> Timeline:
@@ -39,7 +42,8 @@ def simulate(
     state = ClusterState(events, timeline)
     state.denied_deletes = denied_deletes
     state.load(snapshot.nodes, snapshot.pods)
-    kubelets = Kubelets(state)
+    kubelets = Kubelets(state, timing.pod_exit_fraction)
+    kubelets.expect_stops(scenario)
     kubelets.load(snapshot.nodes, snapshot.leases, start_ns)
     Workloads(state)
     control_plane = ControlPlane(state, kubelets, configuration, timing, snapshot)

@@ -24,6 +24,7 @@ class Timing(msgspec.Struct, frozen=True):
     ``pod_gc_phase_ns``: from the start to the first pod garbage collection loop.
     ``timer_start_fraction``: where in its window a timer of a warm start began (0 earliest, 1 latest).
     ``stale_nil``: "grace0" leaves the NIL key of a pod that vanished at once (spec 3.5), "never" not.
+    ``pod_exit_fraction``: how much of its grace period a deleted pod uses (0: none, 1: all of it).
     ``late_pod_items``: keys of pods whose DELETE item is handled only after the name is re-used.
     """
 
@@ -38,4 +39,5 @@ class Timing(msgspec.Struct, frozen=True):
     pod_gc_phase_ns: int = 0
     timer_start_fraction: float = 0.0
     stale_nil: str = "grace0"
+    pod_exit_fraction: float = 1.0
     late_pod_items: frozenset[str] = frozenset()

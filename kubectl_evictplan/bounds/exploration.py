@@ -13,6 +13,7 @@ The one hard thing of this program. Three steps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import product
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -44,7 +45,7 @@ Progress = Callable[[str, int, int], None]
 
 # Entries of one node run that fit into the work budget of all of them.
 _WORK_BUDGET_ENTRIES = 24_000
-_RUNS_MIN, _RUNS_MAX = 12, 200
+_RUNS_MIN, _RUNS_MAX = 12, 240
 
 
 class EvictionKey(NamedTuple):
@@ -385,12 +386,16 @@ class _Explorer:
                 if key in seen:
                     continue
                 seen.add(key)
-                for phase_ns in gc_phases:
-                    for stale_nil in stale:
-                        timing = replace(run.timing, pod_gc_phase_ns=phase_ns, stale_nil=stale_nil)
-                        gathered.add(
-                            world.simulate(dict(zip(names, histories, strict=True)), timing)
-                        )
+                by_name = dict(zip(names, histories, strict=True))
+                for phase_ns, stale_nil, exit_fraction in product(gc_phases, stale, (0.0, 1.0)):
+                    timing = replace(
+                        run.timing,
+                        pod_gc_phase_ns=phase_ns,
+                        stale_nil=stale_nil,
+                        pod_exit_fraction=exit_fraction,
+                    )
+                    gathered.add(world.simulate(by_name, timing))
+                gathered.by_lifecycle = gathered.by_lifecycle or any(histories)
         self._store(world, gathered)
 
     def _gc_phases(self, world: PodWorld) -> list[int]:
@@ -432,13 +437,14 @@ class _Explorer:
             entry, sample = gathered.samples[key]  # type: ignore[index]
             gone = gathered.gone.windows.get(((pod, uid), 0))
             whole = gone is not None and gone.runs == gathered.total
-            earliest_ns = window.earliest_ns
+            padding_ns = self.result.padding_ns if gathered.by_lifecycle else 0
+            earliest_ns, latest_ns = window.earliest_ns - padding_ns, window.latest_ns + padding_ns
             if controller == "pod-gc" and node in missing:
                 earliest_ns = 0  # its quarantine may have begun before the start
             self.result.evictions[EvictionKey(pod, uid, controller, ordinal)] = Occurrence(
                 earliest_ns,
-                window.latest_ns,
-                window.runs == gathered.total and window.latest_ns <= horizon,
+                latest_ns,
+                window.runs == gathered.total and latest_ns <= horizon,
                 node,
                 entry.taint,
                 entry.toleration_index,
@@ -461,6 +467,8 @@ class _Gathered:
         self.gone = WindowTable()
         self.samples: dict[object, tuple[object, tuple[Timeline, int]]] = {}
         self.total = 0
+        # Some history holds taints of the node lifecycle controller: the monitor's phase matters.
+        self.by_lifecycle = False
 
     def add(self, timeline: Timeline) -> None:
         """One more run."""

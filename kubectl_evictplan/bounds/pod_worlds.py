@@ -102,7 +102,8 @@ class PodWorld:
             if wait.window is None or at_ns is None:
                 continue
             history.extend(self._served_at(name, run, wait, at_ns))
-        return sorted(history, key=lambda taint: (taint.at_ns, not taint.added))
+        # At one instant (the first tick of a new process) old taints go before new ones come.
+        return sorted(history, key=lambda taint: (taint.at_ns, taint.added))
 
     def _served_at(
         self, name: str, run: NodeRun, wait: Wait, at_ns: int

@@ -15,6 +15,7 @@ critical phases; they are combined with the corners of what else is unknown:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -59,36 +60,49 @@ def admissible_runs(
 ) -> RunSet:
     """All corner runs, or at most about ``runs_max`` of them with evenly chosen phases."""
     scenarios = _heartbeat_variants(snapshot, scenario)
-    start = _unknown_start(snapshot)
-    period_ns = configuration.node_monitor_period_ns
+    sides = _corners(configuration, _unknown_start(snapshot))
     cost_max_ns = MONITOR_COST_MAX_NS + MONITOR_COST_PER_NODE_NS * len(snapshot.nodes)
-    corners = _corners(configuration, start)
-    ticks_matter = not starts_without_controller(scenario)
-    costs_ns = (0, cost_max_ns)
-    plans: list[tuple[Scenario, int, list[int]]] = []
+    plans: list[_Plan] = []
     for variant in scenarios:
         instants = sorted(set(_critical_instants(snapshot, variant, configuration)))
-        for cost_ns in costs_ns:
-            phases = [0]
-            if configuration.monitor_phase_ns is not None:
-                phases = [configuration.monitor_phase_ns]
-            elif ticks_matter:
-                step_ns = period_ns + cost_ns
-                phases = sorted({(at - side) % step_ns for at in instants for side in (0, 1)} | {0})
-            plans.append((variant, cost_ns, phases))
-    share = max(2, runs_max // max(1, len(plans) * len(corners)))
+        for cost_ns in (0, cost_max_ns, cost_max_ns // 2):
+            step_ns = configuration.node_monitor_period_ns + cost_ns
+            for side, corners in enumerate(sides):
+                phases = sorted({(at - side) % step_ns for at in instants} | {0})
+                if configuration.monitor_phase_ns is not None:
+                    phases = [configuration.monitor_phase_ns]
+                elif starts_without_controller(scenario):
+                    phases = [0]
+                plans.append(_Plan(variant, cost_ns, phases, corners))
+    if sum(plan.size for plan in plans) > runs_max:
+        plans = [plan for plan in plans if plan.cost_ns in (0, cost_max_ns)]
+    share = max(2, runs_max // sum(len(plan.corners) for plan in plans))
     padding_ns = 0
     runs = []
-    for variant, cost_ns, phases in plans:
-        chosen = _thin_out(phases, share)
-        if len(chosen) < len(phases):
-            gaps = [b - a for a, b in zip(chosen, chosen[1:], strict=False)]
-            padding_ns = max(padding_ns, *gaps, period_ns - chosen[-1] + chosen[0])
+    for plan in plans:
+        chosen = _thin_out(plan.phases, share)
+        if len(chosen) < len(plan.phases):
+            gaps = [b - a for a, b in pairwise(chosen)]
+            around_ns = configuration.node_monitor_period_ns - chosen[-1] + chosen[0]
+            padding_ns = max(padding_ns, around_ns, *gaps)
         for phase_ns in chosen:
-            for corner in corners:
-                timing = replace(corner, monitor_phase_ns=phase_ns, monitor_cost_ns=cost_ns)
-                runs.append(AdmissibleRun(timing, variant))
+            for corner in plan.corners:
+                timing = replace(corner, monitor_phase_ns=phase_ns, monitor_cost_ns=plan.cost_ns)
+                runs.append(AdmissibleRun(timing, plan.scenario))
     return RunSet(runs, padding_ns)
+
+
+class _Plan(NamedTuple):
+    """Phases and corners to combine for one scenario and one cost of the monitor's loop."""
+
+    scenario: Scenario
+    cost_ns: int
+    phases: list[int]
+    corners: list[Timing]
+
+    @property
+    def size(self) -> int:
+        return len(self.phases) * len(self.corners)
 
 
 def _thin_out(phases: list[int], share: int) -> list[int]:
@@ -111,22 +125,21 @@ def _unknown_start(snapshot: ClusterSnapshot) -> _UnknownStart:
     return _UnknownStart(tainted, waiting)
 
 
-def _corners(configuration: ControllerConfiguration, start: _UnknownStart) -> list[Timing]:
+def _corners(
+    configuration: ControllerConfiguration, start: _UnknownStart
+) -> tuple[list[Timing], list[Timing]]:
+    """Corners for ticks that just catch a heartbeat (early) and for ticks that just miss it (late)."""
     eager = Timing(pass_lag_ns=0)
     lazy = Timing(
         pass_lag_ns=PASS_LAG_MAX_NS,
         timer_start_fraction=1.0 if start.running_timers else 0.0,
         initial_token=not start.waiting_nodes,
     )
-    corners = [
-        eager,
-        lazy,
-        replace(eager, mid_tick_pass=True),
-        replace(lazy, mid_tick_pass=True),
-    ]
+    early = [eager, replace(eager, mid_tick_pass=True)]
+    late = [lazy, replace(lazy, mid_tick_pass=True)]
     if configuration.profile.taint_on_current_condition and configuration.taint_mode:
-        corners.append(replace(lazy, stale_lister=True))
-    return corners
+        late.append(replace(lazy, stale_lister=True))
+    return early, late
 
 
 def _critical_instants(
