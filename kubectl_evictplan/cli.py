@@ -6,6 +6,7 @@ interrupted. No traceback reaches a terminal: ``--debug`` writes it to a file on
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -193,10 +194,9 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> int:
 
 def _say(line: str) -> None:
     """Write a line to standard error; a closed standard error is no reason to fail."""
-    try:
-        click.echo(line, err=True)
-    except OSError:
-        return
+    # Not click.echo: it would answer a stream that cannot encode a character with raw UTF-8.
+    with contextlib.suppress(OSError, AttributeError):
+        sys.stderr.write(f"{line}\n")
 
 
 def _silence_output() -> None:

@@ -201,12 +201,17 @@ class EventReader:
         except ValueError as error:
             fields.problem(key, str(error))
             return None
-        if fields.boolean(key) is False:
-            fields.problem(key, "only 'allNodes: true' selects nodes", expected=_TARGETS)
-            return None
-        if not world:
-            fields.problem(key, "there is no node")
-        return [world[name] for name in sorted(world)] if fields.boolean(key) and world else None
+        return self._all_nodes(fields)
+
+    def _all_nodes(self, fields: FieldReader) -> list[Node] | None:
+        everything = fields.boolean("allNodes")
+        if everything is False:
+            fields.problem("allNodes", "only 'allNodes: true' selects nodes", expected=_TARGETS)
+        elif everything and not self._world.nodes:
+            fields.problem("allNodes", "there is no node")
+        elif everything:
+            return [self._world.nodes[name] for name in sorted(self._world.nodes)]
+        return None
 
     def _named_nodes(self, fields: FieldReader) -> list[Node] | None:
         names = fields.strings("nodes")

@@ -23,7 +23,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     candidates = list(known)
     if len(candidates) > _COMPARED_MAX:
         candidates = [other for other in candidates if other[:3] == name[:3]][:_COMPARED_MAX]
-    matches = difflib.get_close_matches(name[:253], candidates, n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(name[:253], candidates, n=1, cutoff=0.5)
     return matches[0] if matches else ""
 
 

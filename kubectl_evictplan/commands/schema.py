@@ -10,7 +10,7 @@ import click
 from kubectl_evictplan.commands.help_text import examples
 from kubectl_evictplan.commands.options import debug_option
 
-NAMES = ("prediction", "scenario", "snapshot")
+NAMES = ("prediction", "scenario")
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -22,7 +22,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 @click.argument("name", type=click.Choice(NAMES, case_sensitive=False))
 @debug_option
 def schema(name: str) -> None:
-    """Print the JSON Schema of a Prediction, a Scenario or a Snapshot."""
+    """Print the JSON Schema of a Prediction or a Scenario."""
     click.echo(json.dumps(schema_of(name.lower()), indent=2))
 
 
@@ -36,10 +36,6 @@ def schema_of(name: str) -> dict[str, Any]:
         from kubectl_evictplan.scenario_schema import scenario_schema
 
         found = scenario_schema()
-    elif name == "snapshot":
-        from kubectl_evictplan.sources.snapshot import snapshot_schema
-
-        found = snapshot_schema()
     else:
         found = msgspec.json.schema(Prediction)
     title = f"{API_VERSION} {name.capitalize()}"
