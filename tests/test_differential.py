@@ -66,7 +66,12 @@ def agree(world: World) -> None:
     assert simulated == naive, "\n".join(["", *difference(simulated, naive), "", repr(world)])
 
 
-@settings(max_examples=DEFAULT_EXAMPLES, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=DEFAULT_EXAMPLES,
+    # A failure here should cost seconds; the deep run below is the one that shrinks.
+    phases=(Phase.generate,),
+    suppress_health_check=list(HealthCheck),
+)
 @given(worlds())
 def test_simulation_and_naive_model_agree(world: World) -> None:
     agree(world)
