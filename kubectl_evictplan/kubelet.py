@@ -124,6 +124,11 @@ class Kubelets:
         """Whether the node's kubelet renews and finishes pods now."""
         return name in self._up
 
+    def renews_slower_than(self, name: str, limit_ns: int) -> bool:
+        """Whether two renewals of an up kubelet can lie more than ``limit_ns`` apart."""
+        series = self._renewals.get(name)
+        return series is not None and series.period_ns > limit_ns
+
     def newest_renewal(self, name: str, at_ns: int) -> int | None:
         """renewTime that the node's Lease shows at ``at_ns``; None without a Lease."""
         series = self._renewals.get(name)

@@ -158,7 +158,8 @@ class NodeLifecycle:
             zones.setdefault(self.zone_of(name), [])
             if not self._excluded(node):
                 zones[self.zone_of(name)].append(is_ready)
-            if not is_ready or not self._kubelets.is_up(name) or self._tainter.owns_taint(node):
+            steady = self._kubelets.is_up(name) and not self._may_expire_while_up(name)
+            if not is_ready or not steady or self._tainter.owns_taint(node):
                 self._remember_health(name, node)
                 self._attention.add(name)
         for zone in sorted(zones):
@@ -259,6 +260,11 @@ class NodeLifecycle:
             transition_ns = max(transition_ns, self._probe_floor_ns)
         self._health[name] = NodeHealth(probe_ns, transition_ns, ready, renew_ns)
 
+    def _may_expire_while_up(self, name: str) -> bool:
+        """Whether a healthy kubelet renews too slowly for the grace period."""
+        slack_ns = self._configuration.node_monitor_grace_period_ns - 2 * self._grid.step_ns
+        return self._kubelets.renews_slower_than(name, slack_ns)
+
     # -- ticks ------------------------------------------------------------------------------------
 
     def _request_tick(self) -> None:
@@ -338,6 +344,8 @@ class NodeLifecycle:
     def _node_step(self, node: Node, now_ns: int) -> None:
         """One node of one tick (spec 4.1); ``node`` is the copy taken at the tick's start."""
         name = node.name
+        if name in self._steady:
+            self._remember_health(name, node)
         before = self._health.get(name)
         update = try_update_node_health(
             node,
@@ -385,7 +393,8 @@ class NodeLifecycle:
                 heapq.heappush(self._deadlines, (self._grid.at_or_after(deadline_ns), name))
         if self._kubelets.is_up(name):
             self._steady.add(name)  # probe and lease are reconstructed when they matter
-            return
+            if not self._may_expire_while_up(name):
+                return
         if current is None:
             grace_ns = self._configuration.node_startup_grace_period_ns
         else:
