@@ -33,7 +33,10 @@ from kubectl_evictplan.sources.snapshot import SnapshotError, decode_document, s
 
 CAREFUL_BYTES_MAX = 4 << 20
 YAML_OBJECTS_COMFORTABLE = 2000
+_NO_NODES = "no nodes in the input: nothing to simulate"
 _COMPARISON_OPERATORS_SINCE = (1, 35)
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 Progress = Callable[[str, int, int], None]
 
@@ -66,18 +69,34 @@ def load_files(
             loader.load(name, beside_allowed=name not in filenames)
         if progress:
             progress("", len(names), len(names))
+        if loader.only_snapshot is not None:
+            return _stored(loader.only_snapshot, findings)
         return _finish(assembly, items)
+
+
+def _stored(snapshot: ClusterSnapshot, findings: Findings) -> ClusterSnapshot:
+    """Return a snapshot that is the whole input as it was stored: it was checked when written."""
+    if not snapshot.nodes:
+        findings.problems.append(Problem(_NO_NODES))
+    mine = findings.warnings()
+    _add_warnings(snapshot, findings)
+    findings.raise_problems()
+    if not mine:
+        return snapshot
+    return msgspec.structs.replace(snapshot, warnings=(*snapshot.warnings, *mine))
+
+
+def _add_warnings(snapshot: ClusterSnapshot, findings: Findings) -> None:
+    for warning in snapshot.warnings:
+        for subject in warning.objects or ("",):
+            findings.warning(warning.code, warning.message, subject)
 
 
 def _finish(assembly: Assembly, items: ItemReader) -> ClusterSnapshot:
     findings = assembly.findings
     if not assembly.nodes and not findings.problems:
         nothing = not (assembly.objects_seen or assembly.pods)
-        message = (
-            "the input contains no Kubernetes objects"
-            if nothing
-            else "no nodes in the input: nothing to simulate"
-        )
+        message = "the input contains no Kubernetes objects" if nothing else _NO_NODES
         findings.problems.append(Problem(message, expected="kubectl get nodes,pods,leases -A"))
     if items.flatten.leap_seconds:
         message = "a timestamp names a leap second: read as the last nanosecond before it"
@@ -115,6 +134,9 @@ class _Loader:
         self._assembly = items.assembly
         self._findings = items.findings
         self._stdin = stdin
+        # A snapshot that is the only input need not be taken apart and put together again.
+        self.only_snapshot: ClusterSnapshot | None = None
+        self._alone = False
 
     def expand(self, filenames: Sequence[str], *, recursive: bool) -> list[str]:
         """Return the files to read, each once; directories are opened when ``recursive``."""
@@ -135,6 +157,7 @@ class _Loader:
                     continue
                 seen.add(identity)
                 names.append(path)
+        self._alone = len(names) == 1
         return names
 
     def _below(self, directory: str) -> list[str]:
@@ -169,7 +192,11 @@ class _Loader:
             self._json(content, beside_allowed=beside_allowed)
         else:
             self._yaml(content, beside_allowed=beside_allowed)
-        if self._assembly.objects_seen == before and not self._findings.problems:
+        if (
+            self._assembly.objects_seen == before
+            and self.only_snapshot is None
+            and not self._findings.problems
+        ):
             self._findings.warning("empty-file", "contains no Kubernetes objects", name)
 
     def _problem(self, name: str, message: str) -> None:
@@ -247,8 +274,13 @@ class _Loader:
     def _decode_problem(self, name: str, data: bytes, message: str) -> None:
         """Explain a syntax error of a large file without parsing it a second time."""
         offset = json_trees.decoder_offset(message, data)
-        if offset is None:
-            self._problem(name, "not valid JSON")
+        if offset is None or (offset == len(data) and _SURROGATE.search(data)):
+            # The decoder calls a lone surrogate a truncation; the slow parser knows better.
+            try:
+                json_trees.load_tree(data)
+                self._problem(name, "not valid JSON")
+            except json_trees.JsonSyntaxError as error:
+                self._syntax_problems(name, data, error)
             return
         line = data.count(b"\n", 0, offset) + 1
         start = data.rfind(b"\n", 0, offset) + 1
@@ -270,10 +302,11 @@ class _Loader:
         except SnapshotError as error:
             self._findings.problem(document.origin(-1), str(error))
             return
+        if self._alone and not document.place:
+            self.only_snapshot = snapshot
+            return
         self._assembly.add_snapshot(snapshot, document)
-        for warning in snapshot.warnings:
-            for subject in warning.objects or ("",):
-                self._findings.warning(warning.code, warning.message, subject)
+        _add_warnings(snapshot, self._findings)
 
     # YAML
 
@@ -281,8 +314,11 @@ class _Loader:
         from kubectl_evictplan.sources.yaml_trees import LOADER, YamlDocument, load_documents
 
         name = content.name
+        if not content.data.strip():
+            return
         if len(content.data) > reading.YAML_BYTES_MAX:
-            self._problem(name, "larger than 64 MiB: convert it with `kubectl get -o json`")
+            # A large .yaml file that began like JSON.
+            self._problem(name, "too large for YAML: convert it with `kubectl get -o json`")
             return
         if LOADER.__name__ != "CSafeLoader":
             message = "PyYAML has no libyaml here: reading YAML is ten times slower"

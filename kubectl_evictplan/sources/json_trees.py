@@ -148,7 +148,9 @@ def decoder_offset(message: str, data: bytes) -> int | None:
     if "truncated" in message:
         return len(data)
     match = _MALFORMED.search(message)
-    return int(match.group(1)) if match else None
+    if match is None:
+        return None
+    return int(match.group(1)) - ("trailing characters" in message)
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:

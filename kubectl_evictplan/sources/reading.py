@@ -73,10 +73,10 @@ def read_stdin(stream: BinaryIO | None) -> Content:
     """Return all of standard input; refuses a terminal instead of waiting for it."""
     if stream is None or stream.isatty():
         raise ReadProblem("nothing on standard input")
-    head = stream.read(_CHUNK)
-    limit = _limit(head)
-    chunks, size = [head], len(head)
+    chunks: list[bytes] = []
+    size, limit = 0, JSON_BYTES_MAX
     while chunk := stream.read(_CHUNK):
+        limit = limit if chunks else _limit(chunk)
         size += len(chunk)
         if size > limit:
             raise ReadProblem(_too_big(limit))

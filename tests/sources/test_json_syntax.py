@@ -1,0 +1,139 @@
+"""JSON syntax: B26 to B35."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kubectl_evictplan.sources import files
+
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "d"},
+}
+
+
+def pod_text(**spec: Any) -> str:
+    return json.dumps({**POD, "spec": spec})
+
+
+@pytest.fixture(params=["small", "large"])
+def sized(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run once on the careful path and once as if the file were a large dump."""
+    if request.param == "large":
+        monkeypatch.setattr(files, "CAREFUL_BYTES_MAX", -1)
+    return str(request.param)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": 1,\n "b": [1', "f.json:2:9: unexpected end of the file"),
+        ('{"a": 1,\n}', "f.json:2:1: trailing comma"),
+        ("{'a': 1}", "f.json:1:2: single quotes"),
+        ('{"a": 1 // why\n}', "f.json:1:9: comments are not JSON"),
+        ('{"a": 1} {"b": 2}', "f.json:1:10: more than one JSON value"),
+    ],
+)
+def test_b26_b27_b30_syntax_errors_name_place_and_reason(
+    problems: Any, sized: str, text: str, expected: str
+) -> None:
+    (line,) = problems(text, name="f.json")
+    assert line.startswith(expected)
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e400"])
+def test_b28_numbers_that_are_none_are_refused(problems: Any, text: str) -> None:
+    line = problems(pod_text(x="MARK").replace('"MARK"', text), name="f.json")[0]
+    assert "is not JSON" in line or "out of range" in line
+
+
+def test_b29_duplicate_keys_name_both_lines(problems: Any) -> None:
+    text = '{"apiVersion": "v1",\n"kind": "Pod",\n"metadata": {"name": "p",\n"name": "q"}}'
+    assert problems(text, name="f.json") == ['f.json:4:1: duplicate key "name", first on line 3']
+
+
+def test_b29_equal_keys_of_different_objects_are_fine(load: Any) -> None:
+    text = pod_text(containers=[{"name": "a"}, {"name": "a,{", "x": {"name": "}"}}])
+    assert load(text, name="f.json").pods
+
+
+def test_b29_a_written_object_in_a_large_file_is_still_checked(
+    problems: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "CAREFUL_BYTES_MAX", -1)
+    item = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}, "spec": {}}'
+    text = f'{{"apiVersion": "v1", "kind": "List", "items": [{item}]}}'
+    assert "duplicate key" in problems(text, name="f.json")[0]
+
+
+def test_b30_lines_of_json_need_their_extension(load: Any) -> None:
+    lines = "\n".join(
+        json.dumps({**POD, "metadata": {"name": name, "namespace": "d"}}) for name in "ab"
+    )
+    assert [pod.name for pod in load(lines, name="f.ndjson").pods] == ["a", "b"]
+
+
+@pytest.mark.parametrize("field", ["terminationGracePeriodSeconds", "tolerationSeconds"])
+@pytest.mark.parametrize("value", ["9" * 5000, str(2**63), str(-(2**63) - 1)])
+def test_b31_b34_integers_outside_int64_name_their_field(
+    problems: Any, field: str, value: str
+) -> None:
+    toleration = {"effect": "NoExecute", "operator": "Exists", "tolerationSeconds": "MARK"}
+    spec = (
+        {"terminationGracePeriodSeconds": "MARK"}
+        if field == "terminationGracePeriodSeconds"
+        else {"tolerations": [toleration]}
+    )
+    (line,) = problems(pod_text(**spec).replace('"MARK"', value), name="f.json")
+    assert field in line
+    assert "64 bits" in line
+    assert "set_int_max_str_digits" not in line
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**53 + 1, 0])
+def test_b34_integers_inside_int64_are_exact(load: Any, value: int) -> None:
+    toleration = {"effect": "NoExecute", "operator": "Exists", "tolerationSeconds": value}
+    pod = load(pod_text(tolerations=[toleration]), name="f.json").pods[0]
+    assert pod.tolerations[0].toleration_seconds == value
+
+
+def test_b32_nesting_is_limited(problems: Any, sized: str) -> None:
+    text = pod_text(x="MARK").replace('"MARK"', "[" * 300 + "]" * 300)
+    assert "nested deeper than 200" in problems(text, name="f.json")[0]
+
+
+def test_b32_absurd_nesting_is_no_traceback(problems: Any, sized: str) -> None:
+    text = pod_text(x="MARK").replace('"MARK"', "[" * 100_000 + "]" * 100_000)
+    assert "nested deeper than 200" in problems(text, name="f.json")[0]
+
+
+def test_b33_a_float_is_no_integer(problems: Any, sized: str) -> None:
+    stored = {**POD, "metadata": {**POD["metadata"], "uid": "u"}}
+    for pod in (POD, stored):
+        text = json.dumps({**pod, "spec": {"terminationGracePeriodSeconds": 1.0}})
+        (line,) = problems(text, name="f.json")
+        assert "terminationGracePeriodSeconds: must be an integer" in line
+
+
+def test_b33_minus_zero_is_zero(load: Any) -> None:
+    text = pod_text(terminationGracePeriodSeconds="MARK").replace('"MARK"', "-0")
+    assert load(text, name="f.json").pods[0].termination_grace_period_seconds == 0
+
+
+@pytest.mark.parametrize("text", ["[1]", "[]", '[{"kind": "Pod"}]'])
+def test_b35_the_top_level_must_be_an_object(problems: Any, sized: str, text: str) -> None:
+    assert "expected an object" in problems(text, name="f.json")[0]
+
+
+@pytest.mark.parametrize("text", ['"a"', "3", "null", "true"])
+def test_b35_a_bare_value_is_no_object(problems: Any, text: str) -> None:
+    assert problems(text, name="f.json", node=False)
+
+
+def test_surrogates_are_refused(problems: Any, sized: str) -> None:
+    text = pod_text(nodeName="MARK").replace("MARK", "\\ud800")
+    assert "not valid Unicode" in problems(text, name="f.json")[0]

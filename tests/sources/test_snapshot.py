@@ -1,0 +1,272 @@
+"""Our own file: round trip, damage (B137), privacy, and how it is written (B125 to B130)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_evictplan.errors import InputError
+from kubectl_evictplan.model.objects import (
+    ClusterSnapshot,
+    ControlPlaneFlags,
+    Lease,
+    Node,
+    NodeCondition,
+    OwnerReference,
+    Pod,
+    PodDisruptionBudget,
+    Taint,
+    Toleration,
+    Warning,
+    Workload,
+)
+from kubectl_evictplan.sources.files import load_files
+from kubectl_evictplan.sources.snapshot import (
+    SnapshotError,
+    decode_snapshot,
+    encode_snapshot,
+    snapshot_digest,
+    write_snapshot,
+)
+
+TEXT = st.text(max_size=6)
+NS = st.integers(min_value=-(2**63), max_value=2**63 - 1)
+LABELS = st.dictionaries(TEXT, TEXT, max_size=3)
+OWNERS = st.lists(st.builds(OwnerReference, TEXT, TEXT, TEXT, TEXT, st.booleans()), max_size=2).map(
+    tuple
+)
+TOLERATIONS = st.lists(
+    st.builds(Toleration, TEXT, TEXT, TEXT, TEXT, st.none() | NS), max_size=2
+).map(tuple)
+PODS = st.builds(
+    Pod,
+    TEXT, TEXT, TEXT, TEXT, LABELS, TEXT, TOLERATIONS, NS, TEXT, st.none() | TEXT, NS,
+    st.none() | NS, st.none() | NS, st.lists(TEXT, max_size=2).map(tuple), OWNERS, TEXT,
+    st.booleans(), st.booleans(), st.booleans(), st.booleans(), TEXT,
+)  # fmt: skip
+TAINTS = st.lists(st.builds(Taint, TEXT, TEXT, TEXT, st.none() | NS), max_size=2).map(tuple)
+CONDITIONS = st.lists(
+    st.builds(NodeCondition, TEXT, TEXT, st.none() | NS, st.none() | NS, TEXT), max_size=2
+).map(tuple)
+NODES = st.builds(
+    Node, TEXT, TEXT, TEXT, LABELS, NS, st.none() | NS, TAINTS, st.booleans(), CONDITIONS,
+    st.none() | NS,
+)  # fmt: skip
+LEASES = st.builds(Lease, TEXT, st.none() | NS, NS, TEXT)
+EXPRESSIONS = st.lists(
+    st.tuples(TEXT, TEXT, st.lists(TEXT, max_size=2).map(tuple)), max_size=2
+).map(tuple)
+SNAPSHOTS = st.builds(
+    ClusterSnapshot,
+    nodes=st.lists(NODES, max_size=3).map(tuple),
+    pods=st.lists(PODS, max_size=5).map(tuple),
+    leases=st.lists(LEASES, max_size=3).map(
+        lambda leases: {lease.name: lease for lease in sorted(leases, key=lambda one: one.name)}
+    ),
+    workloads=st.lists(
+        st.builds(Workload, TEXT, TEXT, TEXT, TEXT, st.none() | NS, OWNERS), max_size=2
+    ).map(tuple),
+    budgets=st.lists(
+        st.builds(PodDisruptionBudget, TEXT, TEXT, st.none() | LABELS, EXPRESSIONS), max_size=2
+    ).map(tuple),
+    taken_at_ns=NS,
+    taken_at_source=TEXT,
+    control_plane=st.builds(ControlPlaneFlags, TEXT, LABELS, LABELS, TEXT, st.none() | NS),
+    kinds_seen=st.lists(TEXT, max_size=2).map(tuple),
+    ignored_kinds=st.dictionaries(TEXT, st.integers(0, 9), max_size=2),
+    denied=st.lists(TEXT, max_size=2).map(tuple),
+    warnings=st.lists(st.builds(Warning, TEXT, TEXT), max_size=2).map(tuple),
+)
+
+CLUSTER = ClusterSnapshot(
+    nodes=(Node("n1"),),
+    pods=(Pod("d", "p", labels={"b": "1", "a": "2"}), Pod("d", "q", labels={"a": "2", "b": "1"})),
+    taken_at_ns=1_795_212_000_000_000_000,
+)
+
+
+@given(SNAPSHOTS)
+def test_what_is_written_is_what_is_read(snapshot: ClusterSnapshot) -> None:
+    expected = msgspec.structs.replace(snapshot, digest=snapshot_digest(snapshot))
+    assert decode_snapshot(encode_snapshot(snapshot)) == expected
+    assert decode_snapshot(encode_snapshot(snapshot, compress=False)) == expected
+
+
+@given(SNAPSHOTS)
+def test_equal_snapshots_give_equal_bytes(snapshot: ClusterSnapshot) -> None:
+    copy = decode_snapshot(encode_snapshot(snapshot))
+    assert encode_snapshot(copy) == encode_snapshot(snapshot)
+    # The digest that came along was believed; computed again it is the same.
+    assert snapshot_digest(msgspec.structs.replace(copy, digest="")) == copy.digest
+
+
+def test_the_order_of_labels_does_not_show() -> None:
+    swapped = msgspec.structs.replace(CLUSTER, pods=tuple(reversed_labels(CLUSTER.pods)))
+    assert encode_snapshot(swapped) == encode_snapshot(CLUSTER)
+
+
+def reversed_labels(pods: tuple[Pod, ...]) -> list[Pod]:
+    return [msgspec.structs.replace(pod, labels=dict(reversed(pod.labels.items()))) for pod in pods]
+
+
+def test_it_describes_itself() -> None:
+    data = encode_snapshot(CLUSTER)
+    assert data[4:8] == b"\x00\x00\x00\x00"  # gzip's own time stamp
+    document = json.loads(gzip.decompress(data))
+    assert document["apiVersion"] == "evictplan.dev/v1alpha1"
+    assert document["kind"] == "Snapshot"
+    assert document["metadata"]["schemaVersion"] == 1
+    assert document["metadata"]["takenAt"] == "2026-11-20T22:00:00Z"
+    assert document["metadata"]["digest"].startswith("sha256:")
+
+
+def changed(**metadata: Any) -> bytes:
+    document = json.loads(encode_snapshot(CLUSTER, compress=False))
+    for name, value in metadata.items():
+        document["metadata"][name] = value
+        if value is None:
+            del document["metadata"][name]
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (changed(schemaVersion=2), "newer"),
+        (changed(schemaVersion=None), "no schemaVersion"),
+        (changed(digest="sha256:0"), "digest"),
+        (changed(digest=None), "digest"),
+        (encode_snapshot(CLUSTER, compress=False).replace(b"n1", b"n2"), "digest"),
+        (encode_snapshot(CLUSTER)[:-9], "truncated"),
+        (encode_snapshot(CLUSTER) + b"x", "after its end"),
+        (encode_snapshot(CLUSTER)[:-8] + b"\x00" * 8, "CRC"),
+        (b'{"apiVersion":"v1","kind":"Pod"}', "not a snapshot"),
+        (b"{}", "not a snapshot"),
+        (b"[]", "damaged"),
+        (b"", "damaged"),
+    ],
+)
+def test_b17_b137_damage_and_other_versions_are_named(data: bytes, reason: str) -> None:
+    with pytest.raises(SnapshotError, match=reason):
+        decode_snapshot(data)
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        {"namespace": {"values": ["d"]}},
+        {"namespace": {"table": ["d"], "index": [0, 7]}},
+        {"namespace": {"table": ["d"], "index": [0, -1]}},
+        {"namespace": {}},
+        {"namespace": {"all": 3}},
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(pods: Any) -> None:
+    import hashlib
+
+    document = json.loads(encode_snapshot(CLUSTER, compress=False))
+    document["content"]["pods"].update(pods)
+    content = json.dumps(document["content"]).encode()
+    document["metadata"]["digest"] = "sha256:" + hashlib.sha256(content).hexdigest()
+    head = json.dumps({**document, "content": "MARK"}).encode()
+    with pytest.raises(SnapshotError, match="damaged"):
+        decode_snapshot(head.replace(b'"MARK"', content))
+
+
+def test_a_damaged_file_is_a_problem_of_that_file(tmp_path: Path) -> None:
+    path = tmp_path / "c.json.gz"
+    path.write_bytes(encode_snapshot(CLUSTER)[:-9])
+    with pytest.raises(InputError, match=r"c.json.gz: damaged snapshot \(truncated\)"):
+        load_files([str(path)])
+
+
+def test_no_secret_can_get_in(load: Any) -> None:
+    secret = "hunter2"
+    container = {
+        "name": "c",
+        "image": f"x/{secret}",
+        "command": [secret],
+        "args": [f"--password={secret}"],
+        "env": [{"name": "A", "value": secret}],
+    }
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": secret, "x": secret}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "d", "uid": "u", "annotations": annotations,
+                     "managedFields": [{"manager": secret}]},
+        "spec": {"containers": [container], "volumes": [{"name": secret, "secret": {}}]},
+        "status": {"message": secret, "conditions": [{"type": "Ready", "message": secret}]},
+    }  # fmt: skip
+    other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "data": {}}
+    snapshot = load(pod, other)
+    assert len(snapshot.pods) == 1
+    assert secret.encode() not in encode_snapshot(snapshot, compress=False)
+
+
+# Writing
+
+
+@pytest.mark.parametrize("name", ["c.json.gz", "c.json"])
+def test_a_written_snapshot_loads(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    write_snapshot(CLUSTER, str(path))
+    assert load_files([str(path)]) == decode_snapshot(path.read_bytes())
+    assert path.read_bytes().startswith(b"{") is (name == "c.json")
+
+
+def test_b125_an_existing_file_needs_force(tmp_path: Path) -> None:
+    path = tmp_path / "c.json.gz"
+    path.write_text("old")
+    with pytest.raises(InputError, match="already exists"):
+        write_snapshot(CLUSTER, str(path))
+    assert path.read_text() == "old"
+    write_snapshot(CLUSTER, str(path), force=True)
+    assert decode_snapshot(path.read_bytes()).nodes == CLUSTER.nodes
+
+
+def test_b126_only_regular_files_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("directory", "link", "fifo"):
+        with pytest.raises(InputError, match="not a regular file"):
+            write_snapshot(CLUSTER, str(tmp_path / name), force=True)
+    for name in ("missing/c.json", "", "x\x00y"):
+        with pytest.raises(InputError):
+            write_snapshot(CLUSTER, str(tmp_path / name) if name else "", force=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["directory", "fifo", "link"]
+
+
+def test_b128_a_failed_write_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "c.json.gz"
+    path.write_text("old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="No space left"):
+        write_snapshot(CLUSTER, str(path), force=True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["c.json.gz"]
+    assert path.read_text() == "old"
+
+
+def test_b130_the_mode_is_private_whatever_the_umask(tmp_path: Path) -> None:
+    path = tmp_path / "c.json.gz"
+    previous = os.umask(0)
+    try:
+        write_snapshot(CLUSTER, str(path))
+    finally:
+        os.umask(previous)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
