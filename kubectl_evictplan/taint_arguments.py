@@ -22,6 +22,8 @@ from kubectl_evictplan.model.validation import (
 from kubectl_evictplan.scenario import ScenarioEvent
 
 NODE_RESOURCES = ("node", "nodes")
+# kubectl's short name, accepted though its message does not list it.
+NODE_SHORT_NAMES = ("no",)
 
 _NODE_LIFECYCLE_NOTE = "node-lifecycle sets and clears it from the node's state: it will fight this"
 _CONTROLLER_OWNED_TAINTS = {
@@ -111,7 +113,7 @@ def parse_taint_arguments(
         additions, removals = _parse_changes(changes)
     except ValueError as error:
         raise _usage(str(error)) from None
-    if resources[0].lower() not in NODE_RESOURCES:
+    if resources[0].lower() not in (*NODE_RESOURCES, *NODE_SHORT_NAMES):
         supported = " ".join(f'"{name}"' for name in NODE_RESOURCES)
         raise _usage(f"invalid resource type {resources[0]}, only [{supported}] are supported")
     _refuse_conflicts(additions, removals)

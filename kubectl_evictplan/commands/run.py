@@ -153,8 +153,9 @@ def _explained(options: WhatIfOptions, snapshot: ClusterSnapshot, scenario: Scen
 def _save(options: WhatIfOptions, scenario: Scenario, settings: ControllerSettings) -> None:
     if options.save_scenario is None:
         return
-    from kubectl_evictplan.commands.text_files import write_text_file
     from kubectl_evictplan.scenario_writer import write_scenario
+    from kubectl_evictplan.sources.snapshot import write_private
 
+    # Manifests inside may hold names that are nobody else's business: mode 0600, like snapshots.
     text = write_scenario(scenario, settings)
-    write_text_file(options.save_scenario, text, force=options.force, flag="--save-scenario")
+    write_private(options.save_scenario, text.encode("utf-8"), force=options.force)

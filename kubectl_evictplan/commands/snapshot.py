@@ -9,6 +9,7 @@ import click
 from kubectl_evictplan.commands.help_text import examples
 from kubectl_evictplan.commands.messages import NO_LIVE_CLUSTER
 from kubectl_evictplan.commands.options import debug_option, filename_options
+from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import InputError, Problem
 
 
@@ -48,4 +49,4 @@ def snapshot(
         )
         write_snapshot(cluster, output, force=force)
     counts = f"{len(cluster.nodes)} nodes, {len(cluster.pods)} pods"
-    click.echo(f"snapshot/{output} written ({counts})")
+    click.echo(f"snapshot of {counts} written to {escape(output)}")

@@ -179,7 +179,7 @@ def test_saving_never_replaces_a_file_unless_forced(
     path.write_text("mine")
     assert run("cordon", "n1", "--save-scenario", str(path)) == 2
     assert path.read_text() == "mine"
-    assert "exists already (use --force" in capsys.readouterr().err
+    assert "already exists (use --force)" in capsys.readouterr().err
     assert run("cordon", "n1", "--save-scenario", str(path), "--force") == 0
     assert path.read_text() != "mine"
     assert [entry.name for entry in tmp_path.iterdir()] == ["saved.yaml"]
