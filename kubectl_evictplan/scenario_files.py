@@ -3,7 +3,7 @@
 Rules: every problem of a file is reported at once, each with file, line and column; an unknown key
 is an error that names the nearest known one; targets that match nothing are errors; events are
 resolved in the order in which they happen, so that a name may be used only while its object
-exists. JSON is YAML. Reading bytes and decoding manifests are the caller's business.
+exists. JSON is YAML. Reading bytes and decoding manifests is done elsewhere.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ def load_scenario(
     text: str,
     location: str,
     snapshot: ClusterSnapshot,
-    decode_manifest: ManifestDecoder,
+    decode_manifest: ManifestDecoder | None = None,
     *,
     start_ns: int | None = None,
 ) -> LoadedScenario:
     """Return the scenario in ``text``, resolved against the snapshot.
 
     ``location`` is the file's name for messages. ``start_ns`` (epoch) overrides ``spec.start``,
-    whose default is the instant the snapshot was taken. Raises InputError with all problems found.
+    whose default is the instant the snapshot was taken. ``decode_manifest`` defaults to the one of
+    the sources. Raises InputError with all problems found.
     """
     problems = ProblemList(location)
     root, warnings = load_document(text, problems)
@@ -79,7 +80,7 @@ def load_scenario(
     horizon_ns = spec.duration_ns("horizon", parse_bounded_duration_ns)
     if horizon_ns == 0:
         spec.problem("horizon", "the horizon must be longer than 0")
-    events = _events(spec, snapshot, location, decode_manifest, warnings)
+    events = _events(spec, snapshot, location, decode_manifest or _decode_manifest, warnings)
     problems.raise_any()
     warnings += _events_after_horizon(events, horizon_ns)
     scenario = Scenario(start_ns, tuple(events), horizon_ns, name)
@@ -168,3 +169,10 @@ def _events_after_horizon(events: list[ScenarioEvent], horizon_ns: int | None) -
         return []
     message = f"{len(late)} event(s) lie after the horizon and do not happen"
     return [FileWarning("event-after-horizon", message, tuple(late))]
+
+
+def _decode_manifest(manifest: dict[str, Any], location: str) -> Node | Pod:
+    """Decode one manifest; most scenarios hold none, so the decoder is imported when needed."""
+    from kubectl_evictplan.sources.manifests import decode_manifest_object
+
+    return decode_manifest_object(manifest, location)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,7 @@ from kubectl_evictplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Planned
-    from kubectl_evictplan.model.objects import ClusterSnapshot, Node, Pod
+    from kubectl_evictplan.model.objects import ClusterSnapshot
 
 STDIN = "-"
 _BYTES_MAX = 16 * 2**20
@@ -46,17 +46,10 @@ def scenario(options: WhatIfOptions, file: str) -> None:
 
         if given.start_ns is not None and (message := start_problem(given.start_ns, snapshot)):
             raise InputError(Problem(message, location="--start"))
-        loaded = load_scenario(text, file, snapshot, _decode_manifest, start_ns=given.start_ns)
+        loaded = load_scenario(text, file, snapshot, start_ns=given.start_ns)
         return loaded.scenario, given.over(loaded.settings), loaded.warnings
 
     what_if(options, plan)
-
-
-def _decode_manifest(manifest: dict[str, Any], location: str) -> Node | Pod:
-    """Decode one manifest; most scenarios hold none, so the decoder is imported when needed."""
-    from kubectl_evictplan.sources.manifests import decode_manifest_object
-
-    return decode_manifest_object(manifest, location)
 
 
 def _read(file: str) -> str:
