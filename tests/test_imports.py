@@ -31,6 +31,7 @@ EDGES = frozenset(
         "scenario_events",
         "scenario_fields",
         "scenario_files",
+        "scenario_schema",
         "scenario_writer",
         "scenario_yaml",
         "sources",
