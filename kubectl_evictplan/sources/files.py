@@ -102,6 +102,9 @@ def _finish(assembly: Assembly, items: ItemReader) -> ClusterSnapshot:
         message = "a timestamp names a leap second: read as the last nanosecond before it"
         findings.warning("leap-second", message)
     snapshot = assembly.snapshot()
+    if not snapshot.taken_at_ns:
+        message = "no lease renewal and no timestamp: when this was is unknown, 1970 is assumed"
+        findings.warning("unknown-time", message)
     check_cluster(snapshot, findings, manifests=assembly.manifests)
     findings.raise_problems()
     snapshot = msgspec.structs.replace(snapshot, warnings=findings.warnings())
