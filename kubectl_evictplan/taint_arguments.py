@@ -268,10 +268,14 @@ def _refusals(request: TaintRequest, node: Node) -> list[str]:
 def _events(
     request: TaintRequest, names: tuple[str, ...], at_ns: int, origin: str
 ) -> list[ScenarioEvent]:
-    """Return one event per change, additions first."""
+    """Return one event per change, additions first.
+
+    Each addition goes to the front of the node's list; from last to first, they end up as kubectl
+    sends them: in the order of the arguments, before the old ones.
+    """
     events = [
         ScenarioEvent(at_ns=at_ns, action="taint", nodes=names, taint=taint, origin=origin)
-        for taint in request.additions
+        for taint in reversed(request.additions)
     ]
     return events + [
         ScenarioEvent(

@@ -24,6 +24,7 @@ from kubectl_evictplan.commands.words import select_nodes
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.model.objects import Node, Taint
 from kubectl_evictplan.model.selectors import parse_label_selector
+from kubectl_evictplan.model.taints import with_taint_put_first, without_taint
 from kubectl_evictplan.taint_arguments import parse_taint_arguments, resolve_taint_events
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
@@ -122,17 +123,20 @@ def run_kubectl(server: ApiServer, cache: Path, *words: str) -> tuple[bool, str]
     return run.returncode == 0, run.stderr
 
 
-def taints_sent(server: ApiServer) -> dict[str, set[tuple[str, str, str]]]:
+Changes = dict[str, list[tuple[str, str, str]]]
+
+
+def taints_sent(server: ApiServer) -> Changes:
     return {
-        name: {
+        name: [
             (taint["key"], taint["effect"], taint.get("value", ""))
             for taint in patch["spec"]["taints"] or ()
-        }
+        ]
         for name, patch in server.patches.items()
     }
 
 
-def ours(words: list[str]) -> tuple[bool, dict[str, set[tuple[str, str, str]]]]:
+def ours(words: list[str]) -> tuple[bool, Changes]:
     """Return (all well, the taints of every node that changes) by our reading of the words."""
     options: dict[str, Any] = {}
     arguments = []
@@ -153,17 +157,18 @@ def ours(words: list[str]) -> tuple[bool, dict[str, set[tuple[str, str, str]]]]:
         events, warnings = resolve_taint_events(request, nodes)
     except InputError:
         return False, {}
-    changed: dict[str, dict[tuple[str, str], str]] = {}
+    changed: dict[str, tuple[Taint, ...]] = {}
     for event in events:
         for name in event.nodes:
-            before = {(t.key, t.effect): t.value for t in NODES[name].taints}
-            taints = changed.setdefault(name, before)
+            taints = changed.get(name, NODES[name].taints)
             if event.taint is not None:
-                taints[event.taint.key, event.taint.effect] = event.taint.value
-            for key, effect in list(taints):
-                if key == event.taint_key and event.taint_effect in ("", effect):
-                    del taints[key, effect]
-    result = {name: {(*pair, v) for pair, v in taints.items()} for name, taints in changed.items()}
+                changed[name] = with_taint_put_first(taints, event.taint)
+            else:
+                changed[name] = without_taint(taints, event.taint_key, event.taint_effect)
+    result = {
+        name: [(taint.key, taint.effect, taint.value) for taint in taints]
+        for name, taints in changed.items()
+    }
     return not any(w.code == "taint-not-applied" for w in warnings), result
 
 
