@@ -1,0 +1,73 @@
+"""Which PodDisruptionBudgets cover a pod, without asking every budget about every pod.
+
+Semantics of ``policy/v1``: a null selector covers nothing, an empty one everything in its namespace
+(of a ``policy/v1beta1`` object the loader has made an empty selector null).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from kubectl_evictplan.model.objects import Pod, PodDisruptionBudget
+
+_Label = tuple[str, str]
+
+
+class BudgetIndex:
+    """Budgets by namespace and by the one of their labels that the fewest budgets ask for."""
+
+    def __init__(self, budgets: Sequence[PodDisruptionBudget]) -> None:
+        self._budgets = budgets
+        self._by_label: dict[str, dict[_Label, list[int]]] = {}
+        self._unlabelled: dict[str, list[int]] = {}
+        asked = Counter(
+            (budget.namespace, label)
+            for budget in budgets
+            for label in (budget.match_labels or {}).items()
+        )
+        for place, budget in enumerate(budgets):
+            if budget.match_labels is None:
+                continue
+            space = budget.namespace
+            if budget.match_labels:
+                rarest = min(
+                    budget.match_labels.items(), key=lambda label: (asked[space, label], label)
+                )
+                self._by_label.setdefault(space, {}).setdefault(rarest, []).append(place)
+            else:
+                self._unlabelled.setdefault(space, []).append(place)
+
+    def matching(self, pod: Pod) -> Iterator[int]:
+        """Places, in the list given, of the budgets that cover the pod."""
+        by_label = self._by_label.get(pod.namespace)
+        if by_label:
+            for label in pod.labels.items():
+                for place in by_label.get(label, ()):
+                    if _selects(self._budgets[place], pod.labels):
+                        yield place
+        for place in self._unlabelled.get(pod.namespace, ()):
+            if _selects(self._budgets[place], pod.labels):
+                yield place
+
+
+def _selects(budget: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:
+    """``LabelSelectorAsSelector(...).Matches``; an unknown operator selects nothing."""
+    wanted = budget.match_labels or {}
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        _meets(labels, *expression) for expression in budget.match_expressions
+    )
+
+
+def _meets(labels: Mapping[str, str], key: str, operator: str, values: tuple[str, ...]) -> bool:
+    match operator:
+        case "In":
+            return key in labels and labels[key] in values
+        case "NotIn":
+            return key not in labels or labels[key] not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+        case _:
+            return False
