@@ -104,6 +104,11 @@ def run(arguments: Sequence[str], program: str = "") -> int:
     except BrokenPipeError:
         _silence_output()
         return EXIT_PIPE_CLOSED
+    except OSError as error:
+        # A full disk behind standard output, for one: the world's fault, not a bug.
+        _silence_output()
+        _say(f"error: {escape(error.strerror or str(error)).lower()}")
+        return EXIT_BAD_INPUT
     except Exception as error:  # noqa: BLE001 - the outermost edge: nothing may pass it
         return _report_bug(error, arguments)
 

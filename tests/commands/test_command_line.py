@@ -435,6 +435,20 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert result.returncode in (0, 141)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_named_and_is_no_bug() -> None:
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "kubectl_evictplan", "schema", "prediction"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (result.returncode, result.stderr) == (2, "error: no space left on device\n")
+
+
 def test_streams_that_cannot_encode_a_character_do_not_stop_the_program() -> None:
     environ = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "COLUMNS": "abc"}
     result = python("-m", "kubectl_evictplan", "what-if", "c\u00f6rdon", env=environ)

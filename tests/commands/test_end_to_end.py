@@ -44,7 +44,7 @@ def test_a_saved_scenario_predicts_the_same(
 ) -> None:
     cluster = str(fixtures_path / "traces" / "taint-basics-1.29.6" / "cluster.json")
     saved = str(tmp_path / "saved.yaml")
-    common = ["-f", cluster, "--kubernetes-version", "1.29.6", "-o", "json"]
+    common = ["-f", cluster, "--kubernetes-version", "1.29.6", "--horizon", "1m", "-o", "json"]
     command = ["what-if", "taint", "node", "n1", "maint=yes:NoExecute"]
     first = evictplan(*command, *common, "--save-scenario", saved)
     again = evictplan("what-if", "scenario", saved, *common)
