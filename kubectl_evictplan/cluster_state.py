@@ -180,14 +180,14 @@ class ClusterState:
         self._index(pod)
         self._notify(self._pod_watchers, None, pod)
 
-    def mark_pods_not_ready(self, node_name: str) -> None:
-        """Set the Ready condition of a node's pods to False where it is True.
+    def mark_pods_not_ready(self, node_name: str, only: str | None = None) -> None:
+        """Set the Ready condition of a node's pods (or of ``only`` one) to False where it is True.
 
         Not notified: no controller here acts on a pod's readiness.
         """
         pods = self.pods_by_node.get(node_name, {})
         for key, pod in list(pods.items()):
-            if pod.ready == "True":
+            if pod.ready == "True" and only in (None, key):
                 self._index(replace(pod, ready="False"))
 
     def update_pod(self, old: Pod, new: Pod) -> None:

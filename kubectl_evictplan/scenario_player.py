@@ -110,9 +110,8 @@ class ScenarioPlayer:
         if node is None or node.name in self._state.nodes:
             return
         self._note(event, node.name)
-        if not node.creation_timestamp_ns:
-            node = replace(node, creation_timestamp_ns=self._now_seconds_ns())
-        self._state.create_node(node)
+        # The API server stamps what it creates, whatever the manifest says.
+        self._state.create_node(replace(node, creation_timestamp_ns=self._now_seconds_ns()))
 
     def _pod_create(self, event: ScenarioEvent) -> None:
         pod = event.pod

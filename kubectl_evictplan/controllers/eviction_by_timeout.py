@@ -59,6 +59,17 @@ class EvictionByTimeout:
         if now_ns >= since_ns + self._timeout_ns:
             self._evict_pods(node.name)
 
+    def process_pod(
+        self, name: str, status: str, health: NodeHealth, now_ns: int, key: str
+    ) -> None:
+        """The pod worker's share (1.17+): one pod that appeared on a node (spec 5.6)."""
+        if status == TRUE:
+            self.cancel_eviction(name)
+            return
+        since_ns = health.ready_transition_ns if status == FALSE else health.probe_ns
+        if now_ns >= since_ns + self._timeout_ns:
+            self._evict_pods(name, only=key)
+
     def deadline_ns(
         self, name: str, current: NodeCondition | None, health: NodeHealth
     ) -> int | None:
@@ -70,11 +81,11 @@ class EvictionByTimeout:
         since_ns = health.ready_transition_ns if current.status == FALSE else health.probe_ns
         return since_ns + self._timeout_ns
 
-    def _evict_pods(self, name: str) -> None:
+    def _evict_pods(self, name: str, only: str | None = None) -> None:
         if self._repeats:
             if self._eviction_state.get(name) == _EVICTED:
                 # Every tick, no rate limit: pods that appeared on the node after its eviction.
-                self._delete_pods(name)
+                self._delete_pods(name, only)
                 return
             if name in self._eviction_state:
                 self._eviction_state[name] = _TO_BE_EVICTED
@@ -99,10 +110,12 @@ class EvictionByTimeout:
         if self._repeats and name in self._eviction_state:
             self._eviction_state[name] = _EVICTED
 
-    def _delete_pods(self, name: str) -> None:
+    def _delete_pods(self, name: str, only: str | None = None) -> None:
         cause = self._state.node_cause.get(name)
         because = () if cause is None else (cause,)
         for key, pod in sorted(self._state.pods_by_node.get(name, {}).items()):
+            if only is not None and key != only:
+                continue
             if pod.deletion_timestamp_ns is not None or is_daemon_set_pod(pod):
                 continue
             common = {

@@ -92,7 +92,9 @@ class NodeLifecycle:
             NODE_EVICTION_PERIOD_NS + timing.pass_cost_ns,
             unbounded=warm,
         )
-        self._queues = ZoneQueues(state, configuration, timing, pass_grid, self.zone_of)
+        self._queues = ZoneQueues(
+            state, configuration, timing, pass_grid, self.zone_of, self._latest_tick_ns
+        )
         self._tainter = NoExecuteTainter(state, self._profile, self._queues, self.zone_of, timing)
         self._by_timeout = EvictionByTimeout(state, configuration, self._queues, self.zone_of)
         self._queues.process = (
@@ -128,6 +130,7 @@ class NodeLifecycle:
         self._kubelets.watchers.append(self._kubelet_changes)
         for node in self._state.nodes.values():
             self._enter_zone(node)
+            self._by_timeout.node_added(node.name)
         if self._warm:
             self._load_warm()
         else:
@@ -151,7 +154,6 @@ class NodeLifecycle:
         zones: dict[str, list[bool]] = {}
         for name, node in self._state.nodes.items():
             self._known.add(name)
-            self._by_timeout.node_added(name)
             ready = node.condition(READY)
             is_ready = ready is not None and ready.status == TRUE
             self._count(node, ready)
@@ -202,13 +204,33 @@ class NodeLifecycle:
         self._do_no_schedule_tainting_pass(new)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if self._configuration.taint_mode or new is None or not new.node_name:
+        if new is None or not new.node_name:
             return
-        if old is None or old.node_name != new.node_name:
-            if new.node_name in self._state.nodes:
-                self._remember_health(new.node_name, self._state.nodes[new.node_name])
-                self._attention.add(new.node_name)
-                self._request_tick()
+        if old is not None and old.node_name == new.node_name:
+            return
+        if self._profile.repeats_deletion:
+            self._process_pod(new)
+        if not self._configuration.taint_mode and new.node_name in self._state.nodes:
+            self._remember_health(new.node_name, self._state.nodes[new.node_name])
+            self._attention.add(new.node_name)
+            self._request_tick()
+
+    def _process_pod(self, pod: Pod) -> None:
+        """The pod worker (1.17+, spec 5.6); what it cannot decide now it drops."""
+        node = self._state.nodes.get(pod.node_name)
+        if node is None:
+            return
+        if pod.node_name in self._steady:
+            self._remember_health(pod.node_name, node)
+        health = self._health.get(pod.node_name)
+        if health is None or health.ready is None:
+            return
+        status = health.ready.status
+        if not self._configuration.taint_mode:
+            now_ns = self._state.events.now_ns
+            self._by_timeout.process_pod(pod.node_name, status, health, now_ns, pod.key)
+        if status != TRUE:
+            self._state.mark_pods_not_ready(pod.node_name, only=pod.key)
 
     def _kubelet_changes(self, name: str) -> None:
         node = self._state.nodes.get(name)
@@ -231,7 +253,9 @@ class NodeLifecycle:
         zone = self.zone_of(name)
         self._members[zone] -= 1
         last_tick_ns = self._grid.before(self._state.events.now_ns)
-        self._queues.retire(zone, name, last_tick_ns or self._first_tick_ns)
+        self._queues.retire(
+            zone, name, self._first_tick_ns if last_tick_ns is None else last_tick_ns
+        )
 
     # -- health that nobody had to look at ----------------------------------------------------
 
@@ -262,10 +286,19 @@ class NodeLifecycle:
 
     def _may_expire_while_up(self, name: str) -> bool:
         """Whether a healthy kubelet renews too slowly for the grace period."""
-        slack_ns = self._configuration.node_monitor_grace_period_ns - 2 * self._grid.step_ns
-        return self._kubelets.renews_slower_than(name, slack_ns)
+        # A tick looks at the lease before it looks at the age: until the next renewal is seen, the
+        # age stays below one renewal period.
+        return self._kubelets.renews_slower_than(
+            name, self._configuration.node_monitor_grace_period_ns
+        )
 
     # -- ticks ------------------------------------------------------------------------------------
+
+    def _latest_tick_ns(self, now_ns: int) -> int:
+        if self._ticked_ns == now_ns:
+            return now_ns
+        tick_ns = self._grid.before(now_ns)
+        return self._first_tick_ns if tick_ns is None else tick_ns
 
     def _request_tick(self) -> None:
         now_ns = self._state.events.now_ns

@@ -152,18 +152,28 @@ class PodGC:
     def _gc_orphaned(self) -> None:
         now_ns = self._state.events.now_ns
         orphans = sorted(self._orphan_nodes())
-        for name in list(self._quarantine):
-            if name not in orphans:
+        if not self._configuration.profile.orphan_quarantine:
+            for name in orphans:
+                self._delete_pods_of(name)
+            return
+        for name, due_ns in list(self._quarantine.items()):
+            if self._grid.at_or_after(due_ns) < now_ns:
+                # A loop that was not run, because nothing was orphaned then, dropped it.
                 del self._quarantine[name]
+        # The first sighting starts the quarantine; seeing the name again does not extend it.
+        due = []
         for name in orphans:
-            if self._configuration.profile.orphan_quarantine:
-                # The first sighting starts the quarantine; being seen again does not extend it.
-                due_ns = self._quarantine.setdefault(name, now_ns + QUARANTINE_TIME_NS)
-                if now_ns < due_ns:
-                    continue
-                del self._quarantine[name]
-            for _, pod in sorted(self._state.pods_by_node[name].items()):
-                self._delete(pod, "gcOrphaned", "its node no longer exists")
+            if self._quarantine.get(name, now_ns + 1) <= now_ns:
+                due.append(name)
+                self._quarantine[name] = now_ns + QUARANTINE_TIME_NS
+            else:
+                self._quarantine.setdefault(name, now_ns + QUARANTINE_TIME_NS)
+        for name in due:
+            self._delete_pods_of(name)
+
+    def _delete_pods_of(self, name: str) -> None:
+        for _, pod in sorted(self._state.pods_by_node[name].items()):
+            self._delete(pod, "gcOrphaned", "its node no longer exists")
 
     def _delete(self, pod: Pod, rule: str, why: str) -> None:
         if pod.key in self._state.denied_deletes:

@@ -247,7 +247,8 @@ class TaintEviction:
         if decision.minimum_ns <= 0:
             cause = self._cause(pod, decision)
             note = (decision, cause)
-            if not self._queue.add(pod.key, now_ns, due_ns, note):
+            live = self._profile.immediate_is_two_nows
+            if not self._queue.add(pod.key, now_ns, due_ns, note, live_while_due=live):
                 self._record_refusal(pod, cause)
             return
         cause = self._record_schedule(pod, decision, now_ns, due_ns)[1]

@@ -30,8 +30,11 @@ class ZoneQueues:
         timing: Timing,
         grid: LoopGrid,
         zone_of: Callable[[str], str],
+        latest_tick_ns: Callable[[int], int],
     ) -> None:
         self._state = state
+        # Instant of the newest monitor tick that has run by then.
+        self.latest_tick_ns = latest_tick_ns
         self._configuration = configuration
         self._lag_ns = timing.pass_lag_ns
         self._grid = grid
@@ -193,4 +196,4 @@ class ZoneQueues:
         for zone in sorted(self._queues):
             queue = self._queues[zone]
             if queue:
-                queue.try_pass(now_ns, self.process)
+                queue.try_pass(now_ns, self.latest_tick_ns(now_ns), self.process)

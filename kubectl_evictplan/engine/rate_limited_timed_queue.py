@@ -25,49 +25,41 @@ from kubectl_evictplan.engine.flowcontrol import (
     float32,
 )
 
-# (0, ProcessAt, "") for entries with a fixed ProcessAt (equal ones by insertion), (1, 0, name) for
-# refreshed ones: a tick walks the nodes in sorted order.
-_Key = tuple[int, int, str]
-
 
 class RateLimitedTimedQueue:
     """The queue and token bucket of one zone."""
 
-    __slots__ = ("_entries", "_heap", "_serial", "known", "limiter")
+    __slots__ = ("_entries", "_fixed", "_refreshed", "_serial", "known", "limiter")
 
     def __init__(self, limiter: RateLimiter) -> None:
         self.limiter: RateLimiter = limiter
         self.known: set[str] = set()
-        self._heap: list[tuple[_Key, int, str]] = []
-        # Live entries by serial number; a name has more than one only in mode SETREMOVE.
-        self._entries: dict[str, list[tuple[_Key, int]]] = {}
+        # (ProcessAt, serial, name) of entries that stay as they were inserted.
+        self._fixed: list[tuple[int, int, str]] = []
+        # (name, serial) of refreshed entries: a tick walks the nodes in sorted order.
+        self._refreshed: list[tuple[str, int]] = []
+        # Live entries by name, oldest first; more than one only in mode SETREMOVE.
+        self._entries: dict[str, list[int]] = {}
         self._serial = 0
-
-    def __len__(self) -> int:
-        return sum(len(entries) for entries in self._entries.values())
 
     def __bool__(self) -> bool:
         return bool(self._entries)
-
-    def waiting(self) -> list[str]:
-        """Names with a heap entry, in the order in which they would be served."""
-        ordered = sorted(
-            (key, name) for name, entries in self._entries.items() for key, _ in entries
-        )
-        return [name for _, name in ordered]
 
     def add(self, name: str, at_ns: int, *, refreshed: bool) -> bool:
         """``Add``: False when the name is known. ``refreshed`` marks a REMOVE_ADD entry."""
         if name in self.known:
             return False
         self.known.add(name)
-        self._push(name, (1, 0, name) if refreshed else (0, at_ns, ""))
+        self._push(name, None if refreshed else at_ns)
         return True
 
-    def _push(self, name: str, key: _Key) -> None:
+    def _push(self, name: str, at_ns: int | None) -> None:
         self._serial += 1
-        self._entries.setdefault(name, []).append((key, self._serial))
-        heapq.heappush(self._heap, (key, self._serial, name))
+        self._entries.setdefault(name, []).append(self._serial)
+        if at_ns is None:
+            heapq.heappush(self._refreshed, (name, self._serial))
+        else:
+            heapq.heappush(self._fixed, (at_ns, self._serial, name))
 
     def remove(self, name: str) -> bool:
         """``Remove``: forget the name and its first heap entry; False when it was not known."""
@@ -83,10 +75,10 @@ class RateLimitedTimedQueue:
 
     def retire(self, name: str, last_tick_ns: int) -> None:
         """Stop refreshing: the entry keeps the instant of the last tick that re-inserted it."""
-        entries = self._entries.get(name)
-        if entries and entries[0][0][0] == 1:
+        entries = self._entries.get(name, ())
+        if any((name, serial) in self._refreshed for serial in entries):
             self._drop_first(name)
-            self._push(name, (0, last_tick_ns, name))
+            self._push(name, last_tick_ns)
 
     def _drop_first(self, name: str) -> None:
         entries = self._entries.get(name)
@@ -95,29 +87,31 @@ class RateLimitedTimedQueue:
             if not entries:
                 del self._entries[name]
 
-    def head(self) -> str | None:
-        """The name that would be served next."""
-        heap = self._heap
-        while heap:
-            _, serial, name = heap[0]
-            if any(serial == live for _, live in self._entries.get(name, ())):
-                return name
-            heapq.heappop(heap)
-        return None
+    def head(self, latest_tick_ns: int) -> str | None:
+        """The name that would be served next; refreshed entries date from ``latest_tick_ns``."""
+        fixed, refreshed = self._fixed, self._refreshed
+        while fixed and fixed[0][1] not in self._entries.get(fixed[0][2], ()):
+            heapq.heappop(fixed)
+        while refreshed and refreshed[0][1] not in self._entries.get(refreshed[0][0], ()):
+            heapq.heappop(refreshed)
+        if not fixed or not refreshed:
+            return fixed[0][2] if fixed else refreshed[0][0] if refreshed else None
+        fixed_first = (fixed[0][0], fixed[0][2]) < (latest_tick_ns, refreshed[0][0])
+        return fixed[0][2] if fixed_first else refreshed[0][0]
 
-    def try_pass(self, now_ns: int, process: Callable[[str], None]) -> bool:
+    def try_pass(self, now_ns: int, latest_tick_ns: int, process: Callable[[str], None]) -> bool:
         """``Try``: serve heads while the limiter accepts. True when a head was served.
 
         ``process`` always finishes the item ("done"): the outcomes that upstream retries (lister
         errors, failed patches) do not occur against the in-memory API server.
         """
         served = False
-        name = self.head()
+        name = self.head(latest_tick_ns)
         while name is not None and self.limiter.try_accept(now_ns):
             process(name)
             served = True
             self._remove_from_queue(name)
-            name = self.head()
+            name = self.head(latest_tick_ns)
         return served
 
     def _remove_from_queue(self, name: str) -> None:

@@ -34,8 +34,19 @@ class TimedWorkerQueue:
         self._run = run
         self._workers: dict[str, TimedWorker | None] = {}
 
-    def add(self, key: str, created_at_ns: int, fire_at_ns: int, note: object) -> bool:
+    def add(
+        self,
+        key: str,
+        created_at_ns: int,
+        fire_at_ns: int,
+        note: object,
+        *,
+        live_while_due: bool = False,
+    ) -> bool:
         """``AddWork``: False when the key is present (live or NIL). Due work runs at once.
+
+        ``live_while_due``: up to 1.29 work that is due at once is a live worker until it has run
+        (its two clock readings differ by nanoseconds); from 1.30 on it is NIL.
 
         The delay counts from now and is ``fire_at - created_at`` (upstream), not until ``fire_at``.
         """
@@ -44,7 +55,7 @@ class TimedWorkerQueue:
         worker = TimedWorker(created_at_ns, fire_at_ns, note)
         delay_ns = fire_at_ns - created_at_ns
         if delay_ns <= 0:
-            self._workers[key] = None
+            self._workers[key] = worker if live_while_due else None
             self._run(key, worker)
         else:
             self._workers[key] = worker
