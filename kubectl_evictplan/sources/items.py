@@ -218,28 +218,36 @@ class ItemReader:
             self.findings.problem(origin, message)
 
     def _read_object(self, kind: str, tree: dict[str, Any], source: Source, origin: Origin) -> None:
+        before = len(self.findings.problems)
         subject = _subject(kind, tree)
-        problems = list(schema.check_types(kind, tree))
-        for found in problems:
+        wrong = list(schema.check_types(kind, tree))
+        for found in wrong:
             self.findings.problem(
                 origin, found.message, subject=subject, path=found.path, got=found.got
             )
-        if problems:
-            return
+        # What is wrong is taken out, so that the rest can be checked too.
+        removed = [found.path for found in wrong]
+        tree = _without(tree, removed)
         meta = tree["metadata"]
+        if meta is None:
+            return
         written = not (meta.get("uid") or meta.get("resourceVersion"))
-        before = len(self.findings.problems)
-        self._check_timestamps(kind, tree, subject, origin)
-        tree = {**tree, "metadata": self._named(kind, meta, written, subject, origin)}
+        tree = _without(tree, self._check_timestamps(kind, tree, subject, origin))
+        tree = {**tree, "metadata": self._named(kind, tree["metadata"], written, subject, origin)}
         subject = _subject(kind, tree)
         if written:
             self._check_spelling(kind, tree, subject)
+        # Back to bytes: one decoder and one flattening for every format.
+        try:
+            decoded = wire.BY_KIND[kind].decode(msgspec.json.encode(_plain(tree)))
+            if written:
+                self._check_written(kind, decoded, subject, origin, removed)
+        except _UNDECODABLE:
+            if len(self.findings.problems) == before:
+                raise
+            return
         if len(self.findings.problems) > before:
             return
-        # Back to bytes: one decoder and one flattening for every format.
-        decoded = wire.BY_KIND[kind].decode(msgspec.json.encode(_plain(tree)))
-        if written:
-            self._check_written(kind, decoded, subject, origin)
         if kind == "Pod":
             added = self._store_pod(decoded, tree, source)
         else:
@@ -258,7 +266,8 @@ class ItemReader:
 
     def _check_timestamps(
         self, kind: str, tree: dict[str, Any], subject: str, origin: Origin
-    ) -> None:
+    ) -> list[schema.Path]:
+        wrong = []
         for path, text in _timestamps(tree, schema.KINDS[kind], ()):
             try:
                 parse_rfc3339_ns(text)
@@ -268,6 +277,8 @@ class ItemReader:
                     origin, str(error), subject=subject, path=path, got=got,
                     expected="RFC 3339 such as 2026-11-20T22:00:00Z",
                 )  # fmt: skip
+                wrong.append(path)
+        return wrong
 
     def _named(
         self, kind: str, meta: dict[str, Any], written: bool, subject: str, origin: Origin
@@ -306,11 +317,20 @@ class ItemReader:
             message = f"{field} is not read: did you mean {likely}?"
             self.findings.warning("misspelled-field", message, subject)
 
-    def _check_written(self, kind: str, decoded: Any, subject: str, origin: Origin) -> None:
-        """Apply the API server's validation to what a person wrote."""
+    def _check_written(
+        self, kind: str, decoded: Any, subject: str, origin: Origin, removed: list[schema.Path]
+    ) -> None:
+        """Apply the API server's validation to what a person wrote.
+
+        A taint or toleration of which a field was ``removed`` is left alone: what is left of it
+        would be blamed for what the person did write.
+        """
+        damaged = {path[:3] for path in removed}
         meta = decoded.metadata
         before = len(self.findings.problems)
         for path, message, got in self._violations(kind, decoded):
+            if path[:3] in damaged:
+                continue
             self.findings.problem(origin, message, subject=subject, path=path, got=f'"{got}"')
         for name, rule in ((meta.name, validation.validate_dns_subdomain),
                            (meta.namespace, validation.validate_dns_label)):  # fmt: skip
@@ -390,6 +410,25 @@ def _timestamps(value: Any, expected: Any, path: schema.Path) -> list[tuple[sche
             elif item is not None:
                 found += _timestamps(item, wanted, (*path, name))
     return found
+
+
+def _without(tree: dict[str, Any], paths: list[schema.Path]) -> dict[str, Any]:
+    """Return the tree with those fields null; list items become empty objects."""
+    if not paths:
+        return tree
+    result: dict[str, Any] = _copied(tree)
+    for path in paths:
+        value: Any = result
+        for part in path[:-1]:
+            value = value[part]
+        value[path[-1]] = {} if isinstance(value, list) else None
+    return result
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
 def _head(data: bytes) -> tuple[str | None, str | None] | None:

@@ -252,6 +252,18 @@ def test_b69_nulls_are_absent(load: Any) -> None:
     assert snapshot.nodes[1].conditions == ()
 
 
+def test_types_times_names_and_rules_are_reported_at_once(problems: Any) -> None:
+    taint = {"key": "a", "effect": "NoExec", "timeAdded": "soon"}
+    bad = node("N", stored=False, spec={"taints": [taint], "unschedulable": "no"})
+    fields = {line.split(": ")[2] for line in problems(bad, name="f.json")}
+    assert fields == {
+        "spec.unschedulable",
+        "spec.taints[0].timeAdded",
+        "spec.taints[0].effect",
+        "metadata.name",
+    }
+
+
 @pytest.mark.parametrize(
     "spec",
     [
