@@ -158,11 +158,12 @@ class Assembly:
         self.denied.update(snapshot.denied)
         for kind, count in snapshot.ignored_kinds.items():
             self.ignored_kinds[kind] = self.ignored_kinds.get(kind, 0) + count
-        self._add_control_plane(snapshot.control_plane)
+        self.add_control_plane(snapshot.control_plane)
         self.taken_at_ns = max(snapshot.taken_at_ns, self.taken_at_ns or 0)
         self.objects_seen += 1
 
-    def _add_control_plane(self, flags: ControlPlaneFlags) -> None:
+    def add_control_plane(self, flags: ControlPlaneFlags) -> None:
+        """Add what is known of the control plane as if one replica of each had told it."""
         if flags.controller_manager or flags.kubernetes_version:
             self.instances.append(
                 control_plane.Instance(

@@ -59,7 +59,7 @@ def load_files(
     """
     findings = Findings(strict=strict)
     assembly = Assembly(findings)
-    items = ItemReader(assembly, comparison_operators=_knows_comparison_operators(manifest_version))
+    items = ItemReader(assembly, comparison_operators=knows_comparison_operators(manifest_version))
     loader = _Loader(items, stdin)
     with _collector_paused():
         names = loader.expand(filenames, recursive=recursive)
@@ -111,7 +111,7 @@ def _finish(assembly: Assembly, items: ItemReader) -> ClusterSnapshot:
     return msgspec.structs.replace(snapshot, digest=snapshot_digest(snapshot))
 
 
-def _knows_comparison_operators(version: str) -> bool:
+def knows_comparison_operators(version: str) -> bool:
     """Tell whether the API server of that version may know Lt and Gt (gate, off by default)."""
     match = re.match(r"v?(\d+)\.(\d+)", version)
     return match is None or (int(match[1]), int(match[2])) >= _COMPARISON_OPERATORS_SINCE
