@@ -67,8 +67,6 @@ def _node_oddities(node: Node, snapshot: ClusterSnapshot, *, stored: bool) -> It
         yield "zone-labels", "old and new zone labels contradict each other"
     if node.creation_timestamp_ns > snapshot.taken_at_ns + FUTURE_TOLERATED_NS:
         yield "future-timestamp", "creationTimestamp lies after the time of the dump"
-    if snapshot.leases and node.name not in snapshot.leases:
-        yield "missing-lease", "no lease: only its status tells when it was last heard of"
 
 
 def _stored_taint_oddities(node: Node) -> Iterable[Message]:
