@@ -113,6 +113,7 @@ class _Explorer:
         self.result = Exploration()
         horizon = scenario.horizon_ns
         self.horizon_ns = HORIZON_DEFAULT_MAX_NS if horizon is None else horizon
+        self.nodes = {node.name: node for node in snapshot.nodes}
         self.pods_by_node: dict[str, list[Pod]] = {}
         for pod in snapshot.pods:
             if pod.node_name:
@@ -238,7 +239,14 @@ class _Explorer:
         created = any(e.pod is not None and e.pod.node_name in names for e in self.scenario.events)
         if not created and not any(self.pods_by_node.get(name) for name in names):
             return
-        world = PodWorld(names, self.snapshot, self.scenario, self.configuration)
+        world = PodWorld(
+            names,
+            tuple(self.nodes[name] for name in sorted(names) if name in self.nodes),
+            tuple(pod for name in sorted(names) for pod in self.pods_by_node.get(name, ())),
+            self.snapshot,
+            self.scenario,
+            self.configuration,
+        )
         records = [[run.nodes.get(name, _NOTHING) for name in sorted(names)] for run in runs]
         if self._has_simple_fate(world, records):
             self._simple(next(iter(names)), [r[0] for r in records], runs)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.bounds.node_runs import NEVER_NS, LifecycleTaint, NodeRun, Wait
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
-from kubectl_evictplan.model.objects import NO_EXECUTE, ClusterSnapshot, Taint
+from kubectl_evictplan.model.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.model.taints import NOT_READY, UNREACHABLE
 from kubectl_evictplan.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation import simulate
@@ -35,13 +35,13 @@ class PodWorld:
     def __init__(
         self,
         names: frozenset[str],
+        nodes: tuple[Node, ...],
+        pods: tuple[Pod, ...],
         snapshot: ClusterSnapshot,
         scenario: Scenario,
         configuration: ControllerConfiguration,
     ) -> None:
         self.names = names
-        nodes = tuple(node for node in snapshot.nodes if node.name in names)
-        pods = tuple(pod for pod in snapshot.pods if pod.node_name in names)
         keys = {pod.key for pod in pods}
         self.snapshot = replace(
             snapshot,

@@ -37,9 +37,15 @@ class PodGC:
         # Node names that pods refer to and that do not exist, with the end of their quarantine.
         self._quarantine: dict[str, int] = {}
         self._call: ScheduledCall | None = None
+        # Candidates in the order in which they were found (dictionaries as ordered sets).
+        self._orphaned_names: dict[str, None] = {}
+        self._out_of_service_names: dict[str, None] = {}
+        self._unscheduled_keys: dict[str, None] = {}
+        self._terminated_keys: dict[str, None] = {}
 
     def start(self) -> None:
         """Subscribe and plan the first loop that can find something."""
+        self._scan()
         self._state.watch_nodes(self._node_changed)
         self._state.watch_pods(self._pod_changed)
         self._plan()
@@ -50,14 +56,47 @@ class PodGC:
         if self._call is not None:
             self._call.cancel()
 
+    # -- candidates: kept up to date, so that asking costs nothing -------------------------------------
+
+    def _scan(self) -> None:
+        for node in self._state.nodes.values():
+            self._note_node(node)
+        for pod in self._state.pods.values():
+            self._note_pod(pod)
+
+    def _note_node(self, node: Node) -> None:
+        self._orphaned_names.pop(node.name, None)
+        ready = node.condition("Ready")
+        is_ready = ready is not None and ready.status == "True"
+        if not is_ready and any(taint.key == OUT_OF_SERVICE for taint in node.taints):
+            self._out_of_service_names[node.name] = None
+        else:
+            self._out_of_service_names.pop(node.name, None)
+
+    def _note_pod(self, pod: Pod) -> None:
+        if pod.node_name and pod.node_name not in self._state.nodes:
+            self._orphaned_names[pod.node_name] = None
+        if not pod.node_name and pod.deletion_timestamp_ns is not None:
+            self._unscheduled_keys[pod.key] = None
+        if pod.phase not in ("Pending", "Running", "Unknown"):
+            self._terminated_keys[pod.key] = None
+
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        out_of_service = new is not None and any(t.key == OUT_OF_SERVICE for t in new.taints)
-        if new is None or old is None or out_of_service:
-            self._plan()
+        if new is not None:
+            self._note_node(new)
+        elif old is not None:
+            self._out_of_service_names.pop(old.name, None)
+            if self._state.pods_by_node.get(old.name):
+                self._orphaned_names[old.name] = None
+        self._plan()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if new is not None and (old is None or new.deletion_timestamp_ns is not None):
-            self._plan()
+        if new is not None:
+            self._note_pod(new)
+        elif old is not None:
+            self._unscheduled_keys.pop(old.key, None)
+            self._terminated_keys.pop(old.key, None)
+        self._plan()
 
     def _plan(self) -> None:
         if self._call is not None and self._call.callback is not None:
@@ -69,9 +108,9 @@ class PodGC:
 
     def _has_work(self) -> bool:
         return (
-            any(self._orphan_nodes())
-            or any(self._out_of_service_pods())
-            or any(self._unscheduled_terminating())
+            any(True for _ in self._orphan_nodes())
+            or any(True for _ in self._out_of_service_pods())
+            or any(True for _ in self._unscheduled_terminating())
             or bool(self._terminated_excess())
         )
 
@@ -93,16 +132,10 @@ class PodGC:
 
     def _terminated_excess(self) -> list[Pod]:
         threshold = self._configuration.terminated_pod_gc_threshold
-        if threshold <= 0 or len(self._state.pods) <= threshold:
+        excess = len(self._terminated_keys) - threshold
+        if threshold <= 0 or excess <= 0:
             return []
-        terminated = [
-            pod
-            for pod in self._state.pods.values()
-            if pod.phase not in ("Pending", "Running", "Unknown")
-        ]
-        excess = len(terminated) - threshold
-        if excess <= 0:
-            return []
+        terminated = [self._state.pods[key] for key in self._terminated_keys]
         evicted_first = self._configuration.profile.evicted_pods_first
         terminated.sort(
             key=lambda pod: (
@@ -117,26 +150,21 @@ class PodGC:
     def _out_of_service_pods(self) -> Iterable[Pod]:
         if not self._configuration.out_of_service:
             return
-        for name, node in self._state.nodes.items():
-            if not any(taint.key == OUT_OF_SERVICE for taint in node.taints):
-                continue
-            ready = node.condition("Ready")
-            if ready is not None and ready.status == "True":
-                continue
+        for name in list(self._out_of_service_names):
             for _, pod in sorted(self._state.pods_by_node.get(name, {}).items()):
                 if pod.deletion_timestamp_ns is not None and not self._is_stuck(pod):
                     yield pod
 
     def _orphan_nodes(self) -> Iterable[str]:
-        for name, pods in self._state.pods_by_node.items():
-            if name not in self._state.nodes and any(
-                not self._is_stuck(pod) for pod in pods.values()
-            ):
+        for name in self._orphaned_names:
+            pods = self._state.pods_by_node.get(name, {})
+            if any(not self._is_stuck(pod) for pod in pods.values()):
                 yield name
 
     def _unscheduled_terminating(self) -> Iterable[Pod]:
-        for pod in self._state.pods.values():
-            if not pod.node_name and pod.deletion_timestamp_ns is not None:
+        for key in list(self._unscheduled_keys):
+            pod = self._state.pods.get(key)
+            if pod is not None and not pod.node_name and pod.deletion_timestamp_ns is not None:
                 if not self._is_stuck(pod):
                     yield pod
 
