@@ -90,13 +90,14 @@ def _relevant_part(
             named.add(event.pod.node_name)
             keys.add(event.pod.key)
     existing = set()
+    quiet_limit_ns = _quiet_limit_ns(snapshot)
     for node in snapshot.nodes:
         existing.add(node.name)
         ready = node.condition("Ready")
         steady = ready is not None and ready.status == "True"
         lease = snapshot.leases.get(node.name)
         renew_ns = lease.renew_time_ns if lease is not None else None
-        late = renew_ns is not None and scenario.start_ns - renew_ns > _quiet_limit_ns(snapshot)
+        late = renew_ns is not None and scenario.start_ns - renew_ns > quiet_limit_ns
         if not steady or late or any(taint.effect == "NoExecute" for taint in node.taints):
             named.add(node.name)
     pods = tuple(

@@ -17,6 +17,8 @@ class Timing(msgspec.Struct, frozen=True):
     ``pass_phase_ns``: from a monitor tick of the first run to the first pass.
     ``pass_lag_ns``: when not None, passes are not on a grid: a waiting node is served this long
     after both it and a token are there (0: at once; 100 ms + cost: as late as a pass can come).
+    ``serves_queues``: False leaves waiting nodes waiting: what their zones' queues are told is recorded
+    all the same, and the order of service is explored apart from the run.
     ``mid_tick_pass``: a tick is not instantaneous; a pass falls between its node steps and its zone
     logic (spec node-lifecycle 9.3, real-time race).
     ``stale_lister``: from 1.34 on, that pass still sees Ready=True and wastes its token (Q-STALE34).
@@ -33,6 +35,7 @@ class Timing(msgspec.Struct, frozen=True):
     pass_phase_ns: int = 0
     pass_cost_ns: int = 0
     pass_lag_ns: int | None = None
+    serves_queues: bool = True
     mid_tick_pass: bool = False
     stale_lister: bool = False
     initial_token: bool = True

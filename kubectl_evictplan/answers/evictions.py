@@ -47,6 +47,7 @@ class EvictionList:
         self._exploration = exploration
         self._pods = pods
         self._chains: dict[int, ChainCache] = {}
+        self._times: dict[int, str] = {}
         self._deletes: dict[EvictionKey, _Nominal] = {}
         self._gone: dict[tuple[str, str], int] = {}
         self._silent = _silence_spans(scenario)
@@ -93,7 +94,7 @@ class EvictionList:
             offset_seconds=seconds(offset_ns),
             earliest_seconds=seconds(earliest_ns),
             latest_seconds=seconds(latest_ns),
-            time=format_rfc3339(_to_millisecond(self._scenario.start_ns + offset_ns)),
+            time=self._time(offset_ns),
             controller=key.controller,
             taint=TaintReference(taint.key, taint.effect, taint.value) if taint else None,
             toleration=_toleration(entry, occurrence),
@@ -101,6 +102,14 @@ class EvictionList:
             owner=owner_name(self._pods.get(key.pod)),
             because=self._because(nominal, occurrence),
         )
+
+    def _time(self, offset_ns: int) -> str:
+        # Pods of one node share their instants: format each one once.
+        text = self._times.get(offset_ns)
+        if text is None:
+            text = format_rfc3339(_to_millisecond(self._scenario.start_ns + offset_ns))
+            self._times[offset_ns] = text
+        return text
 
     def _because(self, nominal: _Nominal | None, occurrence: Occurrence | None) -> tuple:  # type: ignore[type-arg]
         if nominal is not None:

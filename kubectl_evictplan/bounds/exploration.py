@@ -45,7 +45,7 @@ Progress = Callable[[str, int, int], None]
 
 # Entries of one node run that fit into the work budget of all of them.
 _WORK_BUDGET_ENTRIES = 24_000
-_RUNS_MIN, _RUNS_MAX = 12, 240
+_RUNS_MIN, _RUNS_MAX = 8, 240
 
 
 class EvictionKey(NamedTuple):
@@ -151,47 +151,39 @@ class _Explorer:
             self.result.nodes.add_sequence(
                 ((name, "ready", status), at_ns) for at_ns, status in record.ready
             )
-        waiting = {
-            (wait.episode.name, wait.episode.eligible_ns): wait
-            for record in run.nodes.values()
-            for wait in record.waits
-        }
-        spans: dict[str, list[tuple[int, int]]] = {}
-        for wait in waiting.values():
-            episode = wait.episode
-            spans.setdefault(episode.name, []).append((episode.eligible_ns, episode.leave_ns))
-            if wait.window is not None and self.configuration.taint_mode:
-                status = next(
-                    (
-                        s
-                        for at, s in reversed(run.nodes[episode.name].decided)
-                        if at <= episode.eligible_ns
-                    ),
-                    "Unknown",
-                )
-                key = f"{taint_key_for(status)}:{NO_EXECUTE}"
-                self.result.nodes.add(
-                    ((episode.name, "taint-added", key), 0),
-                    wait.window.earliest_ns,
-                    wait.window.latest_ns,
-                    certain=wait.window.certain,
-                )
-        zones: list[tuple[tuple[str, str], int]] = []
+        for name, record in run.nodes.items():
+            if self.configuration.taint_mode:
+                self._note_rate_limited_taints(name, record)
+        zones = []
         changes = []
         for entry in run.timeline.entries:
             if entry.kind == ZONE_STATE:
                 zones.append(((entry.subject, entry.value), entry.at_ns))
             elif entry.kind in (TAINT_ADDED, TAINT_REMOVED):
-                rate_limited = (
-                    entry.kind == TAINT_ADDED
-                    and any(a <= entry.at_ns <= b for a, b in spans.get(entry.subject, ()))
-                    and entry.detail == NODE_LIFECYCLE
-                    and entry.value.endswith(NO_EXECUTE)
-                )
-                if not rate_limited:
-                    changes.append(((entry.subject, entry.kind, entry.value), entry.at_ns))
+                changes.append(((entry.subject, entry.kind, entry.value), entry.at_ns))
         self.result.zones.add_sequence(zones)
         self.result.nodes.add_sequence(changes)
+
+    def _note_rate_limited_taints(self, name: str, record: NodeRun) -> None:
+        """Taints that wait for a token, and their end when the node is reachable again."""
+        ordinals: dict[tuple[str, str], int] = {}
+        for wait in record.waits:
+            if wait.window is None:
+                continue
+            eligible_ns, leave_ns = wait.episode.eligible_ns, wait.episode.leave_ns
+            decided = [status for at, status in record.decided if at <= eligible_ns]
+            value = f"{taint_key_for(decided[-1] if decided else 'Unknown')}:{NO_EXECUTE}"
+            changes = [(TAINT_ADDED, wait.window.earliest_ns, wait.window.latest_ns)]
+            if leave_ns < NEVER_NS and not wait.cut_by_stop:
+                changes.append((TAINT_REMOVED, leave_ns, leave_ns))
+            for kind, earliest_ns, latest_ns in changes:
+                ordinal = ordinals[kind, value] = ordinals.get((kind, value), -1) + 1
+                self.result.nodes.add(
+                    ((name, kind, value), ordinal),
+                    earliest_ns,
+                    latest_ns,
+                    certain=wait.window.certain,
+                )
 
     def _find_affected(self, runs: list[ClusterRun]) -> None:
         affected = self.result.affected

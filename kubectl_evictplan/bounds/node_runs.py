@@ -1,7 +1,8 @@
 """What one run of the node side says about each node: conditions, decisions, waits, taints.
 
 A *node run* is ``simulate`` without pods: pods influence neither health nor taints, so the unknowns of the
-control plane can be explored on the nodes alone.
+control plane can be explored on the nodes alone. Nor do taints influence health: the run only records what
+the zones' queues are told, and ``service_windows`` finds out when each node can be served.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from kubectl_evictplan.bounds.timings import AdmissibleRun
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.controllers.no_execute_tainter import STALE_LISTER_NS
 from kubectl_evictplan.model.objects import NO_EXECUTE, ClusterSnapshot
+from kubectl_evictplan.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.simulation import simulate
 from kubectl_evictplan.timeline import (
     NODE_DELETED,
@@ -109,6 +111,9 @@ class ClusterRun:
     def _read_waits(
         self, configuration: ControllerConfiguration, gone: dict[str, list[int]]
     ) -> None:
+        horizon_ns = self.scenario.horizon_ns
+        if horizon_ns is None:
+            horizon_ns = HORIZON_DEFAULT_MAX_NS
         by_zone: dict[str, list[QueueOperation]] = {}
         zones = {op.zone for op in self.timeline.queue_log if op.what in ("created", "eligible")}
         stops = []
@@ -129,7 +134,7 @@ class ClusterRun:
             rate_qps=configuration.node_eviction_rate_qps,
             first_in_first_out=configuration.profile.queue_mode == "ADD",
             stale_ns=STALE_LISTER_NS if self.timing.stale_lister else 0,
-            end_ns=self.timeline.end_ns - self.timeline.start_ns,
+            end_ns=horizon_ns,
         )
 
         def useless_from(name: str, eligible_ns: int) -> int:
@@ -158,5 +163,5 @@ def run_nodes(
         run.scenario,
         events=tuple(event for event in run.scenario.events if not event.action.startswith("pod-")),
     )
-    timeline = simulate(snapshot, scenario, configuration, run.timing)
+    timeline = simulate(snapshot, scenario, configuration, replace(run.timing, serves_queues=False))
     return ClusterRun(run, timeline, configuration)

@@ -43,6 +43,8 @@ class NoExecuteTainter:
     ) -> None:
         self._state = state
         self._profile = profile
+        # True while a pass writes the taint that the node waited for.
+        self.tainting_in_pass = False
         self._stale_lister = timing.stale_lister and profile.taint_on_current_condition
         self._queues = queues
         self._zone_of = zone_of
@@ -120,7 +122,9 @@ class NoExecuteTainter:
             self._waste(name, "the informer still shows the node as ready")
         else:
             wanted, opposite = _TAINT_SWAPS[FALSE if ready.status == FALSE else UNKNOWN]
+            self.tainting_in_pass = True
             self._swap(name, node, wanted, opposite, rule="doNoExecuteTaintingPass")
+            self.tainting_in_pass = False
 
     def _was_just_written(self, name: str) -> bool:
         """Whether Ready=Unknown was written so recently that an informer may not show it yet."""

@@ -184,6 +184,9 @@ class NodeLifecycle:
     # -- watching ---------------------------------------------------------------------------------
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if self._tainter.tainting_in_pass and self._profile.queue_mode != "SETREMOVE":
+            # The next tick would find the wanted taint and the name in the set: nothing to do.
+            return
         name = (new or old).name  # type: ignore[union-attr]
         if new is None:
             self._by_timeout.node_deleted(name)

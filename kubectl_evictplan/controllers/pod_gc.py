@@ -107,11 +107,21 @@ class PodGC:
             )
 
     def _has_work(self) -> bool:
+        if not self._has_candidates():
+            return False
         return (
             any(True for _ in self._orphan_nodes())
             or any(True for _ in self._out_of_service_pods())
             or any(True for _ in self._unscheduled_terminating())
             or bool(self._terminated_excess())
+        )
+
+    def _has_candidates(self) -> bool:
+        return bool(
+            self._orphaned_names
+            or self._out_of_service_names
+            or self._unscheduled_keys
+            or len(self._terminated_keys) > self._configuration.terminated_pod_gc_threshold
         )
 
     def gc(self) -> None:

@@ -37,6 +37,7 @@ class ZoneQueues:
         self.latest_tick_ns = latest_tick_ns
         self._configuration = configuration
         self._lag_ns = timing.pass_lag_ns
+        self._serves = timing.serves_queues
         self._grid = grid
         self._zone_of = zone_of
         self._queues: dict[str, RateLimitedTimedQueue] = {}
@@ -169,7 +170,7 @@ class ZoneQueues:
         return self._grid.at_or_after(max(soonest, now_ns + 1))
 
     def _plan_pass(self) -> None:
-        at_ns = self._next_pass_ns()
+        at_ns = self._next_pass_ns() if self._serves else None
         if at_ns is None or self._stopped:
             return
         call = self._call
@@ -190,7 +191,7 @@ class ZoneQueues:
 
     def run_pass(self) -> None:
         """One pass over the queues of all zones, in sorted order."""
-        if self._stopped:
+        if self._stopped or not self._serves:
             return
         now_ns = self._state.events.now_ns
         for zone in sorted(self._queues):
