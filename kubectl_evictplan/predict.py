@@ -59,7 +59,7 @@ def predict(
         configuration,
         nodes,
         {name for event in scenario.events for name in event.nodes},
-    ).build(_pods_of_affected(relevant, exploration, nominal, pods, explain), evicted)
+    ).build(_pods_of_affected(exploration, nominal, pods, explain), evicted)
     reports = node_reports(nominal, exploration, nodes, configuration)
     warnings = _all_warnings(relevant, scenario, configuration, nominal, exploration)
     return Prediction(
@@ -122,7 +122,6 @@ def _quiet_limit_ns(snapshot: ClusterSnapshot) -> int:
 
 
 def _pods_of_affected(
-    snapshot: ClusterSnapshot,
     exploration: Exploration,
     nominal: Timeline,
     pods: dict[str, Pod],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kubectl_evictplan.prediction import Because
 from kubectl_evictplan.timeline import (
     CANCEL,
@@ -11,7 +13,6 @@ from kubectl_evictplan.timeline import (
     EVICTION_SCHEDULED,
     GONE,
     MASTER_DISRUPTION,
-    NODE_DELETED,
     NODE_QUEUED,
     NODE_READY,
     NODE_UNKNOWN,
@@ -19,7 +20,6 @@ from kubectl_evictplan.timeline import (
     SCENARIO_EVENT,
     TAINT_ADDED,
     TAINT_REMOVED,
-    TOKEN_WASTED,
     TOLERATED_FOREVER,
     ZONE_STATE,
     Entry,
@@ -36,60 +36,51 @@ def seconds(offset_ns: int) -> float:
 
 def describe(entry: Entry) -> str:
     """One entry in an operator's words."""
-    match entry.kind:
-        case "scenario-event":
-            return f"{entry.value}: {entry.detail}" if entry.detail else entry.value
-        case "node-unknown":
-            probe = seconds(int(entry.detail))
-            return (
-                f"Ready becomes Unknown: last sign of life was noticed at {probe:+.3f}s "
-                "and the grace period is over"
-            )
-        case "node-ready":
-            return f"the kubelet posts Ready={entry.value}"
-        case "node-queued":
-            return "the node is put in its zone's line for the NoExecute taint"
-        case "taint-added":
-            return f"taint {entry.value} is added by {entry.detail}"
-        case "taint-removed":
-            return f"taint {entry.value} is removed by {entry.detail}"
-        case "eviction-scheduled":
-            return (
-                f"toleration {entry.toleration_index} tolerates {_taint(entry)} for "
-                f"{entry.toleration_seconds}s: deletion is due at {seconds(entry.due_ns or 0):+.3f}s"
-            )
-        case "delete":
-            what = f"{entry.value} deletes the pod"
-            if entry.taint is not None and entry.toleration_index is None:
-                what += f": no toleration meets {_taint(entry)}"
-            return f"{what}: {entry.detail}" if entry.detail else what
-        case "cancel":
-            return f"the timer is cancelled: {entry.detail}"
-        case "tolerated-forever":
-            return f"toleration {entry.toleration_index} tolerates {_taint(entry)} forever"
-        case "pods-marked-not-ready":
-            return f"{entry.value} pods of the node are marked not ready"
-        case "master-disruption":
-            return f"every zone is fully disrupted: {entry.value}"
-        case "zone-state":
-            return f"the zone becomes {entry.value} ({entry.detail})"
-    return entry.detail or entry.kind.replace("-", " ")
+    words = _WORDS.get(entry.kind)
+    return words(entry) if words is not None else entry.detail or entry.kind.replace("-", " ")
+
+
+def _unknown(entry: Entry) -> str:
+    return (
+        "Ready becomes Unknown: the last sign of life was noticed at "
+        f"{seconds(int(entry.detail)):+.3f}s and the grace period is over"
+    )
+
+
+def _scheduled(entry: Entry) -> str:
+    return (
+        f"toleration {entry.toleration_index} tolerates {_taint(entry)} for "
+        f"{entry.toleration_seconds}s: deletion is due at {seconds(entry.due_ns or 0):+.3f}s"
+    )
+
+
+def _deleted(entry: Entry) -> str:
+    what = f"{entry.value} deletes the pod"
+    if entry.taint is not None and entry.toleration_index is None:
+        what += f": no toleration meets {_taint(entry)}"
+    return f"{what}: {entry.detail}" if entry.detail else what
 
 
 def _taint(entry: Entry) -> str:
     return f"{entry.taint.key}:{entry.taint.effect}" if entry.taint is not None else "the taint"
 
 
-_NODE_KINDS = {
-    NODE_UNKNOWN,
-    NODE_READY,
-    NODE_QUEUED,
-    TAINT_ADDED,
-    TAINT_REMOVED,
-    NODE_DELETED,
-    TOKEN_WASTED,
-    PODS_MARKED_NOT_READY,
+_WORDS: dict[str, Callable[[Entry], str]] = {
+    SCENARIO_EVENT: lambda e: f"{e.value}: {e.detail}" if e.detail else e.value,
+    NODE_UNKNOWN: _unknown,
+    NODE_READY: lambda e: f"the kubelet posts Ready={e.value}",
+    NODE_QUEUED: lambda _: "the node is put in its zone's line for the NoExecute taint",
+    TAINT_ADDED: lambda e: f"taint {e.value} is added by {e.detail}",
+    TAINT_REMOVED: lambda e: f"taint {e.value} is removed by {e.detail}",
+    EVICTION_SCHEDULED: _scheduled,
+    DELETE: _deleted,
+    CANCEL: lambda e: f"the timer is cancelled: {e.detail}",
+    TOLERATED_FOREVER: lambda e: f"toleration {e.toleration_index} tolerates {_taint(e)} forever",
+    PODS_MARKED_NOT_READY: lambda e: f"{e.value} pods of the node are marked not ready",
+    MASTER_DISRUPTION: lambda e: f"every zone is fully disrupted: {e.value}",
+    ZONE_STATE: lambda e: f"the zone becomes {e.value} ({e.detail})",
 }
+
 _POD_KINDS = {
     DELETE,
     CANCEL,

@@ -272,6 +272,50 @@ def _enabled(controllers: str, *names: str) -> bool:
     return "*" in items
 
 
+def _resolve_switches(
+    profile: ReleaseProfile, values: dict[str, Any], gates: dict[str, bool]
+) -> dict[str, bool]:
+    """What runs and what is on, from controllers, gates and the release."""
+    controllers = values["controllers"]
+    taint_mode = bool(values["enable-taint-manager"]) or not profile.nontaint_mode
+    if profile.taint_based_evictions_gate:
+        taint_mode = taint_mode and gates.get("TaintBasedEvictions", True)
+    lifecycle = _enabled(controllers, "node-lifecycle-controller", "nodelifecycle")
+    separate = profile.separate_controller and (
+        profile.separate_controller_locked or gates.get("SeparateTaintEvictionController", True)
+    )
+    if separate:
+        eviction = _enabled(controllers, "taint-eviction-controller", "taint-eviction")
+    else:
+        eviction = lifecycle and taint_mode
+    # NodeDisruptionExclusion: alpha and off up to 1.18, on from 1.19, locked on from 1.21.
+    by_label = profile.exclusion_by_label
+    if profile.exclusion_by_name:
+        by_label = gates.get("NodeDisruptionExclusion", by_label)
+    return {
+        "taint_mode": taint_mode,
+        "taint_eviction_enabled": eviction,
+        "node_lifecycle_enabled": lifecycle,
+        "pod_gc_enabled": _enabled(controllers, "pod-garbage-collector-controller", "podgc"),
+        "comparison_operators": profile.comparison_operators_gate
+        and gates.get("TaintTolerationComparisonOperators", False),
+        "out_of_service": _gate(profile.out_of_service, gates.get("NodeOutOfServiceVolumeDetach")),
+        "disruption_condition": _gate(
+            profile.disruption_condition, gates.get("PodDisruptionConditions")
+        ),
+        "exclusion_by_label": by_label,
+        "exclusion_by_name": profile.exclusion_by_name
+        and gates.get("LegacyNodeRoleBehavior", True),
+    }
+
+
+def _gate(stage: str, given: bool | None) -> bool:
+    """Whether a feature is on at its stage: none and ga cannot be switched."""
+    if stage in ("none", "ga"):
+        return stage == "ga"
+    return stage == "beta" if given is None else given
+
+
 def _assemble(
     profile: ReleaseProfile,
     values: dict[str, Any],
@@ -281,35 +325,7 @@ def _assemble(
     texts: dict[str, str],
     warnings: list[Warning],
 ) -> ControllerConfiguration:
-    taint_mode = bool(values["enable-taint-manager"]) or not profile.nontaint_mode
-    if profile.taint_based_evictions_gate:
-        taint_mode = taint_mode and gates.get("TaintBasedEvictions", True)
-    controllers = values["controllers"]
-    lifecycle = _enabled(controllers, "node-lifecycle-controller", "nodelifecycle")
-    separate = profile.separate_controller and (
-        profile.separate_controller_locked or gates.get("SeparateTaintEvictionController", True)
-    )
-    if separate:
-        eviction = _enabled(controllers, "taint-eviction-controller", "taint-eviction")
-    else:
-        eviction = lifecycle and taint_mode
-    condition = {
-        "none": False,
-        "alpha-off": gates.get("PodDisruptionConditions", False),
-        "beta": gates.get("PodDisruptionConditions", True),
-        "ga": True,
-    }[profile.disruption_condition]
-    out_of_service = {
-        "none": False,
-        "alpha-off": gates.get("NodeOutOfServiceVolumeDetach", False),
-        "beta": gates.get("NodeOutOfServiceVolumeDetach", True),
-        "ga": True,
-    }[profile.out_of_service]
-    legacy_roles = profile.exclusion_by_name and gates.get("LegacyNodeRoleBehavior", True)
-    # Alpha and off up to 1.18, on from 1.19, locked on from 1.21.
-    by_label = profile.exclusion_by_label
-    if profile.exclusion_by_name:
-        by_label = gates.get("NodeDisruptionExclusion", by_label)
+    switches = _resolve_switches(profile, values, gates)
     return ControllerConfiguration(
         profile=profile,
         node_monitor_period_ns=values["node-monitor-period"],
@@ -323,16 +339,7 @@ def _assemble(
         terminated_pod_gc_threshold=values["terminated-pod-gc-threshold"],
         kube_api_qps=values["kube-api-qps"],
         kube_api_burst=values["kube-api-burst"],
-        taint_mode=taint_mode,
-        taint_eviction_enabled=eviction,
-        node_lifecycle_enabled=lifecycle,
-        pod_gc_enabled=_enabled(controllers, "pod-garbage-collector-controller", "podgc"),
-        comparison_operators=profile.comparison_operators_gate
-        and gates.get("TaintTolerationComparisonOperators", False),
-        out_of_service=out_of_service,
-        disruption_condition=condition,
-        exclusion_by_label=by_label,
-        exclusion_by_name=legacy_roles,
+        **switches,
         monitor_phase_ns=settings.monitor_phase_ns,
         sources=sources,
         texts=texts,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from kubectl_evictplan.cluster_state import ClusterState
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
-from kubectl_evictplan.controllers.node_health import FALSE, TRUE, UNKNOWN, NodeHealth
+from kubectl_evictplan.controllers.node_health import FALSE, TRUE, NodeHealth
 from kubectl_evictplan.controllers.zone_queues import ZoneQueues
 from kubectl_evictplan.model.objects import Node, NodeCondition, Pod
 from kubectl_evictplan.timeline import DELETE, MARK, NODE_LIFECYCLE, Entry
@@ -118,16 +118,22 @@ class EvictionByTimeout:
                 continue
             if pod.deletion_timestamp_ns is not None or is_daemon_set_pod(pod):
                 continue
-            common = {
-                "at_ns": self._state.offset_ns,
-                "subject": key,
-                "node": name,
-                "uid": pod.uid,
-                "because": because,
-                "rule": "DeletePods",
-            }
-            self._state.timeline.append(Entry(kind=MARK, **common))
+            self._record(MARK, pod, "", because)
             if key in self._state.denied_deletes:
                 return  # any error but NotFound aborts the round
-            index = self._state.timeline.append(Entry(kind=DELETE, value=NODE_LIFECYCLE, **common))
+            index = self._record(DELETE, pod, NODE_LIFECYCLE, because)
             self._state.delete_pod(key, because=(index,))
+
+    def _record(self, kind: str, pod: Pod, value: str, because: tuple[int, ...]) -> int:
+        return self._state.timeline.append(
+            Entry(
+                at_ns=self._state.offset_ns,
+                kind=kind,
+                subject=pod.key,
+                value=value,
+                rule="DeletePods",
+                because=because,
+                node=pod.node_name,
+                uid=pod.uid,
+            )
+        )

@@ -1,4 +1,4 @@
-"""The pure half of ``tryUpdateNodeHealth``: is this node alive, as far as the controller can see?
+"""Is this node alive, as far as the controller can see? The pure half of ``tryUpdateNodeHealth``.
 
 Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go, 1.16-1.37 (spec node-lifecycle 6).
 The rules here compare what the controller saw last with what it sees now; they never look at the

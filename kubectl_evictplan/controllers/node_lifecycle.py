@@ -19,6 +19,7 @@ import heapq
 from kubectl_evictplan.cluster_state import ClusterState
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.controllers.eviction_by_timeout import EvictionByTimeout
+from kubectl_evictplan.controllers.no_execute_tainter import NoExecuteTainter
 from kubectl_evictplan.controllers.node_health import (
     READY,
     TRUE,
@@ -26,35 +27,19 @@ from kubectl_evictplan.controllers.node_health import (
     NodeHealth,
     try_update_node_health,
 )
-from kubectl_evictplan.controllers.no_execute_tainter import NoExecuteTainter
-from kubectl_evictplan.controllers.zone_disruption import (
-    EMPTY,
-    FULL,
-    INITIAL,
-    Transition,
-    ZoneCount,
-    compute_zone_state,
-    handle_disruption,
-    limiter_rate_qps,
-)
+from kubectl_evictplan.controllers.zone_disruption import Transition
+from kubectl_evictplan.controllers.zone_membership import ZoneMembership
 from kubectl_evictplan.controllers.zone_queues import ZoneQueues
+from kubectl_evictplan.controllers.zone_states import ZoneStates
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
 from kubectl_evictplan.engine.loop_grid import LoopGrid
 from kubectl_evictplan.kubelet import Kubelets
 from kubectl_evictplan.model.objects import Node, NodeCondition, Pod
 from kubectl_evictplan.model.taints import reconcile_no_schedule
-from kubectl_evictplan.model.topology import (
-    EXCLUDE_DISRUPTION,
-    get_zone_key,
-    is_master_by_name,
-    zone_display_name,
-)
 from kubectl_evictplan.timeline import (
-    MASTER_DISRUPTION,
     NODE_LIFECYCLE,
     NODE_UNKNOWN,
     PODS_MARKED_NOT_READY,
-    ZONE_STATE,
     Entry,
 )
 from kubectl_evictplan.timing import Timing
@@ -92,11 +77,12 @@ class NodeLifecycle:
             NODE_EVICTION_PERIOD_NS + timing.pass_cost_ns,
             unbounded=warm,
         )
-        self._queues = ZoneQueues(
-            state, configuration, timing, pass_grid, self.zone_of, self._latest_tick_ns
-        )
-        self._tainter = NoExecuteTainter(state, self._profile, self._queues, self.zone_of, timing)
-        self._by_timeout = EvictionByTimeout(state, configuration, self._queues, self.zone_of)
+        self._zones = ZoneMembership(configuration)
+        zone_of = self._zones.zone_of
+        self._queues = ZoneQueues(state, configuration, timing, pass_grid, self._latest_tick_ns)
+        self._zone_states = ZoneStates(state, configuration, self._queues)
+        self._tainter = NoExecuteTainter(state, self._profile, self._queues, zone_of, timing)
+        self._by_timeout = EvictionByTimeout(state, configuration, self._queues, zone_of)
         self._queues.process = (
             self._tainter.taint_in_pass
             if configuration.taint_mode
@@ -105,18 +91,11 @@ class NodeLifecycle:
         self._known: set[str] = set()
         self._health: dict[str, NodeHealth] = {}
         self._probe_floor_ns: int | None = None
-        self._zone_states: dict[str, str] = {}
-        # What each counted node contributed to its zone in its last evaluation: (zone, ready?).
-        self._counted: dict[str, tuple[str, bool]] = {}
-        self._counts: dict[str, list[int]] = {}  # zone -> [ready, not ready]
-        self._zone_of_node: dict[str, str] = {}
-        self._members: dict[str, int] = {}  # zone -> number of existing nodes
         # Nodes whose kubelet renews: probe and lease of their health are out of date on purpose.
         self._steady: set[str] = set()
         self._attention: set[str] = set()
         self._membership_changed: set[str] = set()
         self._deadlines: list[tuple[int, str]] = []
-        self._unsettled = False
         self._tick_call: ScheduledCall | None = None
         self._ticked_ns: int | None = None
         self._stopped = False
@@ -129,7 +108,7 @@ class NodeLifecycle:
         self._state.watch_pods(self._pod_changed)
         self._kubelets.watchers.append(self._kubelet_changes)
         for node in self._state.nodes.values():
-            self._enter_zone(node)
+            self._zones.enter(node)
             self._by_timeout.node_added(node.name)
         if self._warm:
             self._load_warm()
@@ -151,34 +130,19 @@ class NodeLifecycle:
 
     def _load_warm(self) -> None:
         """Memory of a controller that has been watching this cluster for long."""
-        zones: dict[str, list[bool]] = {}
         for name, node in self._state.nodes.items():
             self._known.add(name)
             ready = node.condition(READY)
-            is_ready = ready is not None and ready.status == TRUE
-            self._count(node, ready)
-            zones.setdefault(self.zone_of(name), [])
-            if not self._excluded(node):
-                zones[self.zone_of(name)].append(is_ready)
+            self._zones.count(node, ready)
             steady = self._kubelets.is_up(name) and not self._may_expire_while_up(name)
+            is_ready = ready is not None and ready.status == TRUE
             if not is_ready or not steady or self._tainter.owns_taint(node):
                 self._remember_health(name, node)
                 self._attention.add(name)
-        for zone in sorted(zones):
-            self._queues.create(zone)
-            flags = zones[zone]
-            count = ZoneCount(flags.count(True), flags.count(False))
-            state = compute_zone_state(count, self._configuration.unhealthy_zone_threshold)
-            if flags:
-                self._zone_states[zone] = state
-        every_full = bool(self._zone_states) and set(self._zone_states.values()) == {FULL}
-        for zone, state in self._zone_states.items():
-            self._set_limiter(zone, state, self._size(zone), stopped=every_full)
+        self._zone_states.load(self._zones.populated(), self._zones.counts())
         if not self._timing.initial_token:
             self._queues.spend_tokens()
-        if len(self._zone_states) != len(zones):
-            self._unsettled = True
-        if self._attention or self._unsettled:
+        if self._attention or self._zone_states.unsettled:
             self._schedule_tick(self._grid.at_or_after(self._state.events.now_ns))
 
     # -- watching ---------------------------------------------------------------------------------
@@ -197,7 +161,7 @@ class NodeLifecycle:
         if old is None:
             self._by_timeout.node_added(name)
             self._membership_changed.add(name)
-            self._enter_zone(new)
+            self._zones.enter(new)
         else:
             self._remember_health(name, old)
             if old.labels is not new.labels and old.labels != new.labels:
@@ -243,22 +207,19 @@ class NodeLifecycle:
             self._request_tick()
 
     def _change_zone(self, name: str, node: Node) -> None:
-        if self._zone_key(node) != self.zone_of(name):
+        if self._zones.zone_key(node) != self._zones.zone_of(name):
             self._leave_zone(name)
-            self._enter_zone(node)
-
-    def _enter_zone(self, node: Node) -> None:
-        zone = self._zone_of_node[node.name] = self._zone_key(node)
-        self._members[zone] = self._members.get(zone, 0) + 1
+            self._zones.enter(node)
 
     def _leave_zone(self, name: str) -> None:
         """The zone's queue keeps its entry; no tick refreshes it any more (spec 9.5, TL-16 c)."""
-        zone = self.zone_of(name)
-        self._members[zone] -= 1
         last_tick_ns = self._grid.before(self._state.events.now_ns)
         self._queues.retire(
-            zone, name, self._first_tick_ns if last_tick_ns is None else last_tick_ns
+            self._zones.zone_of(name),
+            name,
+            self._first_tick_ns if last_tick_ns is None else last_tick_ns,
         )
+        self._zones.leave(name)
 
     # -- health that nobody had to look at ----------------------------------------------------
 
@@ -332,9 +293,9 @@ class NodeLifecycle:
             names.add(heapq.heappop(self._deadlines)[1])
         # A pass inside this tick may change nodes that the tick itself does not look at.
         at_start = dict(self._state.nodes) if self._timing.mid_tick_pass else self._state.nodes
-        for zone in sorted(self._members):
-            if self._members[zone] and zone not in self._zone_states:
-                self._create_zone(zone)
+        for zone in self._zones.populated():
+            if zone not in self._zone_states:
+                self._zone_states.create(zone)
         added, deleted = self._classify()
         names |= added
         copies = {name: self._state.nodes[name] for name in names if name in self._state.nodes}
@@ -346,18 +307,13 @@ class NodeLifecycle:
                 self._by_timeout.cancel_eviction(name)
         for name in deleted:
             self._known.discard(name)
-            self._uncount(name)
+            self._zones.uncount(name)
         for name in sorted(copies):
             self._node_step(copies[name], now_ns)
         if self._timing.mid_tick_pass:
             self._queues.run_pass_inside_tick()
         self._handle_disruption(now_ns, {**at_start, **copies})
         self._schedule_next(now_ns)
-
-    def _create_zone(self, zone: str) -> None:
-        """``addPodEvictorForNewZone``: state Initial, a new queue, a new full bucket."""
-        self._zone_states[zone] = INITIAL
-        self._queues.create(zone)
 
     def _classify(self) -> tuple[set[str], list[str]]:
         added = set()
@@ -372,7 +328,7 @@ class NodeLifecycle:
         return added, deleted
 
     def _schedule_next(self, now_ns: int) -> None:
-        if self._attention or self._unsettled or self._membership_changed:
+        if self._attention or self._zone_states.unsettled or self._membership_changed:
             self._schedule_tick(self._grid.after(now_ns))
         elif self._deadlines:
             self._schedule_tick(self._grid.at_or_after(max(self._deadlines[0][0], now_ns + 1)))
@@ -394,7 +350,7 @@ class NodeLifecycle:
         self._health[name] = update.health
         if update.conditions is not None:
             self._write_unknown(node, update.conditions, now_ns)
-        self._count(node, update.current)
+        self._zones.count(node, update.current)
         if update.current is not None:
             decided = (
                 update.current if self._profile.taint_on_current_condition else update.observed
@@ -417,7 +373,7 @@ class NodeLifecycle:
             self._profile.queue_mode == "SETREMOVE"
             and self._configuration.taint_mode
             and (current is None or current.status != TRUE)
-            and self._queues.is_known(self.zone_of(name), name)
+            and self._queues.is_known(self._zones.zone_of(name), name)
             and not self._tainter.has_wanted_taint(node)
         )
         if changed or waiting_literally:
@@ -477,113 +433,29 @@ class NodeLifecycle:
 
     # -- zones ------------------------------------------------------------------------------------
 
-    def zone_of(self, name: str) -> str:
-        """Zone key of a node (the last known one of a deleted node)."""
-        return self._zone_of_node.get(name, "")
-
-    def _zone_key(self, node: Node) -> str:
-        return get_zone_key(node.labels, ga_labels=self._profile.ga_zone_labels)
-
-    def _excluded(self, node: Node) -> bool:
-        by_name = self._configuration.exclusion_by_name and is_master_by_name(node.name)
-        return by_name or (
-            self._configuration.exclusion_by_label and EXCLUDE_DISRUPTION in node.labels
-        )
-
-    def _count(self, node: Node, current: NodeCondition | None) -> None:
-        self._uncount(node.name)
-        if not self._excluded(node):
-            zone = self.zone_of(node.name)
-            ready = current is not None and current.status == TRUE
-            self._counted[node.name] = (zone, ready)
-            self._counts.setdefault(zone, [0, 0])[0 if ready else 1] += 1
-
-    def _uncount(self, name: str) -> None:
-        contribution = self._counted.pop(name, None)
-        if contribution is not None:
-            zone, ready = contribution
-            pair = self._counts[zone]
-            pair[0 if ready else 1] -= 1
-            if pair == [0, 0]:
-                del self._counts[zone]
-
-    def _size(self, zone: str) -> int:
-        return sum(self._counts.get(zone, (0, 0)))
-
     def _handle_disruption(self, now_ns: int, at_start: dict[str, Node]) -> None:
-        counts = {zone: ZoneCount(*pair) for zone, pair in self._counts.items()}
-        outcome = handle_disruption(
-            counts, self._zone_states, self._configuration.unhealthy_zone_threshold
-        )
-        before, self._zone_states = self._zone_states, outcome.remaining
-        self._unsettled = outcome.unsettled
-        for zone in before:
-            if zone not in outcome.remaining:
-                self._record_zone(zone, EMPTY, counts)
-        match outcome.transition:
-            case Transition.ENTER:
-                self._enter_master_disruption(counts, at_start)
-            case Transition.EXIT:
-                self._exit_master_disruption(outcome.new, counts, now_ns)
-            case Transition.CHANGED:
-                for zone, state in list(self._zone_states.items()):
-                    new = outcome.new.get(zone, EMPTY)
-                    if state != new:
-                        self._set_zone(zone, new, counts)
-            case Transition.NOTHING:
-                pass
+        """``handleDisruption``: zones and limiters, and what a transition means for the nodes."""
+        counts = self._zones.counts()
+        transition = self._zone_states.handle_disruption(counts)
+        if transition is Transition.ENTER:
+            self._untaint_all(at_start)
+            self._zone_states.enter_master_disruption(counts)
+        elif transition is Transition.EXIT:
+            self._restart_all_probes(now_ns)
         # A zone whose nodes exist but of which none was counted is re-created on the next tick.
-        if any(self._members[zone] and zone not in self._zone_states for zone in self._members):
-            self._unsettled = True
-            self._attention.update(self._waiting_nodes())
+        if any(zone not in self._zone_states for zone in self._zones.populated()):
+            self._zone_states.unsettled = True
+            self._attention.update(self._not_ready_nodes())
 
-    def _set_zone(self, zone: str, state: str, counts: dict[str, ZoneCount]) -> None:
-        count = counts.get(zone, ZoneCount(0, 0))
-        self._set_limiter(zone, state, count.size)
-        changed = self._zone_states.get(zone) != state
-        self._zone_states[zone] = state
-        if changed:
-            self._record_zone(zone, state, counts)
-
-    def _set_limiter(self, zone: str, state: str, size: int, *, stopped: bool = False) -> None:
-        rate = limiter_rate_qps(
-            state,
-            size,
-            rate_qps=self._configuration.node_eviction_rate_qps,
-            secondary_qps=self._configuration.secondary_node_eviction_rate_qps,
-            large_threshold=self._configuration.large_cluster_size_threshold,
-        )
-        if stopped:
-            rate = 0.0
-        if rate is not None:
-            self._queues.swap_limiter(zone, rate)
-
-    def _record_zone(self, zone: str, state: str, counts: dict[str, ZoneCount]) -> None:
-        count = counts.get(zone, ZoneCount(0, 0))
-        self._state.timeline.append(
-            Entry(
-                at_ns=self._state.offset_ns,
-                kind=ZONE_STATE if state not in (EMPTY, INITIAL) else "zone-forgotten",
-                subject=zone_display_name(zone),
-                value=state,
-                rule="handleDisruption",
-                detail=f"{count.ready} ready, {count.not_ready} not ready, "
-                f"{self._queues.rate_of(zone):.10g} nodes/s",
-            )
-        )
-
-    def _waiting_nodes(self) -> list[str]:
-        """Nodes that the next tick must queue again because their zone's queue is dropped."""
+    def _not_ready_nodes(self) -> list[str]:
+        """Nodes that the next tick must queue again because the line they stood in is gone."""
         return [
             name
             for name, node in self._state.nodes.items()
             if (ready := node.condition(READY)) is None or ready.status != TRUE
         ]
 
-    def _enter_master_disruption(
-        self, counts: dict[str, ZoneCount], at_start: dict[str, Node]
-    ) -> None:
-        self._note_master_disruption("enter")
+    def _untaint_all(self, at_start: dict[str, Node]) -> None:
         # Upstream clears with the copies from the start of the tick (spec 9.3, real-time race).
         for name, node in sorted(at_start.items()):
             if name not in self._state.nodes:
@@ -592,19 +464,10 @@ class NodeLifecycle:
                 self._tainter.mark_reachable(node)
             else:
                 self._by_timeout.cancel_eviction(name)
-        # Waiting nodes are queued again on the next tick (spec 9.3).
-        self._attention.update(self._waiting_nodes())
-        for zone in list(self._zone_states):
-            self._queues.swap_limiter(zone, 0.0)
-            changed = self._zone_states[zone] != FULL
-            self._zone_states[zone] = FULL
-            if changed:
-                self._record_zone(zone, FULL, counts)
+        # Nodes that wait are queued again on the next tick (spec 9.3).
+        self._attention.update(self._not_ready_nodes())
 
-    def _exit_master_disruption(
-        self, new: dict[str, str], counts: dict[str, ZoneCount], now_ns: int
-    ) -> None:
-        self._note_master_disruption("exit")
+    def _restart_all_probes(self, now_ns: int) -> None:
         self._probe_floor_ns = now_ns
         for name in list(self._health):
             if name in self._state.nodes:
@@ -612,19 +475,6 @@ class NodeLifecycle:
                     probe_ns=now_ns, ready_transition_ns=now_ns
                 )
                 self._attention.add(name)
-        for zone in list(self._zone_states):
-            self._set_zone(zone, new.get(zone, EMPTY), counts)
-
-    def _note_master_disruption(self, what: str) -> None:
-        self._state.timeline.append(
-            Entry(
-                at_ns=self._state.offset_ns,
-                kind=MASTER_DISRUPTION,
-                subject=NODE_LIFECYCLE,
-                value=what,
-                rule="handleDisruption",
-            )
-        )
 
     # -- NoSchedule -------------------------------------------------------------------------------
 

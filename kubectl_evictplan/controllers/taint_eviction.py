@@ -259,7 +259,7 @@ class TaintEviction:
 
     def _run_worker(self, key: str, worker: TimedWorker) -> None:
         """``deletePodHandler`` and the bookkeeping after it."""
-        decision, cause = worker.note  # type: ignore[misc]
+        decision, cause = worker.note
         pod = self._state.pods.get(key)
         if not self._delete(key, pod, decision, cause):
             self._queue.forget(key)

@@ -29,7 +29,6 @@ class ZoneQueues:
         configuration: ControllerConfiguration,
         timing: Timing,
         grid: LoopGrid,
-        zone_of: Callable[[str], str],
         latest_tick_ns: Callable[[int], int],
     ) -> None:
         self._state = state
@@ -39,14 +38,13 @@ class ZoneQueues:
         self._lag_ns = timing.pass_lag_ns
         self._serves = timing.serves_queues
         self._grid = grid
-        self._zone_of = zone_of
         self._queues: dict[str, RateLimitedTimedQueue] = {}
         self._call: ScheduledCall | None = None
         self._stopped = False
         # Nodes that wait or were served since they were last reachable: one timeline entry per wait.
         self._announced: dict[str, str] = {}
         self._decided: dict[str, str] = {}
-        self.process: Callable[[str], None] = lambda name: None
+        self.process: Callable[[str], None] | None = None
 
     def create(self, zone: str) -> None:
         """A new queue with a full bucket; the old one, its entries and its debt are dropped."""
@@ -197,4 +195,5 @@ class ZoneQueues:
         for zone in sorted(self._queues):
             queue = self._queues[zone]
             if queue:
+                assert self.process is not None, "the controller says what a pass does"
                 queue.try_pass(now_ns, self.latest_tick_ns(now_ns), self.process)

@@ -8,6 +8,7 @@ a NIL key is the bug of design note 002.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from kubectl_evictplan.engine.event_queue import EventQueue, Priority, ScheduledCall
 
@@ -17,7 +18,7 @@ class TimedWorker:
 
     __slots__ = ("call", "created_at_ns", "fire_at_ns", "note")
 
-    def __init__(self, created_at_ns: int, fire_at_ns: int, note: object) -> None:
+    def __init__(self, created_at_ns: int, fire_at_ns: int, note: Any) -> None:
         self.created_at_ns = created_at_ns
         self.fire_at_ns = fire_at_ns
         self.note = note
@@ -39,7 +40,7 @@ class TimedWorkerQueue:
         key: str,
         created_at_ns: int,
         fire_at_ns: int,
-        note: object,
+        note: Any,
         *,
         live_while_due: bool = False,
     ) -> bool:

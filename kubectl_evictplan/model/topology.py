@@ -34,7 +34,7 @@ def _lookup(labels: Mapping[str, str], beta: str, stable: str, ga_labels: bool) 
 
 
 def zone_display_name(zone_key: str) -> str:
-    """ "region/zone" for people; "" for the zone of unlabelled nodes."""
+    """Name for people: "region/zone"; empty for the zone of unlabelled nodes."""
     return zone_key.replace(_SEPARATOR, "/")
 
 
