@@ -16,7 +16,8 @@ from kubectl_evictplan.answers.chains import seconds
 from kubectl_evictplan.answers.evictions import EvictionList
 from kubectl_evictplan.answers.kept import KeptList, cancelled_list
 from kubectl_evictplan.answers.nodes import node_reports, zone_reports
-from kubectl_evictplan.bounds.exploration import Exploration, explore
+from kubectl_evictplan.bounds.exploration import explore
+from kubectl_evictplan.bounds.outcome import Exploration
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.model.durations import format_duration
 from kubectl_evictplan.model.objects import ClusterSnapshot, Pod, Warning

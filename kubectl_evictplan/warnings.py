@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from kubectl_evictplan.bounds.exploration import EvictionKey, Occurrence
+from kubectl_evictplan.bounds.outcome import EvictionKey, Occurrence
 from kubectl_evictplan.cautions import (
     controllers,
     evicted_pods,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kubectl_evictplan.answers.chains import ChainCache, seconds
-from kubectl_evictplan.bounds.exploration import EvictionKey, Exploration, Occurrence
+from kubectl_evictplan.bounds.outcome import EvictionKey, Exploration, Occurrence
 from kubectl_evictplan.model.objects import Pod
 from kubectl_evictplan.model.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import (
@@ -23,7 +23,7 @@ from kubectl_evictplan.timeline import DELETE, GONE, Entry, Timeline
 
 class _Nominal(NamedTuple):
     entry: Entry
-    index: int
+    place: int
 
 
 def owner_name(pod: Pod | None) -> str:
@@ -113,7 +113,7 @@ class EvictionList:
 
     def _because(self, nominal: _Nominal | None, occurrence: Occurrence | None) -> tuple:  # type: ignore[type-arg]
         if nominal is not None:
-            return self._cache(self._nominal).chain(nominal.index)
+            return self._cache(self._nominal).chain(nominal.place)
         if occurrence is not None and occurrence.sample is not None:
             timeline, index = occurrence.sample
             return self._cache(timeline).chain(index)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from kubectl_evictplan.answers.chains import ChainCache, seconds
 from kubectl_evictplan.answers.evictions import owner_name
-from kubectl_evictplan.bounds.exploration import Exploration
+from kubectl_evictplan.bounds.outcome import Exploration
 from kubectl_evictplan.bounds.windows import WindowOverRuns
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.controllers.eviction_by_timeout import is_daemon_set_pod
@@ -160,7 +160,7 @@ def cancelled_list(
             starts.setdefault(entry.subject, []).append(entry.at_ns)
     result = []
     for key, window in exploration.cancels.windows.items():
-        (subject, uid, node, detail), _ = key  # type: ignore[misc]
+        (subject, uid, node, detail), _ = key
         namespace, _, name = subject.partition("/")
         started = [at for at in starts.get(subject, ()) if at <= window.latest_ns]
         result.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubectl_evictplan.answers.chains import seconds
-from kubectl_evictplan.bounds.exploration import Exploration
+from kubectl_evictplan.bounds.outcome import Exploration, NodeChangeKey, ZoneStateKey
 from kubectl_evictplan.bounds.windows import WindowOverRuns
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.model.objects import Node
@@ -54,10 +54,10 @@ def node_reports(
     seen = set()
     for key, (entry, ordinal) in changes.items():
         name, what, value = key[0], key[1], key[2]
-        window = exploration.nodes.windows.get(((name, what, value), ordinal))
+        window = exploration.nodes.windows.get((NodeChangeKey(name, what, value), ordinal))
         seen.add((name, what, value, ordinal))
         by_node[name].append(_change(what, value, entry, window, exploration.runs))
-    for (node_key, ordinal), window in exploration.nodes.windows.items():  # type: ignore[misc]
+    for (node_key, ordinal), window in exploration.nodes.windows.items():
         name, what, value = node_key
         if (name, what, value, ordinal) not in seen and name in by_node:
             by_node[name].append(_change(what, value, None, window, exploration.runs))
@@ -136,19 +136,22 @@ def zone_reports(
 ) -> tuple[ZoneReport, ...]:
     """States of the zones that hold an affected node."""
     states: dict[str, list[ZoneState]] = {zone: [] for zone in sorted(zones)}
-    counts: dict[tuple[str, str], int] = {}
+    counts: dict[ZoneStateKey, int] = {}
     seen = set()
     for entry in nominal.entries:
         if entry.kind != ZONE_STATE or entry.subject not in states:
             continue
-        key = (entry.subject, entry.value)
+        key = ZoneStateKey(entry.subject, entry.value)
         ordinal = counts[key] = counts.get(key, -1) + 1
         seen.add((key, ordinal))
         window = exploration.zones.windows.get((key, ordinal))
         states[entry.subject].append(_zone_state(entry, entry.value, window, exploration.runs))
-    for (key, ordinal), window in exploration.zones.windows.items():  # type: ignore[misc]
+    for (key, ordinal), window in exploration.zones.windows.items():
         if (key, ordinal) not in seen and key[0] in states:
-            states[key[0]].append(_zone_state(None, key[1], window, exploration.runs))
+            sample = exploration.zone_samples.get(key)
+            states[key[0]].append(
+                _zone_state(None, key[1], window, exploration.runs, sample=sample)
+            )
     return tuple(
         ZoneReport(zone, tuple(sorted(found, key=lambda s: (s.earliest_seconds, s.state))))
         for zone, found in states.items()
@@ -156,7 +159,12 @@ def zone_reports(
 
 
 def _zone_state(
-    entry: Entry | None, state: str, window: WindowOverRuns | None, runs: int
+    entry: Entry | None,
+    state: str,
+    window: WindowOverRuns | None,
+    runs: int,
+    *,
+    sample: Entry | None = None,
 ) -> ZoneState:
     at_ns = entry.at_ns if entry is not None else None
     earliest_ns = latest_ns = at_ns or 0
@@ -166,7 +174,7 @@ def _zone_state(
         certain = window.runs >= runs
         if at_ns is not None:
             earliest_ns, latest_ns = min(earliest_ns, at_ns), max(latest_ns, at_ns)
-    ready, not_ready, rate = _counts(entry)
+    ready, not_ready, rate = _counts(entry if entry is not None else sample)
     return ZoneState(
         state=state,
         certainty=CERTAIN if certain else POSSIBLE,

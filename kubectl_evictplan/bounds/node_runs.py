@@ -108,6 +108,10 @@ class ClusterRun:
                     )
         return gone
 
+    @staticmethod
+    def _inserts_twice(configuration: ControllerConfiguration) -> bool:
+        return configuration.taint_mode and configuration.profile.queue_mode == "SETREMOVE"
+
     def _read_waits(
         self, configuration: ControllerConfiguration, gone: dict[str, list[int]]
     ) -> None:
@@ -135,6 +139,10 @@ class ClusterRun:
             first_in_first_out=configuration.profile.queue_mode == "ADD",
             stale_ns=STALE_LISTER_NS if self.timing.stale_lister else 0,
             end_ns=horizon_ns,
+            tick_phase_ns=self.timing.monitor_phase_ns,
+            tick_step_ns=configuration.node_monitor_period_ns + self.timing.monitor_cost_ns
+            if self._inserts_twice(configuration)
+            else 0,
         )
 
         def useless_from(name: str, eligible_ns: int) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from kubectl_evictplan.bounds.node_runs import NEVER_NS, LifecycleTaint, NodeRun, Wait
+from kubectl_evictplan.bounds.queue_order import Episode
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.model.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.model.taints import NOT_READY, UNREACHABLE
@@ -59,26 +60,26 @@ class PodWorld:
             for node in nodes
         }
 
-    def histories(self, name: str, run: NodeRun) -> Iterator[tuple[list[LifecycleTaint], bool]]:
+    def histories(self, name: str, run: NodeRun) -> Iterator[list[LifecycleTaint]]:
         """Taint histories of node ``name`` in one run: one per choice of when it is served.
 
-        Yields (taints, complete); waits that are not certain to be served also yield a history without.
+        Waits that are not certain to be served also yield a history without them.
         """
         waits = [wait for wait in run.waits if wait.window is not None]
         if not waits:
-            yield run.taints, True
+            yield run.taints
             return
         # All waits at their earliest, all at their latest, and each wait's inner candidates.
-        yield self._history(name, run, {w.episode: _bounds(w)[0] for w in waits}), True
-        yield self._history(name, run, {w.episode: _bounds(w)[1] for w in waits}), True
+        yield self._history(name, run, {w.episode: _bounds(w)[0] for w in waits})
+        yield self._history(name, run, {w.episode: _bounds(w)[1] for w in waits})
         for wait in waits:
             for at_ns in self._inner_candidates(wait):
                 chosen = {w.episode: _bounds(w)[1] for w in waits}
                 chosen[wait.episode] = at_ns
-                yield self._history(name, run, chosen), True
+                yield self._history(name, run, chosen)
             if wait.window is not None and not wait.window.certain:
                 chosen = {w.episode: _bounds(w)[1] for w in waits if w is not wait}
-                yield self._history(name, run, chosen), True
+                yield self._history(name, run, chosen)
 
     def _inner_candidates(self, wait: Wait) -> list[int]:
         low, high = _bounds(wait)
@@ -89,7 +90,7 @@ class PodWorld:
                     instants.add(at_ns)
         return sorted(instants)[:_INNER_CANDIDATES_MAX]
 
-    def _history(self, name: str, run: NodeRun, served: dict[object, int]) -> list[LifecycleTaint]:
+    def _history(self, name: str, run: NodeRun, served: dict[Episode, int]) -> list[LifecycleTaint]:
         """Lifecycle taints when each wait is served at the chosen instant (or not at all)."""
         spans = [
             (wait.episode.eligible_ns, wait.episode.leave_ns)

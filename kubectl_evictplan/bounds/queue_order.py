@@ -59,6 +59,10 @@ class QueueRules(NamedTuple):
     # A service this soon after eligibility wastes its token (stale informer); 0 when it cannot happen.
     stale_ns: int
     end_ns: int
+    # Releases that insert a waiting node once more on every tick (spec 8.3): the monitor's grid of a
+    # process that was running at the start, and its step. A step of 0: nothing is inserted twice.
+    tick_phase_ns: int = 0
+    tick_step_ns: int = 0
 
 
 def episodes_of(
@@ -98,9 +102,10 @@ def service_windows(
     if len(groups) * len(episodes) > _REPLAY_COST_MAX:
         return _coarse_windows(operations, episodes, rules)
     windows: dict[Episode, ServiceWindow | None] = {}
+    replay = _DuplicatingReplay if rules.tick_step_ns else _Replay
     for group, members in groups.items():
         plays = [
-            _Replay(operations, episodes, rules, favour=group, first=first).run()
+            replay(operations, episodes, rules, favour=group, first=first).run()
             for first in ((True, False) if len(groups) > 1 else (True,))
         ]
         served = [play[member] for play in plays for member in members if member in play]
@@ -115,7 +120,8 @@ def _coarse_windows(
     operations: Sequence[QueueOperation], episodes: Sequence[Episode], rules: QueueRules
 ) -> dict[Episode, ServiceWindow | None]:
     """Sound but wider: any service between eligible and leave may be this node's."""
-    play = _Replay(operations, episodes, rules, favour=None, first=True).run()
+    replay = _DuplicatingReplay if rules.tick_step_ns else _Replay
+    play = replay(operations, episodes, rules, favour=None, first=True).run()
     services = sorted(play.values())
     every_one_stays = all(episode.leave_ns == _NEVER_NS for episode in episodes)
     windows: dict[Episode, ServiceWindow | None] = {}
@@ -232,3 +238,112 @@ class _Replay:
             if now_ns < episode.useless_ns:
                 self._served[episode] = now_ns
             episode = self._head()
+
+
+class _DuplicatingReplay(_Replay):
+    """The queue of 1.19.0-8 and 1.20.0-4, literally (spec node-lifecycle 8.3).
+
+    Every tick inserts every waiting node once more. Later entries of a node that is tainted already cost
+    a token each; entries of a node that left are never removed and cost every token.
+    """
+
+    def __init__(
+        self,
+        operations: Sequence[QueueOperation],
+        episodes: Sequence[Episode],
+        rules: QueueRules,
+        *,
+        favour: tuple[int, ...] | None,
+        first: bool,
+    ) -> None:
+        super().__init__(operations, episodes, rules, favour=favour, first=first)
+        self._known: set[str] = set()
+        # (instant of insertion, place among equals, serial, name)
+        self._lines: list[tuple[int, tuple[int, ...], int, str]] = []
+        self._serial = 0
+        self._retired: set[str] = set()
+        self._next_tick_ns = rules.tick_phase_ns
+
+    def _serve_before(self, limit_ns: int) -> None:
+        step_ns, end_ns = self._rules.tick_step_ns, self._rules.end_ns
+        while True:
+            pass_ns = self._planned_ns
+            if not self._waiting:
+                if limit_ns > end_ns:
+                    return  # nothing is left that could be served
+                until_ns = limit_ns if pass_ns is None else min(limit_ns, pass_ns)
+                if until_ns > self._next_tick_ns:
+                    self._next_tick_ns += -(-(until_ns - self._next_tick_ns) // step_ns) * step_ns
+            if pass_ns is not None and pass_ns <= min(limit_ns, self._next_tick_ns):
+                self._planned_ns = None
+                if pass_ns > end_ns:
+                    return
+                self._pass(pass_ns)
+                self._plan(pass_ns)
+            elif self._next_tick_ns < min(limit_ns, end_ns + 1):
+                self._tick(self._next_tick_ns)
+                self._next_tick_ns += step_ns
+            else:
+                return
+
+    def _tick(self, now_ns: int) -> None:
+        for name, episode in self._waiting.items():
+            if name not in self._retired and episode.eligible_ns < now_ns:
+                self._insert(episode, now_ns)
+
+    def _insert(self, episode: Episode, at_ns: int) -> None:
+        self._serial += 1
+        self._known.add(episode.name)
+        _, *place = self._order(episode)
+        heapq.heappush(self._lines, (at_ns, tuple(place), self._serial, episode.name))
+
+    def _plan(self, now_ns: int) -> None:
+        if not self._lines:
+            return
+        ready_ns = self._limiter.ready_at_ns(now_ns)
+        if ready_ns is not None:
+            at_ns = max(ready_ns, now_ns) + self._rules.lag_ns + 2
+            if self._planned_ns is None or at_ns < self._planned_ns:
+                self._planned_ns = at_ns
+
+    def _apply(self, operation: QueueOperation) -> None:
+        now_ns, name = operation.at_ns, operation.name
+        match operation.what:
+            case "created" | "stopped":
+                super()._apply(operation)
+                self._lines.clear()
+                self._known.clear()
+                self._retired.clear()
+                if operation.what == "created" and now_ns > 0:
+                    self._next_tick_ns = now_ns
+            case "eligible":
+                episode = self._by_start[(name, now_ns)]
+                self._waiting[name] = episode
+                self._retired.discard(name)
+                self._insert(episode, now_ns)
+                self._plan(now_ns)
+            case "leave":
+                self._waiting.pop(name, None)
+                if name in self._known:
+                    self._known.discard(name)
+                    self._drop(name)
+            case "retired":
+                self._retired.add(name)
+            case _:
+                super()._apply(operation)
+
+    def _drop(self, name: str) -> None:
+        first = min((line for line in self._lines if line[3] == name), default=None)
+        if first is not None:
+            self._lines.remove(first)
+            heapq.heapify(self._lines)
+
+    def _pass(self, now_ns: int) -> None:
+        while self._lines and self._limiter.try_accept(now_ns):
+            name = self._lines[0][3]
+            episode = self._waiting.get(name)
+            if episode is not None and now_ns < episode.useless_ns:
+                self._served[episode] = now_ns
+                del self._waiting[name]
+            if name in self._known:
+                heapq.heappop(self._lines)

@@ -187,7 +187,8 @@ def _heartbeat_variants(snapshot: ClusterSnapshot, scenario: Scenario) -> list[S
             ]
     if not windows:
         return [scenario]
-    ways = [lambda n: 0, lambda n: 1, lambda n: n % 2, lambda n: 1 - n % 2]
+    # Which end of its window the n-th node takes: all the first, all the last, in turn both ways.
+    ways = [(0, 0), (1, 1), (0, 1), (1, 0)]
     several = sum(1 for w in windows.values() for _, low, high in w if low != high) > 1
     fixed = all(low == high for w in windows.values() for _, low, high in w)
     chosen = ways[:1] if fixed else ways if several else ways[:2]
@@ -199,7 +200,7 @@ def _heartbeat_variants(snapshot: ClusterSnapshot, scenario: Scenario) -> list[S
                 events.append(event)
                 continue
             for place, (name, *window) in enumerate(windows[index]):
-                heartbeat_ns = window[way(place)]
+                heartbeat_ns = window[way[place % 2]]
                 events.append(replace(event, nodes=(name,), last_heartbeat_ns=heartbeat_ns))
         variants.append(replace(scenario, events=tuple(events)))
     return variants

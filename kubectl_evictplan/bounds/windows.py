@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 class WindowOverRuns:
@@ -24,22 +27,24 @@ class WindowOverRuns:
         self.unsure = self.unsure or not certain
 
 
-class WindowTable:
-    """Windows by key, filled run by run."""
+class WindowTable(Generic[Key]):
+    """Windows by (key, ordinal), filled run by run: the n-th occurrence of a key is its own window."""
 
     def __init__(self) -> None:
-        self.windows: dict[Hashable, WindowOverRuns] = {}
+        self.windows: dict[tuple[Key, int], WindowOverRuns] = {}
 
-    def add(self, key: Hashable, earliest_ns: int, latest_ns: int, *, certain: bool = True) -> None:
-        """Note that ``key`` happens in the current run."""
-        window = self.windows.get(key)
+    def add(
+        self, key: Key, ordinal: int, earliest_ns: int, latest_ns: int, *, certain: bool = True
+    ) -> None:
+        """Note that the ``ordinal``-th occurrence of ``key`` happens in the current run."""
+        window = self.windows.get((key, ordinal))
         if window is None:
-            window = self.windows[key] = WindowOverRuns()
+            window = self.windows[key, ordinal] = WindowOverRuns()
         window.add(earliest_ns, latest_ns, certain=certain)
 
-    def add_sequence(self, items: Iterable[tuple[Hashable, int]]) -> None:
-        """Occurrences of one run: the n-th occurrence of a key is its own window."""
-        seen: dict[Hashable, int] = {}
+    def add_sequence(self, items: Iterable[tuple[Key, int]]) -> None:
+        """All occurrences (key, instant) of one run, in order."""
+        seen: dict[Key, int] = {}
         for key, at_ns in items:
             ordinal = seen[key] = seen.get(key, -1) + 1
-            self.add((key, ordinal), at_ns, at_ns)
+            self.add(key, ordinal, at_ns, at_ns)

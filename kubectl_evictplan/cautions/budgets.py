@@ -7,7 +7,7 @@ Semantics of ``policy/v1``: a null selector covers nothing, an empty one everyth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from kubectl_evictplan.model.objects import Pod, PodDisruptionBudget
 
@@ -21,6 +21,11 @@ class BudgetIndex:
         self._budgets = budgets
         self._by_label: dict[str, dict[_Label, list[int]]] = {}
         self._unlabelled: dict[str, list[int]] = {}
+        self._plain = {
+            place
+            for place, budget in enumerate(budgets)
+            if len(budget.match_labels or ()) == 1 and not budget.match_expressions
+        }
         asked = Counter(
             (budget.namespace, label)
             for budget in budgets
@@ -38,17 +43,23 @@ class BudgetIndex:
             else:
                 self._unlabelled.setdefault(space, []).append(place)
 
-    def matching(self, pod: Pod) -> Iterator[int]:
-        """Places, in the list given, of the budgets that cover the pod."""
+    def matching(self, pod: Pod) -> list[int]:
+        """Places, in the sequence given, of the budgets that cover the pod."""
+        found = []
         by_label = self._by_label.get(pod.namespace)
         if by_label:
             for label in pod.labels.items():
-                for place in by_label.get(label, ()):
-                    if _selects(self._budgets[place], pod.labels):
-                        yield place
-        for place in self._unlabelled.get(pod.namespace, ()):
-            if _selects(self._budgets[place], pod.labels):
-                yield place
+                candidates = by_label.get(label)
+                if candidates:
+                    found += [at for at in candidates if self._covers(at, pod)]
+        unlabelled = self._unlabelled.get(pod.namespace)
+        if unlabelled:
+            found += [at for at in unlabelled if self._covers(at, pod)]
+        return found
+
+    def _covers(self, place: int, pod: Pod) -> bool:
+        # A budget was found by one of its labels: with no other wish it covers the pod.
+        return place in self._plain or _selects(self._budgets[place], pod.labels)
 
 
 def _selects(budget: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:

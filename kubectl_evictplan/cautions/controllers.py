@@ -66,7 +66,7 @@ def controllers_that_do_not_run(situation: Situation) -> Iterator[Warning]:
         )
     if not configuration.pod_gc_enabled and (
         any(event.action == "node-delete" for event in situation.events)
-        or any(pod.node_name not in situation.node_by_name for _, pod in situation.pods)
+        or any(pod.node_name not in situation.node_by_name for pod in situation.pods)
     ):
         yield Warning(
             "pod-gc-disabled",
@@ -137,7 +137,8 @@ def queue_order(situation: Situation) -> Iterator[Warning]:
     found: dict[str, list[str]] = {}
     for zone, waits in _by_zone(situation.waits).items():
         nodes = _together(waits, same_start=first_in)
-        if nodes:
+        # Where nobody is served at all the order is no question: see ``stopped_zones``.
+        if nodes and any(wait.end_ns is not None for wait in waits):
             name = zone_display_name(zone) or "the zone without a name"
             message = (
                 f"several nodes wait in {name} for one rate, and the order among them is not defined: "
@@ -243,12 +244,8 @@ def api_throttling(situation: Situation) -> Iterator[Warning]:
     if qps <= 0:
         return
     per_delete = 3 if situation.configuration.disruption_condition else 1
-    deletes: Counter[int] = Counter()
-    nodes_at: dict[int, set[str]] = {}
-    for entry in situation.entries[DELETE]:
-        if entry.value == TAINT_EVICTION:
-            deletes[entry.at_ns] += 1
-            nodes_at.setdefault(entry.at_ns, set()).add(entry.node)
+    entries = [e for e in situation.entries[DELETE] if e.value == TAINT_EVICTION]
+    deletes = Counter([entry.at_ns for entry in entries])
     delays = _delays_ns({at: n * per_delete for at, n in deletes.items()}, qps, burst)
     late = {at: delay for at, delay in delays.items() if delay >= _DELAY_SHOWN_MIN_NS}
     if late:
@@ -258,7 +255,7 @@ def api_throttling(situation: Situation) -> Iterator[Warning]:
             f"up to {most} pods are deleted at one instant with up to {per_delete} request(s) each, and "
             f"the controller's client makes {qps:g} a second after {burst} at once: the last goes about "
             f"{format_duration(_rounded(max(late.values())))} later than predicted",
-            tuple(sorted({name for at_ns in late for name in nodes_at[at_ns] if name})),
+            tuple(sorted({e.node for e in entries if e.at_ns in late and e.node})),
         )
     yield from _marking_throttled(situation, qps, burst)
 

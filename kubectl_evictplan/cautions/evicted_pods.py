@@ -26,7 +26,8 @@ from kubectl_evictplan.model.taints import UNSCHEDULABLE
 from kubectl_evictplan.model.tolerations import get_matching_tolerations
 from kubectl_evictplan.timeline import EVICTION_REFUSED, TAINT_EVICTION
 
-_REPLACING_KINDS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
+_REPLACING_KINDS = ("Job", "ReplicaSet", "ReplicationController", "StatefulSet")
+_CORDONED = (Taint(UNSCHEDULABLE, NO_SCHEDULE),)
 
 
 def _live(evicted: EvictedPod) -> bool:
@@ -68,7 +69,7 @@ def stuck_terminating(situation: Situation) -> Iterator[Warning]:
     silent = situation.silent
     stuck = [
         evicted
-        for evicted in situation.evicted
+        for evicted in (situation.evicted if silent else ())
         if evicted.occurrence.gone_latest_ns is None and evicted.occurrence.node in silent
     ]
     yield from caution(
@@ -90,7 +91,7 @@ def finalizers(situation: Situation) -> Iterator[Warning]:
     yield from caution(
         "finalizers-block",
         "a finalizer keeps the object, and its name, after the containers have ended",
-        [evicted.key for evicted in situation.evicted if evicted.pod.finalizers],
+        [evicted.key for evicted in situation.unusual if evicted.pod.finalizers],
     )
 
 
@@ -99,29 +100,22 @@ def replacements_may_return(situation: Situation) -> Iterator[Warning]:
     comparison = situation.configuration.comparison_operators
     cordoned = {node.name for node in situation.nodes if node.unschedulable}
     cordoned.update(n for e in situation.events if e.action == "cordon" for n in e.nodes)
-    verdicts: dict[tuple[int, tuple[Taint, ...]], bool] = {}
+    verdicts: dict[tuple[int, int], bool] = {}
     pods = []
-    for evicted in situation.evicted:
-        taint = evicted.occurrence.taint
-        if (
-            evicted.owner not in _REPLACING_KINDS
-            or not evicted.occurrence.toleration_seconds
-            or evicted.occurrence.toleration_seconds < 0
-            or taint is None
-            or evicted.occurrence.node in situation.silent
-        ):
-            continue
-        node = evicted.occurrence.node
-        taints = situation.taints_of.get(node, ())
-        key = (id(evicted.pod.tolerations), taints)
-        verdict = verdicts.get(key)
-        if verdict is None:
-            verdict = verdicts[key] = _passes(evicted.pod.tolerations, taints, comparison)
-        if verdict and (
-            node not in cordoned
-            or _passes(evicted.pod.tolerations, (Taint(UNSCHEDULABLE, NO_SCHEDULE),), comparison)
-        ):
-            pods.append(evicted.key)
+    for kind in _REPLACING_KINDS:
+        for evicted in situation.evicted_by_owner.get(kind, ()):
+            seconds = evicted.occurrence.toleration_seconds
+            node = evicted.occurrence.node
+            if seconds is None or seconds <= 0 or node in situation.silent:
+                continue
+            tolerations = evicted.pod.tolerations
+            taints = situation.taints_of.get(node, ())
+            key = (id(tolerations), id(taints))
+            verdict = verdicts.get(key)
+            if verdict is None:
+                verdict = verdicts[key] = _passes(tolerations, taints, comparison)
+            if verdict and (node not in cordoned or _passes(tolerations, _CORDONED, comparison)):
+                pods.append(evicted.key)
     yield from caution(
         "replacement-may-return",
         "the replacement tolerates the same taint for a while, so the scheduler may put it on the same "
@@ -146,20 +140,24 @@ def owners(situation: Situation) -> Iterator[Warning]:
         "on this node while the taint is untolerated",
         [
             e.key
-            for e in situation.evicted
-            if e.owner == "DaemonSet" and e.controller == TAINT_EVICTION
+            for e in situation.evicted_by_owner.get("DaemonSet", ())
+            if e.controller == TAINT_EVICTION
         ],
     )
     yield from caution(
         "mirror-pod-recreated",
         "the image of a static pod: deleting it stops nothing, the containers run on and the kubelet "
         "creates it again",
-        [evicted.key for evicted in situation.evicted if evicted.pod.mirror],
+        [evicted.key for evicted in situation.unusual if evicted.pod.mirror],
     )
     yield from caution(
         "bare-pod-lost",
         "no controller owns the pod: once evicted it is gone for good",
-        [e.key for e in situation.evicted if not e.owner and not e.pod.mirror and _live(e)],
+        [
+            evicted.key
+            for evicted in situation.evicted_by_owner.get("", ())
+            if not evicted.pod.mirror and _live(evicted)
+        ],
     )
 
 
@@ -174,12 +172,12 @@ def what_is_lost(situation: Situation) -> Iterator[Warning]:
         "finished-pod-deleted",
         "the pod has finished, but its object is deleted like any other, at once: its logs and its "
         "record go",
-        [e.key for e in situation.evicted if not _live(e)],
+        [e.key for e in situation.unusual if not _live(e)],
     )
     yield from caution(
         "pod-already-terminating",
         "the pod is being deleted already: the eviction changes neither its time nor its grace",
-        [e.key for e in situation.evicted if e.pod.deletion_timestamp_ns is not None],
+        [e.key for e in situation.unusual if e.pod.deletion_timestamp_ns is not None],
     )
 
 
@@ -190,7 +188,7 @@ def stale_nil_keys(situation: Situation) -> Iterator[Warning]:
     created = {event.pod.key for event in situation.events if event.pod is not None}
     pods = [
         e.key
-        for e in situation.evicted
+        for e in situation.unusual
         if e.controller == TAINT_EVICTION
         and (e.pod.termination_grace_period_seconds == 0 or e.pod.phase in FINISHED_PHASES)
         and not e.pod.finalizers

@@ -136,8 +136,8 @@ def unknown_nodes(situation: Situation) -> Iterator[Warning]:
     """Pods of nodes that are not in the input."""
     created = {event.node.name for event in situation.events if event.node is not None}
     pods = [
-        key
-        for key, pod in situation.pods
+        pod.key
+        for pod in situation.pods
         if pod.node_name not in situation.node_by_name
         and pod.node_name
         and pod.node_name not in created
@@ -159,7 +159,7 @@ def running_timers(situation: Situation) -> Iterator[Warning]:
     pods = []
     for group in situation.groups:
         verdicts: dict[str, bool] = {}
-        for key, pod in group.pods:
+        for pod in group.pods:
             name = pod.node_name
             runs = verdicts.get(name)
             if runs is None:
@@ -167,7 +167,7 @@ def running_timers(situation: Situation) -> Iterator[Warning]:
                 runs = bool(taints) and decision_ns(situation, group, taints) > 0
                 verdicts[name] = runs
             if runs and pod.deletion_timestamp_ns is None:
-                pods.append(key)
+                pods.append(pod.key)
     yield from caution(
         "running-timer-window",
         "a timer runs already; when it began is only in the controller's memory, so the eviction is a "

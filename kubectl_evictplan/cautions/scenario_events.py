@@ -265,15 +265,17 @@ def kept_timers(situation: Situation) -> Iterator[Warning]:
         if event.action == "pod-tolerations":
             for key in event.pods:
                 edits.setdefault(key, []).append(event.at_ns)
+    newest = {name: added[-1] for name, added in additions.items()}
     ended: set[tuple[str, int]] | None = None
     kept: list[str] = []
     ignored: list[str] = []
     for entry in situation.entries[EVICTION_SCHEDULED]:
-        added = additions.get(entry.node, [])
-        edited = edits.get(entry.subject, [])
-        newest = added[-1] if added else entry.at_ns
-        if entry.due_ns is None or (newest <= entry.at_ns and not edited):
+        # Nearly every timer was started by the newest taint of its node.
+        if newest.get(entry.node, entry.at_ns) <= entry.at_ns and entry.subject not in edits:
             continue
+        if entry.due_ns is None:
+            continue
+        added, edited = additions.get(entry.node, []), edits.get(entry.subject, [])
         if ended is None:
             ended = {(e.subject, e.at_ns) for e in situation.entries[CANCEL]}
         first, last = entry.at_ns, entry.due_ns
@@ -298,7 +300,8 @@ def kept_timers(situation: Situation) -> Iterator[Warning]:
 def wrong_pod_exposure(situation: Situation) -> Iterator[Warning]:
     """Timers know names, not UIDs (spec taint-eviction 3.6)."""
     reused: dict[str, list[int]] = {}
-    existing = {key: pod for key, pod in situation.pods if pod.uid}
+    deleted = {key for e in situation.events if e.action == "pod-delete" for key in e.pods}
+    existing = {pod.key: pod for pod in situation.pods if pod.key in deleted} if deleted else {}
     for event in situation.events:
         if event.pod is not None:
             reused.setdefault(event.pod.key, []).append(event.at_ns)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from kubectl_evictplan.bounds.exploration import EvictionKey, Occurrence
+import msgspec
+
+from kubectl_evictplan.bounds.outcome import EvictionKey, Occurrence
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.kubelet import is_silent_at
 from kubectl_evictplan.model.objects import (
@@ -59,10 +61,8 @@ _STORY = frozenset({SCENARIO_EVENT, TAINT_ADDED, TAINT_REMOVED})
 
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 
-AffectedPod = tuple[str, Pod]
 
-
-class EvictedPod(NamedTuple):
+class EvictedPod(msgspec.Struct, frozen=True, gc=False):
     """A pod with at least one predicted DELETE; the earliest one counts.
 
     ``owner`` is the kind of the managing owner, "" for a bare pod.
@@ -80,7 +80,11 @@ class TolerationGroup(NamedTuple):
 
     tolerations: tuple[Toleration, ...]
     taints: tuple[Taint, ...]
-    pods: list[AffectedPod]
+    pods: list[Pod]
+
+    def keys(self) -> list[str]:
+        """The "namespace/name" of every pod."""
+        return [pod.key for pod in self.pods]
 
 
 class Wait(NamedTuple):
@@ -121,8 +125,13 @@ class Situation:
         self.entries: dict[str, list[Entry]] = {kind: [] for kind in _KINDS}
         self.story: list[Entry] = []
         self._read_timeline()
-        self.pods: list[AffectedPod] = self._affected_pods()
+        self.pods: list[Pod] = self._affected_pods()
         self.evicted: list[EvictedPod] = self._evicted_pods(evictions)
+        # Evicted pods by the kind of their owner ("" for bare pods), and the few unusual ones:
+        # finished, terminating, with finalizers, mirror pods, or without a grace period.
+        self.evicted_by_owner: dict[str, list[EvictedPod]] = {}
+        self.unusual: list[EvictedPod] = []
+        self._sort_evicted_pods()
         # Every taint that a node carries at some time, NoExecute and others, without timeAdded.
         self.taints_of: dict[str, tuple[Taint, ...]] = self._taints_of_nodes()
         self.groups: list[TolerationGroup] = self._toleration_groups()
@@ -160,39 +169,50 @@ class Situation:
                 if entry.kind in _STORY:
                     self.story.append(entry)
 
-    def _affected_pods(self) -> list[AffectedPod]:
+    def _affected_pods(self) -> list[Pod]:
+        """Pods of affected nodes, then those that the scenario creates."""
         affected = self.affected
-        pods = [
-            (f"{pod.namespace}/{pod.name}", pod)
-            for pod in self.snapshot.pods
-            if pod.node_name in affected
-        ]
-        pods += [(event.pod.key, event.pod) for event in self.events if event.pod is not None]
+        pods = [pod for pod in self.snapshot.pods if pod.node_name in affected]
+        pods += [event.pod for event in self.events if event.pod is not None]
         return pods
 
     def _evicted_pods(self, evictions: Mapping[EvictionKey, Occurrence]) -> list[EvictedPod]:
-        first: dict[str, tuple[EvictionKey, Occurrence]] = {}
-        for key, occurrence in evictions.items():
-            other = first.get(key.pod)
-            if other is None or occurrence.earliest_ns < other[1].earliest_ns:
-                first[key.pod] = (key, occurrence)
+        first: dict[str, EvictionKey] = {}
+        for key in evictions:
+            other = first.setdefault(key.pod, key)
+            if other is not key and evictions[key].earliest_ns < evictions[other].earliest_ns:
+                first[key.pod] = key
         known: dict[str, Pod] = {}
-        for name, pod in self.pods:
+        for pod in self.pods:
+            name = f"{pod.namespace}/{pod.name}"
             # Of two pods with one name the one that is evicted first counts.
-            if name not in known or (name in first and pod.uid == first[name][0].uid):
+            if name in first and (name not in known or pod.uid == first[name].uid):
                 known[name] = pod
-        missing = first.keys() - known.keys()
-        if missing:
+        if len(known) < len(first):
+            missing = first.keys() - known.keys()
             known.update((pod.key, pod) for pod in self.snapshot.pods if pod.key in missing)
         evicted = []
-        for name in sorted(first):
-            pod_or_none = known.get(name)
-            if pod_or_none is not None:
-                key, occurrence = first[name]
-                controller = pod_or_none.controller()
-                owner = controller.kind if controller is not None else ""
-                evicted.append(EvictedPod(name, pod_or_none, owner, key.controller, occurrence))
+        for name in sorted(known):
+            pod, key = known[name], first[name]
+            evicted.append(EvictedPod(name, pod, _owner_kind(pod), key.controller, evictions[key]))
         return evicted
+
+    def _sort_evicted_pods(self) -> None:
+        by_owner, unusual = self.evicted_by_owner, self.unusual
+        for evicted in self.evicted:
+            pod = evicted.pod
+            owned = by_owner.get(evicted.owner)
+            if owned is None:
+                owned = by_owner[evicted.owner] = []
+            owned.append(evicted)
+            if (
+                pod.finalizers
+                or pod.mirror
+                or pod.deletion_timestamp_ns is not None
+                or pod.phase in FINISHED_PHASES
+                or pod.termination_grace_period_seconds == 0
+            ):
+                unusual.append(evicted)
 
     def _taints_of_nodes(self) -> dict[str, tuple[Taint, ...]]:
         found: dict[str, dict[Taint, None]] = {}
@@ -213,7 +233,10 @@ class Situation:
             taint = evicted.occurrence.taint
             if taint is not None:
                 found.setdefault(name, {})[_plain(taint)] = None
-        return {name: tuple(taints) for name, taints in found.items()}
+        # Equal lists are one object: rules may use its identity.
+        shared: dict[tuple[Taint, ...], tuple[Taint, ...]] = {}
+        lists = ((name, tuple(taints)) for name, taints in found.items())
+        return {name: shared.setdefault(taints, taints) for name, taints in lists}
 
     def _toleration_groups(self) -> list[TolerationGroup]:
         no_execute: dict[str, tuple[Taint, ...]] = {}
@@ -223,16 +246,19 @@ class Situation:
                 no_execute[name] = kept
         # Loaders share equal lists of tolerations: an identity saves hashing them again.
         shared: dict[int, tuple[Toleration, ...]] = {}
-        groups: dict[tuple[int, tuple[Taint, ...]], list[AffectedPod]] = {}
-        for item in self.pods:
-            taints_or_none = no_execute.get(item[1].node_name)
-            if taints_or_none is not None:
-                tolerations = item[1].tolerations
-                shared[id(tolerations)] = tolerations
-                groups.setdefault((id(tolerations), taints_or_none), []).append(item)
-        merged: dict[tuple[tuple[Toleration, ...], tuple[Taint, ...]], list[AffectedPod]] = {}
-        for (identity, taints), pods in groups.items():
-            merged.setdefault((shared[identity], taints), []).extend(pods)
+        places: dict[int, dict[str, list[Pod]]] = {}
+        for pod in self.pods:
+            name, tolerations = pod.node_name, pod.tolerations
+            if name in no_execute:
+                by_node = places.get(id(tolerations))
+                if by_node is None:
+                    by_node = places[id(tolerations)] = {}
+                    shared[id(tolerations)] = tolerations
+                by_node.setdefault(name, []).append(pod)
+        merged: dict[tuple[tuple[Toleration, ...], tuple[Taint, ...]], list[Pod]] = {}
+        for identity, by_node in places.items():
+            for name, pods in by_node.items():
+                merged.setdefault((shared[identity], no_execute[name]), []).extend(pods)
         return [TolerationGroup(key[0], key[1], pods) for key, pods in merged.items()]
 
     def _silent_at_the_end(self) -> frozenset[str]:
@@ -271,7 +297,8 @@ Rule = Callable[[Situation], Iterable[Warning]]
 
 def caution(code: str, message: str, objects: Iterable[str]) -> list[Warning]:
     """One warning with its sorted objects; none without objects."""
-    names = tuple(sorted(set(objects)))
+    # Most lists come sorted: sorting first costs nothing then, while a set would shuffle them.
+    names = tuple(dict.fromkeys(sorted(objects)))
     return [Warning(code, message, names)] if names else []
 
 
@@ -284,3 +311,11 @@ def caution_by_message(code: str, found: Mapping[str, Iterable[str]]) -> list[Wa
 
 def _plain(taint: Taint) -> Taint:
     return Taint(taint.key, taint.effect, taint.value)
+
+
+def _owner_kind(pod: Pod) -> str:
+    references = pod.owner_references
+    if len(references) == 1 and references[0].controller:
+        return references[0].kind
+    controller = pod.controller()
+    return controller.kind if controller is not None else ""

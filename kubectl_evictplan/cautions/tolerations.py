@@ -80,7 +80,7 @@ def seconds_overflow(situation: Situation) -> Iterator[Warning]:
                     else f"counts as {format_duration(means_ns)}"
                 )
                 message = f"tolerationSeconds {seconds} overflows in the controller: it {outcome}"
-                found.setdefault(message, []).extend(key for key, _ in group.pods)
+                found.setdefault(message, []).extend(group.keys())
     yield from caution_by_message("toleration-seconds-overflow", found)
 
 
@@ -94,7 +94,7 @@ def first_match_surprise(situation: Situation) -> Iterator[Warning]:
             if (message := _hidden(_matching(situation, group, taint)))
         }
         for message in messages:
-            found.setdefault(message, []).extend(key for key, _ in group.pods)
+            found.setdefault(message, []).extend(group.keys())
     yield from caution_by_message("first-match-surprise", found)
 
 
@@ -120,7 +120,7 @@ def wrong_value(situation: Situation) -> Iterator[Warning]:
                 and not _matching(situation, group, taint)
                 and any(_suppresses_default(toleration, taint) for toleration in group.tolerations)
             ):
-                pods += [key for key, _ in group.pods]
+                pods += group.keys()
     yield from caution(
         "not-ready-toleration-wrong-value",
         "a toleration for not-ready or unreachable asks for a value that the taint does not have: it "
@@ -146,7 +146,7 @@ def comparison_gate_off(situation: Situation) -> Iterator[Warning]:
     for group in situation.groups:
         keys = {taint.key for taint in group.taints}
         if any(t.operator in _COMPARISONS and t.key in keys | {""} for t in group.tolerations):
-            pods += [key for key, _ in group.pods]
+            pods += group.keys()
     why = (
         "the gate TaintTolerationComparisonOperators is off"
         if situation.profile.comparison_operators_gate
@@ -169,7 +169,7 @@ def refused_deletes(situation: Situation) -> Iterator[Warning]:
         return
     pods: list[str] = []
     for group in situation.groups:
-        refused = [key for key, pod in group.pods if delete_is_refused(pod, configuration)]
+        refused = [pod.key for pod in group.pods if delete_is_refused(pod, configuration)]
         # The taints need not all be there at once: any of them may be the one that decides.
         if refused and any(decision_ns(situation, group, (t,)) >= 0 for t in group.taints):
             pods += refused
