@@ -135,13 +135,10 @@ def conflicting_zone_labels(situation: Situation) -> Iterator[Warning]:
 def unknown_nodes(situation: Situation) -> Iterator[Warning]:
     """Pods of nodes that are not in the input."""
     created = {event.node.name for event in situation.events if event.node is not None}
-    pods = [
-        pod.key
-        for pod in situation.pods
-        if pod.node_name not in situation.node_by_name
-        and pod.node_name
-        and pod.node_name not in created
-    ]
+    unknown = situation.affected - situation.node_by_name.keys() - created
+    if not unknown:
+        return
+    pods = [pod.key for pod in situation.pods if pod.node_name in unknown]
     what = (
         "garbage collection deletes the pod 40 to 60 s after it first missed the node"
         if situation.configuration.pod_gc_enabled
@@ -156,6 +153,8 @@ def running_timers(situation: Situation) -> Iterator[Warning]:
     if not configuration.taint_eviction_enabled or starts_without_controller(situation.scenario):
         return
     tainted = {n.name: no_execute_taints(n.taints) for n in situation.nodes if n.taints}
+    if not any(tainted.values()):
+        return
     pods = []
     for group in situation.groups:
         verdicts: dict[str, bool] = {}
@@ -187,7 +186,8 @@ def terminated_pods(situation: Situation) -> Iterator[Warning]:
     threshold = situation.configuration.terminated_pod_gc_threshold
     if threshold <= 0 or not situation.configuration.pod_gc_enabled:
         return
-    count = sum(pod.phase in FINISHED_PHASES for pod in situation.snapshot.pods)
+    phases = [pod.phase for pod in situation.snapshot.pods]
+    count = sum(phases.count(phase) for phase in FINISHED_PHASES)
     if count > threshold:
         yield Warning(
             "terminated-pod-gc",

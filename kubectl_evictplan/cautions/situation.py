@@ -177,24 +177,30 @@ class Situation:
         return pods
 
     def _evicted_pods(self, evictions: Mapping[EvictionKey, Occurrence]) -> list[EvictedPod]:
-        first: dict[str, EvictionKey] = {}
-        for key in evictions:
-            other = first.setdefault(key.pod, key)
-            if other is not key and evictions[key].earliest_ns < evictions[other].earliest_ns:
-                first[key.pod] = key
+        first: dict[str, tuple[EvictionKey, Occurrence]] = {}
+        for item in evictions.items():
+            other = first.setdefault(item[0].pod, item)
+            if other is not item and item[1].earliest_ns < other[1].earliest_ns:
+                first[item[0].pod] = item
         known: dict[str, Pod] = {}
         for pod in self.pods:
             name = f"{pod.namespace}/{pod.name}"
             # Of two pods with one name the one that is evicted first counts.
-            if name in first and (name not in known or pod.uid == first[name].uid):
+            if name in first and (name not in known or pod.uid == first[name][0].uid):
                 known[name] = pod
         if len(known) < len(first):
             missing = first.keys() - known.keys()
             known.update((pod.key, pod) for pod in self.snapshot.pods if pod.key in missing)
         evicted = []
         for name in sorted(known):
-            pod, key = known[name], first[name]
-            evicted.append(EvictedPod(name, pod, _owner_kind(pod), key.controller, evictions[key]))
+            pod, (key, occurrence) = known[name], first[name]
+            references = pod.owner_references
+            owner = ""
+            if references:
+                plain = len(references) == 1 and references[0].controller
+                controller = references[0] if plain else pod.controller()
+                owner = controller.kind if controller is not None else ""
+            evicted.append(EvictedPod(name, pod, owner, key.controller, occurrence))
         return evicted
 
     def _sort_evicted_pods(self) -> None:
@@ -311,11 +317,3 @@ def caution_by_message(code: str, found: Mapping[str, Iterable[str]]) -> list[Wa
 
 def _plain(taint: Taint) -> Taint:
     return Taint(taint.key, taint.effect, taint.value)
-
-
-def _owner_kind(pod: Pod) -> str:
-    references = pod.owner_references
-    if len(references) == 1 and references[0].controller:
-        return references[0].kind
-    controller = pod.controller()
-    return controller.kind if controller is not None else ""

@@ -35,7 +35,7 @@ from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
 from kubectl_evictplan.engine.loop_grid import LoopGrid
 from kubectl_evictplan.kubelet import Kubelets
 from kubectl_evictplan.model.objects import Node, NodeCondition, Pod
-from kubectl_evictplan.model.taints import reconcile_no_schedule
+from kubectl_evictplan.model.taints import needs_no_schedule_pass, reconcile_no_schedule
 from kubectl_evictplan.timeline import (
     NODE_LIFECYCLE,
     NODE_UNKNOWN,
@@ -117,7 +117,8 @@ class NodeLifecycle:
             self._attention.update(self._state.nodes)
             self._schedule_tick(self._first_tick_ns)
         for node in list(self._state.nodes.values()):
-            self._do_no_schedule_tainting_pass(node)
+            if needs_no_schedule_pass(node):
+                self._do_no_schedule_tainting_pass(node)
 
     def stop(self) -> None:
         """The process ends: nothing of it happens any more, all memory is lost."""

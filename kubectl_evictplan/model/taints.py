@@ -73,6 +73,16 @@ def desired_no_schedule_keys(node: Node) -> list[str]:
     return keys
 
 
+def needs_no_schedule_pass(node: Node) -> bool:
+    """A cheap no for the common case: no taints, nothing wrong. A yes says nothing."""
+    if node.taints or node.unschedulable:
+        return True
+    for condition in node.conditions:
+        if condition.status != ("True" if condition.type == "Ready" else "False"):
+            return True
+    return False
+
+
 def reconcile_no_schedule(node: Node, now_ns: int) -> tuple[Taint, ...]:
     """The taint list after ``doNoScheduleTaintingPass``; unchanged when nothing is to be done."""
     desired = desired_no_schedule_keys(node)
