@@ -23,6 +23,7 @@ CANCEL = "cancel"
 GONE = "gone"
 
 SCENARIO_EVENT = "scenario-event"
+ZONE_AT_START = "zone-at-start"
 NODE_READY = "node-ready"
 NODE_QUEUED = "node-queued"
 TOKEN_WASTED = "token-wasted"  # noqa: S105 - a rate limiter's token

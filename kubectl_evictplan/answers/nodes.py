@@ -26,6 +26,7 @@ from kubectl_evictplan.timeline import (
     NODE_UNKNOWN,
     TAINT_ADDED,
     TAINT_REMOVED,
+    ZONE_AT_START,
     ZONE_STATE,
     Entry,
     Timeline,
@@ -139,6 +140,8 @@ def zone_reports(
     counts: dict[ZoneStateKey, int] = {}
     seen = set()
     for entry in nominal.entries:
+        if entry.kind == ZONE_AT_START and entry.subject in states:
+            states[entry.subject].append(_zone_at_start(entry))
         if entry.kind != ZONE_STATE or entry.subject not in states:
             continue
         key = ZoneStateKey(entry.subject, entry.value)
@@ -155,6 +158,20 @@ def zone_reports(
     return tuple(
         ZoneReport(zone, tuple(sorted(found, key=lambda s: (s.earliest_seconds, s.state))))
         for zone, found in states.items()
+    )
+
+
+def _zone_at_start(entry: Entry) -> ZoneState:
+    ready, not_ready, rate = _counts(entry)
+    return ZoneState(
+        state=entry.value,
+        certainty=CERTAIN,
+        offset_seconds=0.0,
+        earliest_seconds=0.0,
+        latest_seconds=0.0,
+        rate_per_second=rate,
+        ready=ready,
+        not_ready=not_ready,
     )
 
 

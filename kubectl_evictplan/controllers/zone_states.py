@@ -22,7 +22,13 @@ from kubectl_evictplan.controllers.zone_disruption import (
 )
 from kubectl_evictplan.controllers.zone_queues import ZoneQueues
 from kubectl_evictplan.model.topology import zone_display_name
-from kubectl_evictplan.timeline import MASTER_DISRUPTION, NODE_LIFECYCLE, ZONE_STATE, Entry
+from kubectl_evictplan.timeline import (
+    MASTER_DISRUPTION,
+    NODE_LIFECYCLE,
+    ZONE_AT_START,
+    ZONE_STATE,
+    Entry,
+)
 
 _NOBODY = ZoneCount(0, 0)
 
@@ -61,6 +67,7 @@ class ZoneStates:
                 self._queues.swap_limiter(zone, 0.0)
             else:
                 self._set_limiter(zone, state, counts[zone].size)
+            self._record(zone, state, counts, kind=ZONE_AT_START)
         self.unsettled = len(self._states) != len(zones)
 
     def handle_disruption(self, counts: Mapping[str, ZoneCount]) -> Transition:
@@ -111,12 +118,16 @@ class ZoneStates:
         if rate is not None:
             self._queues.swap_limiter(zone, rate)
 
-    def _record(self, zone: str, state: str, counts: Mapping[str, ZoneCount]) -> None:
+    def _record(
+        self, zone: str, state: str, counts: Mapping[str, ZoneCount], *, kind: str = ZONE_STATE
+    ) -> None:
         count = counts.get(zone, _NOBODY)
+        if state in (EMPTY, INITIAL):
+            kind = "zone-forgotten"
         self._state.timeline.append(
             Entry(
                 at_ns=self._state.offset_ns,
-                kind=ZONE_STATE if state not in (EMPTY, INITIAL) else "zone-forgotten",
+                kind=kind,
                 subject=zone_display_name(zone),
                 value=state,
                 rule="handleDisruption",
