@@ -171,5 +171,12 @@ def run_nodes(
         run.scenario,
         events=tuple(event for event in run.scenario.events if not event.action.startswith("pod-")),
     )
-    timeline = simulate(snapshot, scenario, configuration, replace(run.timing, serves_queues=False))
+    # How a waiting node stays in line is the business of the replay: the run need not tick for it.
+    profile = replace(configuration.profile, queue_mode="REMOVE_ADD")
+    timeline = simulate(
+        snapshot,
+        scenario,
+        replace(configuration, profile=profile),
+        replace(run.timing, serves_queues=False),
+    )
     return ClusterRun(run, timeline, configuration)

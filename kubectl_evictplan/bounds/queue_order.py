@@ -261,16 +261,15 @@ class _DuplicatingReplay(_Replay):
         # (instant of insertion, place among equals, serial, name)
         self._lines: list[tuple[int, tuple[int, ...], int, str]] = []
         self._serial = 0
-        self._retired: set[str] = set()
         self._next_tick_ns = rules.tick_phase_ns
 
     def _serve_before(self, limit_ns: int) -> None:
         step_ns, end_ns = self._rules.tick_step_ns, self._rules.end_ns
         while True:
             pass_ns = self._planned_ns
+            if limit_ns > end_ns and (not self._waiting or pass_ns is None):
+                return  # nothing is left that could be served
             if not self._waiting:
-                if limit_ns > end_ns:
-                    return  # nothing is left that could be served
                 until_ns = limit_ns if pass_ns is None else min(limit_ns, pass_ns)
                 if until_ns > self._next_tick_ns:
                     self._next_tick_ns += -(-(until_ns - self._next_tick_ns) // step_ns) * step_ns
@@ -287,8 +286,8 @@ class _DuplicatingReplay(_Replay):
                 return
 
     def _tick(self, now_ns: int) -> None:
-        for name, episode in self._waiting.items():
-            if name not in self._retired and episode.eligible_ns < now_ns:
+        for episode in self._waiting.values():
+            if episode.eligible_ns < now_ns:
                 self._insert(episode, now_ns)
 
     def _insert(self, episode: Episode, at_ns: int) -> None:
@@ -313,13 +312,11 @@ class _DuplicatingReplay(_Replay):
                 super()._apply(operation)
                 self._lines.clear()
                 self._known.clear()
-                self._retired.clear()
                 if operation.what == "created" and now_ns > 0:
                     self._next_tick_ns = now_ns
             case "eligible":
                 episode = self._by_start[(name, now_ns)]
                 self._waiting[name] = episode
-                self._retired.discard(name)
                 self._insert(episode, now_ns)
                 self._plan(now_ns)
             case "leave":
@@ -328,7 +325,7 @@ class _DuplicatingReplay(_Replay):
                     self._known.discard(name)
                     self._drop(name)
             case "retired":
-                self._retired.add(name)
+                self._waiting.pop(name, None)  # its entries stay and cost their tokens
             case _:
                 super()._apply(operation)
 

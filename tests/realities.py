@@ -1,0 +1,353 @@
+"""Admissible realities: what a real control plane could do where a prediction only gives windows.
+
+A *world* is drawn from a seed; a *reality* of it is one concrete ``simulate`` run with everything
+unknown chosen at random: the phase and the cost of both loops, when pods exit, when garbage
+collection runs, which renewal was a kubelet's last, and the order among waiting nodes (nodes are
+renamed at random, because the simulation serves them by name, and the names are mapped back).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from builders import (
+    SECOND_NS,
+    START_NS,
+    UNREACHABLE,
+    default_tolerations,
+    epoch_ns,
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    tolerates,
+)
+from kubectl_evictplan.controllers.configuration import (
+    ControllerConfiguration,
+    resolve_configuration,
+)
+from kubectl_evictplan.model.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.simulation import simulate, starts_without_controller
+from kubectl_evictplan.timeline import Entry, Timeline
+from kubectl_evictplan.timing import Timing
+
+RELEASES = ("1.18.6", "1.20.4", "1.23.13", "1.29.6", "1.33.4", "1.35.0")
+_JITTER = 0.04
+_SHORT_FLAGS = {
+    "node-monitor-period": "1s",
+    "node-monitor-grace-period": "6s",
+    "node-startup-grace-period": "8s",
+}
+MONITOR_COST_MAX_NS = 10_000_000
+PASS_COST_MAX_NS = 2_000_000
+
+
+@dataclass
+class World:
+    """What a user hands in."""
+
+    snapshot: ClusterSnapshot
+    scenario: Scenario
+    configuration: ControllerConfiguration
+
+
+@dataclass
+class Script:
+    """Draws events in time order and keeps what is true at each instant."""
+
+    rng: random.Random
+    nodes: dict[str, Node]
+    pods: list[Pod]
+    horizon: float
+    actions: tuple[str, ...]
+    up: set[str] = field(default_factory=set)
+    gone: dict[str, Node] = field(default_factory=dict)
+    since: dict[str, float] = field(default_factory=dict)
+    running: bool = True
+    now: float = 0.0
+    events: list[ScenarioEvent] = field(default_factory=list)
+
+    def step(self) -> None:
+        """One more event, or none when the drawn action is impossible now."""
+        self.now = round(self.now + self.rng.choice((0.0, 0.3, 2.5, 7.0)) * self.rng.random(), 3)
+        self.now = max(round(self.now + self.horizon / 12 * self.rng.random(), 3), 0.001)
+        if self.now < self.horizon:
+            getattr(self, self.rng.choice(self.actions).replace("-", "_"))()
+
+    def _some(self, names: set[str], most: int) -> list[str]:
+        count = min(len(names), self.rng.randint(1, most))
+        return sorted(self.rng.sample(sorted(names), count))
+
+    def kubelet_stop(self) -> None:
+        chosen = self._some(self.up, 6)
+        if not chosen:
+            return
+        self.up -= set(chosen)
+        last: float | None = None
+        if self.rng.random() < 0.4:
+            earliest = max(self.since.get(name, -0.4) for name in chosen)
+            last = max(round(self.now - self.rng.choice((0.0, 0.1, 0.9)), 3), earliest)
+        self.events.append(make_event(self.now, "kubelet-stop", chosen, last_heartbeat=last))
+
+    def kubelet_start(self) -> None:
+        chosen = self._some(set(self.nodes) - self.up, 4)
+        if chosen:
+            self.up |= set(chosen)
+            self.since.update(dict.fromkeys(chosen, self.now))
+            self.events.append(make_event(self.now, "kubelet-start", chosen))
+
+    def node_ready(self) -> None:
+        chosen = self._some(self.up, 3)
+        if chosen:
+            status = self.rng.choice(("True", "False", "False"))
+            self.since.update(dict.fromkeys(chosen, self.now))
+            self.events.append(make_event(self.now, "node-ready", chosen, status=status))
+
+    def taint(self) -> None:
+        if self.nodes:
+            taint = self.rng.choice(("A=x:NoExecute", "B:NoExecute"))
+            chosen = self._some(set(self.nodes), 3)
+            self.events.append(make_event(self.now, "taint", chosen, taint=taint))
+
+    def untaint(self) -> None:
+        if self.nodes:
+            taint = self.rng.choice(("A", "B:NoExecute"))
+            chosen = self._some(set(self.nodes), 3)
+            self.events.append(make_event(self.now, "untaint", chosen, taint=taint))
+
+    def node_delete(self) -> None:
+        if self.nodes:
+            (name,) = self._some(set(self.nodes), 1)
+            self.gone[name] = self.nodes.pop(name)
+            self.up.discard(name)
+            self.events.append(make_event(self.now, "node-delete", name))
+
+    def restart(self) -> None:
+        self.events.append(make_event(self.now, "controller-stop"))
+        self.now = round(self.now + self.rng.choice((0.01, 1.0, 5.0)), 3)
+        self.events.append(make_event(self.now, "controller-start"))
+
+
+ACTIONS = ("kubelet-stop",) * 4 + (
+    "kubelet-start",
+    "kubelet-start",
+    "node-ready",
+    "taint",
+    "untaint",
+    "restart",
+    "node-delete",
+)
+SILENCE_ONLY = ("kubelet-stop",)
+NO_RESTART = tuple(a for a in ACTIONS if a not in ("restart", "node-delete"))
+
+
+def draw_world(
+    seed: int,
+    *,
+    actions: tuple[str, ...] = ACTIONS,
+    releases: tuple[str, ...] = RELEASES,
+    short: bool | None = None,
+    down_at_start: bool = False,
+) -> World:
+    """A cluster of 2 to 8 nodes in 1 to 3 zones with pods, and a few events on it."""
+    rng = random.Random(seed)
+    short = rng.random() < 0.7 if short is None else short
+    lease_seconds = 6 if short else 40
+    period = lease_seconds / 4
+    zones = rng.choice((("",), ("a",), ("a", "b"), ("a", "b"), ("a", "b", "c")))
+    names = [f"n{index}" for index in range(rng.randint(2, 8))]
+    down = {name for name in names if down_at_start and rng.random() < 0.3}
+    node_list, leases = [], []
+    for name in names:
+        zone = rng.choice(zones)
+        if name in down:
+            node_list.append(_down_node(rng, name, zone))
+            leases.append(make_lease(name, -120, duration_seconds=lease_seconds))
+        else:
+            node_list.append(make_node(name, zone=zone))
+            renewed = -round(rng.random() * period, 3)
+            leases.append(make_lease(name, renewed, duration_seconds=lease_seconds))
+    pods = list(_draw_pods(rng, names, short=short))
+    horizon = rng.choice((60, 90)) if short else rng.choice((200, 500))
+    script = Script(rng, {n.name: n for n in node_list}, pods, horizon, actions)
+    script.up = set(names) - down
+    for _ in range(rng.randint(1, 6)):
+        script.step()
+    flags = dict(_SHORT_FLAGS) if short else {}
+    if short or rng.random() < 0.3:
+        flags["node-eviction-rate"] = rng.choice(("0.1", "0.5", "1", "2"))
+        flags["secondary-node-eviction-rate"] = rng.choice(("0.01", "0.1", "0.5"))
+        flags["large-cluster-size-threshold"] = rng.choice(("50", "3"))
+    settings = ControllerSettings(kubernetes_version=rng.choice(releases), flags=flags)
+    snapshot = make_snapshot(node_list, pods, leases=leases)
+    return World(
+        snapshot,
+        make_scenario(script.events, horizon=horizon),
+        resolve_configuration(settings, snapshot.control_plane),
+    )
+
+
+def _down_node(rng: random.Random, name: str, zone: str) -> Node:
+    since = -round(rng.uniform(5, 60))
+    node = make_node(name, zone=zone, ready="Unknown", heartbeat=-110, transition=since)
+    if rng.random() < 0.6:
+        tainted = make_node(name, zone=zone, taints=[f"{UNREACHABLE}:NoExecute"]).taints[0]
+        added_ns = epoch_ns(float(rng.randint(since, -1)))
+        node = replace(node, taints=(replace(tainted, time_added_ns=added_ns),))
+    return node
+
+
+def _draw_pods(rng: random.Random, names: list[str], *, short: bool) -> Iterator[Pod]:
+    seconds = (0, 1, 3, 5, 12) if short else (0, 5, 30, 300)
+    for index in range(rng.randint(1, 6)):
+        kind = rng.random()
+        if kind < 0.25:
+            tolerations = default_tolerations(rng.choice(seconds))
+        elif kind < 0.5:
+            tolerations = ()
+        else:
+            keys = ("A", "B", UNREACHABLE, "")
+            tolerations = tuple(
+                tolerates(rng.choice(keys), rng.choice((None, *seconds)))
+                for _ in range(rng.randint(1, 3))
+            )
+        yield make_pod(
+            f"p{index}",
+            rng.choice(names),
+            tolerations=tolerations,
+            grace_seconds=rng.choice((0, 1, 5, 30)),
+            created=-float(rng.randint(60, 5000)),
+        )
+
+
+# -- realities ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Reality:
+    """One run, told in the user's names."""
+
+    timing: Timing
+    entries: list[Entry]
+    timeline: Timeline
+
+
+def draw_reality(world: World, rng: random.Random) -> Reality:
+    """Choose everything that is unknown, run, and map the names back."""
+    timing = _draw_timing(world, rng)
+    scenario = with_last_heartbeats(world.snapshot, world.scenario, rng)
+    names = sorted(node.name for node in world.snapshot.nodes)
+    renamed = dict(zip(names, rng.sample(names, len(names)), strict=True))
+    timeline = simulate(
+        rename_snapshot(world.snapshot, renamed),
+        rename_scenario(scenario, renamed),
+        world.configuration,
+        timing,
+    )
+    back = {new: old for old, new in renamed.items()}
+    entries = [
+        replace(
+            entry,
+            subject=back.get(entry.subject, entry.subject),
+            node=back.get(entry.node, entry.node),
+        )
+        for entry in timeline.entries
+    ]
+    return Reality(timing, entries, timeline)
+
+
+def _draw_timing(world: World, rng: random.Random) -> Timing:
+    cost_ns = rng.choice((0, rng.randint(0, MONITOR_COST_MAX_NS), MONITOR_COST_MAX_NS))
+    phase_ns = rng.randrange(world.configuration.node_monitor_period_ns + cost_ns)
+    if world.configuration.monitor_phase_ns is not None:
+        phase_ns = world.configuration.monitor_phase_ns
+    elif starts_without_controller(world.scenario):
+        phase_ns = 0
+    return Timing(
+        monitor_phase_ns=phase_ns,
+        monitor_cost_ns=cost_ns,
+        pass_phase_ns=rng.randrange(100_000_000),
+        pass_cost_ns=rng.randint(0, PASS_COST_MAX_NS),
+        mid_tick_pass=rng.random() < 0.3,
+        stale_lister=rng.random() < 0.3,
+        # A zone can only have used its token on a node that is not ready.
+        initial_token=rng.random() < 0.5 or all(_is_ready(n) for n in world.snapshot.nodes),
+        pod_gc_phase_ns=rng.randrange(20 * SECOND_NS),
+        timer_start_fraction=rng.choice((0.0, 1.0, rng.random())),
+        stale_nil=rng.choice(("grace0", "never")),
+        pod_exit_fraction=rng.random(),
+    )
+
+
+def _is_ready(node: Node) -> bool:
+    ready = node.condition("Ready")
+    return ready is not None and ready.status == "True"
+
+
+def with_last_heartbeats(
+    snapshot: ClusterSnapshot, scenario: Scenario, rng: random.Random
+) -> Scenario:
+    """Fill in the last renewal of every stop: kubelets renew every period plus up to 4 %."""
+    newest: dict[str, int] = {}
+    periods: dict[str, int] = {}
+    stopped: set[str] = set()
+    for name, lease in snapshot.leases.items():
+        assert lease.renew_time_ns is not None
+        newest[name] = lease.renew_time_ns - START_NS
+        periods[name] = lease.lease_duration_seconds * SECOND_NS // 4
+        if -newest[name] > 2 * periods[name]:
+            stopped.add(name)
+    events: list[ScenarioEvent] = []
+    for event in scenario.events:
+        if event.action in ("kubelet-start", "node-ready"):
+            newest.update(dict.fromkeys(event.nodes, event.at_ns))
+            stopped -= set(event.nodes)
+        if event.action != "kubelet-stop" or event.last_heartbeat_ns is not None:
+            events.append(event)
+            continue
+        for name in event.nodes:
+            last_ns = newest[name]
+            while name not in stopped:
+                jittered = int(periods[name] * (1 + _JITTER * rng.random()))
+                if last_ns + jittered > event.at_ns:
+                    break
+                last_ns += jittered
+            stopped.add(name)
+            events.append(replace(event, nodes=(name,), last_heartbeat_ns=last_ns))
+    return replace(scenario, events=tuple(events))
+
+
+def rename_snapshot(snapshot: ClusterSnapshot, names: dict[str, str]) -> ClusterSnapshot:
+    """The same cluster with nodes (and their leases, and their pods' nodes) renamed."""
+    nodes = [replace(node, name=names[node.name]) for node in snapshot.nodes]
+    leases = {
+        names[name]: replace(lease, name=names[name]) for name, lease in snapshot.leases.items()
+    }
+    pods = [replace(p, node_name=names.get(p.node_name, p.node_name)) for p in snapshot.pods]
+    return replace(
+        snapshot,
+        nodes=tuple(sorted(nodes, key=lambda node: node.name)),
+        leases=leases,
+        pods=tuple(pods),
+    )
+
+
+def rename_scenario(scenario: Scenario, names: dict[str, str]) -> Scenario:
+    """The same events on the renamed nodes."""
+    events = []
+    for event in scenario.events:
+        node, pod = event.node, event.pod
+        if node is not None:
+            node = replace(node, name=names.get(node.name, node.name))
+        if pod is not None:
+            pod = replace(pod, node_name=names.get(pod.node_name, pod.node_name))
+        chosen = tuple(sorted(names.get(name, name) for name in event.nodes))
+        events.append(replace(event, nodes=chosen, node=node, pod=pod))
+    return replace(scenario, events=tuple(events))
