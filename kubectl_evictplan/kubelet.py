@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.cluster_state import SECOND_NS, ClusterState
 from kubectl_evictplan.engine.event_queue import Priority
-from kubectl_evictplan.model.objects import Lease, Node, NodeCondition, Pod
+from kubectl_evictplan.model.objects import ClusterSnapshot, Lease, Node, NodeCondition, Pod
 from kubectl_evictplan.scenario import Scenario
 from kubectl_evictplan.timeline import NODE_READY, SCENARIO_EVENT, Entry
 
@@ -48,6 +48,13 @@ class _Renewals:
         if self.first_ns is not None and newest_ns < self.first_ns:
             return self.older_ns
         return newest_ns
+
+
+def observed_at_ns(snapshot: ClusterSnapshot, scenario: Scenario) -> int:
+    """The instant from which leases are judged: the snapshot's, when the scenario starts later."""
+    if snapshot.taken_at_ns:
+        return min(scenario.start_ns, snapshot.taken_at_ns)
+    return scenario.start_ns
 
 
 def is_silent_at(lease: Lease | None, at_ns: int) -> bool:
@@ -102,10 +109,11 @@ class Kubelets:
                 break
         return series
 
-    def load(self, nodes: tuple[Node, ...], leases: dict[str, Lease], start_ns: int) -> None:
+    def load(self, snapshot: ClusterSnapshot, scenario: Scenario) -> None:
         """Kubelets as the snapshot shows them: fresh leases are renewed on, stale ones are silent."""
-        for node in nodes:
-            lease = leases.get(node.name)
+        start_ns, seen_ns = scenario.start_ns, observed_at_ns(snapshot, scenario)
+        for node in snapshot.nodes:
+            lease = snapshot.leases.get(node.name)
             renew_ns = lease.renew_time_ns if lease is not None else None
             if renew_ns is None:
                 # Heartbeats that we cannot see: take the start itself as one of them.
@@ -115,7 +123,7 @@ class Kubelets:
                 continue
             series = self._new_series(node.name, renew_ns, renew_period_ns(lease), None)
             ready = node.condition(READY)
-            if is_silent_at(lease, start_ns) or (ready is not None and ready.status == "Unknown"):
+            if is_silent_at(lease, seen_ns) or (ready is not None and ready.status == "Unknown"):
                 series.last_ns = renew_ns
             else:
                 self._up.add(node.name)

@@ -19,6 +19,7 @@ from kubectl_evictplan.answers.nodes import node_reports, zone_reports
 from kubectl_evictplan.bounds.exploration import explore
 from kubectl_evictplan.bounds.outcome import Exploration
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
+from kubectl_evictplan.kubelet import observed_at_ns
 from kubectl_evictplan.model.durations import format_duration
 from kubectl_evictplan.model.objects import ClusterSnapshot, Pod, Warning
 from kubectl_evictplan.model.timestamps import format_rfc3339
@@ -27,7 +28,7 @@ from kubectl_evictplan.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation import simulate, starts_without_controller
 from kubectl_evictplan.timeline import POD_CREATED, Timeline
 from kubectl_evictplan.timing import Timing
-from kubectl_evictplan.warnings import find_warnings
+from kubectl_evictplan.warnings import find_warnings, merge_warnings
 
 Progress = Callable[[str, int, int], None]
 
@@ -44,7 +45,7 @@ def predict(
 
     ``explain`` is a "namespace/name" that must be in the answer even if its node is not affected.
     """
-    relevant = _relevant_part(snapshot, scenario, explain)
+    relevant = _relevant_part(snapshot, scenario, configuration, explain)
     timing = Timing(monitor_phase_ns=configuration.monitor_phase_ns or 0)
     nominal = simulate(relevant, scenario, configuration, timing)
     exploration = explore(relevant, scenario, configuration, nominal, progress)
@@ -75,7 +76,10 @@ def predict(
 
 
 def _relevant_part(
-    snapshot: ClusterSnapshot, scenario: Scenario, explain: str | None
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    explain: str | None,
 ) -> ClusterSnapshot:
     """The snapshot without pods that nothing can happen to: cost follows what changes.
 
@@ -91,14 +95,15 @@ def _relevant_part(
             named.add(event.pod.node_name)
             keys.add(event.pod.key)
     existing = set()
-    quiet_limit_ns = _quiet_limit_ns(snapshot)
+    quiet_limit_ns, seen_ns = _quiet_limit_ns(snapshot), observed_at_ns(snapshot, scenario)
+    finished = _finished_pods(snapshot, configuration)
     for node in snapshot.nodes:
         existing.add(node.name)
         ready = node.condition("Ready")
         steady = ready is not None and ready.status == "True"
         lease = snapshot.leases.get(node.name)
         renew_ns = lease.renew_time_ns if lease is not None else None
-        late = renew_ns is not None and scenario.start_ns - renew_ns > quiet_limit_ns
+        late = renew_ns is not None and seen_ns - renew_ns > quiet_limit_ns
         if not steady or late or any(taint.effect == "NoExecute" for taint in node.taints):
             named.add(node.name)
     pods = tuple(
@@ -106,10 +111,20 @@ def _relevant_part(
         for pod in snapshot.pods
         if pod.node_name in named
         or pod.key in keys
+        or pod.key in finished
         or (pod.node_name and pod.node_name not in existing)
         or (not pod.node_name and pod.deletion_timestamp_ns is not None)
     )
     return replace(snapshot, pods=pods)
+
+
+def _finished_pods(snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> set[str]:
+    """Terminated pods, when there are more than garbage collection leaves alone; else none."""
+    finished = {
+        pod.key for pod in snapshot.pods if pod.phase not in ("Pending", "Running", "Unknown")
+    }
+    threshold = configuration.terminated_pod_gc_threshold
+    return finished if 0 < threshold < len(finished) else set()
 
 
 def _quiet_limit_ns(snapshot: ClusterSnapshot) -> int:
@@ -143,18 +158,15 @@ def _all_warnings(
     nominal: Timeline,
     exploration: Exploration,
 ) -> list[Warning]:
-    return [
-        *configuration.warnings,
-        *snapshot.warnings,
-        *find_warnings(
-            snapshot,
-            scenario,
-            configuration,
-            nominal,
-            exploration.affected,
-            exploration.evictions,
-        ),
-    ]
+    found = find_warnings(
+        snapshot,
+        scenario,
+        configuration,
+        nominal,
+        exploration.affected,
+        exploration.evictions,
+    )
+    return merge_warnings(found, [*configuration.warnings, *snapshot.warnings])
 
 
 # -- inputs -------------------------------------------------------------------------------------------

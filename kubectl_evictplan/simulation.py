@@ -44,7 +44,7 @@ def simulate(
     state.load(snapshot.nodes, snapshot.pods)
     kubelets = Kubelets(state, timing.pod_exit_fraction)
     kubelets.expect_stops(scenario)
-    kubelets.load(snapshot.nodes, snapshot.leases, start_ns)
+    kubelets.load(snapshot, scenario)
     Workloads(state)
     control_plane = ControlPlane(state, kubelets, configuration, timing, snapshot)
     player = ScenarioPlayer(state, kubelets, control_plane)

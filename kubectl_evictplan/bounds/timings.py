@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.controllers.node_health import READY, TRUE
-from kubectl_evictplan.kubelet import is_silent_at, renew_period_ns
+from kubectl_evictplan.kubelet import is_silent_at, observed_at_ns, renew_period_ns
 from kubectl_evictplan.model.objects import ClusterSnapshot
 from kubectl_evictplan.model.taints import no_execute_taints
 from kubectl_evictplan.scenario import Scenario, ScenarioEvent
@@ -165,7 +165,11 @@ def _critical_instants(
     for name, node in nodes.items():
         lease = snapshot.leases.get(name)
         ready = node.condition(READY)
-        if is_silent_at(lease, scenario.start_ns) and lease and lease.renew_time_ns is not None:
+        if (
+            is_silent_at(lease, observed_at_ns(snapshot, scenario))
+            and lease
+            and lease.renew_time_ns is not None
+        ):
             if ready is None or ready.status != "Unknown":
                 yield lease.renew_time_ns - scenario.start_ns
         if ready is None:
@@ -220,7 +224,7 @@ def last_heartbeat_window(
     known_ns: int | None = None
     if lease is not None and lease.renew_time_ns is not None:
         known_ns = lease.renew_time_ns - scenario.start_ns
-        if is_silent_at(lease, scenario.start_ns):
+        if is_silent_at(lease, observed_at_ns(snapshot, scenario)):
             return known_ns, known_ns
     for event in scenario.events[:index]:
         if name in event.nodes and event.action in ("kubelet-start", "node-ready"):
