@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.bounds.node_runs import NEVER_NS, ClusterRun, LifecycleTaint, NodeRun
 from kubectl_evictplan.bounds.outcome import CancelKey, EvictionKey, Exploration, Occurrence
-from kubectl_evictplan.bounds.pod_worlds import PodWorld, taint_key_for
+from kubectl_evictplan.bounds.pod_worlds import EventIndex, PodWorld, taint_key_for
 from kubectl_evictplan.bounds.windows import WindowTable
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.controllers.eviction_by_timeout import is_daemon_set_pod
@@ -59,6 +59,8 @@ class PodFates:
             if pod.node_name:
                 self.pods_by_node.setdefault(pod.node_name, []).append(pod)
         self.decisions: dict[tuple[str, tuple[object, ...]], Decision] = {}
+        self._index = EventIndex(scenario)
+        self._created_on = {event.pod.node_name for event in scenario.events if event.pod}
         self._busy = self._nodes_with_other_events()
 
     def _nodes_with_other_events(self) -> set[str] | None:
@@ -78,18 +80,19 @@ class PodFates:
 
     def explore(self, names: frozenset[str], runs: list[ClusterRun]) -> None:
         """Find the windows of all pods on the nodes ``names``."""
-        created = any(e.pod is not None and e.pod.node_name in names for e in self.scenario.events)
-        if not created and not any(self.pods_by_node.get(name) for name in names):
+        if not names & self._created_on and not any(self.pods_by_node.get(name) for name in names):
             return
         order = sorted(names)
         records = [[run.nodes.get(name, _NOTHING) for name in order] for run in runs]
         if self._has_simple_fate(order, records):
             self._simple(order[0], [row[0] for row in records], runs)
             return
+        pods = tuple(pod for name in order for pod in self.pods_by_node.get(name, ()))
         world = PodWorld(
             names,
             tuple(self.nodes[name] for name in order if name in self.nodes),
-            tuple(pod for name in order for pod in self.pods_by_node.get(name, ())),
+            pods,
+            self._index.of(names, pods),
             self.snapshot,
             self.scenario,
             self.configuration,
@@ -223,6 +226,9 @@ class PodFates:
         gathered = _Gathered()
         gc_phases = self._gc_phases(world)
         stale = ("grace0", "never") if self._may_meet_stale_key(world) else ("grace0",)
+        # How long a deleted pod lingers matters only if something happens to the node afterwards.
+        lifecycle = any(record.waits or record.taints for row in records for record in row)
+        exits = (0.0, 1.0) if lifecycle or len(world.events) > 1 else (1.0,)
         seen = set()
         for run, row in zip(runs, records, strict=True):
             for histories in _combinations(world, names, row):
@@ -235,7 +241,7 @@ class PodFates:
                     continue
                 seen.add(key)
                 by_name = dict(zip(names, histories, strict=True))
-                for phase_ns, stale_nil, exit_fraction in product(gc_phases, stale, (0.0, 1.0)):
+                for phase_ns, stale_nil, exit_fraction in product(gc_phases, stale, exits):
                     timing = replace(
                         run.timing,
                         pod_gc_phase_ns=phase_ns,

@@ -30,6 +30,49 @@ def taint_key_for(status: str) -> str:
     return NOT_READY if status == "False" else UNREACHABLE
 
 
+class EventIndex:
+    """The scenario's events by what they concern, so that a world finds its own without a search."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._events = scenario.events
+        self._everywhere: list[int] = []
+        self._of_node: dict[str, list[int]] = {}
+        self._of_pod: dict[str, list[int]] = {}
+        self._nodes = [frozenset(event.nodes) for event in scenario.events]
+        for index, event in enumerate(scenario.events):
+            if event.action.startswith("controller-"):
+                self._everywhere.append(index)
+            for name in event.nodes:
+                self._of_node.setdefault(name, []).append(index)
+            for key in event.pods:
+                self._of_pod.setdefault(key, []).append(index)
+            if event.node is not None:
+                self._of_node.setdefault(event.node.name, []).append(index)
+            if event.pod is not None:
+                self._of_node.setdefault(event.pod.node_name, []).append(index)
+                self._of_pod.setdefault(event.pod.key, []).append(index)
+
+    def of(self, names: frozenset[str], pods: tuple[Pod, ...]) -> list[ScenarioEvent]:
+        """The parts of events that concern these nodes, their pods and pods created on them."""
+        indices = set(self._everywhere)
+        for name in names:
+            indices.update(self._of_node.get(name, ()))
+        keys = {pod.key for pod in pods}
+        created = [self._events[index].pod for index in indices]
+        keys.update(pod.key for pod in created if pod is not None)
+        for key in keys:
+            indices.update(self._of_pod.get(key, ()))
+        return [self._cut(index, names, keys) for index in sorted(indices)]
+
+    def _cut(self, index: int, names: frozenset[str], keys: set[str]) -> ScenarioEvent:
+        event = self._events[index]
+        if event.pods:
+            return replace(event, pods=tuple(key for key in event.pods if key in keys))
+        if event.nodes:
+            return replace(event, nodes=tuple(sorted(names & self._nodes[index])))
+        return event
+
+
 class PodWorld:
     """A node with its pods, cut out of the snapshot, and the scenario's events that concern them."""
 
@@ -38,12 +81,13 @@ class PodWorld:
         names: frozenset[str],
         nodes: tuple[Node, ...],
         pods: tuple[Pod, ...],
+        events: list[ScenarioEvent],
         snapshot: ClusterSnapshot,
         scenario: Scenario,
         configuration: ControllerConfiguration,
     ) -> None:
         self.names = names
-        keys = {pod.key for pod in pods}
+        self.events = events
         self.snapshot = replace(
             snapshot,
             nodes=nodes,
@@ -54,7 +98,6 @@ class PodWorld:
             configuration, node_lifecycle_enabled=False, terminated_pod_gc_threshold=0
         )
         self._scenario = scenario
-        self.events = [e for e in (_cut(event, names, keys) for event in scenario.events) if e]
         self._ready_at_start = {
             node.name: ready.status if (ready := node.condition("Ready")) else "Unknown"
             for node in nodes
@@ -157,22 +200,3 @@ def _as_event(name: str, change: LifecycleTaint) -> ScenarioEvent:
         taint_key=change.key,
         taint_effect=NO_EXECUTE,
     )
-
-
-def _cut(event: ScenarioEvent, names: frozenset[str], keys: set[str]) -> ScenarioEvent | None:
-    """The part of an event that concerns the nodes ``names`` and the pods ``keys``."""
-    if event.action.startswith("controller-"):
-        return event
-    if event.action == "pod-create":
-        assert event.pod is not None
-        if event.pod.node_name in names or event.pod.key in keys:
-            keys.add(event.pod.key)
-            return event
-        return None
-    if event.pods:
-        pods = tuple(key for key in event.pods if key in keys)
-        return replace(event, pods=pods) if pods else None
-    if event.action == "node-create":
-        return event if event.node is not None and event.node.name in names else None
-    nodes = tuple(name for name in event.nodes if name in names)
-    return replace(event, nodes=nodes) if nodes else None
