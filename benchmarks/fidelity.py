@@ -34,7 +34,7 @@ from trace_runs import (
 from kubectl_evictplan.errors import InputError
 
 TRACES = Path(__file__).resolve().parent.parent / "fixtures" / "traces"
-NAME_WIDTH = 26
+NAME_WIDTH = 28
 HEADERS = ("RUN", "DELETED", "INSIDE", "ABSENT", "SPARED", "MEDIAN", "LARGEST", "FITTED")
 NODE_FACTS = {
     "nodes became Ready=Unknown": compare_unknown,
