@@ -24,7 +24,7 @@ from kubectl_evictplan.bounds.timings import RunSet, admissible_runs
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.model.objects import NO_EXECUTE, ClusterSnapshot
 from kubectl_evictplan.model.taints import no_execute_taints
-from kubectl_evictplan.scenario import Scenario
+from kubectl_evictplan.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.timeline import (
     CANCEL,
     DELETE,
@@ -40,6 +40,8 @@ Progress = Callable[[str, int, int], None]
 # Entries of one node run that fit into the work budget of all of them.
 _WORK_BUDGET_ENTRIES = 24_000
 _RUNS_MIN, _RUNS_MAX = 8, 240
+# Runs go on for so long after the horizon: a window that the horizon cuts is known to its end.
+_BEYOND_HORIZON_NS = 120 * 1_000_000_000
 
 
 def explore(
@@ -62,7 +64,11 @@ class _Explorer:
         nominal: Timeline,
     ) -> None:
         self.snapshot = snapshot
+        horizon_ns = scenario.horizon_ns
+        self.horizon_ns = HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns
         self.scenario = scenario
+        if horizon_ns is not None:
+            self.scenario = replace(scenario, horizon_ns=horizon_ns + _BEYOND_HORIZON_NS)
         self.configuration = configuration
         self.nominal = nominal
         self.result = Exploration()
@@ -80,9 +86,13 @@ class _Explorer:
         for run in runs:
             self._note_nodes_and_zones(run)
         self._find_affected(runs)
-        fates = PodFates(self.snapshot, self.scenario, self.configuration, self.result)
+        fates = PodFates(
+            self.snapshot, self.scenario, self.configuration, self.horizon_ns, self.result
+        )
         for names in self._worlds():
             fates.explore(names, runs)
+        for table in (self.result.nodes, self.result.zones, self.result.cancels):
+            table.drop_after(self.horizon_ns)
         return self.result
 
     def _plan(self) -> RunSet:

@@ -108,16 +108,24 @@ class ClusterRun:
                     )
         return gone
 
-    @staticmethod
-    def _inserts_twice(configuration: ControllerConfiguration) -> bool:
-        return configuration.taint_mode and configuration.profile.queue_mode == "SETREMOVE"
+    def _rules(self, configuration: ControllerConfiguration) -> QueueRules:
+        timing, horizon_ns = self.timing, self.scenario.horizon_ns
+        assert timing.pass_lag_ns is not None, "bounds are taken over runs with a pass lag"
+        twice = configuration.taint_mode and configuration.profile.queue_mode == "SETREMOVE"
+        step_ns = configuration.node_monitor_period_ns + timing.monitor_cost_ns
+        return QueueRules(
+            lag_ns=timing.pass_lag_ns,
+            rate_qps=configuration.node_eviction_rate_qps,
+            first_in_first_out=configuration.profile.queue_mode == "ADD",
+            stale_ns=STALE_LISTER_NS if timing.stale_lister else 0,
+            end_ns=HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns,
+            tick_phase_ns=timing.monitor_phase_ns,
+            tick_step_ns=step_ns if twice else 0,
+        )
 
     def _read_waits(
         self, configuration: ControllerConfiguration, gone: dict[str, list[int]]
     ) -> None:
-        horizon_ns = self.scenario.horizon_ns
-        if horizon_ns is None:
-            horizon_ns = HORIZON_DEFAULT_MAX_NS
         by_zone: dict[str, list[QueueOperation]] = {}
         zones = {op.zone for op in self.timeline.queue_log if op.what in ("created", "eligible")}
         stops = []
@@ -131,19 +139,7 @@ class ClusterRun:
                     by_zone.setdefault(zone, []).append(operation)
             else:
                 by_zone.setdefault(operation.zone, []).append(operation)
-        lag_ns = self.timing.pass_lag_ns
-        assert lag_ns is not None, "bounds are taken over runs with a pass lag"
-        rules = QueueRules(
-            lag_ns=lag_ns,
-            rate_qps=configuration.node_eviction_rate_qps,
-            first_in_first_out=configuration.profile.queue_mode == "ADD",
-            stale_ns=STALE_LISTER_NS if self.timing.stale_lister else 0,
-            end_ns=horizon_ns,
-            tick_phase_ns=self.timing.monitor_phase_ns,
-            tick_step_ns=configuration.node_monitor_period_ns + self.timing.monitor_cost_ns
-            if self._inserts_twice(configuration)
-            else 0,
-        )
+        rules = self._rules(configuration)
 
         def useless_from(name: str, eligible_ns: int) -> int:
             if not self._taint_mode:

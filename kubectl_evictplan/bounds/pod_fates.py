@@ -14,14 +14,14 @@ from msgspec.structs import replace
 from kubectl_evictplan.bounds.node_runs import NEVER_NS, ClusterRun, LifecycleTaint, NodeRun
 from kubectl_evictplan.bounds.outcome import CancelKey, EvictionKey, Exploration, Occurrence
 from kubectl_evictplan.bounds.pod_worlds import EventIndex, PodWorld, taint_key_for
-from kubectl_evictplan.bounds.windows import WindowTable
+from kubectl_evictplan.bounds.windows import WindowOverRuns, WindowTable
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.controllers.eviction_by_timeout import is_daemon_set_pod
 from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS
 from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
 from kubectl_evictplan.model.objects import NO_EXECUTE, ClusterSnapshot, Pod, Taint
 from kubectl_evictplan.model.taints import OUT_OF_SERVICE, no_execute_taints
-from kubectl_evictplan.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
+from kubectl_evictplan.scenario import Scenario
 from kubectl_evictplan.timeline import (
     CANCEL,
     DELETE,
@@ -45,14 +45,15 @@ class PodFates:
         snapshot: ClusterSnapshot,
         scenario: Scenario,
         configuration: ControllerConfiguration,
+        horizon_ns: int,
         result: Exploration,
     ) -> None:
         self.snapshot = snapshot
         self.scenario = scenario
         self.configuration = configuration
         self._result = result
-        horizon = scenario.horizon_ns
-        self.horizon_ns = HORIZON_DEFAULT_MAX_NS if horizon is None else horizon
+        # The user's horizon; ``scenario`` may go on for longer.
+        self.horizon_ns = horizon_ns
         self.nodes = {node.name: node for node in snapshot.nodes}
         self.pods_by_node: dict[str, list[Pod]] = {}
         for pod in snapshot.pods:
@@ -177,7 +178,7 @@ class PodFates:
         at_once = at_once and not pod.finalizers
         self._result.evictions[EvictionKey(pod.key, pod.uid, controller, 0)] = Occurrence(
             earliest_ns,
-            latest_ns,
+            min(latest_ns, self.horizon_ns),
             certain and latest_ns <= self.horizon_ns,
             pod.node_name,
             taint,
@@ -223,16 +224,28 @@ class PodFates:
         records: list[list[NodeRun]],
         runs: list[ClusterRun],
     ) -> None:
-        gathered = _Gathered()
+        gathered = _Gathered(self.horizon_ns)
         gc_phases = self._gc_phases(world)
         stale = ("grace0", "never") if self._may_meet_stale_key(world) else ("grace0",)
         # How long a deleted pod lingers matters only if something happens to the node afterwards.
         lifecycle = any(record.waits or record.taints for row in records for record in row)
         exits = (0.0, 1.0) if lifecycle or len(world.events) > 1 else (1.0,)
+        gathered.exits_varied = len(exits) > 1
         seen = set()
         for run, row in zip(runs, records, strict=True):
             for histories in _combinations(world, names, row):
+                unknown = (
+                    tuple(
+                        (name, at_ns)
+                        for name, record in zip(names, row, strict=True)
+                        for at_ns, status in record.ready
+                        if status == "Unknown"
+                    )
+                    if gc_phases != [0]
+                    else ()
+                )
                 key = (
+                    unknown,
                     tuple(tuple(history) for history in histories),
                     run.timing.timer_start_fraction,
                     tuple((e.at_ns, e.last_heartbeat_ns) for e in run.scenario.events),
@@ -248,9 +261,18 @@ class PodFates:
                         stale_nil=stale_nil,
                         pod_exit_fraction=exit_fraction,
                     )
-                    gathered.add(world.simulate(by_name, timing))
+                    gathered.add(world.simulate(by_name, timing, unknown))
                 gathered.by_lifecycle = gathered.by_lifecycle or any(histories)
         self._store(world, gathered)
+
+    @staticmethod
+    def _gone_earliest(
+        gone: WindowOverRuns | None, deleted: WindowOverRuns, gathered: _Gathered
+    ) -> int | None:
+        """Without runs in which pods exit at once, a pod that ends in time may end at its deletion."""
+        if gone is None:
+            return None
+        return gone.earliest_ns if gathered.exits_varied else deleted.earliest_ns
 
     def _gc_phases(self, world: PodWorld) -> list[int]:
         """Phases of pod garbage collection that matter to these pods."""
@@ -259,6 +281,7 @@ class PodFates:
             out_of_service = event.taint is not None and event.taint.key == OUT_OF_SERVICE
             if event.action in ("node-delete", "pod-delete", "node-ready") or out_of_service:
                 instants.add(event.at_ns)
+        starts = [e.at_ns for e in world.events if e.action == "controller-start"]
         existing = {node.name for node in world.snapshot.nodes}
         if not world.names <= existing or any(
             taint.key == OUT_OF_SERVICE for node in world.snapshot.nodes for taint in node.taints
@@ -272,7 +295,15 @@ class PodFates:
             and 0 not in instants
         ):
             return [0]
-        return sorted({(at - side) % GC_CHECK_PERIOD_NS for at in instants for side in (0, 1)})
+        # A new process counts its loops from its own start.
+        return sorted(
+            {
+                (at - start - side) % GC_CHECK_PERIOD_NS
+                for at in (*instants, *starts)
+                for start in (0, *starts)
+                for side in (0, 1)
+            }
+        )
 
     def _may_meet_stale_key(self, world: PodWorld) -> bool:
         if not self.configuration.profile.keep_nil_key:
@@ -287,23 +318,29 @@ class PodFates:
         missing = world.names - {node.name for node in world.snapshot.nodes}
         padding_ns = self._result.padding_ns if gathered.by_lifecycle else 0
         for (key, ordinal), window in gathered.deletes.windows.items():
+            if window.earliest_ns > self.horizon_ns:
+                continue
             entry, sample = gathered.samples[key, ordinal]
             gone = gathered.gone.windows.get((_GoneKey(key.pod, key.uid), 0))
             whole = gone is not None and gone.runs == gathered.total
             earliest_ns, latest_ns = window.earliest_ns - padding_ns, window.latest_ns + padding_ns
+            certain = window.runs == gathered.total and latest_ns <= self.horizon_ns
+            if key.pod in gathered.cut_off and not certain:
+                latest_ns = self.horizon_ns
+            latest_ns = min(latest_ns, self.horizon_ns)
             if key.controller == POD_GC and key.node in missing:
                 earliest_ns = 0  # its quarantine may have begun before the start
             self._result.evictions[EvictionKey(key.pod, key.uid, key.controller, ordinal)] = (
                 Occurrence(
                     earliest_ns,
                     latest_ns,
-                    window.runs == gathered.total and latest_ns <= self.horizon_ns,
+                    certain,
                     key.node,
                     entry.taint,
                     entry.toleration_index,
                     entry.toleration_seconds,
                     sample,
-                    gone.earliest_ns if gone is not None else None,
+                    self._gone_earliest(gone, window, gathered),
                     gone.latest_ns if gone is not None and whole else None,
                 )
             )
@@ -327,7 +364,11 @@ class _GoneKey(NamedTuple):
 class _Gathered:
     """What happened to the pods of one world over all its runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, horizon_ns: int) -> None:
+        self._horizon_ns = horizon_ns
+        self.exits_varied = False
+        # Pods whose timer ends after the horizon in some run.
+        self.cut_off: set[str] = set()
         self.deletes: WindowTable[_DeleteKey] = WindowTable()
         self.cancels: WindowTable[CancelKey] = WindowTable()
         self.gone: WindowTable[_GoneKey] = WindowTable()
@@ -353,6 +394,8 @@ class _Gathered:
                 cancels.append((cancel, entry.at_ns))
             elif entry.kind == GONE:
                 gone.append((_GoneKey(entry.subject, entry.uid), entry.at_ns))
+            elif entry.due_ns is not None and entry.due_ns > self._horizon_ns:
+                self.cut_off.add(entry.subject)
         self.deletes.add_sequence(deletes)
         self.cancels.add_sequence(cancels)
         self.gone.add_sequence(gone)

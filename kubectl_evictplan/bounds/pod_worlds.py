@@ -17,6 +17,7 @@ from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.model.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.model.taints import NOT_READY, UNREACHABLE
 from kubectl_evictplan.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.scenario_player import READY_UNKNOWN
 from kubectl_evictplan.simulation import simulate
 from kubectl_evictplan.timeline import Timeline
 from kubectl_evictplan.timing import Timing
@@ -172,12 +173,23 @@ class PodWorld:
         if leave_ns < NEVER_NS and wait.episode.retired_ns == NEVER_NS:
             yield LifecycleTaint(leave_ns, False, key)
 
-    def simulate(self, histories: dict[str, list[LifecycleTaint]], timing: Timing) -> Timeline:
-        """Play taint eviction, pod garbage collection and kubelets for that history."""
+    def simulate(
+        self,
+        histories: dict[str, list[LifecycleTaint]],
+        timing: Timing,
+        unknown: Iterable[tuple[str, int]] = (),
+    ) -> Timeline:
+        """Play taint eviction, pod garbage collection and kubelets for that history.
+
+        ``unknown`` are (node, instant) of Ready=Unknown writes: only garbage collection of
+        out-of-service nodes looks at them.
+        """
         events: list[tuple[int, int, ScenarioEvent]] = [(e.at_ns, 0, e) for e in self.events]
         for name, history in histories.items():
             for change in history:
                 events.append((change.at_ns, 1, _as_event(name, change)))
+        for name, at_ns in unknown:
+            events.append((at_ns, 1, ScenarioEvent(at_ns, READY_UNKNOWN, nodes=(name,))))
         events.sort(key=lambda item: (item[0], item[1]))
         scenario = replace(self._scenario, events=tuple(event for _, _, event in events))
         return simulate(self.snapshot, scenario, self._configuration, timing)

@@ -1,4 +1,4 @@
-"""When can a waiting node be served, over every order in which its zone may serve them?
+"""When a waiting node can be served, over every order in which its zone may serve them.
 
 On a real cluster the order among waiting nodes is random (spec node-lifecycle 2.5, 5.2). Which nodes
 wait, and when the limiter changes, does not depend on that order: health is not influenced by taints. So

@@ -20,11 +20,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.bounds.samples import critical_costs, sampled_heartbeats, sampled_timings
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.controllers.node_health import READY, TRUE
 from kubectl_evictplan.kubelet import is_silent_at, observed_at_ns, renew_period_ns
 from kubectl_evictplan.model.objects import ClusterSnapshot
-from kubectl_evictplan.model.taints import no_execute_taints
+from kubectl_evictplan.model.taints import LIFECYCLE_NO_EXECUTE_KEYS, no_execute_taints
 from kubectl_evictplan.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation import starts_without_controller
 from kubectl_evictplan.timing import Timing
@@ -68,11 +69,7 @@ def admissible_runs(
         for cost_ns in (0, cost_max_ns, cost_max_ns // 2):
             step_ns = configuration.node_monitor_period_ns + cost_ns
             for side, corners in enumerate(sides):
-                phases = sorted({(at - side) % step_ns for at in instants} | {0})
-                if configuration.monitor_phase_ns is not None:
-                    phases = [configuration.monitor_phase_ns]
-                elif starts_without_controller(scenario):
-                    phases = [0]
+                phases = _phases(configuration, scenario, instants, side, step_ns)
                 plans.append(_Plan(variant, cost_ns, phases, corners))
     if sum(plan.size for plan in plans) > runs_max:
         plans = [plan for plan in plans if plan.cost_ns in (0, cost_max_ns)]
@@ -92,7 +89,53 @@ def admissible_runs(
             for corner in plan.corners:
                 timing = replace(corner, monitor_phase_ns=phase_ns, monitor_cost_ns=plan.cost_ns)
                 runs.append(AdmissibleRun(timing, plan.scenario))
+    runs += _sampled_runs(snapshot, scenario, configuration, runs_max // 3, cost_max_ns)
     return RunSet(runs, padding_ns)
+
+
+def _phases(
+    configuration: ControllerConfiguration,
+    scenario: Scenario,
+    instants: Iterable[int],
+    side: int,
+    step_ns: int,
+) -> list[int]:
+    if configuration.monitor_phase_ns is not None:
+        return [configuration.monitor_phase_ns]
+    if starts_without_controller(scenario):
+        return [0]
+    return sorted({(at - side) % step_ns for at in instants} | {0})
+
+
+def _sampled_runs(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    count: int,
+    cost_max_ns: int,
+) -> Iterable[AdmissibleRun]:
+    """Combinations that the corners do not hold, where there can be any."""
+    windows = _heartbeat_windows(snapshot, scenario)
+    unknown = sum(1 for window in windows.values() for _, low, high in window if low != high)
+    period_ns = configuration.node_monitor_period_ns
+    starts = [event.at_ns for event in scenario.events if event.action == "controller-start"]
+    if configuration.monitor_phase_ns is not None:
+        starts.append(configuration.monitor_phase_ns)
+    if unknown < 2 and not starts:
+        return
+    corners = _corners(configuration, _unknown_start(snapshot))
+    for index in range(count):
+        variant = sampled_heartbeats(scenario, windows, index)
+        instants = sorted(set(_critical_instants(snapshot, variant, configuration)))
+        # A grid that starts at a known instant meets others only by what its ticks cost.
+        costs = [0, cost_max_ns, cost_max_ns // 2]
+        costs += critical_costs(starts, instants, period_ns, cost_max_ns)
+
+        def phases_for(side: int, cost_ns: int, at: list[int] = instants) -> list[int]:
+            return _phases(configuration, scenario, at, side, period_ns + cost_ns)
+
+        for timing in sampled_timings(index, corners, costs, phases_for):
+            yield AdmissibleRun(timing, variant)
 
 
 class _Plan(NamedTuple):
@@ -145,6 +188,12 @@ def _corners(
     return early, late
 
 
+def _touches_lifecycle_taint(event: ScenarioEvent) -> bool:
+    """Whether somebody adds or removes a NoExecute taint that the controller owns."""
+    key = event.taint.key if event.taint is not None else event.taint_key
+    return key in LIFECYCLE_NO_EXECUTE_KEYS
+
+
 def _critical_instants(
     snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
 ) -> Iterable[int]:
@@ -154,7 +203,7 @@ def _critical_instants(
         if event.action == "kubelet-stop":
             if event.last_heartbeat_ns is not None:
                 yield event.last_heartbeat_ns
-        elif event.action in (
+        elif _touches_lifecycle_taint(event) or event.action in (
             "kubelet-start",
             "node-ready",
             "node-delete",
@@ -182,13 +231,7 @@ def _critical_instants(
 
 def _heartbeat_variants(snapshot: ClusterSnapshot, scenario: Scenario) -> list[Scenario]:
     """The scenario with every unknown last heartbeat as early, as late, and in turn both ways."""
-    windows: dict[int, list[tuple[str, int, int]]] = {}
-    for index, event in enumerate(scenario.events):
-        if event.action == "kubelet-stop" and event.last_heartbeat_ns is None:
-            windows[index] = [
-                (name, *last_heartbeat_window(snapshot, scenario, index, name))
-                for name in event.nodes
-            ]
+    windows = _heartbeat_windows(snapshot, scenario)
     if not windows:
         return [scenario]
     # Which end of its window the n-th node takes: all the first, all the last, in turn both ways.
@@ -208,6 +251,19 @@ def _heartbeat_variants(snapshot: ClusterSnapshot, scenario: Scenario) -> list[S
                 events.append(replace(event, nodes=(name,), last_heartbeat_ns=heartbeat_ns))
         variants.append(replace(scenario, events=tuple(events)))
     return variants
+
+
+def _heartbeat_windows(
+    snapshot: ClusterSnapshot, scenario: Scenario
+) -> dict[int, list[tuple[str, int, int]]]:
+    """(node, earliest, latest) of every unknown last heartbeat, by the index of its event."""
+    return {
+        index: [
+            (name, *last_heartbeat_window(snapshot, scenario, index, name)) for name in event.nodes
+        ]
+        for index, event in enumerate(scenario.events)
+        if event.action == "kubelet-stop" and event.last_heartbeat_ns is None
+    }
 
 
 def last_heartbeat_window(

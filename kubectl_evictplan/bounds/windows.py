@@ -48,3 +48,11 @@ class WindowTable(Generic[Key]):
         for key, at_ns in items:
             ordinal = seen[key] = seen.get(key, -1) + 1
             self.add(key, ordinal, at_ns, at_ns)
+
+    def drop_after(self, horizon_ns: int) -> None:
+        """Forget what only happens after the horizon; what may is not certain within it."""
+        for key, window in list(self.windows.items()):
+            if window.earliest_ns > horizon_ns:
+                del self.windows[key]
+            elif window.latest_ns > horizon_ns:
+                window.unsure = True
