@@ -14,7 +14,7 @@ from kubectl_evictplan.controllers.pod_gc import PodGC
 from kubectl_evictplan.controllers.taint_eviction import TaintEviction
 from kubectl_evictplan.kubelet import Kubelets
 from kubectl_evictplan.model.objects import ClusterSnapshot
-from kubectl_evictplan.running_timers import timer_start_window
+from kubectl_evictplan.running_timers import running_timer
 from kubectl_evictplan.timeline import CONTROLLER_STARTED, CONTROLLER_STOPPED, Entry
 from kubectl_evictplan.timing import Timing
 
@@ -54,24 +54,24 @@ class ControlPlane:
                 timing,
                 now_ns + timing.monitor_phase_ns,
                 warm=True,
+                process_start_ns=self._process_start_ns(now_ns),
             )
             self._running.append(lifecycle)
             lifecycle.start()
         self._start_pod_gc(now_ns + timing.pod_gc_phase_ns, warm=True)
+
+    def _process_start_ns(self, now_ns: int) -> int | None:
+        leader_ns = self._snapshot.control_plane.leader_acquire_time_ns
+        return leader_ns if leader_ns is not None and leader_ns <= now_ns else None
 
     def _adopt_running_timers(self, eviction: TaintEviction, now_ns: int) -> None:
         fraction = self._timing.timer_start_fraction
         for node in self._snapshot.nodes:
             for pod in self._state.pods_by_node.get(node.name, {}).copy().values():
                 if pod.deletion_timestamp_ns is None:
-                    window = timer_start_window(
-                        node, pod, self._snapshot, now_ns, self._configuration
-                    )
+                    window = running_timer(node, pod, self._snapshot, now_ns, self._configuration)
                     if window is not None:
-                        earliest_ns, latest_ns = window
-                        eviction.adopt_timer(
-                            pod, earliest_ns + int((latest_ns - earliest_ns) * fraction)
-                        )
+                        eviction.adopt_timer(pod, *window.at(fraction))
 
     def start_cold(self, because: tuple[int, ...]) -> None:
         """A new process whose first monitor tick is now. A running one is replaced."""
@@ -93,7 +93,7 @@ class ControlPlane:
             )
             self._running.append(lifecycle)
             lifecycle.start()
-        self._start_pod_gc(now_ns + self._timing.pod_gc_phase_ns, warm=False)
+        self._start_pod_gc(now_ns, warm=False)
 
     def _start_pod_gc(self, first_loop_ns: int, *, warm: bool) -> None:
         if self._configuration.pod_gc_enabled:

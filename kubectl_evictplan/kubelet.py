@@ -22,6 +22,8 @@ _RENEWALS_PER_DURATION = 4
 _DEFAULT_PERIOD_NS = 10 * SECOND_NS
 # A lease older than this many periods at the start belongs to a kubelet that is already silent.
 SILENT_AFTER_PERIODS = 2
+# A pod that should have been gone for longer than this is stuck, whatever its kubelet does.
+OVERDUE_NS = 60 * SECOND_NS
 
 
 class _Renewals:
@@ -117,7 +119,8 @@ class Kubelets:
             renew_ns = lease.renew_time_ns if lease is not None else None
             if renew_ns is None:
                 # Heartbeats that we cannot see: take the start itself as one of them.
-                if node.condition(READY) is not None:
+                ready = node.condition(READY)
+                if ready is not None and ready.status != "Unknown":
                     self._new_series(node.name, start_ns, _DEFAULT_PERIOD_NS, None)
                     self._up.add(node.name)
                 continue
@@ -127,6 +130,17 @@ class Kubelets:
                 series.last_ns = renew_ns
             else:
                 self._up.add(node.name)
+
+    def finish_terminating_at_start(self) -> None:
+        """Kubelets that are up finish, by its deadline, what was deleted before the start."""
+        now_ns = self._state.events.now_ns
+        for pod in list(self._state.pods.values()):
+            deadline_ns = pod.deletion_timestamp_ns
+            if deadline_ns is None or deadline_ns < now_ns - OVERDUE_NS:
+                continue  # long overdue: something that we cannot see holds it
+            if pod.node_name in self._up and pod.node_name in self._state.nodes:
+                left_ns = int(max(deadline_ns - now_ns, 0) * self._pod_exit_fraction)
+                self._schedule_finish(pod, now_ns + left_ns)
 
     def is_up(self, name: str) -> bool:
         """Whether the node's kubelet renews and finishes pods now."""
@@ -251,7 +265,11 @@ class Kubelets:
         if pod.node_name not in self._up or pod.node_name not in self._state.nodes:
             return
         grace_ns = (pod.deletion_grace_period_seconds or 0) * SECOND_NS
-        due_ns = self._state.events.now_ns + int(grace_ns * self._pod_exit_fraction)
+        self._schedule_finish(
+            pod, self._state.events.now_ns + int(grace_ns * self._pod_exit_fraction)
+        )
+
+    def _schedule_finish(self, pod: Pod, due_ns: int) -> None:
         cause = len(self._state.timeline.entries) - 1
         self._state.events.schedule(
             due_ns, Priority.OUTSIDE, lambda: self._finish(pod.key, pod.uid, (max(cause, 0),))

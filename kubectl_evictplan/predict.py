@@ -19,7 +19,7 @@ from kubectl_evictplan.answers.nodes import node_reports, zone_reports
 from kubectl_evictplan.bounds.exploration import explore
 from kubectl_evictplan.bounds.outcome import Exploration
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
-from kubectl_evictplan.kubelet import observed_at_ns
+from kubectl_evictplan.kubelet import observed_at_ns, renew_period_ns
 from kubectl_evictplan.model.durations import format_duration
 from kubectl_evictplan.model.objects import ClusterSnapshot, Pod, Warning
 from kubectl_evictplan.model.timestamps import format_rfc3339
@@ -104,7 +104,8 @@ def _relevant_part(
         lease = snapshot.leases.get(node.name)
         renew_ns = lease.renew_time_ns if lease is not None else None
         late = renew_ns is not None and seen_ns - renew_ns > quiet_limit_ns
-        if not steady or late or any(taint.effect == "NoExecute" for taint in node.taints):
+        slow = renew_period_ns(lease) > configuration.node_monitor_grace_period_ns
+        if not steady or late or slow or any(taint.effect == "NoExecute" for taint in node.taints):
             named.add(node.name)
     pods = tuple(
         pod

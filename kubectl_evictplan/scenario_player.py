@@ -14,6 +14,7 @@ from kubectl_evictplan.scenario import ScenarioEvent
 from kubectl_evictplan.timeline import SCENARIO_EVENT, Entry
 
 _BY_USER = "scenario"
+READY_UNKNOWN = "ready-unknown"
 
 
 class ScenarioPlayer:
@@ -31,6 +32,8 @@ class ScenarioPlayer:
             "kubelet-stop": self._kubelet_stop,
             "kubelet-start": self._kubelet_start,
             "node-ready": self._node_ready,
+            # Not an action of scenario files: the node lifecycle controller's write, played back.
+            READY_UNKNOWN: self._ready_unknown,
             "node-delete": self._node_delete,
             "node-create": self._node_create,
             "pod-create": self._pod_create,
@@ -100,6 +103,14 @@ class ScenarioPlayer:
     def _node_ready(self, event: ScenarioEvent) -> None:
         for name in self._existing(event):
             self._kubelets.post_ready(name, event.status, self._note(event, name, event.status))
+
+    def _ready_unknown(self, event: ScenarioEvent) -> None:
+        for name in self._existing(event):
+            conditions = tuple(
+                replace(condition, status="Unknown") if condition.type == "Ready" else condition
+                for condition in self._state.nodes[name].conditions
+            )
+            self._state.update_node_conditions(name, conditions)
 
     def _node_delete(self, event: ScenarioEvent) -> None:
         for name in self._existing(event):

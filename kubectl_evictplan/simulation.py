@@ -45,6 +45,7 @@ def simulate(
     kubelets = Kubelets(state, timing.pod_exit_fraction)
     kubelets.expect_stops(scenario)
     kubelets.load(snapshot, scenario)
+    kubelets.finish_terminating_at_start()
     Workloads(state)
     control_plane = ControlPlane(state, kubelets, configuration, timing, snapshot)
     player = ScenarioPlayer(state, kubelets, control_plane)

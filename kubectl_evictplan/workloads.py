@@ -11,6 +11,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster_state import ClusterState
+from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.model.objects import Pod
 from kubectl_evictplan.timeline import Entry
 
@@ -41,7 +42,10 @@ class Workloads:
         if controller.kind in _REPLACES_AT_DELETION and started_terminating:
             self._note(old, f"{controller.kind}/{controller.name} creates a new pod at once")
         elif controller.kind in _REPLACES_WHEN_GONE and new is None:
-            self._recreate(old)
+            # After everybody has seen the old object go: its controller is a watcher like the others.
+            self._state.events.schedule(
+                self._state.events.now_ns, Priority.OUTSIDE, lambda: self._recreate(old)
+            )
 
     def _recreate(self, gone: Pod) -> None:
         """A StatefulSet re-creates the same name; it stays unbound until the scheduler acts."""

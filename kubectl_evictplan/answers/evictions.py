@@ -133,15 +133,13 @@ class EvictionList:
         occurrence: Occurrence | None,
     ) -> Window:
         """The object's end: a kubelet that is up finishes within the grace period, never before."""
-        if occurrence is not None and occurrence.gone_latest_ns is not None:
-            first_ns = min(occurrence.gone_earliest_ns or earliest_ns, latest_ns)
-            return Window(
-                seconds(max(min(first_ns, earliest_ns), 0)), seconds(occurrence.gone_latest_ns)
-            )
-        gone_ns = self._gone.get((key.pod, key.uid))
-        if occurrence is not None and occurrence.gone_earliest_ns is not None:
-            gone_ns = occurrence.gone_earliest_ns
-        first = None if gone_ns is None else seconds(min(gone_ns, max(gone_ns, earliest_ns)))
+        if occurrence is not None:
+            first_ns, last_ns = occurrence.gone_earliest_ns, occurrence.gone_latest_ns
+        else:
+            first_ns, last_ns = self._gone.get((key.pod, key.uid)), None
+        first = None if first_ns is None else seconds(max(first_ns, earliest_ns, 0))
+        if last_ns is not None:
+            return Window(first, seconds(max(last_ns, latest_ns)))
         return Window(first, None, self._why_stuck(key, earliest_ns))
 
     def _why_stuck(self, key: EvictionKey, at_ns: int) -> str:

@@ -16,7 +16,7 @@ import msgspec
 
 from kubectl_evictplan.controllers.releases import ReleaseProfile, known_minors, release_profile
 from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.model.durations import parse_duration_ns
+from kubectl_evictplan.model.durations import format_duration, parse_duration_ns
 from kubectl_evictplan.model.objects import ControlPlaneFlags, Warning
 from kubectl_evictplan.scenario import ControllerSettings
 
@@ -162,6 +162,7 @@ def resolve_configuration(
                 problems.append(problem)
         sources[name], texts[name] = source, text
     gates = _feature_gates(str(values.get("feature-gates", "")), problems)
+    _check_phase(settings, values.get("node-monitor-period"), problems)
     if problems:
         raise InputError(problems)
     sources["monitor-phase"] = GIVEN if settings.monitor_phase_ns is not None else "unknown"
@@ -222,6 +223,21 @@ def _check_names(
                     expected="leave it out, or a release up to 1.26",
                 )
             )
+
+
+def _check_phase(
+    settings: ControllerSettings, period_ns: int | None, problems: list[Problem]
+) -> None:
+    phase_ns = settings.monitor_phase_ns
+    if phase_ns is not None and period_ns is not None and not 0 <= phase_ns < period_ns:
+        problems.append(
+            Problem(
+                "the first monitor tick comes within one --node-monitor-period",
+                field="monitorPhase",
+                got=format_duration(phase_ns),
+                expected=f"less than {format_duration(period_ns)}",
+            )
+        )
 
 
 def _pick(

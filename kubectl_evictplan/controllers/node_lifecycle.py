@@ -59,6 +59,7 @@ class NodeLifecycle:
         first_tick_ns: int,
         *,
         warm: bool,
+        process_start_ns: int | None = None,
     ) -> None:
         self._state = state
         self._kubelets = kubelets
@@ -90,7 +91,10 @@ class NodeLifecycle:
         )
         self._known: set[str] = set()
         self._health: dict[str, NodeHealth] = {}
+        # No probe is older: the process began then, or left master disruption (spec 9.3, 10).
         self._probe_floor_ns: int | None = None
+        if process_start_ns is not None:
+            self._probe_floor_ns = self._grid.at_or_after(process_start_ns)
         # Nodes whose kubelet renews: probe and lease of their health are out of date on purpose.
         self._steady: set[str] = set()
         self._attention: set[str] = set()
@@ -141,6 +145,9 @@ class NodeLifecycle:
                 self._remember_health(name, node)
                 self._attention.add(name)
         self._zone_states.load(self._zones.populated(), self._zones.counts())
+        for name, node in self._state.nodes.items():
+            if self._tainter.owns_taint(node):
+                self._queues.mark_served(self._zones.zone_of(name), name)
         if not self._timing.initial_token:
             self._queues.spend_tokens()
         if self._attention or self._zone_states.unsettled:

@@ -131,8 +131,8 @@ class TaintEviction:
         if self._node_items_call is not None:
             self._node_items_call.cancel()
 
-    def adopt_timer(self, pod: Pod, started_ns: int) -> None:
-        """A pod on a node that was tainted before the start: its timer began at ``started_ns``."""
+    def adopt_timer(self, pod: Pod, started_ns: int, due_ns: int) -> None:
+        """A pod on a node that was tainted before the start, with its running timer's instants."""
         taints = self._tainted_nodes.get(pod.node_name)
         if taints is None or pod.key in self._state.denied_deletes:
             return
@@ -143,8 +143,8 @@ class TaintEviction:
         if decision.minimum_ns < 0:
             self._note_forever(pod, decision)
             return
-        due_ns = max(started_ns + decision.minimum_ns, self._state.events.now_ns)
-        worker = TimedWorker(started_ns, started_ns + decision.minimum_ns, None)
+        due_ns = max(due_ns, self._state.events.now_ns)
+        worker = TimedWorker(started_ns, due_ns, None)
         worker.note = self._record_schedule(pod, decision, started_ns, due_ns)
         self._queue.adopt(pod.key, worker, due_ns)
 
@@ -177,6 +177,8 @@ class TaintEviction:
         assert pod is not None
         if new is None and pod.key in self._timing.late_pod_items:
             return  # handled when the name is in use again: then it finds another node and returns
+        # A worker drains the node items before it handles a pod item (spec 1.2).
+        self._handle_node_items()
         self._handle_pod_update(pod.key, pod.node_name)
 
     # -- handlers (spec 2.1, 2.2) ------------------------------------------------------------------

@@ -118,6 +118,12 @@ class ZoneQueues:
         queue = self._queues.get(zone)
         return queue is not None and queue.remove(name)
 
+    def mark_served(self, zone: str, name: str) -> None:
+        """A warm start: the node was served before, its name is in the zone's set."""
+        queue = self._queues.get(zone)
+        if queue is not None:
+            queue.known.add(name)
+
     def forget_wait(self, name: str) -> None:
         """The node is reachable again: a later wait is a new one."""
         zone = self._announced.pop(name, None)

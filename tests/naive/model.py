@@ -72,7 +72,7 @@ class NaiveRun:
             self.nlc.begin()
         self.next_tick = now
         self.next_pass = now + timing.pass_phase_ns
-        self.next_gc = now + timing.pod_gc_phase_ns
+        self.next_gc = now
 
     def stop_controllers(self) -> None:
         self.world.listeners.clear()
