@@ -322,7 +322,7 @@ class Script:
 @st.composite
 def timings(draw: st.DrawFn, *, cold: bool) -> Timing:
     return Timing(
-        monitor_phase_ns=0 if cold else ns(draw(st.sampled_from((0.0, 0.3, 0.733)))),
+        monitor_phase_ns=0 if cold else ns(draw(st.sampled_from((0.0, 0.3, 0.633)))),
         monitor_cost_ns=ns(draw(st.sampled_from((0.0, 0.005, 0.02)))),
         pass_phase_ns=ns(draw(st.sampled_from((0.0, 0.05, 0.033)))),
         pass_cost_ns=ns(draw(st.sampled_from((0.0, 0.001)))),

@@ -197,6 +197,7 @@ class NodeLifecycle:
             return
         if pod.node_name in self._steady:
             self._remember_health(pod.node_name, node)
+            self._steady.add(pod.node_name)  # only looked at: no tick has to follow
         health = self._health.get(pod.node_name)
         if health is None or health.ready is None:
             return
@@ -221,12 +222,8 @@ class NodeLifecycle:
 
     def _leave_zone(self, name: str) -> None:
         """The zone's queue keeps its entry; no tick refreshes it any more (spec 9.5, TL-16 c)."""
-        last_tick_ns = self._grid.before(self._state.events.now_ns)
-        self._queues.retire(
-            self._zones.zone_of(name),
-            name,
-            self._first_tick_ns if last_tick_ns is None else last_tick_ns,
-        )
+        last_tick_ns = self._grid.before(self._state.events.now_ns) or self._first_tick_ns
+        self._queues.retire(self._zones.zone_of(name), name, last_tick_ns)
         self._zones.leave(name)
 
     # -- health that nobody had to look at ----------------------------------------------------
@@ -267,9 +264,7 @@ class NodeLifecycle:
     # -- ticks ------------------------------------------------------------------------------------
 
     def _latest_tick_ns(self, now_ns: int) -> int:
-        if self._ticked_ns == now_ns:
-            return now_ns
-        tick_ns = self._grid.before(now_ns)
+        tick_ns = now_ns if self._ticked_ns == now_ns else self._grid.before(now_ns)
         return self._first_tick_ns if tick_ns is None else tick_ns
 
     def _request_tick(self) -> None:
