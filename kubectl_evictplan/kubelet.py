@@ -73,6 +73,17 @@ def renew_period_ns(lease: Lease | None) -> int:
     return lease.lease_duration_seconds * SECOND_NS // _RENEWALS_PER_DURATION
 
 
+def is_up_at_start(node: Node, lease: Lease | None, seen_ns: int) -> bool:
+    """Whether a node's kubelet is taken to be alive when the scenario starts."""
+    ready = node.condition(READY)
+    if ready is not None and ready.status == "Unknown":
+        return False
+    if lease is None or lease.renew_time_ns is None:
+        # Heartbeats that we cannot see, unless the node never posted anything.
+        return ready is not None
+    return not is_silent_at(lease, seen_ns)
+
+
 class Kubelets:
     """All kubelets of the cluster."""
 
@@ -117,19 +128,16 @@ class Kubelets:
         for node in snapshot.nodes:
             lease = snapshot.leases.get(node.name)
             renew_ns = lease.renew_time_ns if lease is not None else None
-            if renew_ns is None:
-                # Heartbeats that we cannot see: take the start itself as one of them.
-                ready = node.condition(READY)
-                if ready is not None and ready.status != "Unknown":
-                    self._new_series(node.name, start_ns, _DEFAULT_PERIOD_NS, None)
-                    self._up.add(node.name)
-                continue
-            series = self._new_series(node.name, renew_ns, renew_period_ns(lease), None)
-            ready = node.condition(READY)
-            if is_silent_at(lease, seen_ns) or (ready is not None and ready.status == "Unknown"):
-                series.last_ns = renew_ns
-            else:
+            is_up = is_up_at_start(node, lease, seen_ns)
+            if is_up:
                 self._up.add(node.name)
+            if renew_ns is not None:
+                series = self._new_series(node.name, renew_ns, renew_period_ns(lease), None)
+                if not is_up:
+                    series.last_ns = renew_ns
+            elif is_up:
+                # Take the start itself as one of the heartbeats that we cannot see.
+                self._new_series(node.name, start_ns, _DEFAULT_PERIOD_NS, None)
 
     def finish_terminating_at_start(self) -> None:
         """Kubelets that are up finish, by its deadline, what was deleted before the start."""

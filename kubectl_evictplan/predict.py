@@ -19,7 +19,7 @@ from kubectl_evictplan.answers.nodes import node_reports, zone_reports
 from kubectl_evictplan.bounds.exploration import explore
 from kubectl_evictplan.bounds.outcome import Exploration
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
-from kubectl_evictplan.kubelet import observed_at_ns, renew_period_ns
+from kubectl_evictplan.kubelet import is_up_at_start, observed_at_ns, renew_period_ns
 from kubectl_evictplan.model.durations import format_duration
 from kubectl_evictplan.model.objects import ClusterSnapshot, Pod, Warning
 from kubectl_evictplan.model.timestamps import format_rfc3339
@@ -54,7 +54,9 @@ def predict(
         if event.pod is not None:
             pods.setdefault(event.pod.key, event.pod)
     nodes = {node.name: node for node in snapshot.nodes}
-    evictions = EvictionList(scenario, nominal, exploration, pods).build()
+    evictions = EvictionList(
+        scenario, nominal, exploration, pods, _silent_nodes(snapshot, scenario)
+    ).build()
     evicted = {f"{eviction.namespace}/{eviction.pod}" for eviction in evictions}
     kept = KeptList(
         nominal,
@@ -73,6 +75,15 @@ def predict(
         zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
         warnings=tuple(warnings),
     )
+
+
+def _silent_nodes(snapshot: ClusterSnapshot, scenario: Scenario) -> list[str]:
+    seen_ns = observed_at_ns(snapshot, scenario)
+    return [
+        node.name
+        for node in snapshot.nodes
+        if not is_up_at_start(node, snapshot.leases.get(node.name), seen_ns)
+    ]
 
 
 def _relevant_part(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kubectl_evictplan.answers.chains import ChainCache, seconds
@@ -41,6 +41,7 @@ class EvictionList:
         nominal: Timeline,
         exploration: Exploration,
         pods: Mapping[str, Pod],
+        silent_at_start: Iterable[str],
     ) -> None:
         self._scenario = scenario
         self._nominal = nominal
@@ -50,7 +51,7 @@ class EvictionList:
         self._times: dict[int, str] = {}
         self._deletes: dict[EvictionKey, _Nominal] = {}
         self._gone: dict[tuple[str, str], int] = {}
-        self._silent = _silence_spans(scenario)
+        self._silent = _silence_spans(scenario, silent_at_start)
         ordinals: dict[tuple[str, str, str], int] = {}
         for index, entry in enumerate(nominal.entries):
             if entry.kind == DELETE:
@@ -164,8 +165,10 @@ def _to_millisecond(at_ns: int) -> int:
     return at_ns // 1_000_000 * 1_000_000
 
 
-def _silence_spans(scenario: Scenario) -> dict[str, list[tuple[int, int]]]:
-    spans: dict[str, list[tuple[int, int]]] = {}
+def _silence_spans(
+    scenario: Scenario, silent_at_start: Iterable[str]
+) -> dict[str, list[tuple[int, int]]]:
+    spans: dict[str, list[tuple[int, int]]] = {name: [(0, 2**62)] for name in silent_at_start}
     for event in scenario.events:
         for name in event.nodes:
             if event.action == "kubelet-stop":
