@@ -221,6 +221,8 @@ def _critical_instants(
         ):
             if ready is None or ready.status != "Unknown":
                 yield lease.renew_time_ns - scenario.start_ns
+        if ready is None or ready.status != TRUE or no_execute_taints(node.taints):
+            yield 0  # the first tick after the start has something to do
         if ready is None:
             grace_ns = configuration.node_startup_grace_period_ns
             yield node.creation_timestamp_ns + grace_ns - scenario.start_ns
@@ -278,13 +280,15 @@ def last_heartbeat_window(
     period_ns = renew_period_ns(lease)
     longest_ns = period_ns * RENEWAL_JITTER_NUMERATOR // RENEWAL_JITTER_DENOMINATOR
     known_ns: int | None = None
+    silent = False
     if lease is not None and lease.renew_time_ns is not None:
         known_ns = lease.renew_time_ns - scenario.start_ns
-        if is_silent_at(lease, observed_at_ns(snapshot, scenario)):
-            return known_ns, known_ns
+        silent = is_silent_at(lease, observed_at_ns(snapshot, scenario))
     for event in scenario.events[:index]:
         if name in event.nodes and event.action in ("kubelet-start", "node-ready"):
-            known_ns = event.at_ns
+            known_ns, silent = event.at_ns, False
+    if known_ns is not None and silent:
+        return known_ns, known_ns
     if known_ns is None:
         return at_ns - longest_ns, at_ns
     elapsed_ns = at_ns - known_ns
