@@ -21,6 +21,7 @@ from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS
 from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
 from kubectl_evictplan.model.objects import NO_EXECUTE, ClusterSnapshot, Pod, Taint
 from kubectl_evictplan.model.taints import OUT_OF_SERVICE, no_execute_taints
+from kubectl_evictplan.running_timers import running_timer
 from kubectl_evictplan.scenario import Scenario
 from kubectl_evictplan.timeline import (
     CANCEL,
@@ -35,6 +36,9 @@ from kubectl_evictplan.timeline import (
 )
 
 _NOTHING = NodeRun()
+# "Just before" an instant, and how many places in the windows of running timers are tried.
+_JUST_NS = 1_000
+_FRACTIONS_MAX = 8
 
 
 class PodFates:
@@ -231,6 +235,7 @@ class PodFates:
         lifecycle = any(record.waits or record.taints for row in records for record in row)
         exits = (0.0, 1.0) if lifecycle or len(world.events) > 1 else (1.0,)
         gathered.exits_varied = len(exits) > 1
+        timers = self._running_timers(world)
         seen = set()
         for run, row in zip(runs, records, strict=True):
             for histories in _combinations(world, names, row):
@@ -254,12 +259,16 @@ class PodFates:
                     continue
                 seen.add(key)
                 by_name = dict(zip(names, histories, strict=True))
-                for phase_ns, stale_nil, exit_fraction in product(gc_phases, stale, exits):
+                fractions = _timer_fractions(world, run, histories, timers)
+                for phase_ns, stale_nil, exit_fraction, fraction in product(
+                    gc_phases, stale, exits, fractions
+                ):
                     timing = replace(
                         run.timing,
                         pod_gc_phase_ns=phase_ns,
                         stale_nil=stale_nil,
                         pod_exit_fraction=exit_fraction,
+                        timer_start_fraction=fraction,
                     )
                     gathered.add(world.simulate(by_name, timing, unknown))
                 gathered.by_lifecycle = gathered.by_lifecycle or any(histories)
@@ -273,6 +282,20 @@ class PodFates:
         if gone is None:
             return None
         return gone.earliest_ns if gathered.exits_varied else deleted.earliest_ns
+
+    def _running_timers(self, world: PodWorld) -> set[tuple[int, int]]:
+        """(earliest, latest) end of every timer that runs at the start, as offsets."""
+        start_ns = self.scenario.start_ns
+        nodes = {node.name: node for node in world.snapshot.nodes}
+        ends = set()
+        for pod in world.snapshot.pods:
+            node = nodes.get(pod.node_name)
+            if node is None or pod.deletion_timestamp_ns is not None:
+                continue
+            timer = running_timer(node, pod, world.snapshot, start_ns, self.configuration)
+            if timer is not None and timer.due_latest_ns > timer.due_earliest_ns:
+                ends.add((timer.due_earliest_ns - start_ns, timer.due_latest_ns - start_ns))
+        return ends
 
     def _gc_phases(self, world: PodWorld) -> list[int]:
         """Phases of pod garbage collection that matter to these pods."""
@@ -408,6 +431,25 @@ def _combinations(
     choices = [list(world.histories(n, record)) for n, record in zip(names, row, strict=True)]
     for index in range(max(len(choice) for choice in choices)):
         yield [choice[min(index, len(choice) - 1)] for choice in choices]
+
+
+def _timer_fractions(
+    world: PodWorld,
+    run: ClusterRun,
+    histories: list[list[LifecycleTaint]],
+    timers: set[tuple[int, int]],
+) -> list[float]:
+    """The run's own place in the windows of running timers, and places just before a change."""
+    own = run.timing.timer_start_fraction
+    instants = {event.at_ns for event in world.events}
+    instants.update(change.at_ns for history in histories for change in history)
+    others = {
+        (at_ns - _JUST_NS - earliest_ns) / (latest_ns - earliest_ns)
+        for earliest_ns, latest_ns in timers
+        for at_ns in instants
+        if earliest_ns < at_ns - _JUST_NS < latest_ns
+    }
+    return [own, *sorted(others - {own}, reverse=True)[:_FRACTIONS_MAX]]
 
 
 def _cause_index(timeline: Timeline, name: str) -> int | None:
