@@ -1,0 +1,215 @@
+"""What is wrong with a scenario file, line by line."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scenario_texts import (
+    CONTRACT_EXAMPLE,
+    events_of,
+    load,
+    problem_of,
+    problems_of,
+)
+
+from kubectl_evictplan.errors import InputError
+
+
+WRONG_EVENTS = [
+    (
+        "{at: 0, action: cordon, nodes: [a9]}",
+        "5:37: spec.events[0].nodes: no node is called 'a9'",
+    ),
+    ("{at: 0, action: cordon, nodes: []}", "the list is empty"),
+    ("{at: 0, action: cordon, nodes: a1}", "expected a list, found a string"),
+    ("{at: 0, action: cordon, nodes: [1]}", "a number where a string is expected: quote it"),
+    ("{at: 0, action: cordon, nodes: [no]}", "quote it (got 'no')"),
+    ("{at: 0, action: cordon, selector: pool=red}", "no node matches the selector 'pool=red'"),
+    ('{at: 0, action: cordon, selector: "a in ("}', "column 7: found ''"),
+    ('{at: 0, action: cordon, selector: ""}', "the selector is empty"),
+    ("{at: 0, action: cordon, zone: eu-1c}", "did you mean 'eu-1b'?"),
+    ("{at: 0, action: cordon, allNodes: false}", "only 'allNodes: true'"),
+    ('{at: 0, action: cordon, allNodes: "true"}', "expected true or false"),
+    ("{at: 0, action: cordon}", "one target is needed, given: none"),
+    ("{at: 0, action: cordon, zone: eu-1a, nodes: [a1]}", "both 'nodes' and 'zone'"),
+    ("{at: 0, action: cordon, nodes: [a1], taint: k}", "unknown key 'taint'"),
+    ("{at: 0, action: cordon, node: [a1], nodes: [a1]}", "did you mean 'nodes'?"),
+    ("{at: 0, action: cordn, nodes: [a1]}", "did you mean 'cordon'?"),
+    ("{action: cordon, nodes: [a1]}", "required key 'at' is missing"),
+    ("{at: 5, action: cordon, nodes: [a1]}", "a unit is missing after 5"),
+    ("{at: -5s, action: cordon, nodes: [a1]}", "duration is negative"),
+    ("{at: 1h30, action: cordon, nodes: [a1]}", "a unit is missing after 30"),
+    ("{at: 1:30, action: cordon, nodes: [a1]}", "quote it"),
+    ("{at: 0, action: taint, nodes: [a1]}", "required key 'taint' is missing for action taint"),
+    ("{at: 0, action: taint, nodes: [a1], taint: k=v}", "invalid taint spec: k=v"),
+    ('{at: 0, action: taint, nodes: [a1], taint: "k:NoExcute"}', "unsupported taint effect"),
+    ("{at: 0, action: taint, nodes: [a1], taint: k-}", "write action: untaint"),
+    ("{at: 0, action: untaint, nodes: [dark], taint: maint-}", "leave out the trailing '-'"),
+    ('{at: 0, action: node-ready, nodes: [a1], status: "true"}', "not a status of Ready"),
+    ("{at: 0, action: node-ready, nodes: [a1], status: True}", "a boolean where a string"),
+    ("{at: 1s, action: kubelet-stop, nodes: [a1], lastHeartbeat: 2s}", "after the stop itself"),
+    ("{at: 0, action: pod-delete, pods: [default/web-1]}", "did you mean 'default/web-0'?"),
+    ("{at: 0, action: pod-delete, pods: [db]}", "expected NAMESPACE/NAME"),
+    (
+        "{at: 0, action: pod-create, manifest: {kind: Node, metadata: {}}}",
+        "pod-create needs a Pod",
+    ),
+    ("{at: 0, action: pod-create, manifest: {kind: Pod, metadata: {}}}", "name is missing"),
+    (
+        "{at: 0, action: pod-create, manifest: {kind: Pod, metadata: {name: p}, spec: {nodeName: a9}}}",
+        "no node is called 'a9'",
+    ),
+    (
+        "{at: 0, action: pod-create, manifest: {kind: Pod, metadata: {name: p, x: 0300}}}",
+        "plain decimal",
+    ),
+    (
+        "{at: 0, action: node-create, manifest: {kind: Node, metadata: {name: a1}}}",
+        "exists already",
+    ),
+    ("cordon", "expected a map with 'at' and 'action'"),
+]
+
+
+@pytest.mark.parametrize(("event", "message"), WRONG_EVENTS)
+def test_a_wrong_event_is_named_with_its_place(event: str, message: str) -> None:
+    problem = problem_of(event)
+    assert problem.startswith("s.yaml:5:"), problem
+    assert message in problem
+
+
+@pytest.mark.parametrize(
+    ("toleration", "message"),
+    [
+        ("{key: A, operator: Exists, tolerationSeconds: 5}", "effect must be 'NoExecute'"),
+        ("{operator: Equal}", "operator must be Exists when `key` is empty"),
+        ("{key: A, operator: exists}", 'supported values: "Equal", "Exists"'),
+        ("{key: A, operator: Exists, value: x}", "value must be empty"),
+        ("{key: A, effect: NoExec}", 'supported values: "NoSchedule"'),
+        ('{key: A, effect: NoExecute, tolerationSeconds: "5"}', "plain decimal"),
+        ("{key: A, effect: NoExecute, tolerationSeconds: 0300}", "plain decimal"),
+        ("{key: A, effect: NoExecute, tolerationSeconds: 9223372036854775808}", "64 bits"),
+        ("{key: A, effekt: NoExecute}", "did you mean 'effect'?"),
+    ],
+)
+def test_tolerations_follow_the_api_servers_rules(toleration: str, message: str) -> None:
+    text = f"{{at: 0, action: pod-tolerations, pods: [shop/db], tolerations: [{toleration}]}}"
+    assert message in problem_of(text)
+
+
+def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
+    text = CONTRACT_EXAMPLE.replace("kind: Scenario", "kind: Scenario\nspek: 1")
+    text = text.replace("30m", "30").replace("0s\n", "-1s\n").replace("[a2]", "[a8]")
+    problems = problems_of(text)
+    lines = [int(problem.split(":")[1]) for problem in problems]
+    assert lines == sorted(lines) and len(problems) == 4, problems
+    assert "unknown key 'spek'; did you mean 'spec'?" in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "s.yaml:1:1: the file is empty"),
+        ("# nothing\n---\n", "the file is empty"),
+        ("[]", "not a Scenario"),
+        ("kind: Scenario\nspec: {events: []}", "required key 'apiVersion' is missing"),
+        (
+            "apiVersion: evictplan.dev/v1\nkind: Scenario\nspec: {events: []}",
+            "must be evictplan.dev/v1alpha1",
+        ),
+        ("apiVersion: v1\nkind: List\nitems: []", "must be Scenario"),
+        ("apiVersion: evictplan.dev/v1alpha1\nkind: Scenario\n", "required key 'spec' is missing"),
+        ("apiVersion: evictplan.dev/v1alpha1\nkind: Scenario\nspec: {start: x}\n", "not a time"),
+        (
+            "apiVersion: evictplan.dev/v1alpha1\nkind: Scenario\nspec: {horizon: 0s, events: []}\n",
+            "longer than 0",
+        ),
+        ("a: 1\na: 2", "duplicate key 'a': first in line 1"),
+        ("a: !!python/object/apply:os.system [x]", "tag"),
+        ("a: &a [*a]", "refers to itself"),
+        ("a: [" * 300, "nested deeper than 200"),
+        ("a: b: c", "1:5: mapping values are not allowed here"),
+        ("a: {{ .Values.x }}", "template"),
+        ("a: \x07", "control character U+0007"),
+        ("a: 1\n---\nb: 1\n", "a second document"),
+        ('a: "\\ud800"', "not valid Unicode"),
+        ("a: x\u2028b: y", "unusual line break"),
+        ("%TAG ! tag:x:\n---\na: 1", "%TAG"),
+        ("1: x", "a key must be a string"),
+    ],
+)
+def test_a_wrong_document_is_named_with_its_place(text: str, message: str) -> None:
+    problems = problems_of(text)
+    assert any(message in problem for problem in problems), problems
+    assert all(problem.startswith("s.yaml:") for problem in problems)
+
+
+def test_aliases_and_merges_are_allowed_but_bombs_are_not() -> None:
+    events = events_of("&e {at: 1s, action: cordon, nodes: [a1]}", "{<<: *e, nodes: [a2]}")
+    assert [event.nodes for event in events] == [("a1",), ("a2",)]
+    bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{key}: &{key} [{','.join(['*' + before] * 10)}]\n"
+        for before, key in zip("abcde", "bcdef", strict=True)
+    )
+    assert any("aliases expand" in problem for problem in problems_of(bomb))
+
+
+def test_more_than_ten_thousand_events_are_refused() -> None:
+    text = '{"apiVersion": "evictplan.dev/v1alpha1", "kind": "Scenario", "spec": {"events": ['
+    text += ",".join(["1"] * 10_001) + "]}}"
+    assert problems_of(text) == ["s.yaml:1:81: spec.events: 10001 events: the limit is 10000"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (
+            "kubelet-stop, nodes: [a1]",
+            "kubelet-stop, zone: eu-1a",
+            "a1 is already silent since s.yaml:5 (at 1s)",
+        ),
+        (
+            "cordon, nodes: [a1]",
+            "kubelet-start, nodes: [a1]",
+            "was never stopped, and the node is Ready",
+        ),
+        (
+            "kubelet-stop, nodes: [a1]",
+            'node-ready, nodes: [a1], status: "True"',
+            "a silent kubelet cannot",
+        ),
+        ("cordon, nodes: [a1]", "untaint, nodes: [a1], taint: maint", "never added before"),
+        (
+            "untaint, nodes: [dark], taint: maint",
+            'untaint, nodes: [dark], taint: "maint:NoExecute"',
+            "removed already by s.yaml:5",
+        ),
+        ("controller-stop", "controller-stop", "already stopped since s.yaml:5"),
+        ("controller-start", "controller-start", "already running since s.yaml:5"),
+        ("node-delete, nodes: [a1]", "cordon, nodes: [a1]", "'a1' is deleted at this instant"),
+    ],
+)
+def test_events_that_contradict_each_other_name_both(first: str, second: str, message: str) -> None:
+    problem = problem_of(f"{{at: 1s, action: {first}}}", f"{{at: 2s, action: {second}}}")
+    assert problem.startswith("s.yaml:6:") and message in problem
+
+
+def test_events_that_fit_are_no_contradiction() -> None:
+    events_of(
+        "{at: 1s, action: kubelet-start, nodes: [dark]}",
+        "{at: 2s, action: kubelet-stop, nodes: [dark]}",
+        "{at: 3s, action: node-delete, nodes: [dark]}",
+        "{at: 4s, action: node-create, manifest: {kind: Node, metadata: {name: dark}}}",
+        "{at: 5s, action: kubelet-stop, nodes: [dark]}",
+        "{at: 6s, action: untaint, nodes: [a1], taint: node.kubernetes.io/unreachable}",
+        "{at: 7s, action: controller-start}",
+        "{at: 8s, action: controller-stop}",
+    )
+
+
+@given(st.text(alphabet="{}[]:,-&*!|>'\"%@#\n\t a1", max_size=40))
+def test_no_text_escapes_as_anything_but_problems_with_a_place(text: str) -> None:
+    with pytest.raises(InputError) as raised:
+        load(text)
+    assert all(problem.location.startswith("s.yaml:") for problem in raised.value.problems)

@@ -1,0 +1,97 @@
+"""The warnings of one simulated run, and ways to ask for them by code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from builders import (
+    make_event,
+    make_scenario,
+    make_snapshot,
+    ns,
+)
+from kubectl_evictplan.bounds.outcome import EvictionKey, Occurrence
+from kubectl_evictplan.controllers.configuration import (
+    ControllerConfiguration,
+    resolve_configuration,
+)
+from kubectl_evictplan.model.objects import (
+    ClusterSnapshot,
+    ControlPlaneFlags,
+    Node,
+    Pod,
+    Warning,
+)
+from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.simulation import simulate
+from kubectl_evictplan.timeline import DELETE, GONE, Timeline
+from kubectl_evictplan.warnings import find_warnings
+
+TAINT = make_event(10, "taint", "n1", taint="maint=yes:NoExecute")
+
+
+def configured(
+    release: str = "1.29", flags: dict[str, str] | None = None, phase: float | None = None
+) -> ControllerConfiguration:
+    settings = ControllerSettings(
+        kubernetes_version=release,
+        flags=flags or {},
+        monitor_phase_ns=None if phase is None else ns(phase),
+    )
+    return resolve_configuration(settings, ControlPlaneFlags())
+
+
+def evictions_of(timeline: Timeline) -> dict[EvictionKey, Occurrence]:
+    """The deletes of one run, as if nothing about it were unknown."""
+    gone = {(e.subject, e.uid): e.at_ns for e in timeline.entries if e.kind == GONE}
+    found: dict[EvictionKey, Occurrence] = {}
+    for index, entry in enumerate(timeline.entries):
+        if entry.kind != DELETE:
+            continue
+        ordinal = sum((k.pod, k.uid) == (entry.subject, entry.uid) for k in found)
+        end_ns = gone.get((entry.subject, entry.uid))
+        found[EvictionKey(entry.subject, entry.uid, entry.value, ordinal)] = Occurrence(
+            entry.at_ns,
+            entry.at_ns,
+            True,
+            entry.node,
+            entry.taint,
+            entry.toleration_index,
+            entry.toleration_seconds,
+            (timeline, index),
+            end_ns,
+            end_ns,
+        )
+    return found
+
+
+def warn(
+    nodes: Iterable[Node | str],
+    pods: Iterable[Pod] = (),
+    events: Iterable[ScenarioEvent] = (),
+    *,
+    configuration: ControllerConfiguration | None = None,
+    horizon: float = 1000,
+    snapshot: ClusterSnapshot | None = None,
+    affected: Iterable[str] | None = None,
+    scenario: Scenario | None = None,
+) -> list[Warning]:
+    """Warnings of the nominal run; every node is affected unless said otherwise."""
+    configuration = configuration or configured()
+    snapshot = snapshot or make_snapshot(nodes, pods)
+    scenario = scenario or make_scenario(events, horizon=horizon)
+    timeline = simulate(snapshot, scenario, configuration)
+    names = {node.name for node in snapshot.nodes} | {p.node_name for p in snapshot.pods}
+    names |= {event.node.name for event in scenario.events if event.node is not None}
+    names = names - {""} if affected is None else set(affected)
+    return find_warnings(snapshot, scenario, configuration, timeline, names, evictions_of(timeline))
+
+
+def objects(warnings: Iterable[Warning], code: str) -> list[str] | None:
+    """All objects of one code, None when the code is not there."""
+    found = [warning.objects for warning in warnings if warning.code == code]
+    return sorted({name for names in found for name in names}) if found else None
+
+
+def message(warnings: Iterable[Warning], code: str) -> str:
+    return next(warning.message for warning in warnings if warning.code == code)
