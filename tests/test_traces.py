@@ -239,3 +239,12 @@ def test_fidelity_says_so_when_there_is_nothing_to_compare(tmp_path: Path) -> No
     assert not is_trace(tmp_path)
     assert fidelity(tmp_path).returncode == 2
     assert fidelity(tmp_path / "missing").returncode == 2
+
+
+def test_the_readme_quotes_how_many_deletions_were_predicted() -> None:
+    comparisons = [compare_deletions(*trace_and_prediction(name)) for name in NAMES]
+    inside = sum(len(comparison.inside) for comparison in comparisons)
+    facts = sum(comparison.facts for comparison in comparisons)
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert f"{len(NAMES)} recorded runs" in readme
+    assert f"| real deletions in their predicted window | {inside} of {facts} |" in readme
