@@ -15,7 +15,6 @@ from scenario_texts import (
 
 from kubectl_evictplan.errors import InputError
 
-
 WRONG_EVENTS = [
     (
         "{at: 0, action: cordon, nodes: [a9]}",
