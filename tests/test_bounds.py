@@ -123,12 +123,27 @@ def test_restarts_and_deleted_nodes_stay_within_their_windows(release: str) -> N
         check_world(world, seed, 25)
 
 
+@pytest.mark.parametrize("release", ["1.18.6", "1.20.4", "1.29.6"])
+def test_nodes_that_are_down_at_the_start_stay_within_their_windows(release: str) -> None:
+    for seed in range(502, 504):
+        world = draw_world(
+            seed, actions=NO_RESTART, releases=(release,), short=True, down_at_start=True
+        )
+        check_world(world, seed, 25)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("actions", [SILENCE_ONLY, NO_RESTART], ids=["silence", "no-restart"])
-def test_no_reality_contradicts_a_prediction(release: str, actions: tuple[str, ...]) -> None:
-    for seed in range(1000, 1060):
-        check_world(draw_world(seed, actions=actions, releases=(release,)), seed, 30)
+@pytest.mark.parametrize("down_at_start", [False, True], ids=["up", "down"])
+@pytest.mark.parametrize(
+    "actions", [SILENCE_ONLY, NO_RESTART, ACTIONS], ids=["silence", "no-restart", "everything"]
+)
+def test_no_reality_contradicts_a_prediction(
+    release: str, actions: tuple[str, ...], down_at_start: bool
+) -> None:
+    for seed in range(1000, 1020):
+        world = draw_world(seed, actions=actions, releases=(release,), down_at_start=down_at_start)
+        check_world(world, seed, 20)
 
 
 # -- tightness ------------------------------------------------------------------------------------

@@ -141,7 +141,12 @@ class PodWorld:
             for wait in run.waits
             if wait.window is not None
         ]
-        history = [t for t in run.taints if not any(a <= t.at_ns <= b for a, b in spans)]
+        # The tick that puts a node in line may first take away a taint from before (a new process).
+        history = [
+            t
+            for t in run.taints
+            if not any(a < t.at_ns <= b or (t.added and a == t.at_ns) for a, b in spans)
+        ]
         for wait in run.waits:
             at_ns = served.get(wait.episode)
             if wait.window is None or at_ns is None:
