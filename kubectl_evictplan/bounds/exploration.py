@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.bounds.node_runs import NEVER_NS, ClusterRun, NodeRun, run_nodes
+from kubectl_evictplan.bounds.node_runs import NEVER_NS, ClusterRun, NodeRun, NodeRunner
 from kubectl_evictplan.bounds.outcome import Exploration, NodeChangeKey, ZoneStateKey
 from kubectl_evictplan.bounds.pod_fates import PodFates
 from kubectl_evictplan.bounds.pod_worlds import taint_key_for
@@ -76,10 +76,10 @@ class _Explorer:
     def explore(self, progress: Progress | None) -> Exploration:
         run_set = self._plan()
         self.result.padding_ns = run_set.padding_ns
-        without_pods = replace(self.snapshot, pods=())
+        runner = NodeRunner(replace(self.snapshot, pods=()), self.configuration)
         runs = []
         for index, admissible in enumerate(run_set.runs):
-            runs.append(run_nodes(without_pods, admissible, self.configuration))
+            runs.append(runner.run(admissible))
             if progress is not None:
                 progress("exploring timings", index + 1, len(run_set.runs))
         self.result.runs = len(runs)

@@ -60,53 +60,74 @@ class NodeRun:
 
     __slots__ = ("decided", "ready", "taints", "waits")
 
-    def __init__(self) -> None:
-        self.ready: list[tuple[int, str]] = []
-        self.decided: list[tuple[int, str]] = []
-        self.taints: list[LifecycleTaint] = []
+    def __init__(self, health: NodeRun | None = None) -> None:
+        """A record of its own, or one that shares what does not depend on the order of service."""
+        self.ready: list[tuple[int, str]] = health.ready if health is not None else []
+        self.decided: list[tuple[int, str]] = health.decided if health is not None else []
+        self.taints: list[LifecycleTaint] = health.taints if health is not None else []
         self.waits: list[Wait] = []
+
+
+class HealthRun:
+    """The node side of all runs that share scenario, phase and cost: everything but the waits."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.nodes: dict[str, NodeRun] = {}
+        self.gone: dict[str, list[int]] = {}
+        self.stops: list[int] = []
+        self.operations: dict[str, list[QueueOperation]] = {}
+        self._read_entries()
+        self._read_operations()
+
+    def _node(self, name: str) -> NodeRun:
+        record = self.nodes.get(name)
+        if record is None:
+            record = self.nodes[name] = NodeRun()
+        return record
+
+    def _read_entries(self) -> None:
+        for entry in self.timeline.entries:
+            if entry.kind == NODE_UNKNOWN:
+                self._node(entry.subject).ready.append((entry.at_ns, "Unknown"))
+            elif entry.kind == NODE_READY:
+                self._node(entry.subject).ready.append((entry.at_ns, entry.value))
+            elif entry.kind == NODE_DELETED:
+                self.gone.setdefault(entry.subject, []).append(entry.at_ns)
+            elif entry.kind in (TAINT_ADDED, TAINT_REMOVED) and entry.detail == NODE_LIFECYCLE:
+                taint = entry.taint
+                if taint is not None and taint.effect == NO_EXECUTE:
+                    self._node(entry.subject).taints.append(
+                        LifecycleTaint(entry.at_ns, entry.kind == TAINT_ADDED, taint.key)
+                    )
+
+    def _read_operations(self) -> None:
+        log = self.timeline.queue_log
+        zones = {op.zone for op in log if op.what in ("created", "eligible")}
+        for operation in log:
+            if operation.what == "decided":
+                self._node(operation.name).decided.append((operation.at_ns, operation.zone))
+            elif operation.what in ("stopped", "pass"):
+                if operation.what == "stopped":
+                    self.stops.append(operation.at_ns)
+                for zone in zones:
+                    self.operations.setdefault(zone, []).append(operation)
+            else:
+                self.operations.setdefault(operation.zone, []).append(operation)
 
 
 class ClusterRun:
     """All nodes of one run, with its timeline and timing."""
 
     def __init__(
-        self,
-        run: AdmissibleRun,
-        timeline: Timeline,
-        configuration: ControllerConfiguration,
+        self, run: AdmissibleRun, health: HealthRun, configuration: ControllerConfiguration
     ) -> None:
         self.timing = run.timing
         self.scenario = run.scenario
-        self.timeline = timeline
-        self.nodes: dict[str, NodeRun] = {}
+        self.timeline = health.timeline
+        self.nodes = {name: NodeRun(record) for name, record in health.nodes.items()}
         self._taint_mode = configuration.taint_mode
-        gone = self._read_entries()
-        self._read_waits(configuration, gone)
-
-    def node(self, name: str) -> NodeRun:
-        """The node's record, empty when nothing happened to it."""
-        record = self.nodes.get(name)
-        if record is None:
-            record = self.nodes[name] = NodeRun()
-        return record
-
-    def _read_entries(self) -> dict[str, list[int]]:
-        gone: dict[str, list[int]] = {}
-        for entry in self.timeline.entries:
-            if entry.kind == NODE_UNKNOWN:
-                self.node(entry.subject).ready.append((entry.at_ns, "Unknown"))
-            elif entry.kind == NODE_READY:
-                self.node(entry.subject).ready.append((entry.at_ns, entry.value))
-            elif entry.kind == NODE_DELETED:
-                gone.setdefault(entry.subject, []).append(entry.at_ns)
-            elif entry.kind in (TAINT_ADDED, TAINT_REMOVED) and entry.detail == NODE_LIFECYCLE:
-                taint = entry.taint
-                if taint is not None and taint.effect == NO_EXECUTE:
-                    self.node(entry.subject).taints.append(
-                        LifecycleTaint(entry.at_ns, entry.kind == TAINT_ADDED, taint.key)
-                    )
-        return gone
+        self._find_waits(health, self._rules(configuration))
 
     def _rules(self, configuration: ControllerConfiguration) -> QueueRules:
         timing, horizon_ns = self.timing, self.scenario.horizon_ns
@@ -123,56 +144,66 @@ class ClusterRun:
             tick_step_ns=step_ns if twice else 0,
         )
 
-    def _read_waits(
-        self, configuration: ControllerConfiguration, gone: dict[str, list[int]]
-    ) -> None:
-        by_zone: dict[str, list[QueueOperation]] = {}
-        zones = {op.zone for op in self.timeline.queue_log if op.what in ("created", "eligible")}
-        stops = []
-        for operation in self.timeline.queue_log:
-            if operation.what == "decided":
-                self.node(operation.name).decided.append((operation.at_ns, operation.zone))
-            elif operation.what in ("stopped", "pass"):
-                if operation.what == "stopped":
-                    stops.append(operation.at_ns)
-                for zone in zones:
-                    by_zone.setdefault(zone, []).append(operation)
-            else:
-                by_zone.setdefault(operation.zone, []).append(operation)
-        rules = self._rules(configuration)
-
+    def _find_waits(self, health: HealthRun, rules: QueueRules) -> None:
         def useless_from(name: str, eligible_ns: int) -> int:
             if not self._taint_mode:
                 return NEVER_NS  # the eviction pass looks at no condition
-            instants = [at for at, status in self.node(name).ready if status == "True"]
-            instants += gone.get(name, [])
+            record = health.nodes.get(name)
+            instants = [at for at, status in record.ready if status == "True"] if record else []
+            instants += health.gone.get(name, [])
             return min((at for at in instants if at >= eligible_ns), default=NEVER_NS)
 
-        for operations in by_zone.values():
+        left_out = self._left_out()
+        for recorded in health.operations.values():
+            operations = [op for op in recorded if op.what not in left_out]
             episodes = episodes_of(operations, useless_from)
             if not episodes:
                 continue
             for episode, window in service_windows(operations, episodes, rules).items():
-                cut = episode.leave_ns in stops
-                self.node(episode.name).waits.append(Wait(episode, window, cut))
+                record = self.nodes.get(episode.name)
+                if record is None:
+                    record = self.nodes[episode.name] = NodeRun()
+                record.waits.append(Wait(episode, window, episode.leave_ns in health.stops))
         for record in self.nodes.values():
             record.waits.sort(key=lambda wait: wait.episode.eligible_ns)
 
+    def _left_out(self) -> set[str]:
+        """Recorded operations that this run does not have."""
+        left_out = set()
+        if not self.timing.mid_tick_pass:
+            left_out.add("pass")
+        if self.timing.initial_token:
+            left_out.add("spent")
+        return left_out
 
-def run_nodes(
-    snapshot: ClusterSnapshot, run: AdmissibleRun, configuration: ControllerConfiguration
-) -> ClusterRun:
-    """Simulate the node side of one admissible run. ``snapshot`` must hold no pods."""
-    scenario = replace(
-        run.scenario,
-        events=tuple(event for event in run.scenario.events if not event.action.startswith("pod-")),
-    )
-    # How a waiting node stays in line is the business of the replay: the run need not tick for it.
-    profile = replace(configuration.profile, queue_mode="REMOVE_ADD")
-    timeline = simulate(
-        snapshot,
-        scenario,
-        replace(configuration, profile=profile),
-        replace(run.timing, serves_queues=False),
-    )
-    return ClusterRun(run, timeline, configuration)
+
+class NodeRunner:
+    """Simulates the node side of admissible runs; a simulation serves all runs that share it."""
+
+    def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
+        """``snapshot`` must hold no pods."""
+        self._snapshot = snapshot
+        self._configuration = configuration
+        # How a waiting node stays in line is the business of the replay: no tick is needed for it.
+        profile = replace(configuration.profile, queue_mode="REMOVE_ADD")
+        self._simulated = replace(configuration, profile=profile)
+        self._health: dict[tuple[int, int, int], HealthRun] = {}
+
+    def run(self, run: AdmissibleRun) -> ClusterRun:
+        """One admissible run."""
+        timing = run.timing
+        key = (id(run.scenario), timing.monitor_phase_ns, timing.monitor_cost_ns)
+        health = self._health.get(key)
+        if health is None:
+            health = self._health[key] = self._simulate(run)
+        return ClusterRun(run, health, self._configuration)
+
+    def _simulate(self, run: AdmissibleRun) -> HealthRun:
+        events = run.scenario.events
+        scenario = replace(
+            run.scenario,
+            events=tuple(event for event in events if not event.action.startswith("pod-")),
+        )
+        # Nobody is served, so lag, passes inside ticks and tokens leave no trace but their operations.
+        timing = replace(run.timing, serves_queues=False, mid_tick_pass=True, initial_token=False)
+        return HealthRun(simulate(self._snapshot, scenario, self._simulated, timing))

@@ -183,8 +183,12 @@ def _corners(
     )
     early = [eager, replace(eager, mid_tick_pass=True)]
     late = [lazy, replace(lazy, mid_tick_pass=True)]
+    if start.waiting_nodes:
+        # Late although there is a token: what waits for one may be cut off by then.
+        late.append(replace(lazy, initial_token=True))
     if configuration.profile.taint_on_current_condition and configuration.taint_mode:
         late.append(replace(lazy, stale_lister=True))
+        late.append(replace(lazy, stale_lister=True, mid_tick_pass=True))
     return early, late
 
 
