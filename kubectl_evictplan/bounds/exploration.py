@@ -2,7 +2,7 @@
 
 The one hard thing of this program. Three steps:
 
-1. ``run_nodes`` for every admissible run: health, zones, limiters, waits (no pods).
+1. ``NodeRunner`` for every admissible run: health, zones, limiters, waits (no pods).
 2. ``service_windows`` inside each run: the order among waiting nodes.
 3. Pods. A node with a *simple fate* (it falls silent, is tainted once, never comes back) shifts its pods'
    timers with its taint: windows of nodes become windows of pods by addition. Every other node's pods are
