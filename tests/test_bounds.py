@@ -255,3 +255,27 @@ def test_conditions_and_taints_of_nodes_change_within_their_windows(release: str
             reality = draw_reality(world, random.Random(seed * 1000 + index))
             wrong = list(node_contradictions(prediction, reality))
             assert not wrong, (seed, index, wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=False, reason="windows of a node's taint ignore swaps while it waits")
+@pytest.mark.parametrize("seed", [5011, 5029, 5036])
+def test_taints_swapped_while_a_node_waits_stay_within_their_windows(seed: int) -> None:
+    world = draw_world(seed, actions=NO_RESTART)
+    prediction = predict(world.snapshot, world.scenario, world.configuration)
+    for index in range(12):
+        reality = draw_reality(world, random.Random(seed * 1000 + index))
+        assert not list(node_contradictions(prediction, reality))
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=False, reason="after a token wasted on a stale informer the node waits for a tick")
+def test_a_token_wasted_on_a_stale_informer_stays_within_its_window() -> None:
+    check_world(draw_world(4074, down_at_start=True), 4074, 12)
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=False, reason="a token wasted on a node that is back delays the others")
+@pytest.mark.parametrize("seed", [7004, 7089, 7091])
+def test_waiting_nodes_that_come_back_stay_within_their_windows(seed: int) -> None:
+    check_world(draw_world(seed, down_at_start=True), seed, 15)
