@@ -228,11 +228,14 @@ class NodeLifecycle:
 
     # -- health that nobody had to look at ----------------------------------------------------
 
-    def _remember_health(self, name: str, node: Node) -> None:
+    def _remember_health(self, name: str, node: Node, *, in_step: bool = False) -> None:
         """Write down the health of a steady node as of the last tick, before it changes."""
         if name not in self._known or (name in self._health and name not in self._steady):
             return
-        last_tick_ns = self._grid.before(self._state.events.now_ns)
+        now_ns = self._state.events.now_ns
+        # This instant's tick has looked at the node as well, unless it is about to.
+        looked = self._ticked_ns == now_ns and not in_step
+        last_tick_ns = now_ns if looked else self._grid.before(now_ns)
         if last_tick_ns is None:
             return
         self._steady.discard(name)
@@ -255,11 +258,9 @@ class NodeLifecycle:
 
     def _may_expire_while_up(self, name: str) -> bool:
         """Whether a healthy kubelet renews too slowly for the grace period."""
-        # A tick looks at the lease before it looks at the age: until the next renewal is seen, the
-        # age stays below one renewal period.
-        return self._kubelets.renews_slower_than(
-            name, self._configuration.node_monitor_grace_period_ns
-        )
+        # The lease is looked at before the age, which thus stays below one renewal period.
+        grace_ns = self._configuration.node_monitor_grace_period_ns
+        return self._kubelets.renews_slower_than(name, grace_ns)
 
     # -- ticks ------------------------------------------------------------------------------------
 
@@ -340,7 +341,7 @@ class NodeLifecycle:
         """One node of one tick (spec 4.1); ``node`` is the copy taken at the tick's start."""
         name = node.name
         if name in self._steady:
-            self._remember_health(name, node)
+            self._remember_health(name, node, in_step=True)
         before = self._health.get(name)
         update = try_update_node_health(
             node,
