@@ -269,7 +269,9 @@ def test_taints_swapped_while_a_node_waits_stay_within_their_windows(seed: int) 
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=False, reason="after a token wasted on a stale informer the node waits for a tick")
+@pytest.mark.xfail(
+    strict=False, reason="after a token wasted on a stale informer the node waits for a tick"
+)
 def test_a_token_wasted_on_a_stale_informer_stays_within_its_window() -> None:
     check_world(draw_world(4074, down_at_start=True), 4074, 12)
 

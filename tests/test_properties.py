@@ -216,7 +216,9 @@ def test_p16_renaming_nodes_renames_the_answer(seed: int, rng: random.Random) ->
 
 
 @given(TOLERATION_LISTS, taint_events())
-def test_p17_pods_on_other_nodes_do_not_matter(tolerations: Tolerations, events: list) -> None:
+def test_p17_pods_on_other_nodes_do_not_matter(
+    tolerations: Tolerations, events: list[ScenarioEvent]
+) -> None:
     pod = make_pod("p", "n0", tolerations=tolerations)
     others = [make_pod(f"other-{i}", "n1", tolerations=tolerations) for i in range(3)]
     scenario = make_scenario(events, horizon=60)
