@@ -9,12 +9,14 @@ exists. JSON is YAML. Reading bytes and decoding manifests is done elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.model.durations import parse_bounded_duration_ns
-from kubectl_evictplan.model.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.model.objects import ClusterSnapshot, ControlPlaneFlags, Node, Pod
 from kubectl_evictplan.model.objects import Warning as FileWarning
 from kubectl_evictplan.model.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.prediction import API_VERSION
@@ -24,7 +26,14 @@ from kubectl_evictplan.scenario_fields import FieldReader
 from kubectl_evictplan.scenario_history import check_history
 from kubectl_evictplan.scenario_start import start_problem
 from kubectl_evictplan.scenario_writer import write_scenario
-from kubectl_evictplan.scenario_yaml import Mapping, ProblemList, Value, load_document
+from kubectl_evictplan.scenario_yaml import (
+    Mapping,
+    ProblemList,
+    Scalar,
+    Value,
+    describe,
+    load_document,
+)
 
 __all__ = ["KIND", "LoadedScenario", "ManifestDecoder", "load_scenario", "write_scenario"]
 
@@ -49,12 +58,14 @@ def load_scenario(
     decode_manifest: ManifestDecoder | None = None,
     *,
     start_ns: int | None = None,
+    kubernetes_version: str = "",
 ) -> LoadedScenario:
     """Return the scenario in ``text``, resolved against the snapshot.
 
-    ``location`` is the file's name for messages. ``start_ns`` (epoch) overrides ``spec.start``,
-    whose default is the instant the snapshot was taken. ``decode_manifest`` defaults to the one of
-    the sources. Raises InputError with all problems found.
+    ``location`` is the file's name for messages. ``start_ns`` (epoch) and ``kubernetes_version``
+    override what the file says; the start's default is the instant the snapshot was taken.
+    ``decode_manifest`` defaults to the one of the sources, for that version and the snapshot's
+    API server. Raises InputError with all problems found.
     """
     problems = ProblemList(location)
     root, warnings = load_document(text, problems)
@@ -63,8 +74,9 @@ def load_scenario(
         problems.raise_any()
         raise AssertionError("a problem was just noted")
     document = FieldReader(root, problems)
+    _refuse_other_kind(document, location)
     document.only(("apiVersion", "kind", "metadata", "spec"))
-    _check_header(document, problems)
+    _check_header(document)
     metadata = document.mapping("metadata")
     name = ""
     if metadata is not None:
@@ -80,22 +92,35 @@ def load_scenario(
     horizon_ns = spec.duration_ns("horizon", parse_bounded_duration_ns)
     if horizon_ns == 0:
         spec.problem("horizon", "the horizon must be longer than 0")
-    events = _events(spec, snapshot, location, decode_manifest or _decode_manifest, warnings)
+    decode_manifest = decode_manifest or partial(
+        _decode_manifest,
+        control_plane=snapshot.control_plane,
+        version=kubernetes_version
+        or settings.kubernetes_version
+        or snapshot.control_plane.kubernetes_version,
+    )
+    events = _events(spec, snapshot, location, decode_manifest, warnings)
     problems.raise_any()
     warnings += _events_after_horizon(events, horizon_ns)
     scenario = Scenario(start_ns, tuple(events), horizon_ns, name)
     return LoadedScenario(scenario, settings, tuple(warnings))
 
 
-def _check_header(document: FieldReader, problems: ProblemList) -> None:
+def _refuse_other_kind(document: FieldReader, location: str) -> None:
+    """Raise for another kind of document altogether: its fields would only add noise."""
+    kind = document.mapping_value.get("kind")
+    if isinstance(kind, Scalar) and kind.kind == "string" and kind.text != KIND:
+        message = f"not a scenario: kind must be {KIND}; cluster state is given with -f"
+        place = f"{location}:{kind.line}:{kind.column}"
+        raise InputError(Problem(message, location=place, field="kind", got=describe(kind)))
+
+
+def _check_header(document: FieldReader) -> None:
     """Note a wrong or missing apiVersion and kind."""
     for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
         found = document.text(key, required=True)
         if found is not None and found != expected:
             document.problem(key, f"not a scenario of this version: {key} must be {expected}")
-    if problems and document.text("kind") not in (None, KIND):
-        # Another kind of document altogether: its fields would only add noise.
-        problems.raise_any()
 
 
 def _settings(controller: FieldReader | None) -> ControllerSettings:
@@ -171,8 +196,12 @@ def _events_after_horizon(events: list[ScenarioEvent], horizon_ns: int | None) -
     return [FileWarning("event-after-horizon", message, tuple(late))]
 
 
-def _decode_manifest(manifest: dict[str, Any], location: str) -> Node | Pod:
+def _decode_manifest(
+    manifest: dict[str, Any], location: str, *, control_plane: ControlPlaneFlags, version: str
+) -> Node | Pod:
     """Decode one manifest; most scenarios hold none, so the decoder is imported when needed."""
     from kubectl_evictplan.sources.manifests import decode_manifest_object
 
-    return decode_manifest_object(manifest, location)
+    return decode_manifest_object(
+        manifest, location, control_plane=control_plane, manifest_version=version
+    )

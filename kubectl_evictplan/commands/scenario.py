@@ -46,7 +46,13 @@ def scenario(options: WhatIfOptions, file: str) -> None:
 
         if given.start_ns is not None and (message := start_problem(given.start_ns, snapshot)):
             raise InputError(Problem(message, location="--start"))
-        loaded = load_scenario(text, file, snapshot, start_ns=given.start_ns)
+        loaded = load_scenario(
+            text,
+            file,
+            snapshot,
+            start_ns=given.start_ns,
+            kubernetes_version=given.settings.kubernetes_version,
+        )
         return loaded.scenario, given.over(loaded.settings), loaded.warnings
 
     what_if(options, plan)
@@ -60,7 +66,9 @@ def _read(file: str) -> str:
         stdin = sys.stdin.buffer if sys.stdin is not None else None
         content = read_stdin(stdin) if file == STDIN else read_file(file)
     except ReadProblem as error:
-        raise InputError(Problem(str(error), location=file)) from None
+        # -R is about the cluster's files.
+        reason = str(error).removesuffix(" (use -R/--recursive)")
+        raise InputError(Problem(reason, location=file)) from None
     if len(content.data) > _BYTES_MAX:
         raise InputError(Problem(f"larger than {_BYTES_MAX >> 20} MiB", location=file))
     return content.data.decode("utf-8")
