@@ -16,6 +16,8 @@ from kubectl_evictplan.model.topology import BETA_REGION, BETA_ZONE, REGION, ZON
 # Comparing a name with every other is quadratic in its length; beyond this many candidates only
 # those that share a beginning are compared.
 _COMPARED_MAX = 20_000
+# No name of Kubernetes is longer.
+_NAME_MAX = 253
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -23,7 +25,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     candidates = list(known)
     if len(candidates) > _COMPARED_MAX:
         candidates = [other for other in candidates if other[:3] == name[:3]][:_COMPARED_MAX]
-    matches = difflib.get_close_matches(name[:253], candidates, n=1, cutoff=0.5)
+    matches = difflib.get_close_matches(name[:_NAME_MAX], candidates, n=1, cutoff=0.5)
     return matches[0] if matches else ""
 
 
@@ -31,7 +33,8 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """Return the message for a name that does not exist, with the nearest that does."""
     close = nearest(name, known)
     hint = f"; did you mean {close!r}?" if close else ""
-    return f"no {kind} is called {name!r}{hint}"
+    shown = name if len(name) <= _NAME_MAX else name[:_NAME_MAX] + "..."
+    return f"no {kind} is called {shown!r}{hint}"
 
 
 def nodes_by_name(nodes: Mapping[str, Node], names: Sequence[str]) -> list[Node]:

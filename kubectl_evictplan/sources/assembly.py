@@ -131,9 +131,15 @@ class Assembly:
             self.findings.warning("loaded-once", "given twice with equal content", subject)
             return
         origin, other = source.document.origin(source.item), first.document.origin(first.item)
-        place = " ".join(part for part in (other.location(), other.place) if part)
-        how = "given twice" if identical else "given twice with different content"
-        self.findings.problem(origin, f"{how}, first in {place}", subject=subject)
+        # In one file its name says too little: the lines, or the numbers of the items, say more.
+        path = ("metadata",) if origin.file == other.file else ()
+        place = " ".join(part for part in (other.location(path), other.place) if part)
+        message = "given twice" if identical else "given twice with different content"
+        message += f", first in {place}"
+        if path and origin.place:
+            message += f", again in {origin.place}"
+        location = origin._replace(base=origin.base + path)
+        self.findings.problem(location, message, subject=subject)
 
     def ignore(self, kind: str) -> None:
         """Count an object of a kind that does not matter."""

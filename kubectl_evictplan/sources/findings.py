@@ -13,6 +13,8 @@ from kubectl_evictplan.model.objects import Warning
 
 # Objects named per warning; the message carries the full count.
 OBJECTS_NAMED_MAX = 100
+# A kind, a namespace and a name of the greatest length that is valid.
+SUBJECT_LENGTH_MAX = 360
 NEVER_STRICT = frozenset({"unknown-kind"})
 
 
@@ -77,8 +79,8 @@ class Findings:
             Problem(
                 message,
                 location=origin.location(path),
-                subject=subject or origin.place,
-                field=path_text(path),
+                subject=_short(subject or origin.place),
+                field=_short(path_text(path)),
                 got=got,
                 expected=expected,
             )
@@ -113,6 +115,11 @@ class Findings:
             ]
         if problems:
             raise InputError(problems)
+
+
+def _short(text: str) -> str:
+    """Cut what no valid name reaches: a name of a megabyte must not fill the terminal."""
+    return text if len(text) <= SUBJECT_LENGTH_MAX else f"{text[:SUBJECT_LENGTH_MAX]}..."
 
 
 def _with_count(message: str, count: int) -> str:

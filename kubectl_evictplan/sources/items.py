@@ -382,6 +382,7 @@ def budget_oddities(decoded: wire.WireBudget) -> list[str]:
             found.append("a percentage above 100")
         elif isinstance(value, int) and value < 0:
             found.append("a negative number of pods")
+    found += [f"its selector has the unknown operator {o!r}" for o in _unknown_operators(spec)]
     if spec.selector is None:
         found.append("no selector: it selects no pods")
     elif not (spec.selector.match_labels or spec.selector.match_expressions):
@@ -395,6 +396,15 @@ def budget_oddities(decoded: wire.WireBudget) -> list[str]:
     elif status.expected_pods == 0:
         found.append("it expects no pods: it allows no eviction")
     return found
+
+
+def _unknown_operators(spec: wire.BudgetSpec) -> list[str]:
+    expressions = spec.selector.match_expressions if spec.selector else None
+    return [
+        requirement.operator[:40]
+        for requirement in expressions or ()
+        if requirement.operator not in ("In", "NotIn", "Exists", "DoesNotExist")
+    ]
 
 
 def _timestamps(value: Any, expected: Any, path: schema.Path) -> list[tuple[schema.Path, str]]:

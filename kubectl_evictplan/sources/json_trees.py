@@ -8,7 +8,9 @@ surrogates that are no characters.
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 DEPTH_MAX = 200
@@ -16,6 +18,7 @@ DEPTH_MAX = 200
 _DIGITS_KEPT = 60
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+_FRACTION = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
 _MALFORMED = re.compile(r"\(byte (\d+)\)")
 
 
@@ -51,18 +54,18 @@ def load_tree(data: bytes) -> Any:
     except json.JSONDecodeError as error:
         raise JsonSyntaxError([_translated(text, error)]) from None
     except RecursionError:
-        raise JsonSyntaxError([SyntaxProblem(f"nested deeper than {DEPTH_MAX}", -1)]) from None
+        raise JsonSyntaxError([_too_deep(text)]) from None
     if "\\u" in text and not _is_unicode(tree):
-        problems.append(SyntaxProblem("a string is not valid Unicode (lone surrogate)", -1))
+        problems.extend(_broken_strings(text))
     if depth_exceeds(tree, DEPTH_MAX):
-        problems.append(SyntaxProblem(f"nested deeper than {DEPTH_MAX}", -1))
+        problems.append(_too_deep(text))
     if problems:
         raise JsonSyntaxError(problems)
     return tree
 
 
 def _decode(text: str, problems: list[SyntaxProblem]) -> Any:
-    duplicates = False
+    duplicates = odd_numbers = False
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         nonlocal duplicates
@@ -71,13 +74,14 @@ def _decode(text: str, problems: list[SyntaxProblem]) -> Any:
         return result
 
     def number(digits: str) -> float:
+        nonlocal odd_numbers
         value = float(digits)
-        if value in (float("inf"), float("-inf")):
-            problems.append(SyntaxProblem("number out of range", -1, digits[:40]))
+        odd_numbers = odd_numbers or math.isinf(value)
         return value
 
-    def constant(name: str) -> float:
-        problems.append(SyntaxProblem(f"{name} is not JSON", -1, name))
+    def constant(_name: str) -> float:
+        nonlocal odd_numbers
+        odd_numbers = True
         return 0.0
 
     tree = json.loads(
@@ -87,9 +91,40 @@ def _decode(text: str, problems: list[SyntaxProblem]) -> Any:
         parse_int=lambda digits: int(digits[:_DIGITS_KEPT]) * 10 ** (len(digits) > _DIGITS_KEPT),
         parse_constant=constant,
     )
+    if odd_numbers:
+        problems.extend(_odd_numbers(text))
     if duplicates:
         problems.extend(_duplicate_keys(text))
     return tree
+
+
+def _odd_numbers(text: str) -> Iterator[SyntaxProblem]:
+    """Find what Python's decoder takes for a number and JSON does not; the rest is valid."""
+    for match in _TOKEN.finditer(text):
+        lexeme = match.group()
+        if lexeme in ("NaN", "Infinity", "-Infinity"):
+            yield SyntaxProblem(f"{lexeme} is not JSON", match.start(), lexeme)
+        elif _FRACTION.fullmatch(lexeme) and math.isinf(float(lexeme)):
+            yield SyntaxProblem("number out of range", match.start(), lexeme[:40])
+
+
+def _broken_strings(text: str) -> Iterator[SyntaxProblem]:
+    """Find strings that hold half of a surrogate pair; the text is valid JSON."""
+    for match in _TOKEN.finditer(text):
+        lexeme = match.group()
+        if "\\u" in lexeme and not _is_unicode(json.loads(lexeme)):
+            message = "a string is not valid Unicode (lone surrogate)"
+            yield SyntaxProblem(message, match.start())
+
+
+def _too_deep(text: str) -> SyntaxProblem:
+    depth, offset = 0, -1
+    for match in _TOKEN.finditer(text):
+        depth += (match.group() in "{[") - (match.group() in "}]")
+        if depth > DEPTH_MAX:
+            offset = match.start()
+            break
+    return SyntaxProblem(f"nested deeper than {DEPTH_MAX}", offset)
 
 
 def _duplicate_keys(text: str) -> list[SyntaxProblem]:
@@ -113,7 +148,7 @@ def _duplicate_keys(text: str) -> list[SyntaxProblem]:
             key = json.loads(lexeme)
             if key in keys:
                 first = line_and_column(text, keys[key])[0]
-                message = f'duplicate key "{key}", first on line {first}'
+                message = f'duplicate key "{key[:60]}", first on line {first}'
                 found.append(SyntaxProblem(message, match.start()))
             keys.setdefault(key, match.start())
             expect_key = False

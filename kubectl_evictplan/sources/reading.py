@@ -34,6 +34,7 @@ _MAGIC = (
     (b"\x89PNG", "looks like binary (PNG)"),
     (b"\x7fELF", "looks like binary (ELF)"),
     (b"%PDF", "looks like binary (PDF)"),
+    (b"GIF8", "looks like binary (GIF)"),
     (b"\xff\xd8\xff", "looks like binary (JPEG)"),
     (b"PK\x03\x04", "archives are not accepted (ZIP): unpack it first"),
     (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first (zstdcat)"),

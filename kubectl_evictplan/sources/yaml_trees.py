@@ -338,7 +338,7 @@ class _Builder:
             return
         marks = frame.container.marks
         if value in marks:
-            message = f'duplicate key "{value}", first on line {marks[value][0]}'
+            message = f'duplicate key "{value[:60]}", first on line {marks[value][0]}'
             self._problem(f"{message} (kubectl keeps the last one silently)", event)
             frame.is_key = False
             return
@@ -385,4 +385,11 @@ def _syntax_problem(text: str, error: yaml.YAMLError) -> YamlProblem:
     context = getattr(error, "context", None)
     if _TEMPLATE.search(text):
         return YamlProblem(_TEMPLATE_REASON, line, column)
+    if mark and "cannot start any token" in reason and _tab_at(text, mark):
+        return YamlProblem("a tab: YAML is indented with spaces", line, column)
     return YamlProblem(f"{context}: {reason}" if context else reason, line, column)
+
+
+def _tab_at(text: str, mark: Any) -> bool:
+    written: str = text.splitlines()[mark.line]
+    return written[mark.column : mark.column + 1] == "\t"
