@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -54,18 +55,29 @@ class WhatIfOptions:
             "--monitor-phase", self.monitor_phase, parse_bounded_duration_ns, problems
         )
         flags = _controller_flags(self.controller_flags, problems)
+        self._check_version(problems)
         if problems:
             raise InputError(problems)
         settings = ControllerSettings(self.kubernetes_version, phase_ns, flags)
         return Given(settings, horizon_ns, start_ns)
 
+    def _check_version(self, problems: list[Problem]) -> None:
+        """Note an unknown release under the flag's own name, together with other wrong flags."""
+        if not self.kubernetes_version:
+            return
+        from kubectl_evictplan.controllers.releases import release_profile
+
+        try:
+            release_profile(self.kubernetes_version)
+        except InputError as error:
+            problems += [
+                Problem(p.message, location="--kubernetes-version", got=p.got, expected=p.expected)
+                for p in error.problems
+            ]
+
     def require_files(self) -> None:
         """Raise when there is nothing to read the cluster from."""
-        if not self.filenames:
-            raise InputError(Problem(NO_LIVE_CLUSTER))
-        for name in self.filenames:
-            if not name:
-                raise InputError(Problem("the file name is empty", location="--filename"))
+        require_files(self.filenames)
 
 
 @dataclass(frozen=True)
@@ -177,6 +189,29 @@ def what_if_options(callback: _Callback) -> _Callback:
         command = option(command)
     result: _Callback = command
     return result
+
+
+def require_files(filenames: tuple[str, ...]) -> None:
+    """Raise when no file is named, or one that says more about the shell than about the file."""
+    if not filenames:
+        raise InputError(Problem(NO_LIVE_CLUSTER))
+    problems = []
+    for name in filenames:
+        if not name:
+            problems.append(Problem("the file name is empty", location="--filename"))
+        elif _is_pipe(name):
+            # `-f <(kubectl ...)`: such a pipe can be read only once, and may never end.
+            message = "not a regular file but a pipe: pipe the command into this one and use `-f -`"
+            problems.append(Problem(message, location=name))
+    if problems:
+        raise InputError(problems)
+
+
+def _is_pipe(name: str) -> bool:
+    try:
+        return Path(name).is_fifo()
+    except (OSError, ValueError):
+        return False
 
 
 def _parsed(

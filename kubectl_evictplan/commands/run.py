@@ -106,8 +106,19 @@ def _predict(
     from kubectl_evictplan.controllers.configuration import resolve_configuration
     from kubectl_evictplan.predict import predict
 
-    configuration = resolve_configuration(settings, snapshot.control_plane)
+    try:
+        configuration = resolve_configuration(settings, snapshot.control_plane)
+    except InputError as error:
+        raise InputError([_under_flag_name(problem) for problem in error.problems]) from None
     return predict(snapshot, scenario, configuration, explain=explain, progress=progress.predicting)
+
+
+def _under_flag_name(problem: Problem) -> Problem:
+    """Return a problem of a scenario's field under the name that the command line has for it."""
+    if problem.field != "monitorPhase":
+        return problem
+    field = "--monitor-phase"
+    return Problem(problem.message, field=field, got=problem.got, expected=problem.expected)
 
 
 def _print(prediction: Prediction, options: WhatIfOptions, explain: str | None) -> None:
@@ -173,6 +184,8 @@ def _explained(options: WhatIfOptions, snapshot: ClusterSnapshot, scenario: Scen
 def _save(options: WhatIfOptions, scenario: Scenario, settings: ControllerSettings) -> None:
     if options.save_scenario is None:
         return
+    if not options.save_scenario:
+        raise InputError(Problem("the file name is empty", location="--save-scenario"))
     from kubectl_evictplan.scenario_writer import write_scenario
     from kubectl_evictplan.sources.snapshot import write_private
 

@@ -7,10 +7,8 @@ import sys
 import click
 
 from kubectl_evictplan.commands.help_text import examples
-from kubectl_evictplan.commands.messages import NO_LIVE_CLUSTER
-from kubectl_evictplan.commands.options import debug_option, filename_options
+from kubectl_evictplan.commands.options import debug_option, filename_options, require_files
 from kubectl_evictplan.display import escape
-from kubectl_evictplan.errors import InputError, Problem
 
 
 @click.command(
@@ -34,8 +32,7 @@ def snapshot(
     """
     from kubectl_evictplan.commands.progress import Progress
 
-    if not filenames:
-        raise InputError(Problem(NO_LIVE_CLUSTER))
+    require_files(filenames)
     with Progress(sys.stderr) as progress:
         from kubectl_evictplan.sources.files import load_files
         from kubectl_evictplan.sources.snapshot import write_snapshot

@@ -28,12 +28,13 @@ from kubectl_evictplan.sources.checks import check_cluster
 from kubectl_evictplan.sources.findings import Findings, Origin
 from kubectl_evictplan.sources.items import ItemReader
 from kubectl_evictplan.sources.kinds import Verdict, classify
+from kubectl_evictplan.sources.kubectl import GET_COMMAND
 from kubectl_evictplan.sources.reading import Content, ReadProblem
 from kubectl_evictplan.sources.snapshot import SnapshotError, decode_document, snapshot_digest
 
 CAREFUL_BYTES_MAX = 4 << 20
 YAML_OBJECTS_COMFORTABLE = 2000
-_NO_NODES = "no nodes in the input: nothing to simulate"
+_NO_NODES = "no nodes: nothing to simulate"
 _COMPARISON_OPERATORS_SINCE = (1, 35)
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -71,7 +72,7 @@ def load_files(
             progress("", len(names), len(names))
         if loader.only_snapshot is not None:
             return _stored(loader.only_snapshot, findings)
-        return _finish(assembly, items)
+        return _finish(assembly, items, filenames)
 
 
 def _stored(snapshot: ClusterSnapshot, findings: Findings) -> ClusterSnapshot:
@@ -92,12 +93,14 @@ def _add_warnings(snapshot: ClusterSnapshot, findings: Findings) -> None:
             findings.warning(warning.code, warning.message, subject)
 
 
-def _finish(assembly: Assembly, items: ItemReader) -> ClusterSnapshot:
+def _finish(assembly: Assembly, items: ItemReader, filenames: Sequence[str]) -> ClusterSnapshot:
     findings = assembly.findings
     if not assembly.nodes and not findings.problems:
         nothing = not (assembly.objects_seen or assembly.pods)
-        message = "the input contains no Kubernetes objects" if nothing else _NO_NODES
-        findings.problems.append(Problem(message, expected="kubectl get nodes,pods,leases -A"))
+        message = "contains no Kubernetes objects" if nothing else _NO_NODES
+        location = ", ".join(filenames[:5]) + (", ..." if filenames[5:] else "")
+        expected = f"the output of `{GET_COMMAND}`"
+        findings.problems.append(Problem(message, location=location, expected=expected))
     if items.flatten.leap_seconds:
         message = "a timestamp names a leap second: read as the last nanosecond before it"
         findings.warning("leap-second", message)
@@ -191,7 +194,10 @@ class _Loader:
         if content.changed:
             self._findings.warning("file-changed", "changed while it was read: read again", name)
         before = self._assembly.objects_seen
-        if content.is_json():
+        if content.data.strip() == b"null":
+            # Valid JSON, and no document of YAML that somebody left empty.
+            self._problem(name, "expected an object (got null)")
+        elif content.is_json():
             self._json(content, beside_allowed=beside_allowed)
         else:
             self._yaml(content, beside_allowed=beside_allowed)
