@@ -37,6 +37,14 @@ _OWNER_SHORT_NAMES = {
     "CronJob": "cj",
     "Node": "node",
 }
+# Why a pod is deleted without a taint, by the upstream function that decides.
+_REASONS_BY_RULE = {
+    "DeletePods": "pod-eviction-timeout",
+    "gcOrphaned": "node gone",
+    "gcTerminated": "too many finished",
+    "gcTerminating": "out of service",
+    "gcUnscheduledTerminating": "never scheduled",
+}
 _CONTROLLER_SHORT_NAMES = {"taint-eviction": "taint", "node-lifecycle": "node"}
 
 
@@ -97,7 +105,10 @@ def tolerated(reference: TolerationReference | None) -> str:
 def why(eviction: Eviction, *, short: bool) -> str:
     """Return the taint and the toleration's seconds; without a taint the last link of the chain."""
     if eviction.taint is None:
-        return eviction.because[-1].what if eviction.because else UNKNOWN
+        if not eviction.because:
+            return UNKNOWN
+        last = eviction.because[-1]
+        return _REASONS_BY_RULE.get(last.rule, last.what) if short else last.what
     if not short:
         return f"{taint(eviction.taint)} {tolerated(eviction.toleration)}"
     seconds = eviction.toleration.toleration_seconds if eviction.toleration else None
