@@ -9,12 +9,15 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster_state import SECOND_NS, ClusterState
 from kubectl_evictplan.control_plane import ControlPlane
 from kubectl_evictplan.kubelet import Kubelets
+from kubectl_evictplan.model.objects import Taint
 from kubectl_evictplan.model.taints import with_taint_put_first, without_taint
 from kubectl_evictplan.scenario import ScenarioEvent
-from kubectl_evictplan.timeline import SCENARIO_EVENT, Entry
+from kubectl_evictplan.timeline import NODE_LIFECYCLE, SCENARIO_EVENT, Entry
 
 _BY_USER = "scenario"
 READY_UNKNOWN = "ready-unknown"
+# Origin of events that play back what the node lifecycle controller wrote in another run.
+PLAYED_BACK = "played back"
 
 
 class ScenarioPlayer:
@@ -70,24 +73,28 @@ class ScenarioPlayer:
     def _taint(self, event: ScenarioEvent) -> None:
         assert event.taint is not None
         for name in self._existing(event):
-            cause = self._note(event, name, f"{event.taint.key}:{event.taint.effect}")
-            self._state.patch_node_taints(
-                name,
-                with_taint_put_first(self._state.nodes[name].taints, event.taint),
-                by=_BY_USER,
-                because=cause,
-                rule="kubectl taint",
-            )
+            new = with_taint_put_first(self._state.nodes[name].taints, event.taint)
+            self._write_taints(event, name, new, f"{event.taint.key}:{event.taint.effect}")
 
     def _untaint(self, event: ScenarioEvent) -> None:
         for name in self._existing(event):
             old = self._state.nodes[name].taints
             new = without_taint(old, event.taint_key, event.taint_effect)
             if new != old:
-                cause = self._note(event, name, f"{event.taint_key}:{event.taint_effect}-")
-                self._state.patch_node_taints(
-                    name, new, by=_BY_USER, because=cause, rule="kubectl taint"
-                )
+                self._write_taints(event, name, new, f"{event.taint_key}:{event.taint_effect}-")
+
+    def _write_taints(
+        self, event: ScenarioEvent, name: str, taints: tuple[Taint, ...], what: str
+    ) -> None:
+        if event.origin == PLAYED_BACK:
+            by, rule, because = NODE_LIFECYCLE, "SwapNodeControllerTaint", self._cause_of(name)
+        else:
+            by, rule, because = _BY_USER, "kubectl taint", self._note(event, name, what)
+        self._state.patch_node_taints(name, taints, by=by, because=because, rule=rule)
+
+    def _cause_of(self, name: str) -> tuple[int, ...]:
+        cause = self._state.node_cause.get(name)
+        return () if cause is None else (cause,)
 
     def _kubelet_stop(self, event: ScenarioEvent) -> None:
         last_ns = event.last_heartbeat_ns

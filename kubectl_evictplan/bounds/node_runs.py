@@ -141,7 +141,8 @@ class ClusterRun:
             stale_ns=STALE_LISTER_NS if timing.stale_lister else 0,
             end_ns=HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns,
             tick_phase_ns=timing.monitor_phase_ns,
-            tick_step_ns=step_ns if twice else 0,
+            tick_step_ns=step_ns,
+            inserts_twice=twice,
         )
 
     def _find_waits(self, health: HealthRun, rules: QueueRules) -> None:

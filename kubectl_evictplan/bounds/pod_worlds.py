@@ -17,7 +17,7 @@ from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.model.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.model.taints import NOT_READY, UNREACHABLE
 from kubectl_evictplan.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.scenario_player import READY_UNKNOWN
+from kubectl_evictplan.scenario_player import PLAYED_BACK, READY_UNKNOWN
 from kubectl_evictplan.simulation import simulate
 from kubectl_evictplan.timeline import Timeline
 from kubectl_evictplan.timing import Timing
@@ -207,13 +207,13 @@ def _bounds(wait: Wait) -> tuple[int, int]:
 
 def _as_event(name: str, change: LifecycleTaint) -> ScenarioEvent:
     if change.added:
-        return ScenarioEvent(
-            change.at_ns, "taint", nodes=(name,), taint=Taint(change.key, NO_EXECUTE)
-        )
+        taint = Taint(change.key, NO_EXECUTE)
+        return ScenarioEvent(change.at_ns, "taint", nodes=(name,), taint=taint, origin=PLAYED_BACK)
     return ScenarioEvent(
         change.at_ns,
         "untaint",
         nodes=(name,),
         taint_key=change.key,
         taint_effect=NO_EXECUTE,
+        origin=PLAYED_BACK,
     )

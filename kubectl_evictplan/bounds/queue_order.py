@@ -59,10 +59,11 @@ class QueueRules(NamedTuple):
     # A service this soon after eligibility wastes its token (stale informer); 0 when it cannot happen.
     stale_ns: int
     end_ns: int
-    # Releases that insert a waiting node once more on every tick (spec 8.3): the monitor's grid of a
-    # process that was running at the start, and its step. A step of 0: nothing is inserted twice.
+    # The monitor's grid of a process that was running at the start, and its step.
     tick_phase_ns: int = 0
     tick_step_ns: int = 0
+    # Releases that insert a waiting node once more on every tick (spec 8.3).
+    inserts_twice: bool = False
 
 
 def episodes_of(
@@ -102,7 +103,7 @@ def service_windows(
     if len(groups) * len(episodes) > _REPLAY_COST_MAX:
         return _coarse_windows(operations, episodes, rules)
     windows: dict[Episode, ServiceWindow | None] = {}
-    replay = _DuplicatingReplay if rules.tick_step_ns else _Replay
+    replay = _DuplicatingReplay if rules.inserts_twice else _Replay
     for group, members in groups.items():
         plays = [
             replay(operations, episodes, rules, favour=group, first=first).run()
@@ -120,7 +121,7 @@ def _coarse_windows(
     operations: Sequence[QueueOperation], episodes: Sequence[Episode], rules: QueueRules
 ) -> dict[Episode, ServiceWindow | None]:
     """Sound but wider: any service between eligible and leave may be this node's."""
-    replay = _DuplicatingReplay if rules.tick_step_ns else _Replay
+    replay = _DuplicatingReplay if rules.inserts_twice else _Replay
     play = replay(operations, episodes, rules, favour=None, first=True).run()
     services = sorted(play.values())
     every_one_stays = all(episode.leave_ns == _NEVER_NS for episode in episodes)
@@ -154,6 +155,8 @@ class _Replay:
         self._waiting: dict[str, Episode] = {}
         self._planned_ns: int | None = None
         self._served: dict[Episode, int] = {}
+        # Nodes whose token was wasted by a stale informer, until the next tick queues them again.
+        self._put_back: list[tuple[int, Episode]] = []
 
     def run(self) -> Mapping[Episode, int]:
         """Instants at which episodes were tainted."""
@@ -165,12 +168,20 @@ class _Replay:
 
     def _serve_before(self, limit_ns: int) -> None:
         # A pass at the very instant of a tick runs before it.
-        while self._planned_ns is not None and self._planned_ns <= limit_ns:
-            now_ns, self._planned_ns = self._planned_ns, None
-            if now_ns > self._rules.end_ns:
+        while True:
+            back_ns = self._put_back[0][0] if self._put_back else limit_ns + 1
+            planned_ns = self._planned_ns
+            if planned_ns is not None and planned_ns <= min(limit_ns, back_ns):
+                self._planned_ns = None
+                if planned_ns > self._rules.end_ns:
+                    return
+                self._pass(planned_ns)
+                self._plan(planned_ns)
+            elif back_ns <= limit_ns:
+                _, episode = heapq.heappop(self._put_back)
+                self._wait(episode, back_ns)
+            else:
                 return
-            self._pass(now_ns)
-            self._plan(now_ns)
 
     def _plan(self, now_ns: int) -> None:
         if not self._waiting:
@@ -200,18 +211,25 @@ class _Replay:
                 self._planned_ns = None
                 self._plan(now_ns)
             case "eligible":
-                episode = self._by_start[(name, now_ns)]
-                self._waiting[name] = episode
-                heapq.heappush(self._heap, (self._order(episode), name, episode))
-                self._plan(now_ns)
+                self._wait(self._by_start[(name, now_ns)], now_ns)
             case "leave":
                 self._waiting.pop(name, None)
+                self._put_back = [item for item in self._put_back if item[1].name != name]
             case "retired":
                 if name in self._waiting:
                     heapq.heappush(self._heap, ((-1,), name, self._waiting[name]))
             case "pass":
                 self._pass(now_ns)
                 self._plan(now_ns)
+
+    def _wait(self, episode: Episode, now_ns: int) -> None:
+        self._waiting[episode.name] = episode
+        heapq.heappush(self._heap, (self._order(episode), episode.name, episode))
+        self._plan(now_ns)
+
+    def _next_tick_after(self, at_ns: int) -> int:
+        phase_ns, step_ns = self._rules.tick_phase_ns, self._rules.tick_step_ns
+        return phase_ns + ((at_ns - phase_ns) // step_ns + 1) * step_ns
 
     def _order(self, episode: Episode) -> tuple[int, ...]:
         rank = 1
@@ -232,7 +250,10 @@ class _Replay:
         episode = self._head()
         while episode is not None and self._limiter.try_accept(now_ns):
             if self._rules.stale_ns and now_ns - episode.eligible_ns < self._rules.stale_ns:
-                return  # wasted; the node waits on
+                heapq.heappop(self._heap)
+                del self._waiting[episode.name]
+                heapq.heappush(self._put_back, (self._next_tick_after(now_ns), episode))
+                return  # wasted: the next tick queues the node again
             heapq.heappop(self._heap)
             del self._waiting[episode.name]
             if now_ns < episode.useless_ns:
