@@ -70,13 +70,9 @@ class EvictionByTimeout:
         if now_ns >= since_ns + self._timeout_ns:
             self._evict_pods(name, only=key)
 
-    def deadline_ns(
-        self, name: str, current: NodeCondition | None, health: NodeHealth
-    ) -> int | None:
-        """When ``process`` will next do something by itself; None when it waits for an event."""
+    def deadline_ns(self, current: NodeCondition | None, health: NodeHealth) -> int | None:
+        """When the timeout ends (it may have); None for a node that is ready."""
         if current is None or current.status == TRUE:
-            return None
-        if self._queues.is_known(self._zone_of(name), name):
             return None
         since_ns = health.ready_transition_ns if current.status == FALSE else health.probe_ns
         return since_ns + self._timeout_ns

@@ -384,7 +384,7 @@ class NodeLifecycle:
             self._attention.add(name)
             return
         if not self._configuration.taint_mode:
-            deadline_ns = self._by_timeout.deadline_ns(name, current, health)
+            deadline_ns = self._by_timeout.deadline_ns(current, health)
             if deadline_ns is not None and deadline_ns > now_ns:
                 heapq.heappush(self._deadlines, (self._grid.at_or_after(deadline_ns), name))
         if self._kubelets.is_up(name):
