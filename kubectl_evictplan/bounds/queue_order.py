@@ -183,8 +183,11 @@ class _Replay:
             else:
                 return
 
+    def _has_entries(self) -> bool:
+        return bool(self._waiting)
+
     def _plan(self, now_ns: int) -> None:
-        if not self._waiting:
+        if not self._has_entries():
             return
         ready_ns = self._limiter.ready_at_ns(now_ns)
         if ready_ns is not None:
@@ -317,14 +320,13 @@ class _DuplicatingReplay(_Replay):
         _, *place = self._order(episode)
         heapq.heappush(self._lines, (at_ns, tuple(place), self._serial, episode.name))
 
-    def _plan(self, now_ns: int) -> None:
-        if not self._lines:
-            return
-        ready_ns = self._limiter.ready_at_ns(now_ns)
-        if ready_ns is not None:
-            at_ns = max(ready_ns, now_ns) + self._rules.lag_ns + 2
-            if self._planned_ns is None or at_ns < self._planned_ns:
-                self._planned_ns = at_ns
+    def _has_entries(self) -> bool:
+        return bool(self._lines)
+
+    def _wait(self, episode: Episode, now_ns: int) -> None:
+        self._waiting[episode.name] = episode
+        self._insert(episode, now_ns)
+        self._plan(now_ns)
 
     def _apply(self, operation: QueueOperation) -> None:
         now_ns, name = operation.at_ns, operation.name
@@ -335,11 +337,6 @@ class _DuplicatingReplay(_Replay):
                 self._known.clear()
                 if operation.what == "created" and now_ns > 0:
                     self._next_tick_ns = now_ns
-            case "eligible":
-                episode = self._by_start[(name, now_ns)]
-                self._waiting[name] = episode
-                self._insert(episode, now_ns)
-                self._plan(now_ns)
             case "leave":
                 self._waiting.pop(name, None)
                 if name in self._known:
