@@ -297,6 +297,7 @@ def last_heartbeat_window(
         return at_ns - longest_ns, at_ns
     elapsed_ns = at_ns - known_ns
     if elapsed_ns < period_ns:
+        known_ns = min(known_ns, at_ns)
         return known_ns, known_ns
     fewest = max(0, -(-elapsed_ns // longest_ns) - 1)
     most = elapsed_ns // period_ns

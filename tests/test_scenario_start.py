@@ -1,0 +1,29 @@
+"""When a scenario may start, and what a dump that took a moment means."""
+
+from __future__ import annotations
+
+from builders import make_event, make_lease, make_node, make_scenario, make_snapshot, ns
+
+from kubectl_evictplan.bounds.timings import last_heartbeat_window
+from kubectl_evictplan.scenario_start import start_problem
+
+
+def test_a_start_minutes_before_the_snapshot_is_refused() -> None:
+    snapshot = make_snapshot([make_node("a")])
+
+    assert "before the snapshot was taken" in start_problem(
+        snapshot.taken_at_ns - ns(120), snapshot
+    )
+
+
+def test_a_lease_renewed_while_the_dump_was_taken_does_not_refuse_the_start() -> None:
+    snapshot = make_snapshot([make_node("a")])
+
+    assert start_problem(snapshot.taken_at_ns - ns(0.2), snapshot) == ""
+
+
+def test_a_renewal_seen_after_the_stop_counts_as_the_last_one() -> None:
+    snapshot = make_snapshot([make_node("a")], leases=[make_lease("a", renewed=0.2)])
+    scenario = make_scenario([make_event(0, "kubelet-stop", "a")])
+
+    assert last_heartbeat_window(snapshot, scenario, 0, "a") == (0, 0)
