@@ -123,6 +123,8 @@ def _under_flag_name(problem: Problem) -> Problem:
 
 def _print(prediction: Prediction, options: WhatIfOptions, explain: str | None) -> None:
     """Write the report chunk by chunk."""
+    if sys.stdout is None:  # closed by the caller, as by `>&-`
+        raise InputError(Problem("standard output is closed"))
     from kubectl_evictplan.report import render
 
     on_terminal = sys.stdout.isatty()

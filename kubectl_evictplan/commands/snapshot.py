@@ -45,5 +45,8 @@ def snapshot(
             progress=progress.reading,
         )
         write_snapshot(cluster, output, force=force)
-    counts = f"{len(cluster.nodes)} nodes, {len(cluster.pods)} pods"
+    counts = ", ".join(
+        f"{len(found)} {noun}" if len(found) == 1 else f"{len(found)} {noun}s"
+        for found, noun in ((cluster.nodes, "node"), (cluster.pods, "pod"))
+    )
     click.echo(f"snapshot of {counts} written to {escape(output)}")

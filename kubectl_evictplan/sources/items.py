@@ -175,7 +175,11 @@ class ItemReader:
         elif verdict is Verdict.BESIDE and beside_allowed:
             self.findings.warning("not-kubernetes", f"skipped: {reason}", origin.file)
         elif verdict in (Verdict.MISTAKE, Verdict.BESIDE, Verdict.SNAPSHOT):
-            reason = reason or "a snapshot inside a list"
+            if verdict is Verdict.SNAPSHOT:
+                inside = "a snapshot inside a list"
+                reason = (
+                    inside if index >= 0 else "damaged snapshot (not the JSON that was written)"
+                )
             self.findings.problem(origin, reason, subject=_subject(kind, tree) or origin.place)
         else:
             if verdict is Verdict.UNKNOWN_VERSION:
