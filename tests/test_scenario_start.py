@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from builders import make_event, make_lease, make_node, make_scenario, make_snapshot, ns
-
 from kubectl_evictplan.bounds.timings import last_heartbeat_window
 from kubectl_evictplan.scenario_start import start_problem
 
