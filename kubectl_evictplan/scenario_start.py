@@ -5,7 +5,6 @@ from __future__ import annotations
 from kubectl_evictplan.model.objects import ClusterSnapshot
 from kubectl_evictplan.model.timestamps import format_rfc3339
 
-
 # A dump is not taken in one instant: nodes, pods and leases are listed one after the other, while
 # kubelets go on renewing. A start this little before the newest renewal is still the dump's own.
 DUMP_DURATION_MAX_NS = 10_000_000_000
