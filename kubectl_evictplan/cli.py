@@ -34,6 +34,8 @@ EXIT_PIPE_CLOSED = 141
 PLUGIN_NAME = "kubectl evictplan"
 
 _SHOWN_COLUMNS_MAX = 80
+# Only absurd names and texts reach it: no line of ours is that long.
+_LINE_COLUMNS_MAX = 2000
 _CONNECTION_OPTIONS = frozenset(
     (
         *("--context", "--kubeconfig", "--cluster", "--user", "--server", "-s", "--token"),
@@ -118,7 +120,8 @@ def _invoke(arguments: list[str], program: str) -> int:
     _refuse_broken_text(arguments)
     with cli.make_context(_program_name(program), arguments) as context:
         cli.invoke(context)
-    sys.stdout.flush()
+    if sys.stdout is not None:  # closed by the caller, as by `>&-`
+        sys.stdout.flush()
     return EXIT_DONE
 
 
@@ -170,7 +173,7 @@ def _report_problems(problems: Sequence[Problem]) -> None:
             got=None if got is None else escape(str(got), max_columns=_SHOWN_COLUMNS_MAX),
             expected=problem.expected,
         )
-        _say(f"error: {escape(str(shown))}")
+        _say(f"error: {escape(str(shown), max_columns=_LINE_COLUMNS_MAX)}")
     if len(problems) > PROBLEMS_SHOWN_MAX:
         _say(f"error: and {len(problems) - PROBLEMS_SHOWN_MAX} more")
 

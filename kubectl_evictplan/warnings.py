@@ -35,14 +35,15 @@ RULES: tuple[Rule, ...] = (
 )
 
 # What a loader or a command says about everything it saw, and a rule here says better about what
-# matters: code -> code of the rule.
+# matters: code -> codes of the rules, each of which is enough.
 _SAID_BETTER = {
-    "comparison-operator": "lt-gt-operator-gate-off",
-    "controller-owned-taint": "controller-owned-taint",
-    "missing-lease": "missing-lease",
-    "toleration-overflow": "toleration-seconds-overflow",
-    "unknown-node": "pod-on-unknown-node",
-    "zone-labels": "conflicting-zone-labels",
+    "comparison-operator": {"lt-gt-operator-gate-off"},
+    "controller-owned-taint": {"controller-owned-taint"},
+    "missing-lease": {"missing-lease"},
+    "ready-condition": {"node-without-ready", "odd-ready-condition"},
+    "toleration-overflow": {"toleration-seconds-overflow"},
+    "unknown-node": {"pod-on-unknown-node"},
+    "zone-labels": {"conflicting-zone-labels"},
 }
 
 
@@ -69,5 +70,5 @@ def merge_warnings(found: Iterable[Warning], others: Iterable[Warning]) -> list[
     codes = {warning.code for warning in said}
     return [
         *said,
-        *(warning for warning in others if _SAID_BETTER.get(warning.code) not in codes),
+        *(warning for warning in others if codes.isdisjoint(_SAID_BETTER.get(warning.code, ()))),
     ]

@@ -79,6 +79,9 @@ def test_merging_keeps_the_better_word() -> None:
     loaders = [Warning("zone-labels", "m", ("Node n1", "Node n9")), Warning("odd-lease", "m", ())]
     assert merge_warnings(mine, loaders) == [mine[0], loaders[1]]
     assert merge_warnings([], loaders) == loaders
+    ready = [Warning("ready-condition", "m", ("Node n1",))]
+    for better in ("node-without-ready", "odd-ready-condition"):
+        assert merge_warnings([Warning(better, "m", ("n1",))], ready)[1:] == []
 
 
 def test_throttling_adds_up_over_neighbouring_instants() -> None:

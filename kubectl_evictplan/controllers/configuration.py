@@ -206,12 +206,12 @@ def _check_names(
     for name, text in sorted(settings.flags.items()):
         if name not in _FLAGS:
             near = difflib.get_close_matches(name, _FLAGS, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
             problems.append(
                 Problem(
-                    "unknown kube-controller-manager flag",
+                    f"unknown kube-controller-manager flag{hint}",
                     field=f"--controller-flag {name}",
-                    got=repr(text),
-                    expected=f"did you mean {near[0]}?" if near else "one of " + ", ".join(_FLAGS),
+                    expected="" if near else f"one of {', '.join(_FLAGS)}",
                 )
             )
         elif name in _NONTAINT_FLAGS and not profile.nontaint_mode:
@@ -220,7 +220,7 @@ def _check_names(
                     f"flag does not exist in Kubernetes {profile.version}: removed in 1.27",
                     field=f"--controller-flag {name}",
                     got=repr(text),
-                    expected="leave it out, or a release up to 1.26",
+                    expected="a release up to 1.26, or none",
                 )
             )
 
