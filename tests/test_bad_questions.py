@@ -271,7 +271,10 @@ def test_b125_b126_outputs_replace_nothing(ask: Ask, target: str) -> None:
     ("flag", "problem"),
     [
         ("pod-eviction-timeout=3m", "flag does not exist in Kubernetes 1.29: removed in 1.27"),
-        ("node-monitor-perod=3s", "unknown kube-controller-manager flag; did you mean node-monitor-period?"),
+        (
+            "node-monitor-perod=3s",
+            "unknown kube-controller-manager flag; did you mean node-monitor-period?",
+        ),
         ("unhealthy-zone-threshold=1.5", "must be between 0 and 1"),
         ("unhealthy-zone-threshold=NaN", "not a finite number"),
         ("node-eviction-rate=1e400", "not a finite number"),
