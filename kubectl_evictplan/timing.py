@@ -23,6 +23,7 @@ class Timing(msgspec.Struct, frozen=True):
     logic (spec node-lifecycle 9.3, real-time race).
     ``stale_lister``: from 1.34 on, that pass still sees Ready=True and wastes its token (Q-STALE34).
     ``initial_token``: whether a zone with waiting nodes has a token at a warm start.
+    ``token_age_ns``: without an initial token, how long before the start the last one was taken.
     ``pod_gc_phase_ns``: from the start to the first pod garbage collection loop.
     ``timer_start_fraction``: where in its window a timer of a warm start began (0 earliest, 1 latest).
     ``stale_nil``: "grace0" leaves the NIL key of a pod that vanished at once (spec 3.5), "never" not.
@@ -39,6 +40,7 @@ class Timing(msgspec.Struct, frozen=True):
     mid_tick_pass: bool = False
     stale_lister: bool = False
     initial_token: bool = True
+    token_age_ns: int = 0
     pod_gc_phase_ns: int = 0
     timer_start_fraction: float = 0.0
     stale_nil: str = "grace0"

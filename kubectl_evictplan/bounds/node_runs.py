@@ -142,6 +142,7 @@ class ClusterRun:
             end_ns=HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns,
             tick_phase_ns=timing.monitor_phase_ns,
             tick_step_ns=step_ns,
+            token_age_ns=timing.token_age_ns,
             inserts_twice=twice,
         )
 

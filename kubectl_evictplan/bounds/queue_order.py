@@ -62,6 +62,8 @@ class QueueRules(NamedTuple):
     # The monitor's grid of a process that was running at the start, and its step.
     tick_phase_ns: int = 0
     tick_step_ns: int = 0
+    # How long before it was noted as spent the initial token was taken.
+    token_age_ns: int = 0
     # Releases that insert a waiting node once more on every tick (spec 8.3).
     inserts_twice: bool = False
 
@@ -206,7 +208,7 @@ class _Replay:
                 self._waiting.clear()
                 self._planned_ns = None
             case "spent":
-                self._limiter.try_accept(now_ns)
+                self._limiter.try_accept(now_ns - self._rules.token_age_ns)
             case "swap":
                 carrier = RateLimitedTimedQueue(self._limiter)
                 carrier.swap_limiter(operation.qps, now_ns)

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.bounds.samples import critical_costs, sampled_heartbeats, sampled_timings
 from kubectl_evictplan.controllers.configuration import ControllerConfiguration
 from kubectl_evictplan.controllers.node_health import READY, TRUE
+from kubectl_evictplan.engine.flowcontrol import NANOSECONDS_PER_SECOND
 from kubectl_evictplan.kubelet import is_silent_at, observed_at_ns, renew_period_ns
 from kubectl_evictplan.model.objects import ClusterSnapshot
 from kubectl_evictplan.model.taints import LIFECYCLE_NO_EXECUTE_KEYS, no_execute_taints
@@ -35,6 +36,8 @@ from kubectl_evictplan.timing import Timing
 MONITOR_COST_MAX_NS = 10_000_000
 MONITOR_COST_PER_NODE_NS = 4_000
 PASS_LAG_MAX_NS = 105_000_000
+_JUST_BEFORE_NS = 10
+_TOKEN_AGES_MAX = 3
 # The kubelet jitters its renewal period by up to 4 %.
 RENEWAL_JITTER_NUMERATOR, RENEWAL_JITTER_DENOMINATOR = 104, 100
 
@@ -61,7 +64,7 @@ def admissible_runs(
 ) -> RunSet:
     """All corner runs, or at most about ``runs_max`` of them with evenly chosen phases."""
     scenarios = _heartbeat_variants(snapshot, scenario)
-    sides = _corners(configuration, _unknown_start(snapshot))
+    sides = _corners(configuration, _unknown_start(snapshot, scenario, configuration))
     cost_max_ns = MONITOR_COST_MAX_NS + MONITOR_COST_PER_NODE_NS * len(snapshot.nodes)
     plans: list[_Plan] = []
     for variant in scenarios:
@@ -123,7 +126,7 @@ def _sampled_runs(
         starts.append(configuration.monitor_phase_ns)
     if unknown < 2 and not starts:
         return
-    corners = _corners(configuration, _unknown_start(snapshot))
+    corners = _corners(configuration, _unknown_start(snapshot, scenario, configuration))
     for index in range(count):
         variant = sampled_heartbeats(scenario, windows, index)
         instants = sorted(set(_critical_instants(snapshot, variant, configuration)))
@@ -161,14 +164,25 @@ def _thin_out(phases: list[int], share: int) -> list[int]:
 class _UnknownStart(NamedTuple):
     running_timers: bool
     waiting_nodes: bool
+    # Ages of a zone's last token for which the next one comes right before a kubelet is back.
+    token_ages_ns: tuple[int, ...]
 
 
-def _unknown_start(snapshot: ClusterSnapshot) -> _UnknownStart:
+def _unknown_start(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> _UnknownStart:
     tainted = any(no_execute_taints(node.taints) for node in snapshot.nodes)
     waiting = any(
         (ready := node.condition(READY)) is None or ready.status != TRUE for node in snapshot.nodes
     )
-    return _UnknownStart(tainted, waiting)
+    rate = configuration.node_eviction_rate_qps
+    refill_ns = int(NANOSECONDS_PER_SECOND / rate) if rate > 0 else 0
+    returns = {
+        event.at_ns for event in scenario.events if event.action in ("kubelet-start", "node-ready")
+    }
+    ages_ns = (refill_ns - at_ns + PASS_LAG_MAX_NS + _JUST_BEFORE_NS for at_ns in sorted(returns))
+    useful = tuple(age_ns for age_ns in ages_ns if 0 < age_ns < refill_ns)
+    return _UnknownStart(tainted, waiting, useful[:_TOKEN_AGES_MAX])
 
 
 def _corners(
@@ -186,6 +200,8 @@ def _corners(
     if start.waiting_nodes:
         # Late although there is a token: what waits for one may be cut off by then.
         late.append(replace(lazy, initial_token=True))
+        late.append(replace(lazy, initial_token=True, mid_tick_pass=True))
+        late.extend(replace(lazy, token_age_ns=age_ns) for age_ns in start.token_ages_ns)
     if configuration.profile.taint_on_current_condition and configuration.taint_mode:
         late.append(replace(lazy, stale_lister=True))
         late.append(replace(lazy, stale_lister=True, mid_tick_pass=True))

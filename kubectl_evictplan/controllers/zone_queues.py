@@ -37,6 +37,7 @@ class ZoneQueues:
         self._configuration = configuration
         self._lag_ns = timing.pass_lag_ns
         self._serves = timing.serves_queues
+        self._token_age_ns = timing.token_age_ns
         self._grid = grid
         self._queues: dict[str, RateLimitedTimedQueue] = {}
         self._call: ScheduledCall | None = None
@@ -76,7 +77,7 @@ class ZoneQueues:
         """Take the token of every zone: somebody was served right before the start."""
         for zone, queue in self._queues.items():
             self._log("spent", zone)
-            queue.limiter.try_accept(self._state.events.now_ns)
+            queue.limiter.try_accept(self._state.events.now_ns - self._token_age_ns)
 
     def rate_of(self, zone: str) -> float:
         """Nodes per second that the zone's limiter lets through now."""
