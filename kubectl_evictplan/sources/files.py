@@ -34,6 +34,7 @@ from kubectl_evictplan.sources.snapshot import SnapshotError, decode_document, s
 
 CAREFUL_BYTES_MAX = 4 << 20
 YAML_OBJECTS_COMFORTABLE = 2000
+_BARE_WORD_BYTES_MAX = 1024
 _NO_NODES = "no nodes: nothing to simulate"
 _COMPARISON_OPERATORS_SINCE = (1, 35)
 
@@ -194,7 +195,8 @@ class _Loader:
         if content.changed:
             self._findings.warning("file-changed", "changed while it was read: read again", name)
         before = self._assembly.objects_seen
-        if content.data.strip() == b"null":
+        # strip() copies: ask it only of what is small enough to be a bare word.
+        if len(content.data) < _BARE_WORD_BYTES_MAX and content.data.strip() == b"null":
             # Valid JSON, and no document of YAML that somebody left empty.
             self._problem(name, "expected an object (got null)")
         elif content.is_json():
