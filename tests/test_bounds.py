@@ -277,7 +277,14 @@ def test_a_token_wasted_on_a_stale_informer_stays_within_its_window() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=False, reason="a token wasted on a node that is back delays the others")
-@pytest.mark.parametrize("seed", [7004, 7089, 7091])
+@pytest.mark.parametrize("seed", [7004, 7091])
 def test_waiting_nodes_that_come_back_stay_within_their_windows(seed: int) -> None:
     check_world(draw_world(seed, down_at_start=True), seed, 15)
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(
+    strict=False, reason="called certain after the zones were all down and came back"
+)
+def test_a_tainted_node_whose_zone_stays_partial_is_not_tainted_again_for_certain() -> None:
+    check_world(draw_world(7089, down_at_start=True), 7089, 15)
