@@ -159,6 +159,7 @@ class _Replay:
         self._served: dict[Episode, int] = {}
         # Nodes whose token was wasted by a stale informer, until the next tick queues them again.
         self._put_back: list[tuple[int, Episode]] = []
+        self._latest_eligible_ns = -_NEVER_NS
 
     def run(self) -> Mapping[Episode, int]:
         """Instants at which episodes were tainted."""
@@ -216,6 +217,7 @@ class _Replay:
                 self._planned_ns = None
                 self._plan(now_ns)
             case "eligible":
+                self._latest_eligible_ns = now_ns
                 self._wait(self._by_start[(name, now_ns)], now_ns)
             case "leave":
                 self._waiting.pop(name, None)
@@ -251,13 +253,22 @@ class _Replay:
             heapq.heappop(self._heap)
         return None
 
+    def _wasted_on(self, head: Episode, now_ns: int) -> Episode | None:
+        """The node on which a stale informer wastes the token; for latest instants any fresh one."""
+        since_ns = now_ns - self._rules.stale_ns
+        if not self._rules.stale_ns or self._latest_eligible_ns <= since_ns:
+            return None
+        if head.eligible_ns > since_ns or self._first:
+            return head if head.eligible_ns > since_ns else None
+        return next((e for e in self._waiting.values() if e.eligible_ns > since_ns), None)
+
     def _pass(self, now_ns: int) -> None:
         episode = self._head()
         while episode is not None and self._limiter.try_accept(now_ns):
-            if self._rules.stale_ns and now_ns - episode.eligible_ns < self._rules.stale_ns:
-                heapq.heappop(self._heap)
-                del self._waiting[episode.name]
-                heapq.heappush(self._put_back, (self._next_tick_after(now_ns), episode))
+            wasted = self._wasted_on(episode, now_ns)
+            if wasted is not None:
+                del self._waiting[wasted.name]
+                heapq.heappush(self._put_back, (self._next_tick_after(now_ns), wasted))
                 return  # wasted: the next tick queues the node again
             heapq.heappop(self._heap)
             del self._waiting[episode.name]

@@ -196,7 +196,8 @@ def _corners(
         initial_token=not start.waiting_nodes,
     )
     early = [eager, replace(eager, mid_tick_pass=True)]
-    late = [lazy, replace(lazy, mid_tick_pass=True)]
+    # Ticks that come late with a prompt pass: what a later tick cancels may be just in time.
+    late = [lazy, replace(lazy, mid_tick_pass=True), replace(lazy, pass_lag_ns=0)]
     if start.waiting_nodes:
         # Late although there is a token: what waits for one may be cut off by then.
         late.append(replace(lazy, initial_token=True))

@@ -177,8 +177,10 @@ class TaintEviction:
         assert pod is not None
         if new is None and pod.key in self._timing.late_pod_items:
             return  # handled when the name is in use again: then it finds another node and returns
-        # A worker drains the node items before it handles a pod item (spec 1.2).
-        self._handle_node_items()
+        if new is not None:
+            # A worker drains the node items before it handles a pod item (spec 1.2); an item of a
+            # pod that is gone asks for no taints.
+            self._handle_node_items()
         self._handle_pod_update(pod.key, pod.node_name)
 
     # -- handlers (spec 2.1, 2.2) ------------------------------------------------------------------
