@@ -14,7 +14,7 @@ from kubectl_evictplan.cluster_state import SECOND_NS, ClusterState
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.model.objects import ClusterSnapshot, Lease, Node, NodeCondition, Pod
 from kubectl_evictplan.scenario import Scenario
-from kubectl_evictplan.timeline import NODE_READY, SCENARIO_EVENT, Entry
+from kubectl_evictplan.timeline import NODE_READY, Entry
 
 READY = "Ready"
 # Renewal period as a fraction of the lease duration (kubelet: nodeLeaseRenewIntervalFraction).
@@ -293,12 +293,3 @@ class Kubelets:
         for pod in list(self._state.pods_by_node.get(name, {}).values()):
             if pod.deletion_timestamp_ns is not None:
                 self._finish_later(pod)
-
-
-def scenario_entry(state: ClusterState, subject: str, what: str, origin: str) -> int:
-    """Record a scenario event and return its index, for causal chains."""
-    return state.timeline.append(
-        Entry(
-            at_ns=state.offset_ns, kind=SCENARIO_EVENT, subject=subject, value=what, detail=origin
-        )
-    )

@@ -116,14 +116,3 @@ class Timeline:
             for entry in self.entries
             if entry.kind in _FACTS
         )
-
-    def chain(self, index: int) -> list[Entry]:
-        """The entry and all its causes, oldest first."""
-        seen: set[int] = set()
-        stack = [index]
-        while stack:
-            current = stack.pop()
-            if current not in seen:
-                seen.add(current)
-                stack.extend(self.entries[current].because)
-        return [self.entries[i] for i in sorted(seen)]

@@ -61,9 +61,8 @@ class EvictionList:
             elif entry.kind == GONE:
                 self._gone.setdefault((entry.subject, entry.uid), entry.at_ns)
 
-    def build(self, *, explain: str | None = None) -> tuple[Eviction, ...]:
-        """All evictions, sorted by offset, namespace, name. ``explain`` is kept for its pod only."""
-        del explain
+    def build(self) -> tuple[Eviction, ...]:
+        """All evictions, sorted by offset, namespace, name."""
         keys = sorted(set(self._exploration.evictions) | set(self._deletes))
         evictions = [self._eviction(key) for key in keys]
         evictions.sort(key=lambda e: (e.offset_seconds, e.namespace, e.pod, e.uid))

@@ -40,9 +40,8 @@ from kubectl_evictplan.timeline import (
 )
 from kubectl_evictplan.timing import Timing
 
-# deletePodHandler: attempts and the pause after each.
+# deletePodHandler: attempts.
 DELETE_RETRIES = 5
-DELETE_RETRY_PAUSE_NS = 10_000_000
 
 _TaintsKey = tuple[tuple[str, str, str], ...]
 
@@ -357,22 +356,14 @@ class TaintEviction:
     def _record_schedule(
         self, pod: Pod, decision: Decision, started_ns: int, due_ns: int
     ) -> tuple[Decision, int]:
-        cause = self._cause(pod, decision)
         start_ns = self._state.timeline.start_ns
-        index = self._state.timeline.append(
-            Entry(
-                at_ns=started_ns - start_ns,
-                kind=EVICTION_SCHEDULED,
-                subject=pod.key,
-                rule="processPodOnNode",
-                because=() if cause is None else (cause,),
-                node=pod.node_name,
-                uid=pod.uid,
-                taint=decision.taint,
-                toleration_index=decision.toleration_index,
-                toleration_seconds=decision.toleration_seconds,
-                due_ns=due_ns - start_ns,
-            )
+        index = self._record_decision(
+            EVICTION_SCHEDULED,
+            pod,
+            decision,
+            at_ns=started_ns - start_ns,
+            rule="processPodOnNode",
+            due_ns=due_ns - start_ns,
         )
         self._last_schedule[pod.key] = index
         return decision, index
@@ -389,18 +380,37 @@ class TaintEviction:
         )
 
     def _note_forever(self, pod: Pod, decision: Decision) -> None:
+        self._record_decision(
+            TOLERATED_FOREVER,
+            pod,
+            decision,
+            at_ns=self._state.offset_ns,
+            rule="getMinTolerationTime",
+        )
+
+    def _record_decision(
+        self,
+        kind: str,
+        pod: Pod,
+        decision: Decision,
+        *,
+        at_ns: int,
+        rule: str,
+        due_ns: int | None = None,
+    ) -> int:
         cause = self._cause(pod, decision)
-        self._state.timeline.append(
+        return self._state.timeline.append(
             Entry(
-                at_ns=self._state.offset_ns,
-                kind=TOLERATED_FOREVER,
+                at_ns=at_ns,
+                kind=kind,
                 subject=pod.key,
-                rule="getMinTolerationTime",
+                rule=rule,
                 because=() if cause is None else (cause,),
                 node=pod.node_name,
                 uid=pod.uid,
                 taint=decision.taint,
                 toleration_index=decision.toleration_index,
                 toleration_seconds=decision.toleration_seconds,
+                due_ns=due_ns,
             )
         )
