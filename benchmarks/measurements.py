@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.prediction import Prediction
+    from kubectl_evictplan.prediction.document import Prediction
 
 MIB = 1 << 20
 KIB_PER_MIB = 1024
@@ -85,9 +85,9 @@ def run_write(path: Path) -> Report:
 
 def zone_failure(path: Path, release: str) -> Callable[[], Prediction]:
     """Return what predicts that all kubelets of one zone fall silent; everything is loaded."""
-    from kubectl_evictplan.controllers.configuration import resolve_configuration
-    from kubectl_evictplan.predict import predict
-    from kubectl_evictplan.scenario_files import load_scenario
+    from kubectl_evictplan.controllers.flags import resolve_configuration
+    from kubectl_evictplan.prediction.predict import predict
+    from kubectl_evictplan.scenarios.files import load_scenario
     from kubectl_evictplan.sources.files import load_files
 
     snapshot = load_files([str(path)])

@@ -15,10 +15,10 @@ from itertools import zip_longest
 
 from trace_runs import Fact, Trace, deletions
 
-from kubectl_evictplan.model.objects import Pod
-from kubectl_evictplan.simulation import simulate
-from kubectl_evictplan.timeline import DELETE
-from kubectl_evictplan.timing import Timing
+from kubectl_evictplan.cluster.timeline import DELETE
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.simulation.simulate import simulate
 
 MONITOR_COST_NS = 5_000_000
 PASS_COST_NS = 1_000_000

@@ -19,15 +19,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kubectl_evictplan.controllers.configuration import (
+from kubectl_evictplan.controllers.flags import (
     ControllerConfiguration,
     resolve_configuration,
 )
-from kubectl_evictplan.model.objects import ClusterSnapshot
-from kubectl_evictplan.predict import predict
-from kubectl_evictplan.prediction import CERTAIN, Prediction
-from kubectl_evictplan.scenario import Scenario
-from kubectl_evictplan.scenario_files import load_scenario
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.prediction.document import CERTAIN, Prediction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.files import load_scenario
+from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.sources.files import load_files
 
 WATCH_SLACK_SECONDS = 0.5

@@ -1,14 +1,14 @@
 """Kubernetes objects for tests: every field has a default, so a test writes only what it is about.
 
 Times are seconds from ``START`` (negative: before the start); everything else is spelled as in
-``kubectl_evictplan.model.objects``.
+``kubectl_evictplan.kube.objects``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kubectl_evictplan.model.objects import (
+from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     Lease,
     Node,
@@ -18,7 +18,7 @@ from kubectl_evictplan.model.objects import (
     Taint,
     Toleration,
 )
-from kubectl_evictplan.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 
 SECOND_NS = 1_000_000_000
 START_NS = 1_795_212_000 * SECOND_NS  # 2026-11-20T22:00:00Z

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from builders import make_event, make_pod, make_scenario, make_snapshot, ns, tolerates
-from kubectl_evictplan.controllers.configuration import (
+from kubectl_evictplan.cluster.timeline import DELETE
+from kubectl_evictplan.controllers.flags import (
     ControllerConfiguration,
     resolve_configuration,
 )
-from kubectl_evictplan.model.objects import ClusterSnapshot, Node, Pod, Taint, Toleration
-from kubectl_evictplan.predict import predict
-from kubectl_evictplan.prediction import Prediction
-from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
-from kubectl_evictplan.simulation import simulate
-from kubectl_evictplan.timeline import DELETE
-from kubectl_evictplan.timing import Timing
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Taint, Toleration
+from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate
 
 Tolerations = tuple[Toleration, ...]
 Times = dict[str, int]

@@ -28,15 +28,15 @@ from builders import (
     make_snapshot,
     tolerates,
 )
-from kubectl_evictplan.controllers.configuration import (
+from kubectl_evictplan.cluster.timeline import Entry, Timeline
+from kubectl_evictplan.controllers.flags import (
     ControllerConfiguration,
     resolve_configuration,
 )
-from kubectl_evictplan.model.objects import ClusterSnapshot, Node, Pod
-from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
-from kubectl_evictplan.simulation import simulate, starts_without_controller
-from kubectl_evictplan.timeline import Entry, Timeline
-from kubectl_evictplan.timing import Timing
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller
 
 RELEASES = ("1.18.6", "1.20.4", "1.23.13", "1.29.6", "1.33.4", "1.35.0")
 _JITTER = 0.04

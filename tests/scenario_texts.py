@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.model.durations import SECOND
-from kubectl_evictplan.model.objects import (
+from kubectl_evictplan.kube.durations import SECOND
+from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     Node,
     NodeCondition,
@@ -17,8 +17,8 @@ from kubectl_evictplan.model.objects import (
     Taint,
     Toleration,
 )
-from kubectl_evictplan.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.scenario_files import LoadedScenario, load_scenario
+from kubectl_evictplan.scenarios.files import LoadedScenario, load_scenario
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 
 TAKEN_AT_NS = 1_800_000_000 * SECOND
 READY = (NodeCondition("Ready", "True"),)

@@ -26,9 +26,9 @@ from builders import (
     ns,
     tolerates,
 )
-from kubectl_evictplan.model.objects import ClusterSnapshot, Node, Pod, Toleration
-from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
-from kubectl_evictplan.timing import Timing
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Toleration
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 
 # One or more of every version class of both specs.
 RELEASES = (

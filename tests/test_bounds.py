@@ -32,13 +32,13 @@ from builders import (
     make_scenario,
     make_snapshot,
 )
-from kubectl_evictplan.controllers.configuration import resolve_configuration
-from kubectl_evictplan.predict import predict
-from kubectl_evictplan.prediction import Eviction, Prediction
-from kubectl_evictplan.scenario import ControllerSettings
-from kubectl_evictplan.simulation import simulate
-from kubectl_evictplan.timeline import DELETE, NODE_UNKNOWN, TAINT_ADDED, TAINT_REMOVED
-from kubectl_evictplan.timing import Timing
+from kubectl_evictplan.cluster.timeline import DELETE, NODE_UNKNOWN, TAINT_ADDED, TAINT_REMOVED
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.prediction.document import Eviction, Prediction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.simulation.simulate import simulate
 
 TOLERANCE_S = 0.001
 # Windows are rounded to a microsecond; a last delete this close to the horizon may fall after it.

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from kubectl_evictplan import cli
-from kubectl_evictplan.prediction import CERTAIN, Prediction
+from kubectl_evictplan.prediction.document import CERTAIN, Prediction
 
 CLUSTERS = sorted((Path(__file__).resolve().parent.parent / "fixtures" / "clusters").glob("*.json"))
 QUESTIONS = (

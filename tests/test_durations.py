@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_evictplan.model.durations import (
+from kubectl_evictplan.kube.durations import (
     DURATION_MAX_NS,
     HOUR,
     MINUTE,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_evictplan.controllers.configuration import resolve_configuration
-from kubectl_evictplan.model.objects import ClusterSnapshot
-from kubectl_evictplan.scenario_files import LoadedScenario, load_scenario
-from kubectl_evictplan.simulation import simulate
+from kubectl_evictplan.cluster.timeline import DELETE, TAINT_ADDED
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.scenarios.files import LoadedScenario, load_scenario
+from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.sources.files import load_files
-from kubectl_evictplan.timeline import DELETE, TAINT_ADDED
 
 SECOND_NS = 1_000_000_000
 TRACES = Path(__file__).resolve().parent.parent / "fixtures" / "traces"

@@ -29,7 +29,7 @@ from builders import (
     ns,
     tolerates,
 )
-from kubectl_evictplan.model.objects import ClusterSnapshot
+from kubectl_evictplan.kube.objects import ClusterSnapshot
 
 SEARCH = settings(max_examples=2000, derandomize=True, database=None, deadline=None)
 TAINT_A = make_event(2, "taint", "n0", taint="A:NoExecute")

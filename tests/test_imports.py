@@ -28,12 +28,7 @@ EDGES = frozenset(
         "cli",
         "commands",
         "report",
-        "scenario_events",
-        "scenario_fields",
-        "scenario_files",
-        "scenario_schema",
-        "scenario_writer",
-        "scenario_yaml",
+        "scenarios",
         "sources",
     }
 )

@@ -50,13 +50,13 @@ from builders import (
     ns,
     tolerates,
 )
-from kubectl_evictplan.controllers.configuration import resolve_configuration
-from kubectl_evictplan.model.objects import ClusterSnapshot, Node, Pod
-from kubectl_evictplan.prediction import Eviction, Prediction
-from kubectl_evictplan.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.simulation import simulate
-from kubectl_evictplan.timeline import TAINT_ADDED, Timeline
-from kubectl_evictplan.timing import Timing
+from kubectl_evictplan.cluster.timeline import TAINT_ADDED, Timeline
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.prediction.document import Eviction, Prediction
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate
 
 PASS_NS = 100_000_000
 few = settings(max_examples=4)

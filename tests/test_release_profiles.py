@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_evictplan.controllers.configuration import (
+from kubectl_evictplan.controllers.flags import (
     ASSUMED,
     DEFAULT,
     DETECTED,
@@ -27,8 +27,8 @@ from kubectl_evictplan.controllers.releases import (
     release_profile,
 )
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.model.objects import ControlPlaneFlags
-from kubectl_evictplan.scenario import ControllerSettings
+from kubectl_evictplan.kube.objects import ControlPlaneFlags
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
 SECOND_NS = 1_000_000_000
 ALL_MINORS = [f"1.{minor}" for minor in range(16, 38)]

@@ -17,15 +17,15 @@ from scenario_texts import (
 )
 
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.model.durations import SECOND
-from kubectl_evictplan.model.objects import (
+from kubectl_evictplan.kube.durations import SECOND
+from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     Node,
 )
-from kubectl_evictplan.model.timestamps import parse_rfc3339_ns
-from kubectl_evictplan.scenario import ControllerSettings
-from kubectl_evictplan.scenario_events import ACTION_FIELDS
-from kubectl_evictplan.scenario_schema import scenario_schema
+from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
+from kubectl_evictplan.scenarios.events import ACTION_FIELDS
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.scenarios.schema import scenario_schema
 
 
 def test_the_contracts_example_is_read_whole() -> None:

@@ -14,8 +14,8 @@ from scenario_texts import (
     without_origins,
 )
 
-from kubectl_evictplan.model.durations import DURATION_MAX_NS, SECOND
-from kubectl_evictplan.model.objects import (
+from kubectl_evictplan.kube.durations import DURATION_MAX_NS, SECOND
+from kubectl_evictplan.kube.objects import (
     EFFECTS,
     ClusterSnapshot,
     Node,
@@ -23,8 +23,8 @@ from kubectl_evictplan.model.objects import (
     Taint,
     Toleration,
 )
-from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
-from kubectl_evictplan.scenario_files import load_scenario, write_scenario
+from kubectl_evictplan.scenarios.files import load_scenario, write_scenario
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 
 names = st.sampled_from(
     ["a1", "no", "1e3", "0300", "n:1", "on", "null", "x.y", "~", "#", "- a", "\u00e9"]

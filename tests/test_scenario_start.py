@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from builders import make_event, make_lease, make_node, make_scenario, make_snapshot, ns
-from kubectl_evictplan.bounds.timings import last_heartbeat_window
-from kubectl_evictplan.scenario_start import start_problem
+from kubectl_evictplan.scenarios.start import start_problem
+from kubectl_evictplan.windows.timings import last_heartbeat_window
 
 
 def test_a_start_minutes_before_the_snapshot_is_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_evictplan.model.selectors import parse_label_selector
+from kubectl_evictplan.kube.selectors import parse_label_selector
 
 LABELS = {"env": "prod", "tier": "db", "size": "10", "empty": "", "in": "x", "a.b/c": "1"}
 

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.model.objects import Node, Taint
-from kubectl_evictplan.taint_arguments import (
+from kubectl_evictplan.kube.objects import Node, Taint
+from kubectl_evictplan.scenarios.taint_arguments import (
     TaintRemoval,
     parse_taint,
     parse_taint_arguments,

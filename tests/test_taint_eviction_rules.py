@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_evictplan.model.objects import EFFECTS, NO_EXECUTE, Taint, Toleration
-from kubectl_evictplan.model.tolerations import (
+from kubectl_evictplan.kube.objects import EFFECTS, NO_EXECUTE, Taint, Toleration
+from kubectl_evictplan.kube.tolerations import (
     get_matching_tolerations,
     get_min_toleration_time_ns,
     tolerates_taint,

@@ -32,8 +32,8 @@ from timeline_runs import (
 )
 
 from builders import NOT_READY, make_event, make_lease, make_node, make_snapshot, ns
-from kubectl_evictplan.scenario import ScenarioEvent
-from kubectl_evictplan.timing import Timing
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 
 @pytest.fixture(params=sorted(MODELS))

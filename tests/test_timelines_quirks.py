@@ -38,9 +38,9 @@ from builders import (
     make_snapshot,
     ns,
 )
-from kubectl_evictplan.model.objects import Pod
-from kubectl_evictplan.scenario import ControllerSettings, ScenarioEvent
-from kubectl_evictplan.timing import Timing
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 
 
 @pytest.fixture(params=sorted(MODELS))

@@ -24,8 +24,8 @@ from benchmarks.trace_runs import (
     predict_trace,
     trace_folders,
 )
-from kubectl_evictplan.model.objects import ClusterSnapshot
-from kubectl_evictplan.prediction import Prediction
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.prediction.document import Prediction
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TRACES = REPOSITORY / "fixtures" / "traces"

@@ -22,13 +22,13 @@ from builders import (
     ns,
     tolerates,
 )
-from kubectl_evictplan.bounds.outcome import EvictionKey, Occurrence
-from kubectl_evictplan.cautions.situation import caution
-from kubectl_evictplan.model.objects import (
+from kubectl_evictplan.cluster.timeline import DELETE, Entry, Timeline
+from kubectl_evictplan.kube.objects import (
     Warning,
 )
-from kubectl_evictplan.timeline import DELETE, Entry, Timeline
-from kubectl_evictplan.warnings import find_warnings, merge_warnings
+from kubectl_evictplan.prediction.warnings.merge import find_warnings, merge_warnings
+from kubectl_evictplan.prediction.warnings.situation import caution
+from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

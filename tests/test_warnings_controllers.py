@@ -17,11 +17,11 @@ from builders import (
     make_snapshot,
     tolerates,
 )
-from kubectl_evictplan.model.objects import (
+from kubectl_evictplan.cluster.timeline import Timeline
+from kubectl_evictplan.kube.objects import (
     ControlPlaneFlags,
 )
-from kubectl_evictplan.timeline import Timeline
-from kubectl_evictplan.warnings import find_warnings
+from kubectl_evictplan.prediction.warnings.merge import find_warnings
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from builders import (
     make_scenario,
     tolerates,
 )
-from kubectl_evictplan.model.objects import (
+from kubectl_evictplan.kube.objects import (
     Toleration,
 )
 

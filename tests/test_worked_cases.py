@@ -27,8 +27,8 @@ from worked_cases import (
     tol,
 )
 
-from kubectl_evictplan.model.objects import Pod
-from kubectl_evictplan.scenario import ScenarioEvent
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 pytestmark = pytest.mark.parametrize("release", [P0, P1, P2])
 

@@ -30,8 +30,8 @@ from worked_cases import (
     tol,
 )
 
-from kubectl_evictplan.model.objects import Lease, OwnerReference, Pod
-from kubectl_evictplan.timing import Timing
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import Lease, OwnerReference, Pod
 
 EVERY_RELEASE = pytest.mark.parametrize("release", [P0, P1, P2])
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from naive.model import naive_facts
 
 from builders import UNREACHABLE, make_event, make_node, make_scenario, make_snapshot
-from kubectl_evictplan.controllers.configuration import resolve_configuration
-from kubectl_evictplan.model.objects import ClusterSnapshot
-from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
-from kubectl_evictplan.timing import Timing
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 
 Fact = tuple[int, str, str, str]
 Model = Callable[[ClusterSnapshot, Scenario, ControllerSettings, Timing], list[Fact]]
@@ -32,7 +32,7 @@ def simulated_facts(
     snapshot: ClusterSnapshot, scenario: Scenario, settings: ControllerSettings, timing: Timing
 ) -> list[Fact]:
     """The facts of the program's own simulation."""
-    from kubectl_evictplan.simulation import simulate
+    from kubectl_evictplan.simulation.simulate import simulate
 
     configuration = resolve_configuration(settings, snapshot.control_plane)
     return list(simulate(snapshot, scenario, configuration, timing).facts())

@@ -10,22 +10,22 @@ from builders import (
     make_snapshot,
     ns,
 )
-from kubectl_evictplan.bounds.outcome import EvictionKey, Occurrence
-from kubectl_evictplan.controllers.configuration import (
+from kubectl_evictplan.cluster.timeline import DELETE, GONE, Timeline
+from kubectl_evictplan.controllers.flags import (
     ControllerConfiguration,
     resolve_configuration,
 )
-from kubectl_evictplan.model.objects import (
+from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
     Node,
     Pod,
     Warning,
 )
-from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
-from kubectl_evictplan.simulation import simulate
-from kubectl_evictplan.timeline import DELETE, GONE, Timeline
-from kubectl_evictplan.warnings import find_warnings
+from kubectl_evictplan.prediction.warnings.merge import find_warnings
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
 
 TAINT = make_event(10, "taint", "n1", taint="maint=yes:NoExecute")
 

@@ -14,20 +14,7 @@ from decimal import Decimal
 
 import msgspec
 
-from kubectl_evictplan.controllers.configuration import resolve_configuration
-from kubectl_evictplan.model.objects import (
-    NO_EXECUTE,
-    ClusterSnapshot,
-    Lease,
-    Node,
-    NodeCondition,
-    Pod,
-    Taint,
-    Toleration,
-)
-from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
-from kubectl_evictplan.simulation import simulate
-from kubectl_evictplan.timeline import (
+from kubectl_evictplan.cluster.timeline import (
     CANCEL,
     DELETE,
     GONE,
@@ -37,7 +24,20 @@ from kubectl_evictplan.timeline import (
     TAINT_EVICTION,
     Entry,
 )
-from kubectl_evictplan.timing import Timing
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import (
+    NO_EXECUTE,
+    ClusterSnapshot,
+    Lease,
+    Node,
+    NodeCondition,
+    Pod,
+    Taint,
+    Toleration,
+)
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate
 
 SECOND_NS = 1_000_000_000
 HOUR_NS = 3600 * SECOND_NS

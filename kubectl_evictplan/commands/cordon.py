@@ -12,7 +12,7 @@ from kubectl_evictplan.commands.options import WhatIfOptions, what_if_options
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Events
-    from kubectl_evictplan.model.objects import ClusterSnapshot
+    from kubectl_evictplan.kube.objects import ClusterSnapshot
 
 
 @click.command(
@@ -48,7 +48,7 @@ def _set_schedulable(
 ) -> None:
     from kubectl_evictplan.commands.run import what_if_events
     from kubectl_evictplan.commands.words import refuse_mixed_targets, select_nodes
-    from kubectl_evictplan.scenario import ScenarioEvent
+    from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
     refuse_mixed_targets(names, selector)
     title = shlex.join([action, *names])

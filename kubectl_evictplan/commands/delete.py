@@ -13,7 +13,7 @@ from kubectl_evictplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Events
-    from kubectl_evictplan.model.objects import ClusterSnapshot
+    from kubectl_evictplan.kube.objects import ClusterSnapshot
 
 
 @click.command(
@@ -30,7 +30,7 @@ def delete(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_no
     """Node objects are deleted, as by `kubectl delete node`."""
     from kubectl_evictplan.commands.run import what_if_events
     from kubectl_evictplan.commands.words import refuse_mixed_targets, select_nodes
-    from kubectl_evictplan.scenario import ScenarioEvent
+    from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
     names = _names(words)
     refuse_mixed_targets(names, selector, all_nodes)

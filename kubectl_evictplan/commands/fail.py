@@ -13,7 +13,7 @@ from kubectl_evictplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Events
-    from kubectl_evictplan.model.objects import ClusterSnapshot, Node
+    from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 
 ZONE_WORDS = ("zone", "zones")
 
@@ -36,14 +36,14 @@ def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_node
     A zone is named by its label, or as region/zone.
     """
     from kubectl_evictplan.commands.run import what_if_events
-    from kubectl_evictplan.scenario import ScenarioEvent
+    from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
     zones, names = _words(words)
     _check(zones, names, selector, all_nodes)
     title = shlex.join(["fail", *words])
 
     def events(snapshot: ClusterSnapshot) -> Events:
-        from kubectl_evictplan.model.objects import Warning as ClusterWarning
+        from kubectl_evictplan.kube.objects import Warning as ClusterWarning
 
         selected = _selected(snapshot, zones, names, selector, all_nodes)
         targets = tuple(node.name for node in selected)
@@ -93,7 +93,7 @@ def _selected(
     all_nodes: bool,
 ) -> list[Node]:
     from kubectl_evictplan.commands.words import select_nodes
-    from kubectl_evictplan.scenario_targets import nodes_by_zone
+    from kubectl_evictplan.scenarios.targets import nodes_by_zone
 
     nodes = {node.name: node for node in snapshot.nodes}
     if not zones:

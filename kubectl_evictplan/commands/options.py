@@ -14,7 +14,7 @@ from kubectl_evictplan.commands.messages import NO_LIVE_CLUSTER
 from kubectl_evictplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.scenario import ControllerSettings
+    from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
 OUTPUTS = ("table", "wide", "json", "yaml", "name")
 
@@ -42,9 +42,9 @@ class WhatIfOptions:
 
     def given(self) -> Given:
         """Return what was said about time and the controller; InputError names every problem."""
-        from kubectl_evictplan.model.durations import parse_bounded_duration_ns
-        from kubectl_evictplan.model.timestamps import parse_rfc3339_ns
-        from kubectl_evictplan.scenario import ControllerSettings
+        from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
+        from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
+        from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
         problems: list[Problem] = []
         horizon_ns = _parsed("--horizon", self.horizon, parse_bounded_duration_ns, problems)
@@ -90,7 +90,7 @@ class Given:
 
     def over(self, settings: ControllerSettings) -> ControllerSettings:
         """Return a scenario file's settings with those of the command line on top."""
-        from kubectl_evictplan.scenario import ControllerSettings
+        from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
         mine = self.settings
         phase_ns = mine.monitor_phase_ns

@@ -19,10 +19,10 @@ from kubectl_evictplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.options import Given, WhatIfOptions
-    from kubectl_evictplan.model.objects import ClusterSnapshot
-    from kubectl_evictplan.model.objects import Warning as ClusterWarning
-    from kubectl_evictplan.prediction import Prediction
-    from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
+    from kubectl_evictplan.kube.objects import ClusterSnapshot
+    from kubectl_evictplan.kube.objects import Warning as ClusterWarning
+    from kubectl_evictplan.prediction.document import Prediction
+    from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 
     Events = tuple[Sequence[ScenarioEvent], Sequence[ClusterWarning]]
     Planned = tuple[Scenario, ControllerSettings, Sequence[ClusterWarning]]
@@ -34,7 +34,7 @@ def what_if_events(
     """Predict and print what a command's own events cause; they all happen at the start."""
 
     def plan(snapshot: ClusterSnapshot, given: Given) -> Planned:
-        from kubectl_evictplan.scenario import Scenario
+        from kubectl_evictplan.scenarios.scenario import Scenario
 
         events, warnings = events_on(snapshot)
         start_ns = _checked_start(snapshot, given.start_ns)
@@ -103,8 +103,8 @@ def _predict(
     explain: str | None,
     progress: Progress,
 ) -> Prediction:
-    from kubectl_evictplan.controllers.configuration import resolve_configuration
-    from kubectl_evictplan.predict import predict
+    from kubectl_evictplan.controllers.flags import resolve_configuration
+    from kubectl_evictplan.prediction.predict import predict
 
     try:
         configuration = resolve_configuration(settings, snapshot.control_plane)
@@ -144,7 +144,7 @@ def _print(prediction: Prediction, options: WhatIfOptions, explain: str | None) 
 
 def _checked_start(snapshot: ClusterSnapshot, start_ns: int | None) -> int:
     """Return the start: as given, else the instant of the snapshot."""
-    from kubectl_evictplan.scenario_start import start_problem
+    from kubectl_evictplan.scenarios.start import start_problem
 
     if start_ns is None:
         return snapshot.taken_at_ns
@@ -167,7 +167,7 @@ def _explained(options: WhatIfOptions, snapshot: ClusterSnapshot, scenario: Scen
     """Return the key of the pod to explain; a bare name will do while it is unique."""
     if options.explain is None:
         return None
-    from kubectl_evictplan.scenario_targets import unknown_name
+    from kubectl_evictplan.scenarios.targets import unknown_name
 
     keys = {pod.key for pod in snapshot.pods}
     keys |= {event.pod.key for event in scenario.events if event.pod is not None}
@@ -188,7 +188,7 @@ def _save(options: WhatIfOptions, scenario: Scenario, settings: ControllerSettin
         return
     if not options.save_scenario:
         raise InputError(Problem("the file name is empty", location="--save-scenario"))
-    from kubectl_evictplan.scenario_writer import write_scenario
+    from kubectl_evictplan.scenarios.writer import write_scenario
     from kubectl_evictplan.sources.snapshot import write_private
 
     # Manifests inside may hold names that are nobody else's business: mode 0600, like snapshots.

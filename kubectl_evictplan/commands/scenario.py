@@ -13,7 +13,7 @@ from kubectl_evictplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Planned
-    from kubectl_evictplan.model.objects import ClusterSnapshot
+    from kubectl_evictplan.kube.objects import ClusterSnapshot
 
 STDIN = "-"
 _BYTES_MAX = 16 * 2**20
@@ -41,8 +41,8 @@ def scenario(options: WhatIfOptions, file: str) -> None:
     text = _read(file)
 
     def plan(snapshot: ClusterSnapshot, given: Given) -> Planned:
-        from kubectl_evictplan.scenario_files import load_scenario
-        from kubectl_evictplan.scenario_start import start_problem
+        from kubectl_evictplan.scenarios.files import load_scenario
+        from kubectl_evictplan.scenarios.start import start_problem
 
         if given.start_ns is not None and (message := start_problem(given.start_ns, snapshot)):
             raise InputError(Problem(message, location="--start"))

@@ -30,10 +30,11 @@ def schema_of(name: str) -> dict[str, Any]:
     """Return the schema as a document of its own."""
     import msgspec
 
-    from kubectl_evictplan.prediction import API_VERSION, Prediction
+    from kubectl_evictplan.kube.api_version import API_VERSION
+    from kubectl_evictplan.prediction.document import Prediction
 
     if name == "scenario":
-        from kubectl_evictplan.scenario_schema import scenario_schema
+        from kubectl_evictplan.scenarios.schema import scenario_schema
 
         found = scenario_schema()
     else:

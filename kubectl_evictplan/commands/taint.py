@@ -12,7 +12,7 @@ from kubectl_evictplan.commands.options import WhatIfOptions, what_if_options
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Events
-    from kubectl_evictplan.model.objects import ClusterSnapshot
+    from kubectl_evictplan.kube.objects import ClusterSnapshot
 
 
 @click.command(
@@ -40,7 +40,10 @@ def taint(
     """Taints of nodes are added or, with a trailing '-', removed."""
     from kubectl_evictplan.commands.run import what_if_events
     from kubectl_evictplan.commands.words import select_nodes
-    from kubectl_evictplan.taint_arguments import parse_taint_arguments, resolve_taint_events
+    from kubectl_evictplan.scenarios.taint_arguments import (
+        parse_taint_arguments,
+        resolve_taint_events,
+    )
 
     request = parse_taint_arguments(
         words, selector=selector, all_nodes=all_nodes, overwrite=overwrite

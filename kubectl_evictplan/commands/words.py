@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kubectl_evictplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.model.objects import Node
+    from kubectl_evictplan.kube.objects import Node
 
 NODE_WORDS = ("node", "nodes", "no")
 
@@ -36,7 +36,7 @@ def select_nodes(
 
     InputError for an unknown name (with the nearest), bad syntax, or a selector without a match.
     """
-    from kubectl_evictplan.scenario_targets import nodes_by_name, nodes_by_selector
+    from kubectl_evictplan.scenarios.targets import nodes_by_name, nodes_by_selector
 
     try:
         if selector:

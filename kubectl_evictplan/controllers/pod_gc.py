@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubectl_evictplan.cluster_state import ClusterState
-from kubectl_evictplan.controllers.configuration import ControllerConfiguration
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import DELETE, POD_GC, Entry
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
 from kubectl_evictplan.engine.loop_grid import LoopGrid
-from kubectl_evictplan.model.objects import Node, Pod
-from kubectl_evictplan.model.taints import OUT_OF_SERVICE
-from kubectl_evictplan.timeline import DELETE, POD_GC, Entry
+from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 
 GC_CHECK_PERIOD_NS = 20_000_000_000
 QUARANTINE_TIME_NS = 40_000_000_000

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kubectl_evictplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.prediction import Prediction
+    from kubectl_evictplan.prediction.document import Prediction
 
 OUTPUTS = ("table", "wide", "json", "yaml", "name")
 

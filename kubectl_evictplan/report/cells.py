@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from kubectl_evictplan.model.durations import format_duration
-from kubectl_evictplan.prediction import (
+from kubectl_evictplan.kube.durations import format_duration
+from kubectl_evictplan.prediction.document import (
     POSSIBLE,
     Eviction,
     Sourced,

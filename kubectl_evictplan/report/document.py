@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from kubectl_evictplan.prediction import Prediction
+from kubectl_evictplan.prediction.document import Prediction
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _LISTS = ("evictions", "kept", "cancelled", "nodes", "zones", "warnings")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubectl_evictplan.prediction import CERTAIN, Eviction
+from kubectl_evictplan.prediction.document import CERTAIN, Eviction
 from kubectl_evictplan.report import cells
 from kubectl_evictplan.report.grid import Column, Painter, Row, stream
 from kubectl_evictplan.report.layout import Layout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kubectl_evictplan.prediction import (
+from kubectl_evictplan.prediction.document import (
     CERTAIN,
     Because,
     Cancelled,

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubectl_evictplan.prediction import CERTAIN, EventSummary, Eviction, Inputs, Prediction
+from kubectl_evictplan.prediction.document import (
+    CERTAIN,
+    EventSummary,
+    Eviction,
+    Inputs,
+    Prediction,
+)
 from kubectl_evictplan.report import cells
 from kubectl_evictplan.report.layout import Layout
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from kubectl_evictplan.prediction import Prediction
+from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.report.document import document_parts, to_plain
 
 _encoder = msgspec.json.Encoder(order="deterministic")

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from kubectl_evictplan.display import escape
-from kubectl_evictplan.prediction import Prediction
+from kubectl_evictplan.prediction.document import Prediction
 
 # Blanks, quotes and backslashes would make xargs see another word than the one printed.
 _NOT_ONE_WORD = re.compile(r"[^A-Za-z0-9._:-]")

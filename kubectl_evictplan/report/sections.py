@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from kubectl_evictplan.prediction import (
+from kubectl_evictplan.prediction.document import (
     Cancelled,
     Eviction,
     Kept,

@@ -7,7 +7,7 @@ import difflib
 import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.prediction import Cancelled, Eviction, Kept, Prediction
+from kubectl_evictplan.prediction.document import Cancelled, Eviction, Kept, Prediction
 
 _SUGGESTIONS_MAX = 3
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubectl_evictplan.prediction import POSSIBLE, Prediction
+from kubectl_evictplan.prediction.document import POSSIBLE, Prediction
 from kubectl_evictplan.report.evictions import render_evictions
 from kubectl_evictplan.report.headline import render_headline
 from kubectl_evictplan.report.layout import Layout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubectl_evictplan.model.objects import Warning
+from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.report.layout import Layout
 
 _MESSAGES_MAX = {False: 3, True: 1000}

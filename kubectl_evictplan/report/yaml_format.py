@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kubectl_evictplan.prediction import Prediction
+from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.report.document import document_parts, to_plain
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*(?: [A-Za-z0-9._/][A-Za-z0-9._/-]*)*")

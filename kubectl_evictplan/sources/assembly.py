@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from kubectl_evictplan.model.admission import admitted_tolerations, default_toleration_flags
-from kubectl_evictplan.model.objects import (
+from kubectl_evictplan.kube.admission import admitted_tolerations, default_toleration_flags
+from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
     Lease,

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from kubectl_evictplan.model import taints, validation
-from kubectl_evictplan.model.objects import (
+from kubectl_evictplan.kube import taints, validation
+from kubectl_evictplan.kube.objects import (
     NO_EXECUTE,
     ClusterSnapshot,
     Lease,
@@ -21,7 +21,7 @@ from kubectl_evictplan.model.objects import (
     Pod,
     Toleration,
 )
-from kubectl_evictplan.model.topology import has_conflicting_zone_labels
+from kubectl_evictplan.kube.topology import has_conflicting_zone_labels
 from kubectl_evictplan.sources.findings import Findings
 
 NS_PER_SECOND = 1_000_000_000

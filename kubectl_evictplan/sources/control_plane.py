@@ -11,8 +11,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kubectl_evictplan.model.admission import NOT_READY_SECONDS_FLAG, UNREACHABLE_SECONDS_FLAG
-from kubectl_evictplan.model.objects import ControlPlaneFlags, Pod
+from kubectl_evictplan.kube.admission import NOT_READY_SECONDS_FLAG, UNREACHABLE_SECONDS_FLAG
+from kubectl_evictplan.kube.objects import ControlPlaneFlags, Pod
 from kubectl_evictplan.sources.wire import ControlPlaneContainer, ControlPlanePod
 
 CONTROLLER_MANAGER = "kube-controller-manager"

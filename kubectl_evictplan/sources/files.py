@@ -21,7 +21,7 @@ from typing import BinaryIO
 import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.model.objects import ClusterSnapshot
+from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.sources import json_trees, reading, wire
 from kubectl_evictplan.sources.assembly import Assembly, Document
 from kubectl_evictplan.sources.checks import check_cluster

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.model.objects import Warning
+from kubectl_evictplan.kube.objects import Warning
 
 # Objects named per warning; the message carries the full count.
 OBJECTS_NAMED_MAX = 100

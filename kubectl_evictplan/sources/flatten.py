@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kubectl_evictplan.model.objects import (
+from kubectl_evictplan.kube.objects import (
     Lease,
     Node,
     NodeCondition,
@@ -20,7 +20,7 @@ from kubectl_evictplan.model.objects import (
     Toleration,
     Workload,
 )
-from kubectl_evictplan.model.timestamps import is_leap_second, parse_rfc3339_ns
+from kubectl_evictplan.kube.timestamps import is_leap_second, parse_rfc3339_ns
 from kubectl_evictplan.sources import wire
 
 GRACE_PERIOD_DEFAULT_SECONDS = 30

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from kubectl_evictplan.model import validation
-from kubectl_evictplan.model.timestamps import parse_rfc3339_ns
+from kubectl_evictplan.kube import validation
+from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.sources import control_plane, schema, wire
 from kubectl_evictplan.sources.assembly import Assembly, Document, Source
 from kubectl_evictplan.sources.findings import Origin

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.model.objects import ControlPlaneFlags, Node, Pod
+from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod
 from kubectl_evictplan.sources.assembly import Assembly, Document
 from kubectl_evictplan.sources.files import knows_comparison_operators
 from kubectl_evictplan.sources.findings import Findings

@@ -26,7 +26,8 @@ import msgspec
 
 from kubectl_evictplan import __version__
 from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.model.objects import (
+from kubectl_evictplan.kube.api_version import API_VERSION
+from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
     Lease,
@@ -36,10 +37,9 @@ from kubectl_evictplan.model.objects import (
     Warning,
     Workload,
 )
-from kubectl_evictplan.model.timestamps import format_rfc3339
+from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.sources.reading import ReadProblem, gunzip_snapshot
 
-API_VERSION = "evictplan.dev/v1alpha1"
 KIND = "Snapshot"
 SCHEMA_VERSION = 1
 _GZIP_LEVEL = 6

@@ -19,8 +19,8 @@ from kubectl_evictplan import cli
 from kubectl_evictplan.commands.terminal import use_color
 from kubectl_evictplan.commands.what_if import COMMANDS as WHAT_IF_COMMANDS
 from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.model.objects import ClusterSnapshot, Node, NodeCondition, Pod
-from kubectl_evictplan.scenario import ControllerSettings, Scenario
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, NodeCondition, Pod
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario
 
 SECOND = 1_000_000_000
 TAKEN_AT_NS = 1_800_000_000 * SECOND
@@ -76,8 +76,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
     fakes: dict[str, Callable[..., Any]] = {
         "sources.files.load_files": load_files,
-        "controllers.configuration.resolve_configuration": resolve_configuration,
-        "predict.predict": predict,
+        "controllers.flags.resolve_configuration": resolve_configuration,
+        "prediction.predict.predict": predict,
         "report.render": render,
     }
     for name, fake in fakes.items():

@@ -22,10 +22,10 @@ import pytest
 
 from kubectl_evictplan.commands.words import select_nodes
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.model.objects import Node, Taint
-from kubectl_evictplan.model.selectors import parse_label_selector
-from kubectl_evictplan.model.taints import with_taint_put_first, without_taint
-from kubectl_evictplan.taint_arguments import parse_taint_arguments, resolve_taint_events
+from kubectl_evictplan.kube.objects import Node, Taint
+from kubectl_evictplan.kube.selectors import parse_label_selector
+from kubectl_evictplan.kube.taints import with_taint_put_first, without_taint
+from kubectl_evictplan.scenarios.taint_arguments import parse_taint_arguments, resolve_taint_events
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 

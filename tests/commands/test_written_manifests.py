@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kubectl_evictplan.model.objects import Node, Pod, Taint, Toleration
-from kubectl_evictplan.scenario_writer import encode_node, encode_pod
+from kubectl_evictplan.kube.objects import Node, Pod, Taint, Toleration
+from kubectl_evictplan.scenarios.writer import encode_node, encode_pod
 from kubectl_evictplan.sources.files import load_files
 
 NODE = Node("n", uid="u", conditions=(), creation_timestamp_ns=10**18)

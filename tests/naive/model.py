@@ -6,9 +6,9 @@ file order, finished pods); node items of the taint evictor; the pass; the tick;
 
 from __future__ import annotations
 
-from kubectl_evictplan.model.objects import ClusterSnapshot
-from kubectl_evictplan.scenario import ControllerSettings, Scenario, ScenarioEvent
-from kubectl_evictplan.timing import Timing
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from naive.node_lifecycle import FULL, NORMAL, PARTIAL, NodeLifecycle, is_excluded, zone_of
 from naive.node_lifecycle import zone_state as compute_zone_state
 from naive.pod_gc import PodGC

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubectl_evictplan.model.objects import ClusterSnapshot, Node, Pod, Toleration
-from kubectl_evictplan.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Toleration
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from naive.profile import SECOND
 
 Fact = tuple[int, str, str, str]

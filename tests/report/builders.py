@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubectl_evictplan.model.objects import Warning
-from kubectl_evictplan.prediction import (
+from kubectl_evictplan.kube.objects import Warning
+from kubectl_evictplan.prediction.document import (
     Because,
     Cancelled,
     EventSummary,
@@ -14,6 +14,7 @@ from kubectl_evictplan.prediction import (
     Kept,
     NodeChange,
     NodeReport,
+    OutcomeWindow,
     Prediction,
     Sourced,
     TaintReference,
@@ -72,7 +73,9 @@ def eviction(pod: str = "web-0", at: float = 350.5, **fields: Any) -> Eviction:
             Because(at, "the timer fires", f"pod/default/{pod}", "deletePodHandler"),
         ),
     }
-    return Eviction(**{**defaults, **fields})
+    values = {**defaults, **fields}
+    hull = OutcomeWindow(values["earliest_seconds"], values["latest_seconds"])
+    return Eviction(**{"windows": (hull,), **values})
 
 
 def kept(pod: str = "ds-1", **fields: Any) -> Kept:
@@ -143,6 +146,7 @@ def prediction(**fields: Any) -> Prediction:
         "cancelled": (),
         "nodes": (),
         "zones": (),
+        "joint": (),
         "warnings": (),
     }
     return Prediction(**{**defaults, **fields})

@@ -14,8 +14,8 @@ from report.builders import eviction, inputs, one_of_each, prediction
 from ruamel.yaml import YAML
 
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.model.objects import Warning
-from kubectl_evictplan.prediction import Prediction, Sourced
+from kubectl_evictplan.kube.objects import Warning
+from kubectl_evictplan.prediction.document import Prediction, Sourced
 from kubectl_evictplan.report import render
 
 # What the versions of YAML, or a reader in a hurry, take for something other than a string.

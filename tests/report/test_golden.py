@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from report.builders import cancelled, eviction, kept, one_of_each, prediction
 
-from kubectl_evictplan.model.objects import Warning
-from kubectl_evictplan.prediction import (
+from kubectl_evictplan.kube.objects import Warning
+from kubectl_evictplan.prediction.document import (
     Because,
     Prediction,
     TaintReference,

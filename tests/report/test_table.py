@@ -25,8 +25,8 @@ from report.builders import (
 
 from kubectl_evictplan.display import width
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.model.objects import Warning
-from kubectl_evictplan.prediction import (
+from kubectl_evictplan.kube.objects import Warning
+from kubectl_evictplan.prediction.document import (
     Because,
     EventSummary,
     NodeChange,

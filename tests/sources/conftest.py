@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.model.objects import ClusterSnapshot
+from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.sources.files import load_files
 
 NODE = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubectl_evictplan.model.admission import admitted_tolerations
-from kubectl_evictplan.model.objects import Toleration
+from kubectl_evictplan.kube.admission import admitted_tolerations
+from kubectl_evictplan.kube.objects import Toleration
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"

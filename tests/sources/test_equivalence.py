@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_evictplan.model.objects import ClusterSnapshot
+from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.sources import files
 from kubectl_evictplan.sources.files import load_files
 from kubectl_evictplan.sources.snapshot import write_snapshot

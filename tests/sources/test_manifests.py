@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.model.objects import ControlPlaneFlags, Node, Pod
+from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod
 from kubectl_evictplan.sources.manifests import decode_manifest_object
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sources.builders import items, owner, pod, tolerating
 
-from kubectl_evictplan.model.objects import Toleration
+from kubectl_evictplan.kube.objects import Toleration
 
 NOT_READY = "node.kubernetes.io/not-ready"
 

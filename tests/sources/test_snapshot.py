@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.model.objects import (
+from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
     Lease,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_evictplan.model.timestamps import format_rfc3339, parse_rfc3339_ns
+from kubectl_evictplan.kube.timestamps import format_rfc3339, parse_rfc3339_ns
 
 SECOND = 1_000_000_000
 

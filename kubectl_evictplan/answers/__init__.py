@@ -1,1 +1,0 @@
-"""Turn timelines and windows into the parts of a Prediction. Pure; one module per part."""

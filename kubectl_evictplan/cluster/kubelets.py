@@ -1,0 +1,295 @@
+"""The node side: kubelets that renew leases, post status, finish pods, and fall silent.
+
+A healthy kubelet costs nothing here: its renewals are a formula, evaluated when somebody asks. Only
+falling silent, coming back and posting a status are events (spec node-lifecycle 14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.cluster.state import SECOND_NS, ClusterState
+from kubectl_evictplan.cluster.timeline import NODE_READY, Entry
+from kubectl_evictplan.engine.event_queue import Priority
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, NodeCondition, Pod
+from kubectl_evictplan.scenarios.scenario import Scenario
+
+READY = "Ready"
+# Renewal period as a fraction of the lease duration (kubelet: nodeLeaseRenewIntervalFraction).
+_RENEWALS_PER_DURATION = 4
+_DEFAULT_PERIOD_NS = 10 * SECOND_NS
+# A lease older than this many periods at the start belongs to a kubelet that is already silent.
+SILENT_AFTER_PERIODS = 2
+# A pod that should have been gone for longer than this is stuck, whatever its kubelet does.
+OVERDUE_NS = 60 * SECOND_NS
+
+
+class _Renewals:
+    """When one kubelet renewed: every ``period_ns`` from ``anchor_ns``, up to ``last_ns``."""
+
+    __slots__ = ("anchor_ns", "first_ns", "last_ns", "older_ns", "period_ns")
+
+    def __init__(self, anchor_ns: int, period_ns: int, first_ns: int | None) -> None:
+        self.anchor_ns = anchor_ns
+        self.period_ns = period_ns
+        # No renewal before first_ns belongs to this series (None: it reaches into the past).
+        self.first_ns = first_ns
+        self.last_ns: int | None = None
+        # The newest renewal of an earlier series.
+        self.older_ns: int | None = None
+
+    def newest(self, at_ns: int) -> int | None:
+        """Newest renewal at or before ``at_ns``."""
+        limit_ns = at_ns
+        if self.last_ns is not None and at_ns >= self.last_ns:
+            return self.last_ns
+        steps = (limit_ns - self.anchor_ns) // self.period_ns
+        newest_ns = self.anchor_ns + steps * self.period_ns
+        if self.first_ns is not None and newest_ns < self.first_ns:
+            return self.older_ns
+        return newest_ns
+
+
+def observed_at_ns(snapshot: ClusterSnapshot, scenario: Scenario) -> int:
+    """The instant from which leases are judged: the snapshot's, when the scenario starts later."""
+    if snapshot.taken_at_ns:
+        return min(scenario.start_ns, snapshot.taken_at_ns)
+    return scenario.start_ns
+
+
+def is_silent_at(lease: Lease | None, at_ns: int) -> bool:
+    """Whether a node's lease says that its kubelet had stopped renewing by ``at_ns``."""
+    if lease is None or lease.renew_time_ns is None:
+        return False
+    return at_ns - lease.renew_time_ns > SILENT_AFTER_PERIODS * renew_period_ns(lease)
+
+
+def renew_period_ns(lease: Lease | None) -> int:
+    """Renewal period of a node's kubelet, in nanoseconds (a quarter of the lease's duration)."""
+    if lease is None or lease.lease_duration_seconds <= 0:
+        return _DEFAULT_PERIOD_NS
+    return lease.lease_duration_seconds * SECOND_NS // _RENEWALS_PER_DURATION
+
+
+def is_up_at_start(node: Node, lease: Lease | None, seen_ns: int) -> bool:
+    """Whether a node's kubelet is taken to be alive when the scenario starts."""
+    ready = node.condition(READY)
+    if ready is not None and ready.status == "Unknown":
+        return False
+    if lease is None or lease.renew_time_ns is None:
+        # Heartbeats that we cannot see, unless the node never posted anything.
+        return ready is not None
+    return not is_silent_at(lease, seen_ns)
+
+
+class Kubelets:
+    """All kubelets of the cluster."""
+
+    def __init__(self, state: ClusterState, pod_exit_fraction: float) -> None:
+        self._state = state
+        self._pod_exit_fraction = pod_exit_fraction
+        self._renewals: dict[str, _Renewals] = {}
+        self._up: set[str] = set()
+        # Last heartbeats that the scenario states: (instant of the stop, last renewal) by node.
+        self._stated: dict[str, list[tuple[int, int]]] = {}
+        # Called with a node's name *before* its kubelet changes, so that observers can look back.
+        self.watchers: list[Callable[[str], None]] = []
+        state.watch_pods(self._pod_changed)
+        state.watch_nodes(self._node_changed)
+
+    def expect_stops(self, scenario: Scenario) -> None:
+        """Renewals before a stop are those of the scenario, not of the formula: know them ahead."""
+        for event in scenario.events:
+            if event.action == "kubelet-stop" and event.last_heartbeat_ns is not None:
+                for name in event.nodes:
+                    self._stated.setdefault(name, []).append(
+                        (
+                            scenario.start_ns + event.at_ns,
+                            scenario.start_ns + event.last_heartbeat_ns,
+                        )
+                    )
+
+    def _new_series(
+        self, name: str, anchor_ns: int, period_ns: int, first_ns: int | None
+    ) -> _Renewals:
+        series = self._renewals[name] = _Renewals(anchor_ns, period_ns, first_ns)
+        now_ns = self._state.events.now_ns
+        for stop_ns, last_ns in self._stated.get(name, ()):
+            if stop_ns >= now_ns:
+                series.last_ns = last_ns
+                break
+        return series
+
+    def load(self, snapshot: ClusterSnapshot, scenario: Scenario) -> None:
+        """Kubelets as the snapshot shows them: fresh leases are renewed on, stale ones are silent."""
+        start_ns, seen_ns = scenario.start_ns, observed_at_ns(snapshot, scenario)
+        for node in snapshot.nodes:
+            lease = snapshot.leases.get(node.name)
+            renew_ns = lease.renew_time_ns if lease is not None else None
+            is_up = is_up_at_start(node, lease, seen_ns)
+            if is_up:
+                self._up.add(node.name)
+            if renew_ns is not None:
+                series = self._new_series(node.name, renew_ns, renew_period_ns(lease), None)
+                if not is_up:
+                    series.last_ns = renew_ns
+            elif is_up:
+                # Take the start itself as one of the heartbeats that we cannot see.
+                self._new_series(node.name, start_ns, _DEFAULT_PERIOD_NS, None)
+
+    def finish_terminating_at_start(self) -> None:
+        """Kubelets that are up finish, by its deadline, what was deleted before the start."""
+        now_ns = self._state.events.now_ns
+        for pod in list(self._state.pods.values()):
+            deadline_ns = pod.deletion_timestamp_ns
+            if deadline_ns is None or deadline_ns < now_ns - OVERDUE_NS:
+                continue  # long overdue: something that we cannot see holds it
+            if pod.node_name in self._up and pod.node_name in self._state.nodes:
+                left_ns = int(max(deadline_ns - now_ns, 0) * self._pod_exit_fraction)
+                self._schedule_finish(pod, now_ns + left_ns)
+
+    def is_up(self, name: str) -> bool:
+        """Whether the node's kubelet renews and finishes pods now."""
+        return name in self._up
+
+    def renews_slower_than(self, name: str, limit_ns: int) -> bool:
+        """Whether two renewals of an up kubelet can lie more than ``limit_ns`` apart."""
+        series = self._renewals.get(name)
+        return series is not None and series.period_ns > limit_ns
+
+    def newest_renewal(self, name: str, at_ns: int) -> int | None:
+        """renewTime that the node's Lease shows at ``at_ns``; None without a Lease."""
+        series = self._renewals.get(name)
+        return series.newest(at_ns) if series is not None else None
+
+    # -- the scenario's events ------------------------------------------------------------------
+
+    def stop(self, name: str, last_heartbeat_ns: int | None) -> None:
+        """The kubelet falls silent; its last renewal was at ``last_heartbeat_ns`` (epoch)."""
+        now_ns = self._state.events.now_ns
+        series = self._renewals.get(name)
+        if series is None and last_heartbeat_ns is not None:
+            series = self._new_series(
+                name, last_heartbeat_ns, _DEFAULT_PERIOD_NS, last_heartbeat_ns
+            )
+        if series is not None:
+            # Before anybody looks back: ticks that have passed saw this heartbeat, not the formula's.
+            series.last_ns = (
+                series.newest(now_ns) if last_heartbeat_ns is None else last_heartbeat_ns
+            )
+        self._before_change(name)
+        self._up.discard(name)
+
+    def start(self, name: str, because: tuple[int, ...]) -> None:
+        """The kubelet is back: it renews and posts Ready=True at once, and goes on."""
+        self._renew_now(name)
+        self.post_ready(name, "True", because)
+        self._finish_terminating(name)
+
+    def post_ready(self, name: str, status: str, because: tuple[int, ...]) -> None:
+        """The kubelet posts a Ready condition and renews its lease."""
+        self._renew_now(name)
+        node = self._state.nodes.get(name)
+        if node is None:
+            return
+        now_ns = self._state.events.now_ns // SECOND_NS * SECOND_NS
+        ready = node.condition(READY)
+        if ready is None:
+            posted = NodeCondition(READY, status, now_ns, now_ns, "KubeletReady")
+            conditions = (*node.conditions, posted)
+        else:
+            transition_ns = ready.last_transition_time_ns if ready.status == status else now_ns
+            conditions = tuple(
+                self._posted(condition, status, now_ns, transition_ns)
+                for condition in node.conditions
+            )
+        index = self._state.timeline.append(
+            Entry(
+                at_ns=self._state.offset_ns,
+                kind=NODE_READY,
+                subject=name,
+                value=status,
+                rule="kubelet syncNodeStatus",
+                because=because,
+                node=name,
+                detail="kubelet",
+            )
+        )
+        self._state.node_cause[name] = index
+        self._state.update_node_conditions(name, conditions)
+
+    @staticmethod
+    def _posted(
+        condition: NodeCondition, status: str, now_ns: int, transition_ns: int | None
+    ) -> NodeCondition:
+        if condition.type == READY:
+            return replace(
+                condition,
+                status=status,
+                last_heartbeat_time_ns=now_ns,
+                last_transition_time_ns=transition_ns,
+                reason="KubeletReady" if status == "True" else "KubeletNotReady",
+            )
+        if condition.status == "Unknown":
+            return replace(
+                condition,
+                status="False",
+                last_heartbeat_time_ns=now_ns,
+                last_transition_time_ns=now_ns,
+            )
+        return replace(condition, last_heartbeat_time_ns=now_ns)
+
+    def _renew_now(self, name: str) -> None:
+        now_ns = self._state.events.now_ns
+        if name in self._up and self.newest_renewal(name, now_ns) == now_ns:
+            return
+        self._before_change(name)
+        old = self._renewals.get(name)
+        period_ns = old.period_ns if old is not None else _DEFAULT_PERIOD_NS
+        series = self._new_series(name, now_ns, period_ns, now_ns)
+        series.older_ns = old.newest(now_ns - 1) if old is not None else None
+        self._up.add(name)
+
+    def _before_change(self, name: str) -> None:
+        for watcher in self.watchers:
+            watcher(name)
+
+    # -- objects ----------------------------------------------------------------------------------
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if old is None and new is not None:
+            ready = new.condition(READY)
+            if ready is not None and ready.status != "Unknown":
+                self._renew_now(new.name)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and new.deletion_timestamp_ns is not None:
+            if old is None or old.deletion_timestamp_ns is None:
+                self._finish_later(new)
+
+    def _finish_later(self, pod: Pod) -> None:
+        if pod.node_name not in self._up or pod.node_name not in self._state.nodes:
+            return
+        grace_ns = (pod.deletion_grace_period_seconds or 0) * SECOND_NS
+        self._schedule_finish(
+            pod, self._state.events.now_ns + int(grace_ns * self._pod_exit_fraction)
+        )
+
+    def _schedule_finish(self, pod: Pod, due_ns: int) -> None:
+        cause = len(self._state.timeline.entries) - 1
+        self._state.events.schedule(
+            due_ns, Priority.OUTSIDE, lambda: self._finish(pod.key, pod.uid, (max(cause, 0),))
+        )
+
+    def _finish(self, key: str, uid: str, because: tuple[int, ...]) -> None:
+        pod = self._state.pods.get(key)
+        if pod is not None and pod.node_name in self._up:
+            self._state.finish_pod(key, uid, because)
+
+    def _finish_terminating(self, name: str) -> None:
+        """A kubelet that is back finishes what was deleted while it was silent."""
+        for pod in list(self._state.pods_by_node.get(name, {}).values()):
+            if pod.deletion_timestamp_ns is not None:
+                self._finish_later(pod)

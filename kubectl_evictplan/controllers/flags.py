@@ -1,0 +1,363 @@
+"""kube-controller-manager's flags: their names, types, defaults by release, and where a value came from.
+
+Upstream: cmd/kube-controller-manager/app/options and the controllers' ``config`` packages
+(spec node-lifecycle 1.2, 1.3; spec taint-eviction 0.2, 7.5).
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kubectl_evictplan.controllers.releases import ReleaseProfile, known_minors, release_profile
+from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.kube.durations import format_duration, parse_duration_ns
+from kubectl_evictplan.kube.objects import ControlPlaneFlags, Warning
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
+
+_SECOND_NS = 1_000_000_000
+GIVEN, DETECTED, DEFAULT = "given", "detected", "default of release"
+ASSUMED = "assumed"
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_FLOAT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+
+
+class ControllerConfiguration(msgspec.Struct, frozen=True):
+    """Typed configuration of the three controllers for one run.
+
+    ``sources`` maps each flag's own name (and "kubernetes-version", "monitor-phase") to where its value
+    came from; ``texts`` holds the value as it would be written on the command line.
+    """
+
+    profile: ReleaseProfile
+    node_monitor_period_ns: int
+    node_monitor_grace_period_ns: int
+    node_startup_grace_period_ns: int
+    node_eviction_rate_qps: float
+    secondary_node_eviction_rate_qps: float
+    large_cluster_size_threshold: int
+    unhealthy_zone_threshold: float
+    pod_eviction_timeout_ns: int
+    terminated_pod_gc_threshold: int
+    kube_api_qps: float
+    kube_api_burst: int
+    # Pods are deleted by the taint manager; False is the mode with --pod-eviction-timeout.
+    taint_mode: bool
+    # The taint eviction controller runs (1.29+ it can be disabled by --controllers).
+    taint_eviction_enabled: bool
+    node_lifecycle_enabled: bool
+    pod_gc_enabled: bool
+    comparison_operators: bool
+    out_of_service: bool
+    disruption_condition: bool
+    exclusion_by_label: bool
+    exclusion_by_name: bool
+    monitor_phase_ns: int | None
+    sources: dict[str, str]
+    texts: dict[str, str]
+    warnings: tuple[Warning, ...] = ()
+
+
+def _duration(text: str) -> int:
+    value = parse_duration_ns(text)
+    if value < 0:
+        raise ValueError("must not be negative")
+    return value
+
+
+def _positive_duration(text: str) -> int:
+    value = _duration(text)
+    if value < 1_000_000:
+        raise ValueError("must be at least 1ms")
+    return value
+
+
+def _integer(text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError("not an integer")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    if not _FLOAT.fullmatch(text):
+        raise ValueError("not a finite number")
+    value = float(text)
+    if not math.isfinite(value) or abs(value) > 3.4e38:
+        raise ValueError("not a finite number")
+    return value
+
+
+def _threshold(text: str) -> float:
+    value = _float(text)
+    if not 0 <= value <= 1:
+        raise ValueError("must be between 0 and 1")
+    return value
+
+
+def _boolean(text: str) -> bool:
+    lowered = {"1": True, "t": True, "true": True, "0": False, "f": False, "false": False}
+    if text.lower() not in lowered:
+        raise ValueError("must be true or false")
+    return lowered[text.lower()]
+
+
+# Flag -> (parser, default, what is expected). node-monitor-grace-period: see ReleaseProfile.
+_FLAGS: dict[str, tuple[Callable[[str], Any], str, str]] = {
+    "node-monitor-period": (_positive_duration, "5s", "a Go duration of at least 1ms"),
+    "node-monitor-grace-period": (_duration, "", "a Go duration such as 40s"),
+    "node-startup-grace-period": (_duration, "1m0s", "a Go duration such as 1m"),
+    "node-eviction-rate": (_float, "0.1", "nodes per second (0 stops tainting)"),
+    "secondary-node-eviction-rate": (_float, "0.01", "nodes per second (0 stops tainting)"),
+    "large-cluster-size-threshold": (_integer, "50", "an integer"),
+    "unhealthy-zone-threshold": (_threshold, "0.55", "a fraction from 0 to 1"),
+    "pod-eviction-timeout": (_duration, "5m0s", "a Go duration such as 5m"),
+    "enable-taint-manager": (_boolean, "true", "true or false"),
+    "terminated-pod-gc-threshold": (_integer, "12500", "an integer (0 or less disables)"),
+    "kube-api-qps": (_float, "20", "requests per second"),
+    "kube-api-burst": (_integer, "30", "an integer"),
+    "controllers": (str, "*", "a list such as *,-taint-eviction-controller"),
+    "feature-gates": (str, "", "a list such as SomeGate=true"),
+}
+_NONTAINT_FLAGS = ("enable-taint-manager", "pod-eviction-timeout")
+
+
+def resolve_configuration(
+    settings: ControllerSettings, control_plane: ControlPlaneFlags
+) -> ControllerConfiguration:
+    """Settle release and flags: given, else detected, else the release's default.
+
+    Raises ``InputError`` with every wrong flag and for an unknown release.
+    """
+    profile, version_source = _resolve_release(settings, control_plane)
+    problems: list[Problem] = []
+    warnings = _release_warning(profile, version_source)
+    _check_names(settings, profile, problems)
+    values: dict[str, Any] = {}
+    sources = {"kubernetes-version": version_source}
+    texts = {"kubernetes-version": profile.version}
+    for name, (parse, default, expected) in _FLAGS.items():
+        if name in _NONTAINT_FLAGS and not profile.nontaint_mode:
+            default = {"enable-taint-manager": "true", "pod-eviction-timeout": "5m0s"}[name]
+            values[name] = parse(default)
+            continue
+        text, source = _pick(name, default, settings, control_plane, profile)
+        try:
+            values[name] = parse(text)
+        except ValueError as error:
+            problem = Problem(
+                str(error), field=f"--controller-flag {name}", got=repr(text), expected=expected
+            )
+            if source == DETECTED:
+                warnings.append(
+                    Warning("flag-ignored", f"detected --{name}={text} cannot be read: {error}")
+                )
+                text, source = _default(name, default, profile), DEFAULT
+                values[name] = parse(text)
+            else:
+                problems.append(problem)
+        sources[name], texts[name] = source, text
+    gates = _feature_gates(str(values.get("feature-gates", "")), problems)
+    _check_phase(settings, values.get("node-monitor-period"), problems)
+    if problems:
+        raise InputError(problems)
+    sources["monitor-phase"] = GIVEN if settings.monitor_phase_ns is not None else "unknown"
+    return _assemble(profile, values, gates, settings, sources, texts, warnings)
+
+
+def _resolve_release(
+    settings: ControllerSettings, control_plane: ControlPlaneFlags
+) -> tuple[ReleaseProfile, str]:
+    if settings.kubernetes_version:
+        return release_profile(settings.kubernetes_version), GIVEN
+    if control_plane.kubernetes_version:
+        return release_profile(control_plane.kubernetes_version), DETECTED
+    kubelet = control_plane.newest_kubelet_version
+    if kubelet:
+        try:
+            return release_profile(".".join(kubelet.split(".")[:2])), f"{ASSUMED} from kubelets"
+        except InputError:
+            pass
+    return release_profile(f"1.{known_minors()[-1]}"), ASSUMED
+
+
+def _release_warning(profile: ReleaseProfile, source: str) -> list[Warning]:
+    if not source.startswith(ASSUMED):
+        return []
+    reason = (
+        "from the newest kubelet" if source != ASSUMED else "because it is the newest one known"
+    )
+    return [
+        Warning(
+            "release-assumed",
+            f"the control plane's release is not in the input; {profile.version} is assumed "
+            f"{reason}. Give --kubernetes-version to be sure",
+        )
+    ]
+
+
+def _check_names(
+    settings: ControllerSettings, profile: ReleaseProfile, problems: list[Problem]
+) -> None:
+    for name, text in sorted(settings.flags.items()):
+        if name not in _FLAGS:
+            near = difflib.get_close_matches(name, _FLAGS, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            problems.append(
+                Problem(
+                    f"unknown kube-controller-manager flag{hint}",
+                    field=f"--controller-flag {name}",
+                    expected="" if near else f"one of {', '.join(_FLAGS)}",
+                )
+            )
+        elif name in _NONTAINT_FLAGS and not profile.nontaint_mode:
+            problems.append(
+                Problem(
+                    f"flag does not exist in Kubernetes {profile.version}: removed in 1.27",
+                    field=f"--controller-flag {name}",
+                    got=repr(text),
+                    expected="a release up to 1.26, or none",
+                )
+            )
+
+
+def _check_phase(
+    settings: ControllerSettings, period_ns: int | None, problems: list[Problem]
+) -> None:
+    phase_ns = settings.monitor_phase_ns
+    if phase_ns is not None and period_ns is not None and not 0 <= phase_ns < period_ns:
+        problems.append(
+            Problem(
+                "the first monitor tick comes within one --node-monitor-period",
+                field="monitorPhase",
+                got=format_duration(phase_ns),
+                expected=f"less than {format_duration(period_ns)}",
+            )
+        )
+
+
+def _pick(
+    name: str,
+    default: str,
+    settings: ControllerSettings,
+    control_plane: ControlPlaneFlags,
+    profile: ReleaseProfile,
+) -> tuple[str, str]:
+    if name in settings.flags:
+        return settings.flags[name], GIVEN
+    if name in control_plane.controller_manager:
+        return control_plane.controller_manager[name], DETECTED
+    return _default(name, default, profile), DEFAULT
+
+
+def _default(name: str, default: str, profile: ReleaseProfile) -> str:
+    if name == "node-monitor-grace-period":
+        return f"{profile.node_monitor_grace_period_ns // _SECOND_NS}s"
+    return default
+
+
+def _feature_gates(text: str, problems: list[Problem]) -> dict[str, bool]:
+    gates = {}
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        try:
+            gates[name.strip()] = _boolean(value.strip())
+        except ValueError as error:
+            problems.append(
+                Problem(
+                    str(error),
+                    field=f"--controller-flag feature-gates {name}",
+                    got=repr(value),
+                    expected="NAME=true or NAME=false",
+                )
+            )
+    return gates
+
+
+def _enabled(controllers: str, *names: str) -> bool:
+    items = [item.strip() for item in controllers.split(",")]
+    for name in names:
+        if f"-{name}" in items:
+            return False
+        if name in items:
+            return True
+    return "*" in items
+
+
+def _resolve_switches(
+    profile: ReleaseProfile, values: dict[str, Any], gates: dict[str, bool]
+) -> dict[str, bool]:
+    """What runs and what is on, from controllers, gates and the release."""
+    controllers = values["controllers"]
+    taint_mode = bool(values["enable-taint-manager"]) or not profile.nontaint_mode
+    if profile.taint_based_evictions_gate:
+        taint_mode = taint_mode and gates.get("TaintBasedEvictions", True)
+    lifecycle = _enabled(controllers, "node-lifecycle-controller", "nodelifecycle")
+    separate = profile.separate_controller and (
+        profile.separate_controller_locked or gates.get("SeparateTaintEvictionController", True)
+    )
+    if separate:
+        eviction = _enabled(controllers, "taint-eviction-controller", "taint-eviction")
+    else:
+        eviction = lifecycle and taint_mode
+    # NodeDisruptionExclusion: alpha and off up to 1.18, on from 1.19, locked on from 1.21.
+    by_label = profile.exclusion_by_label
+    if profile.exclusion_by_name:
+        by_label = gates.get("NodeDisruptionExclusion", by_label)
+    return {
+        "taint_mode": taint_mode,
+        "taint_eviction_enabled": eviction,
+        "node_lifecycle_enabled": lifecycle,
+        "pod_gc_enabled": _enabled(controllers, "pod-garbage-collector-controller", "podgc"),
+        "comparison_operators": profile.comparison_operators_gate
+        and gates.get("TaintTolerationComparisonOperators", False),
+        "out_of_service": _gate(profile.out_of_service, gates.get("NodeOutOfServiceVolumeDetach")),
+        "disruption_condition": _gate(
+            profile.disruption_condition, gates.get("PodDisruptionConditions")
+        ),
+        "exclusion_by_label": by_label,
+        "exclusion_by_name": profile.exclusion_by_name
+        and gates.get("LegacyNodeRoleBehavior", True),
+    }
+
+
+def _gate(stage: str, given: bool | None) -> bool:
+    """Whether a feature is on at its stage: none and ga cannot be switched."""
+    if stage in ("none", "ga"):
+        return stage == "ga"
+    return stage == "beta" if given is None else given
+
+
+def _assemble(
+    profile: ReleaseProfile,
+    values: dict[str, Any],
+    gates: dict[str, bool],
+    settings: ControllerSettings,
+    sources: dict[str, str],
+    texts: dict[str, str],
+    warnings: list[Warning],
+) -> ControllerConfiguration:
+    switches = _resolve_switches(profile, values, gates)
+    return ControllerConfiguration(
+        profile=profile,
+        node_monitor_period_ns=values["node-monitor-period"],
+        node_monitor_grace_period_ns=values["node-monitor-grace-period"],
+        node_startup_grace_period_ns=values["node-startup-grace-period"],
+        node_eviction_rate_qps=values["node-eviction-rate"],
+        secondary_node_eviction_rate_qps=values["secondary-node-eviction-rate"],
+        large_cluster_size_threshold=values["large-cluster-size-threshold"],
+        unhealthy_zone_threshold=values["unhealthy-zone-threshold"],
+        pod_eviction_timeout_ns=values["pod-eviction-timeout"],
+        terminated_pod_gc_threshold=values["terminated-pod-gc-threshold"],
+        kube_api_qps=values["kube-api-qps"],
+        kube_api_burst=values["kube-api-burst"],
+        **switches,
+        monitor_phase_ns=settings.monitor_phase_ns,
+        sources=sources,
+        texts=texts,
+        warnings=tuple(warnings),
+    )

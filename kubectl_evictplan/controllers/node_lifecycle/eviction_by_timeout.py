@@ -1,0 +1,135 @@
+"""Deletion by --pod-eviction-timeout: the mode without taint manager, up to 1.26.
+
+Upstream: ``processNoTaintBaseEviction``, ``evictPods``, ``cancelPodEviction``, ``doEvictionPass``,
+``DeletePods`` (spec node-lifecycle 8.4, 9.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import DELETE, MARK, NODE_LIFECYCLE, Entry
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, NodeHealth
+from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
+from kubectl_evictplan.kube.objects import Node, NodeCondition, Pod
+
+_UNMARKED, _TO_BE_EVICTED, _EVICTED = "unmarked", "toBeEvicted", "evicted"
+
+
+def is_daemon_set_pod(pod: Pod) -> bool:
+    """Whether a DaemonSet manages the pod."""
+    controller = pod.controller()
+    return controller is not None and controller.kind == "DaemonSet"
+
+
+class EvictionByTimeout:
+    """The zonePodEvictor side of the node lifecycle controller."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        configuration: ControllerConfiguration,
+        queues: ZoneQueues,
+        zone_of: Callable[[str], str],
+    ) -> None:
+        self._state = state
+        self._timeout_ns = configuration.pod_eviction_timeout_ns
+        self._repeats = configuration.profile.repeats_deletion
+        self._active = not configuration.taint_mode
+        self._queues = queues
+        self._zone_of = zone_of
+        self._eviction_state: dict[str, str] = {}
+
+    def node_added(self, name: str) -> None:
+        """``nodeEvictionMap.registerNode``."""
+        self._eviction_state[name] = _UNMARKED
+
+    def node_deleted(self, name: str) -> None:
+        """``nodeEvictionMap.unregisterNode``."""
+        self._eviction_state.pop(name, None)
+
+    def process(self, node: Node, status: str, health: NodeHealth, now_ns: int) -> None:
+        """``processNoTaintBaseEviction``: timeouts count from the controller's own instants."""
+        if status == TRUE:
+            self.cancel_eviction(node.name)
+            return
+        since_ns = health.ready_transition_ns if status == FALSE else health.probe_ns
+        if now_ns >= since_ns + self._timeout_ns:
+            self._evict_pods(node.name)
+
+    def process_pod(
+        self, name: str, status: str, health: NodeHealth, now_ns: int, key: str
+    ) -> None:
+        """The pod worker's share (1.17+): one pod that appeared on a node (spec 5.6)."""
+        if status == TRUE:
+            self.cancel_eviction(name)
+            return
+        since_ns = health.ready_transition_ns if status == FALSE else health.probe_ns
+        if now_ns >= since_ns + self._timeout_ns:
+            self._evict_pods(name, only=key)
+
+    def deadline_ns(self, current: NodeCondition | None, health: NodeHealth) -> int | None:
+        """When the timeout ends (it may have); None for a node that is ready."""
+        if current is None or current.status == TRUE:
+            return None
+        since_ns = health.ready_transition_ns if current.status == FALSE else health.probe_ns
+        return since_ns + self._timeout_ns
+
+    def _evict_pods(self, name: str, only: str | None = None) -> None:
+        if self._repeats:
+            if self._eviction_state.get(name) == _EVICTED:
+                # Every tick, no rate limit: pods that appeared on the node after its eviction.
+                self._delete_pods(name, only)
+                return
+            if name in self._eviction_state:
+                self._eviction_state[name] = _TO_BE_EVICTED
+        cause = self._state.node_cause.get(name)
+        self._queues.add(
+            self._zone_of(name),
+            name,
+            refreshed=False,
+            because=() if cause is None else (cause,),
+        )
+
+    def cancel_eviction(self, name: str) -> None:
+        """``cancelPodEviction``."""
+        if self._repeats and name in self._eviction_state:
+            self._eviction_state[name] = _UNMARKED
+        self._queues.remove(self._zone_of(name), name)
+        self._queues.forget_wait(name)
+
+    def evict_in_pass(self, name: str) -> None:
+        """``doEvictionPass`` for one head."""
+        self._delete_pods(name)
+        if self._repeats and name in self._eviction_state:
+            self._eviction_state[name] = _EVICTED
+
+    def _delete_pods(self, name: str, only: str | None = None) -> None:
+        cause = self._state.node_cause.get(name)
+        because = () if cause is None else (cause,)
+        for key, pod in sorted(self._state.pods_by_node.get(name, {}).items()):
+            if only is not None and key != only:
+                continue
+            if pod.deletion_timestamp_ns is not None or is_daemon_set_pod(pod):
+                continue
+            self._record(MARK, pod, "", because)
+            if key in self._state.denied_deletes:
+                return  # any error but NotFound aborts the round
+            index = self._record(DELETE, pod, NODE_LIFECYCLE, because)
+            self._state.delete_pod(key, because=(index,))
+
+    def _record(self, kind: str, pod: Pod, value: str, because: tuple[int, ...]) -> int:
+        return self._state.timeline.append(
+            Entry(
+                at_ns=self._state.offset_ns,
+                kind=kind,
+                subject=pod.key,
+                value=value,
+                rule="DeletePods",
+                because=because,
+                node=pod.node_name,
+                uid=pod.uid,
+            )
+        )

@@ -1,0 +1,174 @@
+"""NoExecute taints for nodes that are not ready: who gets in line, and what a pass does.
+
+Upstream: ``processTaintBaseEviction``, ``markNodeForTainting``, ``markNodeAsReachable``,
+``doNoExecuteTaintingPass``, ``SwapNodeControllerTaint`` (spec node-lifecycle 5, 8.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, NODE_UNKNOWN, TOKEN_WASTED, Entry
+from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, READY, TRUE, UNKNOWN
+from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
+from kubectl_evictplan.controllers.releases import ReleaseProfile
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Taint
+from kubectl_evictplan.kube.taints import (
+    NOT_READY,
+    UNREACHABLE,
+    has_taint,
+    with_taint_appended,
+    without_taint,
+)
+
+# How far the informer can lag behind the controller's own write of Ready=Unknown (spec 8.2).
+STALE_LISTER_NS = 200_000_000
+
+# Ready status -> (taint to add, opposite taint to remove).
+_TAINT_SWAPS = {FALSE: (NOT_READY, UNREACHABLE), UNKNOWN: (UNREACHABLE, NOT_READY)}
+
+
+class NoExecuteTainter:
+    """Taint mode: the default since 1.13, the only one since 1.27."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        profile: ReleaseProfile,
+        queues: ZoneQueues,
+        zone_of: Callable[[str], str],
+        timing: Timing,
+    ) -> None:
+        self._state = state
+        self._profile = profile
+        # True while a pass writes the taint that the node waited for.
+        self.tainting_in_pass = False
+        self._stale_lister = timing.stale_lister and profile.taint_on_current_condition
+        self._queues = queues
+        self._zone_of = zone_of
+
+    @staticmethod
+    def owns_taint(node: Node) -> bool:
+        """Whether the node carries a NoExecute taint of the node lifecycle controller."""
+        return has_taint(node.taints, NOT_READY, NO_EXECUTE) or has_taint(
+            node.taints, UNREACHABLE, NO_EXECUTE
+        )
+
+    @staticmethod
+    def has_wanted_taint(node: Node) -> bool:
+        """Whether the node has the taint that its Ready condition asks for."""
+        ready = node.condition(READY)
+        key = NOT_READY if ready is not None and ready.status == FALSE else UNREACHABLE
+        return has_taint(node.taints, key, NO_EXECUTE)
+
+    def process(self, node: Node, status: str, now_ns: int) -> None:
+        """``processTaintBaseEviction``; ``node`` is the tick's copy, its taints may be stale."""
+        self._queues.note_decision(node.name, status)
+        if status == TRUE:
+            self.mark_reachable(node)
+            return
+        wanted, opposite = _TAINT_SWAPS[status if status == FALSE else UNKNOWN]
+        if has_taint(node.taints, opposite, NO_EXECUTE):
+            # Immediate, not rate limited; the countdown of pods goes on.
+            self._swap(node.name, node, wanted, opposite)
+        else:
+            self._mark_for_tainting(node, wanted)
+
+    def _mark_for_tainting(self, node: Node, wanted: str) -> None:
+        zone, name = self._zone_of(node.name), node.name
+        cause = self._state.node_cause.get(name)
+        because = () if cause is None else (cause,)
+        mode = self._profile.queue_mode
+        lacks = not has_taint(node.taints, wanted, NO_EXECUTE)
+        if mode == "REMOVE_ADD" and lacks:
+            self._queues.remove(zone, name)
+        elif mode == "SETREMOVE" and lacks:
+            self._queues.set_remove(zone, name)
+        self._queues.add(zone, name, refreshed=mode == "REMOVE_ADD" and lacks, because=because)
+
+    def mark_reachable(self, node: Node) -> None:
+        """``markNodeAsReachable``: untaint (two writes) and leave the line of the current zone."""
+        for key in (UNREACHABLE, NOT_READY):
+            if has_taint(node.taints, key, NO_EXECUTE):
+                self._remove_taint(node.name, key)
+        self._queues.remove(self._zone_of(node.name), node.name)
+        self._queues.forget_wait(node.name)
+
+    def _remove_taint(self, name: str, key: str) -> None:
+        node = self._state.nodes.get(name)
+        if node is not None and has_taint(node.taints, key, NO_EXECUTE):
+            cause = self._state.node_cause.get(name)
+            self._state.patch_node_taints(
+                name,
+                without_taint(node.taints, key, NO_EXECUTE),
+                by=NODE_LIFECYCLE,
+                because=() if cause is None else (cause,),
+                rule="markNodeAsReachable",
+            )
+
+    def taint_in_pass(self, name: str) -> None:
+        """``doNoExecuteTaintingPass`` for one head: every outcome has cost its token."""
+        node = self._state.nodes.get(name)
+        ready = node.condition(READY) if node is not None else None
+        if node is None:
+            self._waste(name, "the node no longer exists")
+        elif ready is None:
+            self._waste(name, "the node has no Ready condition")
+        elif ready.status == TRUE:
+            self._waste(name, "the node is ready again")
+        elif self._stale_lister and self._was_just_written(name):
+            self._waste(name, "the informer still shows the node as ready")
+        else:
+            wanted, opposite = _TAINT_SWAPS[FALSE if ready.status == FALSE else UNKNOWN]
+            self.tainting_in_pass = True
+            self._swap(name, node, wanted, opposite, rule="doNoExecuteTaintingPass")
+            self.tainting_in_pass = False
+
+    def _was_just_written(self, name: str) -> bool:
+        """Whether Ready=Unknown was written so recently that an informer may not show it yet."""
+        index = self._state.node_cause.get(name)
+        while index is not None:
+            entry = self._state.timeline.entries[index]
+            if entry.kind == NODE_UNKNOWN:
+                return self._state.offset_ns - entry.at_ns < STALE_LISTER_NS
+            index = entry.because[0] if entry.because else None
+        return False
+
+    def _swap(
+        self,
+        name: str,
+        copy: Node,
+        wanted: str,
+        opposite: str,
+        rule: str = "processTaintBaseEviction",
+    ) -> None:
+        """``SwapNodeControllerTaint``: add first, then remove: never an instant without a taint."""
+        node = self._state.nodes.get(name)
+        if node is None:
+            return
+        cause = self._state.node_cause.get(name)
+        because = () if cause is None else (cause,)
+        taint = Taint(wanted, NO_EXECUTE, time_added_ns=self._state.events.now_ns)
+        self._state.patch_node_taints(
+            name,
+            with_taint_appended(node.taints, taint),
+            by=NODE_LIFECYCLE,
+            because=because,
+            rule=rule,
+        )
+        if has_taint(copy.taints, opposite, NO_EXECUTE):
+            self._remove_taint(name, opposite)
+
+    def _waste(self, name: str, why: str) -> None:
+        self._state.timeline.append(
+            Entry(
+                at_ns=self._state.offset_ns,
+                kind=TOKEN_WASTED,
+                subject=name,
+                rule="doNoExecuteTaintingPass",
+                node=name,
+                detail=why,
+            )
+        )

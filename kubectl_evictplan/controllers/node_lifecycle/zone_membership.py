@@ -1,0 +1,81 @@
+"""Which node is in which zone, and what each counted node contributes to its zone.
+
+Upstream rebuilds ``zoneToNodeConditions`` from all nodes on every tick; here it is kept up to date by the
+nodes that a tick looks at, since a node that nobody has to look at contributes what it did before
+(spec node-lifecycle 4.1, 9.4, 9.5).
+"""
+
+from __future__ import annotations
+
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.controllers.node_lifecycle.zone_disruption import ZoneCount
+from kubectl_evictplan.kube.objects import Node, NodeCondition
+from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION, get_zone_key, is_master_by_name
+
+
+class ZoneMembership:
+    """Zones of nodes, and counted ready and not ready nodes per zone."""
+
+    def __init__(self, configuration: ControllerConfiguration) -> None:
+        self._configuration = configuration
+        self._zone_of_node: dict[str, str] = {}
+        self._members: dict[str, int] = {}
+        # What each counted node contributed to its zone in its last evaluation: (zone, ready?).
+        self._counted: dict[str, tuple[str, bool]] = {}
+        self._counts: dict[str, list[int]] = {}
+
+    def zone_of(self, name: str) -> str:
+        """Zone key of a node (the last known one of a deleted node)."""
+        return self._zone_of_node.get(name, "")
+
+    def zone_key(self, node: Node) -> str:
+        """Zone key that the node's labels ask for."""
+        ga_labels = self._configuration.profile.ga_zone_labels
+        return get_zone_key(node.labels, ga_labels=ga_labels)
+
+    def enter(self, node: Node) -> None:
+        """The node exists from now on, in the zone of its labels."""
+        zone = self._zone_of_node[node.name] = self.zone_key(node)
+        self._members[zone] = self._members.get(zone, 0) + 1
+
+    def leave(self, name: str) -> None:
+        """The node is deleted or changes its zone."""
+        zone = self.zone_of(name)
+        self._members[zone] -= 1
+        if not self._members[zone]:
+            del self._members[zone]
+
+    def populated(self) -> list[str]:
+        """Zones in which nodes exist, sorted."""
+        return sorted(self._members)
+
+    def is_excluded(self, node: Node) -> bool:
+        """Whether the node counts in no zone; it is health-checked and tainted all the same."""
+        by_name = self._configuration.exclusion_by_name and is_master_by_name(node.name)
+        return by_name or (
+            self._configuration.exclusion_by_label and EXCLUDE_DISRUPTION in node.labels
+        )
+
+    def count(self, node: Node, current: NodeCondition | None) -> None:
+        """Note the node's Ready condition after this tick; None counts as not ready."""
+        self.uncount(node.name)
+        if not self.is_excluded(node):
+            zone = self.zone_of(node.name)
+            ready = current is not None and current.status == TRUE
+            self._counted[node.name] = (zone, ready)
+            self._counts.setdefault(zone, [0, 0])[0 if ready else 1] += 1
+
+    def uncount(self, name: str) -> None:
+        """The node contributes to no zone any more."""
+        contribution = self._counted.pop(name, None)
+        if contribution is not None:
+            zone, ready = contribution
+            pair = self._counts[zone]
+            pair[0 if ready else 1] -= 1
+            if pair == [0, 0]:
+                del self._counts[zone]
+
+    def counts(self) -> dict[str, ZoneCount]:
+        """``zoneToNodeConditions``, counted."""
+        return {zone: ZoneCount(*pair) for zone, pair in self._counts.items()}

@@ -1,0 +1,211 @@
+"""One rate-limited queue per zone, and the loop that serves them every 100 ms.
+
+Upstream: ``zoneNoExecuteTainter`` / ``zonePodEvictor`` and ``doNoExecuteTaintingPass`` /
+``doEvictionPass`` (spec node-lifecycle 7, 8). A pass that no queue can use is not run: a refused
+``TryAccept`` changes nothing, and an empty queue takes no token. What is skipped is therefore exactly
+what has no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import NODE_QUEUED, Entry, QueueOperation
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
+    NeverRateLimiter,
+    TokenBucketRateLimiter,
+)
+from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
+    RateLimitedTimedQueue,
+)
+from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
+from kubectl_evictplan.engine.loop_grid import LoopGrid
+from kubectl_evictplan.engine.timing import Timing
+
+
+class ZoneQueues:
+    """The queues of all zones. ``process`` is set by the controller: what a pass does with a node."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        configuration: ControllerConfiguration,
+        timing: Timing,
+        grid: LoopGrid,
+        latest_tick_ns: Callable[[int], int],
+    ) -> None:
+        self._state = state
+        # Instant of the newest monitor tick that has run by then.
+        self.latest_tick_ns = latest_tick_ns
+        self._configuration = configuration
+        self._lag_ns = timing.pass_lag_ns
+        self._serves = timing.serves_queues
+        self._token_age_ns = timing.token_age_ns
+        self._grid = grid
+        self._queues: dict[str, RateLimitedTimedQueue] = {}
+        self._call: ScheduledCall | None = None
+        self._stopped = False
+        # Nodes that wait or were served since they were last reachable: one timeline entry per wait.
+        self._announced: dict[str, str] = {}
+        self._decided: dict[str, str] = {}
+        self.process: Callable[[str], None] | None = None
+
+    def create(self, zone: str) -> None:
+        """A new queue with a full bucket; the old one, its entries and its debt are dropped."""
+        self._log("created", zone)
+        for name in [name for name, where in self._announced.items() if where == zone]:
+            self.forget_wait(name)
+        self._queues[zone] = RateLimitedTimedQueue(
+            TokenBucketRateLimiter(self._configuration.node_eviction_rate_qps)
+        )
+
+    def stop(self) -> None:
+        """The process ends."""
+        self._stopped = True
+        self._log("stopped", "")
+        if self._call is not None:
+            self._call.cancel()
+
+    def _log(self, what: str, zone: str, name: str = "", qps: float = 0.0) -> None:
+        self._state.timeline.queue_log.append(
+            QueueOperation(self._state.offset_ns, what, zone, name, qps)
+        )
+
+    def is_known(self, zone: str, name: str) -> bool:
+        """Whether the name is in the zone's set (waiting or already processed)."""
+        queue = self._queues.get(zone)
+        return queue is not None and name in queue.known
+
+    def spend_tokens(self) -> None:
+        """Take the token of every zone: somebody was served right before the start."""
+        for zone, queue in self._queues.items():
+            self._log("spent", zone)
+            queue.limiter.try_accept(self._state.events.now_ns - self._token_age_ns)
+
+    def rate_of(self, zone: str) -> float:
+        """Nodes per second that the zone's limiter lets through now."""
+        queue = self._queues.get(zone)
+        if queue is None or isinstance(queue.limiter, NeverRateLimiter):
+            return 0.0
+        return queue.limiter.qps
+
+    def add(
+        self,
+        zone: str,
+        name: str,
+        *,
+        refreshed: bool,
+        because: tuple[int, ...],
+        waits: bool = True,
+    ) -> None:
+        """Put a node in its zone's line; a wait is recorded once (``waits``: it is not served yet)."""
+        queue = self._queues[zone]
+        if queue.add(name, self._state.events.now_ns, refreshed=refreshed):
+            if waits and name not in self._announced:
+                self._announced[name] = zone
+                self._log("eligible", zone, name)
+                self._state.node_cause[name] = self._state.timeline.append(
+                    Entry(
+                        at_ns=self._state.offset_ns,
+                        kind=NODE_QUEUED,
+                        subject=name,
+                        value=zone,
+                        rule="markNodeForTainting",
+                        because=because,
+                        node=name,
+                    )
+                )
+            self._plan_pass()
+
+    def remove(self, zone: str, name: str) -> bool:
+        """Take a node out of its zone's line and memory."""
+        queue = self._queues.get(zone)
+        return queue is not None and queue.remove(name)
+
+    def mark_served(self, zone: str, name: str) -> None:
+        """A warm start: the node was served before, its name is in the zone's set."""
+        queue = self._queues.get(zone)
+        if queue is not None:
+            queue.known.add(name)
+
+    def forget_wait(self, name: str) -> None:
+        """The node is reachable again: a later wait is a new one."""
+        zone = self._announced.pop(name, None)
+        if zone is not None:
+            self._log("leave", zone, name)
+
+    def note_decision(self, name: str, status: str) -> None:
+        """Record a changed decision about a node: what a taint that it carries is swapped for."""
+        if self._decided.get(name, "True") != status:
+            self._decided[name] = status
+            self._log("decided", status, name)
+
+    def set_remove(self, zone: str, name: str) -> None:
+        """See ``RateLimitedTimedQueue.set_remove``."""
+        self._queues[zone].set_remove(name)
+
+    def retire(self, zone: str, name: str, last_tick_ns: int) -> None:
+        """See ``RateLimitedTimedQueue.retire``."""
+        queue = self._queues.get(zone)
+        if queue is not None:
+            if self._announced.pop(name, None) is not None:
+                self._log("retired", zone, name)
+            queue.retire(name, last_tick_ns)
+
+    def swap_limiter(self, zone: str, qps: float) -> None:
+        """``SwapLimiter`` of one zone, now."""
+        queue = self._queues.get(zone)
+        if queue is not None:
+            self._log("swap", zone, qps=qps)
+            queue.swap_limiter(qps, self._state.events.now_ns)
+            self._plan_pass()
+
+    # -- the loop -----------------------------------------------------------------------------------
+
+    def _next_pass_ns(self) -> int | None:
+        now_ns = self._state.events.now_ns
+        soonest: int | None = None
+        for queue in self._queues.values():
+            if queue:
+                ready_ns = queue.limiter.ready_at_ns(now_ns)
+                if ready_ns is not None and (soonest is None or ready_ns < soonest):
+                    soonest = ready_ns
+        if soonest is None:
+            return None
+        if self._lag_ns is not None:
+            # 2 ns: ``ready_at_ns`` is a lower bound that is tight to 2 ns.
+            return max(soonest, now_ns) + self._lag_ns + 2
+        return self._grid.at_or_after(max(soonest, now_ns + 1))
+
+    def _plan_pass(self) -> None:
+        at_ns = self._next_pass_ns() if self._serves else None
+        if at_ns is None or self._stopped:
+            return
+        call = self._call
+        if call is not None and call.callback is not None:
+            if call.at_ns <= at_ns:
+                return
+            call.cancel()
+        self._call = self._state.events.schedule(at_ns, Priority.EVICTION_PASS, self._loop)
+
+    def run_pass_inside_tick(self) -> None:
+        """A pass that happens to fall between the node steps and the zone logic of a tick."""
+        self._log("pass", "")
+        self.run_pass()
+
+    def _loop(self) -> None:
+        self.run_pass()
+        self._plan_pass()
+
+    def run_pass(self) -> None:
+        """One pass over the queues of all zones, in sorted order."""
+        if self._stopped or not self._serves:
+            return
+        now_ns = self._state.events.now_ns
+        for zone in sorted(self._queues):
+            queue = self._queues[zone]
+            if queue:
+                assert self.process is not None, "the controller says what a pass does"
+                queue.try_pass(now_ns, self.latest_tick_ns(now_ns), self.process)

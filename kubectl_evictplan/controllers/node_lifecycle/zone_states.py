@@ -1,0 +1,148 @@
+"""The states of all zones, and the limiters that follow them.
+
+Carries out what ``zone_disruption.handle_disruption`` finds; the part of a transition that concerns nodes
+(untaint all, restart all probes) is the node lifecycle controller's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import (
+    MASTER_DISRUPTION,
+    NODE_LIFECYCLE,
+    ZONE_AT_START,
+    ZONE_STATE,
+    Entry,
+)
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.zone_disruption import (
+    EMPTY,
+    FULL,
+    INITIAL,
+    Transition,
+    ZoneCount,
+    compute_zone_state,
+    handle_disruption,
+    limiter_rate_qps,
+)
+from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
+from kubectl_evictplan.kube.topology import zone_display_name
+
+_NOBODY = ZoneCount(0, 0)
+
+
+class ZoneStates:
+    """``zoneStates`` with its limiters."""
+
+    def __init__(
+        self, state: ClusterState, configuration: ControllerConfiguration, queues: ZoneQueues
+    ) -> None:
+        self._state = state
+        self._configuration = configuration
+        self._queues = queues
+        self._states: dict[str, str] = {}
+        # The next tick may act without any input (see ``Disruption.unsettled``).
+        self.unsettled = False
+
+    def __contains__(self, zone: str) -> bool:
+        return zone in self._states
+
+    def create(self, zone: str) -> None:
+        """``addPodEvictorForNewZone``: state Initial, a new queue, a new full bucket."""
+        self._states[zone] = INITIAL
+        self._queues.create(zone)
+
+    def load(self, zones: list[str], counts: Mapping[str, ZoneCount]) -> None:
+        """States and limiters as a controller that has been running for long would hold them."""
+        for zone in zones:
+            self._queues.create(zone)
+            if zone in counts:
+                threshold = self._configuration.unhealthy_zone_threshold
+                self._states[zone] = compute_zone_state(counts[zone], threshold)
+        every_full = bool(self._states) and set(self._states.values()) == {FULL}
+        for zone, state in self._states.items():
+            if every_full:
+                self._queues.swap_limiter(zone, 0.0)
+            else:
+                self._set_limiter(zone, state, counts[zone].size)
+            self._record(zone, state, counts, kind=ZONE_AT_START)
+        self.unsettled = len(self._states) != len(zones)
+
+    def handle_disruption(self, counts: Mapping[str, ZoneCount]) -> Transition:
+        """``handleDisruption``; the caller does the nodes' part of ENTER before ``enter``."""
+        outcome = handle_disruption(
+            counts, self._states, self._configuration.unhealthy_zone_threshold
+        )
+        before, self._states = self._states, outcome.remaining
+        self.unsettled = outcome.unsettled
+        for zone in before:
+            if zone not in outcome.remaining:
+                self._record(zone, EMPTY, counts)
+        if outcome.transition is Transition.ENTER:
+            self._note("enter")
+        elif outcome.transition is Transition.EXIT:
+            self._note("exit")
+        if outcome.transition in (Transition.EXIT, Transition.CHANGED):
+            for zone, state in list(self._states.items()):
+                new = outcome.new.get(zone, EMPTY)
+                if outcome.transition is Transition.EXIT or state != new:
+                    self._set(zone, new, counts)
+        return outcome.transition
+
+    def enter_master_disruption(self, counts: Mapping[str, ZoneCount]) -> None:
+        """Every zone is Full: no limiter lets anybody through."""
+        for zone in list(self._states):
+            self._queues.swap_limiter(zone, 0.0)
+            changed = self._states[zone] != FULL
+            self._states[zone] = FULL
+            if changed:
+                self._record(zone, FULL, counts)
+
+    def _set(self, zone: str, state: str, counts: Mapping[str, ZoneCount]) -> None:
+        self._set_limiter(zone, state, counts.get(zone, _NOBODY).size)
+        changed = self._states.get(zone) != state
+        self._states[zone] = state
+        if changed:
+            self._record(zone, state, counts)
+
+    def _set_limiter(self, zone: str, state: str, size: int) -> None:
+        rate = limiter_rate_qps(
+            state,
+            size,
+            rate_qps=self._configuration.node_eviction_rate_qps,
+            secondary_qps=self._configuration.secondary_node_eviction_rate_qps,
+            large_threshold=self._configuration.large_cluster_size_threshold,
+        )
+        if rate is not None:
+            self._queues.swap_limiter(zone, rate)
+
+    def _record(
+        self, zone: str, state: str, counts: Mapping[str, ZoneCount], *, kind: str = ZONE_STATE
+    ) -> None:
+        count = counts.get(zone, _NOBODY)
+        if state in (EMPTY, INITIAL):
+            kind = "zone-forgotten"
+        self._state.timeline.append(
+            Entry(
+                at_ns=self._state.offset_ns,
+                kind=kind,
+                subject=zone_display_name(zone),
+                value=state,
+                rule="handleDisruption",
+                detail=f"{count.ready} ready, {count.not_ready} not ready, "
+                f"{self._queues.rate_of(zone):.10g} nodes/s",
+            )
+        )
+
+    def _note(self, what: str) -> None:
+        self._state.timeline.append(
+            Entry(
+                at_ns=self._state.offset_ns,
+                kind=MASTER_DISRUPTION,
+                subject=NODE_LIFECYCLE,
+                value=what,
+                rule="handleDisruption",
+            )
+        )

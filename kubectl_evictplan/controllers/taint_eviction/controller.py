@@ -1,0 +1,419 @@
+"""Taint eviction (NoExecuteTaintManager; from 1.29 the taint-eviction-controller).
+
+Upstream: pkg/controller/tainteviction/taint_eviction.go, before 1.29
+pkg/controller/nodelifecycle/scheduler/taint_manager.go (spec taint-eviction 1-4).
+
+Rules of this file:
+
+* Three layers, as upstream: filters drop what does not matter (``_node_updated``, ``_pod_updated``),
+  handlers read the latest state, ``process_pod_on_node`` decides from plain values and ``now``.
+* A pending timer is never moved, neither earlier nor later (spec 2.4). Two evaluations at one
+  instant count as "later" too: a real clock never shows the same reading twice.
+* Work is keyed by ``namespace/name``: no UID anywhere (all releases up to 1.37).
+* Watches are instantaneous here. Pod items are handled at once; node items go through their
+  de-duplicating work queue: several writes at one instant are one item, which reads the final state.
+"""
+
+from __future__ import annotations
+
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import (
+    CANCEL,
+    DELETE,
+    DELETE_FAILED,
+    EVICTION_REFUSED,
+    EVICTION_SCHEDULED,
+    MARK,
+    TAINT_EVICTION,
+    TOLERATED_FOREVER,
+    Entry,
+)
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.taint_eviction.timed_worker_queue import (
+    TimedWorker,
+    TimedWorkerQueue,
+)
+from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod, Taint, Toleration
+from kubectl_evictplan.kube.taints import no_execute_taints
+from kubectl_evictplan.kube.tolerations import (
+    deciding_index,
+    get_matching_tolerations,
+    get_min_toleration_time_ns,
+)
+
+# deletePodHandler: attempts.
+DELETE_RETRIES = 5
+
+_TaintsKey = tuple[tuple[str, str, str], ...]
+
+
+class Decision:
+    """What the taints of a node mean for one list of tolerations."""
+
+    __slots__ = ("all_tolerated", "minimum_ns", "taint", "toleration_index", "toleration_seconds")
+
+    def __init__(
+        self, taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...], comparison: bool
+    ) -> None:
+        self.all_tolerated, used = get_matching_tolerations(
+            taints, tolerations, comparison_operators=comparison
+        )
+        self.minimum_ns = 0
+        self.toleration_index: int | None = None
+        self.toleration_seconds: int | None = None
+        if not self.all_tolerated:
+            self.taint: Taint | None = next(
+                taint
+                for taint in taints
+                if not get_matching_tolerations(
+                    (taint,), tolerations, comparison_operators=comparison
+                )[0]
+            )
+            return
+        self.minimum_ns = get_min_toleration_time_ns([tolerations[index] for index in used])
+        self.toleration_index = deciding_index(tolerations, used)
+        if self.toleration_index is None:
+            self.taint = taints[0] if taints else None
+            self.toleration_index = used[0] if used else None
+        else:
+            self.taint = taints[used.index(self.toleration_index)]
+            self.toleration_seconds = tolerations[self.toleration_index].toleration_seconds
+
+
+def delete_is_refused(pod: Pod, configuration: ControllerConfiguration) -> str:
+    """Why the controller can never delete this pod in this release; "" when it can (spec 4.3)."""
+    profile = configuration.profile
+    if not configuration.disruption_condition:
+        return ""
+    if profile.disruption_condition == "alpha-off":
+        return "1.25 with PodDisruptionConditions: the controller may not GET pods"
+    if profile.condition_write == "server-side-apply" and pod.duplicate_env_or_port:
+        return "server-side apply of the DisruptionTarget condition fails for this pod"
+    return ""
+
+
+class TaintEviction:
+    """One process life of the controller."""
+
+    def __init__(
+        self, state: ClusterState, configuration: ControllerConfiguration, timing: Timing
+    ) -> None:
+        self._state = state
+        self._configuration = configuration
+        self._profile = configuration.profile
+        self._comparison = configuration.comparison_operators
+        self._timing = timing
+        self._tainted_nodes: dict[str, tuple[Taint, ...]] = {}
+        self._queue = TimedWorkerQueue(state.events, self._run_worker)
+        self._node_items: dict[str, None] = {}  # the node work queue: first-in, no duplicates
+        self._node_items_call: ScheduledCall | None = None
+        self._decisions: dict[tuple[_TaintsKey, tuple[Toleration, ...]], Decision] = {}
+        self._last_schedule: dict[str, int] = {}
+
+    # -- life -------------------------------------------------------------------------------------
+
+    def start(self, *, evaluate: bool) -> None:
+        """Subscribe. ``evaluate``: a new process sees every node and pod as an ADD, now."""
+        self._state.watch_nodes(self._node_updated)
+        self._state.watch_pods(self._pod_updated)
+        for name in sorted(self._state.nodes):
+            if evaluate:
+                self._handle_node_update(name)
+            else:
+                taints = no_execute_taints(self._state.nodes[name].taints)
+                if taints:
+                    self._tainted_nodes[name] = taints
+
+    def stop(self) -> None:
+        """The process ends; its timers die with it."""
+        self._state.unwatch([self._node_updated, self._pod_updated])
+        self._queue.stop()
+        if self._node_items_call is not None:
+            self._node_items_call.cancel()
+
+    def adopt_timer(self, pod: Pod, started_ns: int, due_ns: int) -> None:
+        """A pod on a node that was tainted before the start, with its running timer's instants."""
+        taints = self._tainted_nodes.get(pod.node_name)
+        if taints is None or pod.key in self._state.denied_deletes:
+            return
+        decision = self._decide(taints, pod.tolerations)
+        if not decision.all_tolerated:
+            self._schedule(pod, decision, self._state.events.now_ns)
+            return
+        if decision.minimum_ns < 0:
+            self._note_forever(pod, decision)
+            return
+        due_ns = max(due_ns, self._state.events.now_ns)
+        worker = TimedWorker(started_ns, due_ns, None)
+        worker.note = self._record_schedule(pod, decision, started_ns, due_ns)
+        self._queue.adopt(pod.key, worker, due_ns)
+
+    # -- event intake (spec 1.1) --------------------------------------------------------------------
+
+    def _node_updated(self, old: Node | None, new: Node | None) -> None:
+        if old is not None and new is not None:
+            if old.taints is new.taints:
+                return
+            if no_execute_taints(old.taints) == no_execute_taints(new.taints):
+                return
+        node = new if new is not None else old
+        assert node is not None
+        if not self._node_items:
+            self._node_items_call = self._state.events.schedule(
+                self._state.events.now_ns, Priority.NODE_ITEM, self._handle_node_items
+            )
+        self._node_items[node.name] = None
+
+    def _handle_node_items(self) -> None:
+        items, self._node_items = self._node_items, {}
+        for name in items:
+            self._handle_node_update(name)
+
+    def _pod_updated(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is not None:
+            if old.tolerations == new.tolerations and old.node_name == new.node_name:
+                return
+        pod = new if new is not None else old
+        assert pod is not None
+        if new is None and pod.key in self._timing.late_pod_items:
+            return  # handled when the name is in use again: then it finds another node and returns
+        if new is not None:
+            # A worker drains the node items before it handles a pod item (spec 1.2); an item of a
+            # pod that is gone asks for no taints.
+            self._handle_node_items()
+        self._handle_pod_update(pod.key, pod.node_name)
+
+    # -- handlers (spec 2.1, 2.2) ------------------------------------------------------------------
+
+    def _handle_node_update(self, name: str) -> None:
+        node = self._state.nodes.get(name)
+        if node is None:
+            # Pending timers of its pods are not cancelled.
+            self._tainted_nodes.pop(name, None)
+            return
+        taints = no_execute_taints(node.taints)
+        if taints:
+            self._tainted_nodes[name] = taints
+        else:
+            self._tainted_nodes.pop(name, None)
+        pods = self._state.pods_by_node.get(name)
+        if not pods:
+            return
+        for key in list(pods):
+            pod = pods.get(key)
+            if pod is None:
+                continue
+            if taints:
+                self.process_pod_on_node(pod, taints, self._state.events.now_ns)
+            else:
+                self._cancel_work_with_event(pod, "the node has no NoExecute taint any more")
+
+    def _handle_pod_update(self, key: str, node_name: str) -> None:
+        pod = self._state.pods.get(key)
+        if pod is None:
+            self._cancel_key(key, node_name, "", "the pod is gone")
+            return
+        if pod.node_name != node_name or not node_name:
+            return  # no cancel: this is how a timer outlives its pod (spec 3.6)
+        taints = self._tainted_nodes.get(node_name)
+        if taints:
+            self.process_pod_on_node(pod, taints, self._state.events.now_ns)
+
+    # -- the decision (spec 2.3) ---------------------------------------------------------------------
+
+    def process_pod_on_node(self, pod: Pod, taints: tuple[Taint, ...], now_ns: int) -> None:
+        """``processPodOnNode``: delete at once, start a timer, keep one, or cancel one."""
+        assert taints, "callers never pass an empty list (upstream would fall through)"
+        decision = self._decide(taints, pod.tolerations)
+        if not decision.all_tolerated:
+            self._cancel_work_with_event(pod, "a taint is not tolerated: deletion is due now")
+            self._schedule(pod, decision, now_ns)
+            return
+        if decision.minimum_ns < 0:
+            if self._profile.cancel_on_infinite:
+                self._cancel_work_with_event(pod, "all remaining taints are tolerated forever")
+            self._note_forever(pod, decision)
+            return
+        # "createdAt + m < now + m" is "createdAt < now": a live timer is always kept (spec 2.4).
+        if self._queue.get(pod.key) is None:
+            self._schedule(pod, decision, now_ns)
+
+    def _decide(self, taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> Decision:
+        key = (tuple((t.key, t.value, t.effect) for t in taints), tolerations)
+        decision = self._decisions.get(key)
+        if decision is None:
+            decision = self._decisions[key] = Decision(taints, tolerations, self._comparison)
+        return decision
+
+    def _schedule(self, pod: Pod, decision: Decision, now_ns: int) -> None:
+        """``addWork``: a key that is present, even as NIL, refuses."""
+        due_ns = now_ns + max(decision.minimum_ns, 0)
+        if decision.minimum_ns <= 0:
+            cause = self._cause(pod, decision)
+            note = (decision, cause)
+            live = self._profile.immediate_is_two_nows
+            if not self._queue.add(pod.key, now_ns, due_ns, note, live_while_due=live):
+                self._record_refusal(pod, cause)
+            return
+        cause = self._record_schedule(pod, decision, now_ns, due_ns)[1]
+        if not self._queue.add(pod.key, now_ns, due_ns, (decision, cause)):
+            self._record_refusal(pod, cause)
+
+    # -- timed workers (spec 3, 4) ---------------------------------------------------------------------
+
+    def _run_worker(self, key: str, worker: TimedWorker) -> None:
+        """``deletePodHandler`` and the bookkeeping after it."""
+        decision, cause = worker.note
+        pod = self._state.pods.get(key)
+        if not self._delete(key, pod, decision, cause):
+            self._queue.forget(key)
+            return
+        if not self._profile.keep_nil_key:
+            self._queue.forget(key)
+        elif key in self._state.pods or self._timing.stale_nil == "grace0":
+            # Success: NIL, unconditionally. When the object vanished at once, its DELETE item was
+            # handled (and the key removed) before this line runs: the key is stale (spec 3.5, I-1).
+            self._queue.keep_nil(key)
+
+    def _delete(self, key: str, pod: Pod | None, decision: Decision, cause: int | None) -> bool:
+        because = () if cause is None else (cause,)
+        uid = pod.uid if pod is not None else ""
+        node = pod.node_name if pod is not None else ""
+        self._append(MARK, key, node, uid, because, rule="deletePodHandler")
+        refused = self._why_refused(key, pod)
+        if refused:
+            self._append(
+                DELETE_FAILED, key, node, uid, because, rule="deletePodHandler", detail=refused
+            )
+            return False
+        index = self._state.timeline.append(
+            Entry(
+                at_ns=self._state.offset_ns,
+                kind=DELETE,
+                subject=key,
+                value=TAINT_EVICTION,
+                rule="deletePodHandler",
+                because=because,
+                node=node,
+                uid=uid,
+                taint=decision.taint,
+                toleration_index=decision.toleration_index,
+                toleration_seconds=decision.toleration_seconds,
+            )
+        )
+        self._state.delete_pod(key, because=(index,))
+        return True
+
+    def _why_refused(self, key: str, pod: Pod | None) -> str:
+        """Why all five attempts fail; "" when the delete succeeds. Failures are lost (spec 4.2)."""
+        if pod is None:
+            return "the pod does not exist any more (NotFound is retried, then dropped)"
+        if key in self._state.denied_deletes:
+            return f"the API server refused {DELETE_RETRIES} deletes; nothing retries them"
+        return delete_is_refused(pod, self._configuration)
+
+    # -- cancelling ----------------------------------------------------------------------------------
+
+    def _cancel_work_with_event(self, pod: Pod, why: str) -> None:
+        self._cancel_key(pod.key, pod.node_name, pod.uid, why)
+
+    def _cancel_key(self, key: str, node: str, uid: str, why: str) -> None:
+        if self._queue.cancel(key):
+            schedule = self._last_schedule.get(key)
+            because = () if schedule is None else (schedule,)
+            self._append(CANCEL, key, node, uid, because, rule="cancelWorkWithEvent", detail=why)
+
+    # -- recording -----------------------------------------------------------------------------------
+
+    def _append(
+        self,
+        kind: str,
+        key: str,
+        node: str,
+        uid: str,
+        because: tuple[int, ...],
+        *,
+        rule: str,
+        detail: str = "",
+    ) -> int:
+        return self._state.timeline.append(
+            Entry(
+                at_ns=self._state.offset_ns,
+                kind=kind,
+                subject=key,
+                rule=rule,
+                because=because,
+                node=node,
+                uid=uid,
+                detail=detail,
+            )
+        )
+
+    def _cause(self, pod: Pod, decision: Decision) -> int | None:
+        if decision.taint is None:
+            return None
+        return self._state.taint_cause.get((pod.node_name, decision.taint.key, NO_EXECUTE))
+
+    def _record_schedule(
+        self, pod: Pod, decision: Decision, started_ns: int, due_ns: int
+    ) -> tuple[Decision, int]:
+        start_ns = self._state.timeline.start_ns
+        index = self._record_decision(
+            EVICTION_SCHEDULED,
+            pod,
+            decision,
+            at_ns=started_ns - start_ns,
+            rule="processPodOnNode",
+            due_ns=due_ns - start_ns,
+        )
+        self._last_schedule[pod.key] = index
+        return decision, index
+
+    def _record_refusal(self, pod: Pod, cause: int | None) -> None:
+        self._append(
+            EVICTION_REFUSED,
+            pod.key,
+            pod.node_name,
+            pod.uid,
+            () if cause is None else (cause,),
+            rule="addWork",
+            detail="an older key of the same pod name is still present",
+        )
+
+    def _note_forever(self, pod: Pod, decision: Decision) -> None:
+        self._record_decision(
+            TOLERATED_FOREVER,
+            pod,
+            decision,
+            at_ns=self._state.offset_ns,
+            rule="getMinTolerationTime",
+        )
+
+    def _record_decision(
+        self,
+        kind: str,
+        pod: Pod,
+        decision: Decision,
+        *,
+        at_ns: int,
+        rule: str,
+        due_ns: int | None = None,
+    ) -> int:
+        cause = self._cause(pod, decision)
+        return self._state.timeline.append(
+            Entry(
+                at_ns=at_ns,
+                kind=kind,
+                subject=pod.key,
+                rule=rule,
+                because=() if cause is None else (cause,),
+                node=pod.node_name,
+                uid=pod.uid,
+                taint=decision.taint,
+                toleration_index=decision.toleration_index,
+                toleration_seconds=decision.toleration_seconds,
+                due_ns=due_ns,
+            )
+        )

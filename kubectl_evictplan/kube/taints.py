@@ -1,0 +1,101 @@
+"""Lists of taints: what the node lifecycle controller owns, and how a list is changed.
+
+Upstream: pkg/util/taints, ``taintKeyToNodeConditionMap`` and friends of the node lifecycle controller
+(spec node-lifecycle 1.1, 5.4, 5.5).
+"""
+
+from __future__ import annotations
+
+from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint
+
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+
+# NodeCondition type -> status -> NoSchedule taint key.
+CONDITION_TAINTS: dict[str, dict[str, str]] = {
+    "Ready": {"False": NOT_READY, "Unknown": UNREACHABLE},
+    "MemoryPressure": {"True": "node.kubernetes.io/memory-pressure"},
+    "DiskPressure": {"True": "node.kubernetes.io/disk-pressure"},
+    "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
+    "PIDPressure": {"True": "node.kubernetes.io/pid-pressure"},
+}
+LIFECYCLE_NO_SCHEDULE_KEYS = frozenset(
+    [key for statuses in CONDITION_TAINTS.values() for key in statuses.values()] + [UNSCHEDULABLE]
+)
+LIFECYCLE_NO_EXECUTE_KEYS = frozenset([NOT_READY, UNREACHABLE])
+# Taints that a controller adds and removes by itself: a user who sets one fights that controller.
+CONTROLLER_OWNED_KEYS = LIFECYCLE_NO_SCHEDULE_KEYS | {OUT_OF_SERVICE}
+
+
+def has_taint(taints: tuple[Taint, ...], key: str, effect: str) -> bool:
+    """Whether the list holds that key and effect."""
+    return any(taint.key == key and taint.effect == effect for taint in taints)
+
+
+def no_execute_taints(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    """The NoExecute taints in list order (``getNoExecuteTaints``)."""
+    return tuple(taint for taint in taints if taint.effect == NO_EXECUTE)
+
+
+def with_taint_appended(taints: tuple[Taint, ...], added: Taint) -> tuple[Taint, ...]:
+    """``AddOrUpdateTaint``: replace in place when key and effect are there, else append."""
+    if has_taint(taints, added.key, added.effect):
+        return tuple(
+            added if taint.key == added.key and taint.effect == added.effect else taint
+            for taint in taints
+        )
+    return (*taints, added)
+
+
+def with_taint_put_first(taints: tuple[Taint, ...], added: Taint) -> tuple[Taint, ...]:
+    """kubectl's order: the new taint, then the surviving old ones (spec taint-eviction 8.1)."""
+    return (added, *without_taint(taints, added.key, added.effect))
+
+
+def without_taint(taints: tuple[Taint, ...], key: str, effect: str) -> tuple[Taint, ...]:
+    """Remove key and effect; effect "" removes the key with every effect."""
+    return tuple(
+        taint for taint in taints if taint.key != key or (effect and taint.effect != effect)
+    )
+
+
+def desired_no_schedule_keys(node: Node) -> list[str]:
+    """Keys that ``doNoScheduleTaintingPass`` wants on the node, in the order of its table."""
+    keys = []
+    for condition in node.conditions:
+        key = CONDITION_TAINTS.get(condition.type, {}).get(condition.status)
+        if key is not None and key not in keys:
+            keys.append(key)
+    if node.unschedulable:
+        keys.append(UNSCHEDULABLE)
+    return keys
+
+
+def needs_no_schedule_pass(node: Node) -> bool:
+    """A cheap no for the common case: no taints, nothing wrong. A yes says nothing."""
+    if node.taints or node.unschedulable:
+        return True
+    for condition in node.conditions:
+        if condition.status != ("True" if condition.type == "Ready" else "False"):
+            return True
+    return False
+
+
+def reconcile_no_schedule(node: Node, now_ns: int) -> tuple[Taint, ...]:
+    """The taint list after ``doNoScheduleTaintingPass``; unchanged when nothing is to be done."""
+    desired = desired_no_schedule_keys(node)
+    have = [
+        taint.key
+        for taint in node.taints
+        if taint.effect == NO_SCHEDULE and taint.key in LIFECYCLE_NO_SCHEDULE_KEYS
+    ]
+    taints = node.taints
+    for key in desired:
+        if key not in have:
+            taints = (*taints, Taint(key, NO_SCHEDULE, time_added_ns=now_ns))
+    for key in have:
+        if key not in desired:
+            taints = without_taint(taints, key, NO_SCHEDULE)
+    return taints

@@ -1,0 +1,219 @@
+"""The answer: a Prediction document, exactly as the public contract (section 3) spells it.
+
+All ``...Seconds`` are offsets from the scenario's start with nanosecond-exact decimals kept to
+six digits; lists are sorted so that identical input gives identical bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kubectl_evictplan.kube.api_version import API_VERSION
+from kubectl_evictplan.kube.objects import Warning
+
+CERTAIN = "certain"
+POSSIBLE = "possible"
+
+
+class _Document(msgspec.Struct, frozen=True, rename="camel", omit_defaults=False):
+    """Camel-cased frozen record; subclasses are the contract's objects."""
+
+
+class Sourced(_Document):
+    """A resolved input and where it came from: given | detected | default of release | ..."""
+
+    value: Any
+    source: str
+
+
+class EventSummary(_Document):
+    """One scenario event as it was resolved."""
+
+    at_seconds: float
+    action: str
+    nodes: tuple[str, ...] = ()
+    pods: tuple[str, ...] = ()
+    detail: str = ""
+    origin: str = ""
+
+
+class Inputs(_Document):
+    """Everything that decided the result, resolved: enough to reproduce it."""
+
+    release: Sourced
+    flags: dict[str, Sourced]
+    start: Sourced
+    horizon: Sourced
+    monitor_phase: Sourced
+    events: tuple[EventSummary, ...]
+    source_digest: str
+    nodes: int
+    pods: int
+    ignored_kinds: dict[str, int]
+    tool_version: str
+    assumptions: tuple[str, ...] = ()
+
+
+class Because(_Document):
+    """One link of a causal chain, oldest first. ``rule`` names the upstream function."""
+
+    offset_seconds: float | None
+    what: str
+    object: str
+    rule: str
+
+
+class TaintReference(_Document):
+    """The taint that decided."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class TolerationReference(_Document):
+    """The toleration that decided: its place in the pod's list and its seconds (null: forever)."""
+
+    index: int
+    toleration_seconds: int | None
+
+
+class Window(_Document):
+    """From when to when something can happen; null latest means "never, or not within reach"."""
+
+    earliest_seconds: float | None
+    latest_seconds: float | None
+    stuck: str | None = None
+
+
+class OutcomeWindow(_Document):
+    """One of several disjoint outcomes of an eviction; ``when`` says which timing leads there."""
+
+    earliest_seconds: float
+    latest_seconds: float
+    when: str = ""
+
+
+class Joint(_Document):
+    """A statement about several objects together, over every admissible timing and order.
+
+    ``scope`` is "zone/NAME", "node/NAME" or "cluster"; ``what`` is "nodes tainted" or "pods evicted";
+    at least ``least`` and at most ``most`` of the ``of`` objects by ``by_seconds``.
+    """
+
+    scope: str
+    what: str
+    least: int
+    most: int
+    of: int
+    by_seconds: float
+
+
+class Eviction(_Document):
+    """One DELETE that a controller issues for a pod.
+
+    ``windows`` are the disjoint outcomes, in order; ``earliest_seconds`` and ``latest_seconds`` are
+    their hull.
+    """
+
+    namespace: str
+    pod: str
+    uid: str
+    node: str
+    certainty: str
+    offset_seconds: float
+    earliest_seconds: float
+    latest_seconds: float
+    windows: tuple[OutcomeWindow, ...]
+    time: str
+    controller: str
+    taint: TaintReference | None
+    toleration: TolerationReference | None
+    gone: Window
+    owner: str = ""
+    because: tuple[Because, ...] = ()
+
+
+class Kept(_Document):
+    """A pod of an affected node that stays, with the reason. ``code`` is a closed set."""
+
+    namespace: str
+    pod: str
+    uid: str
+    node: str
+    code: str
+    reason: str
+    owner: str = ""
+    because: tuple[Because, ...] = ()
+
+
+class Cancelled(_Document):
+    """A timer that was started and cancelled."""
+
+    namespace: str
+    pod: str
+    uid: str
+    node: str
+    certainty: str
+    started: Window
+    cancelled: Window
+    reason: str
+
+
+class NodeChange(_Document):
+    """A change of a node: ``what`` is ready | taint-added | taint-removed | deleted | created."""
+
+    what: str
+    value: str
+    certainty: str
+    offset_seconds: float | None
+    earliest_seconds: float
+    latest_seconds: float
+    by: str = ""
+
+
+class NodeReport(_Document):
+    """One affected node: its zone, Ready and taints over time."""
+
+    node: str
+    zone: str
+    ready_at_start: str
+    taints_at_start: tuple[TaintReference, ...]
+    changes: tuple[NodeChange, ...]
+
+
+class ZoneState(_Document):
+    """From ``offset_seconds`` on the zone is in ``state`` and is tainted at ``rate_per_second``."""
+
+    state: str
+    certainty: str
+    offset_seconds: float | None
+    earliest_seconds: float
+    latest_seconds: float
+    rate_per_second: float | None
+    ready: int
+    not_ready: int
+
+
+class ZoneReport(_Document):
+    """One zone that holds an affected node; ``zone`` is "region/zone" or "" for unlabelled."""
+
+    zone: str
+    states: tuple[ZoneState, ...]
+
+
+class Prediction(_Document):
+    """The whole answer. ``warnings`` hold anything unknown, assumed or surprising."""
+
+    inputs: Inputs
+    evictions: tuple[Eviction, ...]
+    kept: tuple[Kept, ...]
+    cancelled: tuple[Cancelled, ...]
+    nodes: tuple[NodeReport, ...]
+    zones: tuple[ZoneReport, ...]
+    joint: tuple[Joint, ...]
+    warnings: tuple[Warning, ...]
+    api_version: str = API_VERSION
+    kind: str = "Prediction"

@@ -1,0 +1,265 @@
+"""``predict``: from a snapshot, a scenario and a configuration to the Prediction document.
+
+The way to one predicted eviction, in files: this one, ``simulation.simulate`` (the nominal run),
+``controllers/taint_eviction.process_pod_on_node`` (the rule), and for its window
+``bounds/exploration.explore``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from kubectl_evictplan import __version__
+from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, renew_period_ns
+from kubectl_evictplan.cluster.timeline import POD_CREATED, Timeline
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.durations import format_duration
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Warning
+from kubectl_evictplan.kube.timestamps import format_rfc3339
+from kubectl_evictplan.prediction.causes import seconds
+from kubectl_evictplan.prediction.document import EventSummary, Inputs, Prediction, Sourced
+from kubectl_evictplan.prediction.evictions import EvictionList
+from kubectl_evictplan.prediction.kept import KeptList, cancelled_list
+from kubectl_evictplan.prediction.nodes import node_reports, zone_reports
+from kubectl_evictplan.prediction.warnings.merge import find_warnings, merge_warnings
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller
+from kubectl_evictplan.windows.exploration import explore
+from kubectl_evictplan.windows.outcome import Exploration
+
+Progress = Callable[[str, int, int], None]
+
+
+def predict(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    *,
+    explain: str | None = None,
+    progress: Progress | None = None,
+) -> Prediction:
+    """Predict every eviction of ``scenario`` with honest windows. Pure and deterministic.
+
+    ``explain`` is a "namespace/name" that must be in the answer even if its node is not affected.
+    """
+    relevant = _relevant_part(snapshot, scenario, configuration, explain)
+    timing = Timing(monitor_phase_ns=configuration.monitor_phase_ns or 0)
+    nominal = simulate(relevant, scenario, configuration, timing)
+    exploration = explore(relevant, scenario, configuration, nominal, progress)
+    pods = {pod.key: pod for pod in relevant.pods}
+    for event in scenario.events:
+        if event.pod is not None:
+            pods.setdefault(event.pod.key, event.pod)
+    nodes = {node.name: node for node in snapshot.nodes}
+    evictions = EvictionList(
+        scenario, nominal, exploration, pods, _silent_nodes(snapshot, scenario)
+    ).build()
+    evicted = {f"{eviction.namespace}/{eviction.pod}" for eviction in evictions}
+    kept = KeptList(
+        nominal,
+        configuration,
+        nodes,
+        {name for event in scenario.events for name in event.nodes},
+    ).build(_pods_of_affected(exploration, nominal, pods, explain), evicted)
+    reports = node_reports(nominal, exploration, nodes, configuration)
+    warnings = _all_warnings(relevant, scenario, configuration, nominal, exploration)
+    return Prediction(
+        inputs=_inputs(snapshot, scenario, configuration, nominal, exploration),
+        evictions=evictions,
+        kept=kept,
+        cancelled=cancelled_list(exploration, pods, nominal),
+        nodes=reports,
+        zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
+        joint=(),
+        warnings=tuple(warnings),
+    )
+
+
+def _silent_nodes(snapshot: ClusterSnapshot, scenario: Scenario) -> list[str]:
+    seen_ns = observed_at_ns(snapshot, scenario)
+    return [
+        node.name
+        for node in snapshot.nodes
+        if not is_up_at_start(node, snapshot.leases.get(node.name), seen_ns)
+    ]
+
+
+def _relevant_part(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    explain: str | None,
+) -> ClusterSnapshot:
+    """The snapshot without pods that nothing can happen to: cost follows what changes.
+
+    A node that carries no NoExecute taint, that no event names, and whose kubelet is not silent keeps its
+    pods whatever the others do. Without a scenario event about the controller nothing else can touch them.
+    """
+    named: set[str] = set()
+    keys: set[str] = {explain} if explain else set()
+    for event in scenario.events:
+        named.update(event.nodes)
+        keys.update(event.pods)
+        if event.pod is not None:
+            named.add(event.pod.node_name)
+            keys.add(event.pod.key)
+    existing = set()
+    quiet_limit_ns, seen_ns = _quiet_limit_ns(snapshot), observed_at_ns(snapshot, scenario)
+    finished = _finished_pods(snapshot, configuration)
+    for node in snapshot.nodes:
+        existing.add(node.name)
+        ready = node.condition("Ready")
+        steady = ready is not None and ready.status == "True"
+        lease = snapshot.leases.get(node.name)
+        renew_ns = lease.renew_time_ns if lease is not None else None
+        late = renew_ns is not None and seen_ns - renew_ns > quiet_limit_ns
+        slow = renew_period_ns(lease) > configuration.node_monitor_grace_period_ns
+        if not steady or late or slow or any(taint.effect == "NoExecute" for taint in node.taints):
+            named.add(node.name)
+    pods = tuple(
+        pod
+        for pod in snapshot.pods
+        if pod.node_name in named
+        or pod.key in keys
+        or pod.key in finished
+        or (pod.node_name and pod.node_name not in existing)
+        or (not pod.node_name and pod.deletion_timestamp_ns is not None)
+    )
+    return replace(snapshot, pods=pods)
+
+
+def _finished_pods(snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> set[str]:
+    """Terminated pods, when there are more than garbage collection leaves alone; else none."""
+    finished = {
+        pod.key for pod in snapshot.pods if pod.phase not in ("Pending", "Running", "Unknown")
+    }
+    threshold = configuration.terminated_pod_gc_threshold
+    return finished if 0 < threshold < len(finished) else set()
+
+
+def _quiet_limit_ns(snapshot: ClusterSnapshot) -> int:
+    """A renewal period of the fastest kubelet: anything older may matter."""
+    durations = [
+        lease.lease_duration_seconds
+        for lease in snapshot.leases.values()
+        if lease.lease_duration_seconds > 0
+    ]
+    return min(durations, default=40) * 1_000_000_000 // 4
+
+
+def _pods_of_affected(
+    exploration: Exploration,
+    nominal: Timeline,
+    pods: dict[str, Pod],
+    explain: str | None,
+) -> list[Pod]:
+    created = {entry.subject for entry in nominal.entries if entry.kind == POD_CREATED}
+    return [
+        pod
+        for pod in pods.values()
+        if pod.node_name in exploration.affected or pod.key == explain or pod.key in created
+    ]
+
+
+def _all_warnings(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    nominal: Timeline,
+    exploration: Exploration,
+) -> list[Warning]:
+    found = find_warnings(
+        snapshot,
+        scenario,
+        configuration,
+        nominal,
+        exploration.affected,
+        exploration.evictions,
+    )
+    return merge_warnings(found, [*configuration.warnings, *snapshot.warnings])
+
+
+# -- inputs -------------------------------------------------------------------------------------------
+
+
+def _inputs(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    nominal: Timeline,
+    exploration: Exploration,
+) -> Inputs:
+    flags = {
+        name: Sourced(text, configuration.sources[name])
+        for name, text in sorted(configuration.texts.items())
+        if name != "kubernetes-version"
+    }
+    if scenario.horizon_ns is None:
+        end_ns = nominal.end_ns - nominal.start_ns
+        reason = "until nothing more can happen" if nominal.complete else "at most 24h"
+        horizon = Sourced(format_duration(end_ns), reason)
+    else:
+        horizon = Sourced(format_duration(scenario.horizon_ns), "given")
+    if configuration.monitor_phase_ns is None:
+        unknown = not starts_without_controller(scenario)
+        phase = Sourced(None if unknown else "0s", "unknown" if unknown else "given")
+    else:
+        phase = Sourced(format_duration(configuration.monitor_phase_ns), "given")
+    start_source = "given"
+    if scenario.start_ns == snapshot.taken_at_ns:
+        start_source = snapshot.taken_at_source or "given"
+    return Inputs(
+        release=Sourced(configuration.profile.version, configuration.sources["kubernetes-version"]),
+        flags=flags,
+        start=Sourced(format_rfc3339(scenario.start_ns), start_source),
+        horizon=horizon,
+        monitor_phase=phase,
+        events=tuple(_event(event) for event in scenario.events),
+        source_digest=snapshot.digest,
+        nodes=len(snapshot.nodes),
+        pods=len(snapshot.pods),
+        ignored_kinds=dict(sorted(snapshot.ignored_kinds.items())),
+        tool_version=__version__,
+        assumptions=_assumptions(exploration),
+    )
+
+
+def _assumptions(exploration: Exploration) -> tuple[str, ...]:
+    assumptions = [
+        f"windows are taken over {exploration.runs} admissible runs of the control plane",
+        "watches and the API server's own latency take no time",
+        "a kubelet that is up finishes a deleted pod within its grace period",
+    ]
+    if exploration.padding_ns:
+        assumptions.append(
+            f"windows are widened by {seconds(exploration.padding_ns):.3f}s because not every phase "
+            "of the monitor was tried"
+        )
+    return tuple(assumptions)
+
+
+def _event(event: ScenarioEvent) -> EventSummary:
+    detail = ""
+    if event.taint is not None:
+        detail = f"{event.taint.key}={event.taint.value}:{event.taint.effect}"
+    elif event.taint_key:
+        detail = (
+            f"{event.taint_key}:{event.taint_effect}" if event.taint_effect else event.taint_key
+        )
+    elif event.status:
+        detail = event.status
+    elif event.last_heartbeat_ns is not None:
+        detail = f"lastHeartbeat {seconds(event.last_heartbeat_ns):.6f}s"
+    pods = event.pods if event.pod is None else (event.pod.key,)
+    nodes = event.nodes if event.node is None else (event.node.name,)
+    return EventSummary(
+        at_seconds=seconds(event.at_ns),
+        action=event.action,
+        nodes=nodes,
+        pods=pods,
+        detail=detail,
+        origin=event.origin,
+    )

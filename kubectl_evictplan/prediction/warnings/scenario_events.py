@@ -1,0 +1,340 @@
+"""Events of the scenario that do something else than one may think, or nothing at all.
+
+Sources: spec taint-eviction 8 (kubectl), 2.4 and 7.8 (running timers), 3.6 (names), spec node-lifecycle
+5.2, 5.5 and 10. What really happened is read from the nominal run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubectl_evictplan.cluster.timeline import (
+    CANCEL,
+    DELETE,
+    EVICTION_SCHEDULED,
+    NODE_LIFECYCLE,
+    SCENARIO_EVENT,
+    TAINT_ADDED,
+    TAINT_EVICTION,
+    TAINT_REMOVED,
+)
+from kubectl_evictplan.kube.durations import format_duration
+from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Warning
+from kubectl_evictplan.kube.taints import (
+    CONTROLLER_OWNED_KEYS,
+    LIFECYCLE_NO_EXECUTE_KEYS,
+    OUT_OF_SERVICE,
+    UNSCHEDULABLE,
+)
+from kubectl_evictplan.prediction.warnings.situation import (
+    Rule,
+    Situation,
+    caution,
+    caution_by_message,
+)
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+
+
+def controller_owned_taints(situation: Situation) -> Iterator[Warning]:
+    """Taints that a controller adds and removes by itself, given by the user."""
+    found: dict[str, list[str]] = {}
+    for event in situation.events:
+        key = event.taint.key if event.taint is not None else event.taint_key
+        if key in CONTROLLER_OWNED_KEYS:
+            message = _owned_message(situation, event)
+            found.setdefault(message, []).extend(event.nodes)
+    yield from caution_by_message("controller-owned-taint", found)
+
+
+def _owned_message(situation: Situation, event: ScenarioEvent) -> str:
+    if event.taint is not None:
+        return _owned_taint_added(situation, event.taint.key, event.taint.effect)
+    return _owned_taint_removed(situation, event.taint_key, event.taint_effect)
+
+
+def _owned_taint_added(situation: Situation, key: str, effect: str) -> str:
+    configuration = situation.configuration
+    name = f"{key}:{effect}"
+    if key == OUT_OF_SERVICE:
+        if not configuration.out_of_service:
+            return f"{name}: pod garbage collection of this release takes no notice of the key"
+        return (
+            f"{name}: once the node is not ready, pod garbage collection force-deletes its terminating "
+            "pods and their volumes are detached; nobody takes the taint off again. Only for machines "
+            "that are surely off"
+        )
+    if not configuration.node_lifecycle_enabled:
+        return (
+            f"{name}: node lifecycle, which owns this key, does not run: nobody undoes the change"
+        )
+    if effect == NO_EXECUTE and key in LIFECYCLE_NO_EXECUTE_KEYS:
+        period = format_duration(configuration.node_monitor_period_ns)
+        return (
+            f"{name}: node lifecycle takes it off a ready node in its next tick (every {period}), which "
+            "cancels the timers that still run; pods that do not tolerate it are gone by then"
+        )
+    if effect == NO_SCHEDULE and key != OUT_OF_SERVICE:
+        wish = "spec.unschedulable asks" if key == UNSCHEDULABLE else "the node's conditions ask"
+        return (
+            f"{name}: node lifecycle takes it off at once unless {wish} for it; it evicts nothing"
+        )
+    return (
+        f"{name}: the key belongs to node lifecycle, but with this effect it never takes it off"
+        + (", and neither does uncordon" if key == UNSCHEDULABLE else "")
+    )
+
+
+def _owned_taint_removed(situation: Situation, key: str, effect: str) -> str:
+    name = f"removal of {key}:{effect}" if effect else f"removal of {key}"
+    if key == OUT_OF_SERVICE:
+        return f"{name}: pods that were force-deleted meanwhile may still run on the machine"
+    if not situation.configuration.node_lifecycle_enabled:
+        return f"{name}: node lifecycle, which owns this key, does not run: it stays off"
+    if key in LIFECYCLE_NO_EXECUTE_KEYS and effect in ("", NO_EXECUTE):
+        if situation.profile.queue_mode == "ADD":
+            return (
+                f"{name}: this release does not put the NoExecute taint back until the node has been "
+                "ready in between"
+            )
+        return (
+            f"{name}: while the node is not ready, node lifecycle puts it back as soon as its zone's "
+            "rate allows, and every countdown begins again"
+        )
+    return f"{name}: node lifecycle puts it back at once while the node's state asks for it"
+
+
+def taints_not_applied(situation: Situation) -> Iterator[Warning]:
+    """A taint that is there already, or a removal of what is absent."""
+    carried = {node.name: {_pair(t.key, t.effect) for t in node.taints} for node in situation.nodes}
+    created = {e.node.name: e.node for e in situation.events if e.node is not None}
+    found: dict[str, list[str]] = {}
+    for entry in situation.story:
+        name = entry.subject
+        if entry.kind == TAINT_ADDED:
+            carried.setdefault(name, set()).add(entry.value)
+        elif entry.kind == TAINT_REMOVED:
+            carried.setdefault(name, set()).discard(entry.value)
+        elif entry.value == "node-create" and name in created:
+            carried[name] = {_pair(t.key, t.effect) for t in created[name].taints}
+        elif entry.value == "taint" and entry.detail in carried.get(name, ()):
+            message = (
+                f"{entry.detail} is there already: kubectl taint refuses without --overwrite, and no "
+                "running timer changes"
+            )
+            found.setdefault(message, []).append(name)
+    done = _carried_out(situation)
+    for event in situation.events:
+        if event.action == "untaint":
+            removal = f"{_pair(event.taint_key, event.taint_effect)}-"
+            absent = [
+                name for name in event.nodes if (event.at_ns, name, "untaint", removal) not in done
+            ]
+            text = removal.replace(":-", "-")
+            found.setdefault(f"{text} removes nothing: no such taint at that time", []).extend(
+                absent
+            )
+    yield from caution_by_message("taint-not-applied", found)
+
+
+def _pair(key: str, effect: str) -> str:
+    return f"{key}:{effect}"
+
+
+def _carried_out(situation: Situation) -> set[tuple[int, str, str, str]]:
+    return {
+        (entry.at_ns, entry.subject, entry.value, entry.detail)
+        for entry in situation.entries[SCENARIO_EVENT]
+    }
+
+
+def events_without_effect(situation: Situation) -> Iterator[Warning]:
+    """Events on objects that are not there at that time, or in the wanted state already."""
+    done = {(at_ns, name, action) for at_ns, name, action, _ in _carried_out(situation)}
+    found: dict[str, list[str]] = {}
+    for event in situation.events:
+        if event.action in ("untaint", "pod-create", "pod-delete") or not (
+            event.nodes or event.pods or event.node is not None
+        ):
+            continue
+        names = [*event.nodes, *event.pods, *([event.node.name] if event.node else [])]
+        idle = [name for name in names if (event.at_ns, name, event.action) not in done]
+        if idle:
+            why = {
+                "cordon": "the node is cordoned already or does not exist then",
+                "uncordon": "the node is not cordoned or does not exist then",
+                "node-create": "a node of that name exists then",
+                "pod-tolerations": "the pod does not exist then",
+            }.get(event.action, "the node does not exist then")
+            at = format_duration(event.at_ns)
+            message = f"{event.action} at {at} does nothing: {why}"
+            found.setdefault(message, []).extend(idle)
+    yield from caution_by_message("event-without-effect", found)
+
+
+def effects_that_evict_nothing(situation: Situation) -> Iterator[Warning]:
+    """NoSchedule and PreferNoSchedule never reach the taint eviction controller."""
+    found: dict[str, list[str]] = {}
+    for event in situation.events:
+        if event.taint is not None and event.taint.effect != NO_EXECUTE:
+            message = (
+                f"a taint with effect {event.taint.effect} only concerns the scheduler: it evicts no "
+                f"pod that runs; {NO_EXECUTE} would"
+            )
+            found.setdefault(message, []).extend(event.nodes)
+    yield from caution_by_message("effect-evicts-nothing", found)
+
+
+def cordon_evicts_nothing(situation: Situation) -> Iterator[Warning]:
+    """Cordon keeps new pods away, no more."""
+    nodes = [name for e in situation.events if e.action == "cordon" for name in e.nodes]
+    yield from caution(
+        "cordon-evicts-nothing",
+        "cordon keeps new pods off the node and evicts none; kubectl drain also evicts, through the "
+        "Eviction API, which honours PodDisruptionBudgets",
+        nodes,
+    )
+
+
+def controller_restarts(situation: Situation) -> Iterator[Warning]:
+    """A new process remembers nothing; a stopped one does nothing."""
+    last = ""
+    starts = []
+    for event in situation.events:
+        if event.action == "controller-start" and (last or event.at_ns > 0):
+            starts.append(event.at_ns)
+        if event.action.startswith("controller-"):
+            last = event.action
+    if starts:
+        nodes = {
+            entry.subject
+            for entry in situation.entries[TAINT_REMOVED]
+            if entry.at_ns in starts and entry.detail == NODE_LIFECYCLE
+        }
+        yield Warning(
+            "controller-restart-resets-timers",
+            "kube-controller-manager starts anew: every countdown begins again, and the NoExecute taints "
+            "of nodes that are not ready are taken off and put back one by one at the zone's rate",
+            tuple(sorted(nodes)),
+        )
+    if last == "controller-stop":
+        yield Warning(
+            "controller-stays-stopped",
+            "kube-controller-manager is stopped and not started again: nothing is evicted afterwards, "
+            "and everything that is due comes later than any prediction once it is back",
+        )
+
+
+def ties(situation: Situation) -> Iterator[Warning]:
+    """A taint is removed in the very instant in which a timer fires (spec taint-eviction, W59)."""
+    removals = {
+        (entry.subject, entry.at_ns)
+        for entry in situation.entries[TAINT_REMOVED]
+        if entry.value.endswith(NO_EXECUTE)
+    }
+    edits = {
+        (key, event.at_ns)
+        for event in situation.events
+        if event.action in ("pod-tolerations", "pod-delete")
+        for key in event.pods
+    }
+    if not removals and not edits:
+        return
+    pods = [
+        entry.subject
+        for entry in situation.entries[DELETE]
+        if entry.toleration_seconds is not None
+        and entry.value == TAINT_EVICTION
+        and ((entry.node, entry.at_ns) in removals or (entry.subject, entry.at_ns) in edits)
+    ]
+    yield from caution(
+        "tie-at-instant",
+        "the timer fires in the very instant in which the taint is removed or the pod changed: here the "
+        "timer wins, a real cluster may decide either way",
+        pods,
+    )
+
+
+def kept_timers(situation: Situation) -> Iterator[Warning]:
+    """Another taint, or other seconds, while a timer runs: the timer is never moved (spec 2.4)."""
+    additions: dict[str, list[int]] = {}
+    for entry in situation.entries[TAINT_ADDED]:
+        if entry.value.endswith(NO_EXECUTE):
+            additions.setdefault(entry.subject, []).append(entry.at_ns)
+    edits: dict[str, list[int]] = {}
+    for event in situation.events:
+        if event.action == "pod-tolerations":
+            for key in event.pods:
+                edits.setdefault(key, []).append(event.at_ns)
+    newest = {name: added[-1] for name, added in additions.items()}
+    ended: set[tuple[str, int]] | None = None
+    kept: list[str] = []
+    ignored: list[str] = []
+    for entry in situation.entries[EVICTION_SCHEDULED]:
+        # Nearly every timer was started by the newest taint of its node.
+        if newest.get(entry.node, entry.at_ns) <= entry.at_ns and entry.subject not in edits:
+            continue
+        if entry.due_ns is None:
+            continue
+        added, edited = additions.get(entry.node, []), edits.get(entry.subject, [])
+        if ended is None:
+            ended = {(e.subject, e.at_ns) for e in situation.entries[CANCEL]}
+        first, last = entry.at_ns, entry.due_ns
+        key = entry.subject
+        if any(first < at_ns < last and (key, at_ns) not in ended for at_ns in added):
+            kept.append(key)
+        if any(first < at_ns < last and (key, at_ns) not in ended for at_ns in edited):
+            ignored.append(key)
+    yield from caution(
+        "timer-keeps-first-start",
+        "another NoExecute taint comes while the timer runs: it goes on counting from its first start "
+        "with its first seconds, neither shorter nor longer",
+        kept,
+    )
+    yield from caution(
+        "toleration-seconds-ignored",
+        "tolerations are changed while the timer runs: other seconds do not move a running timer",
+        ignored,
+    )
+
+
+def wrong_pod_exposure(situation: Situation) -> Iterator[Warning]:
+    """Timers know names, not UIDs (spec taint-eviction 3.6)."""
+    reused: dict[str, list[int]] = {}
+    deleted = {key for e in situation.events if e.action == "pod-delete" for key in e.pods}
+    existing = {pod.key: pod for pod in situation.pods if pod.key in deleted} if deleted else {}
+    for event in situation.events:
+        if event.pod is not None:
+            reused.setdefault(event.pod.key, []).append(event.at_ns)
+        if event.action == "pod-delete":
+            for key in event.pods:
+                pod = existing.get(key)
+                controller = pod.controller() if pod is not None else None
+                if controller is not None and controller.kind == "StatefulSet":
+                    reused.setdefault(key, []).append(event.at_ns)
+    if not reused:
+        return
+    pods = [
+        entry.subject
+        for entry in situation.entries[EVICTION_SCHEDULED]
+        if entry.due_ns is not None
+        and any(entry.at_ns < at_ns < entry.due_ns for at_ns in reused.get(entry.subject, ()))
+    ]
+    yield from caution(
+        "wrong-pod-deletion-exposure",
+        "timers know pods by name only: if the controller sees the old pod's end after the new pod of "
+        "the same name, the old timer deletes the new pod, on whatever node it is",
+        pods,
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    controller_owned_taints,
+    taints_not_applied,
+    events_without_effect,
+    effects_that_evict_nothing,
+    cordon_evicts_nothing,
+    controller_restarts,
+    ties,
+    kept_timers,
+    wrong_pod_exposure,
+)

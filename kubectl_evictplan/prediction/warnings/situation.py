@@ -1,0 +1,319 @@
+"""What every rule looks at, computed once: affected nodes and pods, evictions, what happened when.
+
+Costs one pass over the pods of affected nodes and one over the nominal timeline; tolerations are looked
+at once per distinct (list of tolerations, taints of a node), however many pods share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from kubectl_evictplan.cluster.kubelets import is_silent_at
+from kubectl_evictplan.cluster.timeline import (
+    CANCEL,
+    DELETE,
+    EVICTION_REFUSED,
+    EVICTION_SCHEDULED,
+    MASTER_DISRUPTION,
+    NODE_LIFECYCLE,
+    NODE_QUEUED,
+    NODE_UNKNOWN,
+    PODS_MARKED_NOT_READY,
+    SCENARIO_EVENT,
+    TAINT_ADDED,
+    TAINT_REMOVED,
+    ZONE_STATE,
+    Entry,
+    Timeline,
+)
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.kube.objects import (
+    NO_EXECUTE,
+    ClusterSnapshot,
+    Node,
+    Pod,
+    Taint,
+    Toleration,
+    Warning,
+)
+from kubectl_evictplan.kube.topology import get_zone_key, zone_display_name
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
+from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
+
+_KINDS = (
+    CANCEL,
+    DELETE,
+    EVICTION_REFUSED,
+    EVICTION_SCHEDULED,
+    MASTER_DISRUPTION,
+    NODE_QUEUED,
+    NODE_UNKNOWN,
+    PODS_MARKED_NOT_READY,
+    SCENARIO_EVENT,
+    TAINT_ADDED,
+    TAINT_REMOVED,
+    ZONE_STATE,
+)
+_STORY = frozenset({SCENARIO_EVENT, TAINT_ADDED, TAINT_REMOVED})
+
+FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
+
+
+class EvictedPod(msgspec.Struct, frozen=True, gc=False):
+    """A pod with at least one predicted DELETE; the earliest one counts.
+
+    ``owner`` is the kind of the managing owner, "" for a bare pod.
+    """
+
+    key: str
+    pod: Pod
+    owner: str
+    controller: str
+    occurrence: Occurrence
+
+
+class TolerationGroup(NamedTuple):
+    """Pods that share a list of tolerations and the NoExecute taints that their nodes get."""
+
+    tolerations: tuple[Toleration, ...]
+    taints: tuple[Taint, ...]
+    pods: list[Pod]
+
+    def keys(self) -> list[str]:
+        """The "namespace/name" of every pod."""
+        return [pod.key for pod in self.pods]
+
+
+class Wait(NamedTuple):
+    """A node in its zone's line for a taint; ``end_ns`` None: not served before the end."""
+
+    node: str
+    zone: str
+    start_ns: int
+    end_ns: int | None
+
+
+class Situation:
+    """One prediction, as the rules see it. Read only once built."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        scenario: Scenario,
+        configuration: ControllerConfiguration,
+        nominal: Timeline,
+        affected_nodes: Collection[str],
+        evictions: Mapping[EvictionKey, Occurrence],
+    ) -> None:
+        self.snapshot = snapshot
+        self.scenario = scenario
+        self.configuration = configuration
+        self.profile = configuration.profile
+        self.nominal = nominal
+        self.affected = frozenset(affected_nodes)
+        self.node_by_name = {node.name: node for node in snapshot.nodes}
+        self.nodes: list[Node] = [n for n in snapshot.nodes if n.name in self.affected]
+        horizon_ns = scenario.horizon_ns
+        self.horizon_ns = HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns
+        self.events: list[ScenarioEvent] = [
+            event for event in scenario.events if event.at_ns <= self.horizon_ns
+        ]
+        # The nominal run's entries by kind, and those that tell a node's taints, in order.
+        self.entries: dict[str, list[Entry]] = {kind: [] for kind in _KINDS}
+        self.story: list[Entry] = []
+        self._read_timeline()
+        self.pods: list[Pod] = self._affected_pods()
+        self.evicted: list[EvictedPod] = self._evicted_pods(evictions)
+        # Evicted pods by the kind of their owner ("" for bare pods), and the few unusual ones:
+        # finished, terminating, with finalizers, mirror pods, or without a grace period.
+        self.evicted_by_owner: dict[str, list[EvictedPod]] = {}
+        self.unusual: list[EvictedPod] = []
+        self._sort_evicted_pods()
+        # Every taint that a node carries at some time, NoExecute and others, without timeAdded.
+        self.taints_of: dict[str, tuple[Taint, ...]] = self._taints_of_nodes()
+        self.groups: list[TolerationGroup] = self._toleration_groups()
+        self.silent: frozenset[str] = self._silent_at_the_end()
+        self.waits: list[Wait] = self._waits()
+
+    # -- facts that several rules ask for -----------------------------------------------------------
+
+    @property
+    def health_matters(self) -> bool:
+        """Whether node lifecycle's loops had any part in what happens."""
+        return bool(
+            self.entries[NODE_UNKNOWN]
+            or self.entries[NODE_QUEUED]
+            or any(
+                entry.detail == NODE_LIFECYCLE and entry.value.endswith(NO_EXECUTE)
+                for kind in (TAINT_ADDED, TAINT_REMOVED)
+                for entry in self.entries[kind]
+            )
+        )
+
+    def zone_name(self, node: Node) -> str:
+        """The zone that node lifecycle counts the node in, for people."""
+        key = get_zone_key(node.labels, ga_labels=self.profile.ga_zone_labels)
+        return zone_display_name(key)
+
+    # -- building -----------------------------------------------------------------------------------
+
+    def _read_timeline(self) -> None:
+        by_kind = self.entries
+        for entry in self.nominal.entries:
+            listed = by_kind.get(entry.kind)
+            if listed is not None:
+                listed.append(entry)
+                if entry.kind in _STORY:
+                    self.story.append(entry)
+
+    def _affected_pods(self) -> list[Pod]:
+        """Pods of affected nodes, then those that the scenario creates."""
+        affected = self.affected
+        pods = [pod for pod in self.snapshot.pods if pod.node_name in affected]
+        pods += [event.pod for event in self.events if event.pod is not None]
+        return pods
+
+    def _evicted_pods(self, evictions: Mapping[EvictionKey, Occurrence]) -> list[EvictedPod]:
+        first: dict[str, tuple[EvictionKey, Occurrence]] = {}
+        for item in evictions.items():
+            other = first.setdefault(item[0].pod, item)
+            if other is not item and item[1].earliest_ns < other[1].earliest_ns:
+                first[item[0].pod] = item
+        known: dict[str, Pod] = {}
+        for pod in self.pods:
+            name = f"{pod.namespace}/{pod.name}"
+            # Of two pods with one name the one that is evicted first counts.
+            if name in first and (name not in known or pod.uid == first[name][0].uid):
+                known[name] = pod
+        if len(known) < len(first):
+            missing = first.keys() - known.keys()
+            known.update((pod.key, pod) for pod in self.snapshot.pods if pod.key in missing)
+        evicted = []
+        for name in sorted(known):
+            pod, (key, occurrence) = known[name], first[name]
+            references = pod.owner_references
+            owner = ""
+            if references:
+                plain = len(references) == 1 and references[0].controller
+                controller = references[0] if plain else pod.controller()
+                owner = controller.kind if controller is not None else ""
+            evicted.append(EvictedPod(name, pod, owner, key.controller, occurrence))
+        return evicted
+
+    def _sort_evicted_pods(self) -> None:
+        by_owner, unusual = self.evicted_by_owner, self.unusual
+        for evicted in self.evicted:
+            pod = evicted.pod
+            owned = by_owner.get(evicted.owner)
+            if owned is None:
+                owned = by_owner[evicted.owner] = []
+            owned.append(evicted)
+            if (
+                pod.finalizers
+                or pod.mirror
+                or pod.deletion_timestamp_ns is not None
+                or pod.phase in FINISHED_PHASES
+                or pod.termination_grace_period_seconds == 0
+            ):
+                unusual.append(evicted)
+
+    def _taints_of_nodes(self) -> dict[str, tuple[Taint, ...]]:
+        found: dict[str, dict[Taint, None]] = {}
+        for node in self.nodes:
+            if node.taints:
+                found[node.name] = {_plain(taint): None for taint in node.taints}
+        for event in self.events:
+            if event.node is not None:
+                found.setdefault(event.node.name, {}).update(
+                    (_plain(taint), None) for taint in event.node.taints
+                )
+        for entry in self.entries[TAINT_ADDED]:
+            if entry.taint is not None:
+                found.setdefault(entry.subject, {})[_plain(entry.taint)] = None
+        # Taints that come in other admissible runs only.
+        decided = {(e.occurrence.node, id(e.occurrence.taint)): e for e in self.evicted}
+        for (name, _), evicted in decided.items():
+            taint = evicted.occurrence.taint
+            if taint is not None:
+                found.setdefault(name, {})[_plain(taint)] = None
+        # Equal lists are one object: rules may use its identity.
+        shared: dict[tuple[Taint, ...], tuple[Taint, ...]] = {}
+        lists = ((name, tuple(taints)) for name, taints in found.items())
+        return {name: shared.setdefault(taints, taints) for name, taints in lists}
+
+    def _toleration_groups(self) -> list[TolerationGroup]:
+        no_execute: dict[str, tuple[Taint, ...]] = {}
+        for name, taints in self.taints_of.items():
+            kept = tuple(taint for taint in taints if taint.effect == NO_EXECUTE)
+            if kept:
+                no_execute[name] = kept
+        # Loaders share equal lists of tolerations: an identity saves hashing them again.
+        shared: dict[int, tuple[Toleration, ...]] = {}
+        places: dict[int, dict[str, list[Pod]]] = {}
+        for pod in self.pods:
+            name, tolerations = pod.node_name, pod.tolerations
+            if name in no_execute:
+                by_node = places.get(id(tolerations))
+                if by_node is None:
+                    by_node = places[id(tolerations)] = {}
+                    shared[id(tolerations)] = tolerations
+                by_node.setdefault(name, []).append(pod)
+        merged: dict[tuple[tuple[Toleration, ...], tuple[Taint, ...]], list[Pod]] = {}
+        for identity, by_node in places.items():
+            for name, pods in by_node.items():
+                merged.setdefault((shared[identity], no_execute[name]), []).extend(pods)
+        return [TolerationGroup(key[0], key[1], pods) for key, pods in merged.items()]
+
+    def _silent_at_the_end(self) -> frozenset[str]:
+        """Nodes whose kubelet is silent when the scenario ends, and whose object still exists."""
+        silent = set()
+        for node in self.nodes:
+            ready = node.condition("Ready")
+            lease = self.snapshot.leases.get(node.name)
+            if is_silent_at(lease, self.scenario.start_ns) or (
+                ready is not None and ready.status == "Unknown"
+            ):
+                silent.add(node.name)
+        for event in self.events:
+            if event.action == "kubelet-stop":
+                silent.update(event.nodes)
+            elif event.action in ("kubelet-start", "node-delete"):
+                silent.difference_update(event.nodes)
+        return frozenset(silent)
+
+    def _waits(self) -> list[Wait]:
+        tainted: dict[str, list[int]] = {}
+        for entry in self.entries[TAINT_ADDED]:
+            if entry.detail == NODE_LIFECYCLE and entry.value.endswith(NO_EXECUTE):
+                tainted.setdefault(entry.subject, []).append(entry.at_ns)
+        waits = []
+        for entry in self.entries[NODE_QUEUED]:
+            served = [at_ns for at_ns in tainted.get(entry.subject, ()) if at_ns >= entry.at_ns]
+            waits.append(
+                Wait(entry.subject, entry.value, entry.at_ns, min(served) if served else None)
+            )
+        return waits
+
+
+Rule = Callable[[Situation], Iterable[Warning]]
+
+
+def caution(code: str, message: str, objects: Iterable[str]) -> list[Warning]:
+    """One warning with its sorted objects; none without objects."""
+    # Most lists come sorted: sorting first costs nothing then, while a set would shuffle them.
+    names = tuple(dict.fromkeys(sorted(objects)))
+    return [Warning(code, message, names)] if names else []
+
+
+def caution_by_message(code: str, found: Mapping[str, Iterable[str]]) -> list[Warning]:
+    """One warning per distinct message, in the order of the messages."""
+    return [
+        warning for message in sorted(found) for warning in caution(code, message, found[message])
+    ]
+
+
+def _plain(taint: Taint) -> Taint:
+    return Taint(taint.key, taint.effect, taint.value)

@@ -1,0 +1,67 @@
+"""``simulate``: wire the parts, play the scenario, run to the horizon, return the timeline.
+
+Start here to follow one eviction: the scenario's event is applied in ``scenario_player``; the node
+lifecycle controller (controllers/node_lifecycle.py) may taint the node; ``process_pod_on_node``
+(controllers/taint_eviction.py) starts a timer; the timer's end is the entry of kind "delete".
+"""
+
+from __future__ import annotations
+
+from kubectl_evictplan.cluster.kubelets import Kubelets
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import Timeline
+from kubectl_evictplan.cluster.workloads import Workloads
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.engine.event_queue import EventQueue, Priority
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
+from kubectl_evictplan.simulation.manager_process import ControlPlane
+from kubectl_evictplan.simulation.player import ScenarioPlayer
+
+# Phase 0, loops without cost: the reference model of spec node-lifecycle 2.3.
+_REFERENCE = Timing()
+
+
+def simulate(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    timing: Timing = _REFERENCE,
+    *,
+    denied_deletes: frozenset[str] = frozenset(),
+) -> Timeline:
+    """Play ``scenario`` on ``snapshot`` for one choice of everything unknown. Pure.
+
+    ``denied_deletes`` are "namespace/name" keys whose DELETE the API server always refuses.
+    """
+    start_ns = scenario.start_ns
+    horizon_ns = HORIZON_DEFAULT_MAX_NS if scenario.horizon_ns is None else scenario.horizon_ns
+    events = EventQueue(start_ns)
+    timeline = Timeline(start_ns)
+    state = ClusterState(events, timeline)
+    state.denied_deletes = denied_deletes
+    state.load(snapshot.nodes, snapshot.pods)
+    kubelets = Kubelets(state, timing.pod_exit_fraction)
+    kubelets.expect_stops(scenario)
+    kubelets.load(snapshot, scenario)
+    kubelets.finish_terminating_at_start()
+    Workloads(state)
+    control_plane = ControlPlane(state, kubelets, configuration, timing, snapshot)
+    player = ScenarioPlayer(state, kubelets, control_plane)
+    for event in scenario.events:
+        events.schedule(start_ns + event.at_ns, Priority.OUTSIDE, player.bind(event))
+    if not starts_without_controller(scenario):
+        control_plane.start_warm()
+    left_over = events.run_until(start_ns + horizon_ns)
+    timeline.complete = not left_over
+    timeline.end_ns = start_ns + horizon_ns if left_over else events.now_ns
+    return timeline
+
+
+def starts_without_controller(scenario: Scenario) -> bool:
+    """A scenario whose first word about the controller is "start" begins without one."""
+    for event in scenario.events:
+        if event.action in ("controller-stop", "controller-start"):
+            return event.action == "controller-start"
+    return False
