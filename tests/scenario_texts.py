@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.kube.durations import SECOND
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     Node,
@@ -20,7 +20,7 @@ from kubectl_evictplan.kube.objects import (
 from kubectl_evictplan.scenarios.files import LoadedScenario, load_scenario
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 
-TAKEN_AT_NS = 1_800_000_000 * SECOND
+TAKEN_AT_NS = 1_800_000_000 * SECOND_NS
 READY = (NodeCondition("Ready", "True"),)
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"

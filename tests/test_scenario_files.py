@@ -17,7 +17,7 @@ from scenario_texts import (
 )
 
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.kube.durations import SECOND
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     Node,
@@ -33,7 +33,7 @@ def test_the_contracts_example_is_read_whole() -> None:
     scenario = loaded.scenario
     assert scenario.name == "zone-a-maintenance"
     assert scenario.start_ns == parse_rfc3339_ns("2027-11-20T22:00:00.5Z")
-    assert scenario.horizon_ns == 1800 * SECOND
+    assert scenario.horizon_ns == 1800 * SECOND_NS
     assert [event.action for event in scenario.events][:3] == ["cordon", "taint", "kubelet-stop"]
     assert scenario.events[2].last_heartbeat_ns == 2_100_000_000
     flags = {

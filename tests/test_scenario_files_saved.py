@@ -14,7 +14,7 @@ from scenario_texts import (
     without_origins,
 )
 
-from kubectl_evictplan.kube.durations import DURATION_MAX_NS, SECOND
+from kubectl_evictplan.kube.durations import DURATION_MAX_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import (
     EFFECTS,
     ClusterSnapshot,
@@ -106,7 +106,7 @@ one_stop = st.lists(events, max_size=6).filter(
 
 @given(
     one_stop,
-    st.integers(0, 4_000_000_000 * SECOND),
+    st.integers(0, 4_000_000_000 * SECOND_NS),
     st.none() | st.integers(1, DURATION_MAX_NS),
     st.text(st.characters(exclude_categories=("Cs",)), max_size=8),
     st.dictionaries(

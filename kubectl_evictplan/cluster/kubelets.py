@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.state import SECOND_NS, ClusterState
+from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import NODE_READY, Entry
 from kubectl_evictplan.engine.event_queue import Priority
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, NodeCondition, Pod
 from kubectl_evictplan.scenarios.scenario import Scenario
 

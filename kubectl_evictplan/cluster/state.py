@@ -26,9 +26,8 @@ from kubectl_evictplan.cluster.timeline import (
     Timeline,
 )
 from kubectl_evictplan.engine.event_queue import EventQueue
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Node, NodeCondition, Pod, Taint
-
-SECOND_NS = 1_000_000_000
 
 NodeWatcher = Callable[[Node | None, Node | None], None]
 PodWatcher = Callable[[Pod | None, Pod | None], None]

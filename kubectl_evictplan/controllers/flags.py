@@ -16,11 +16,10 @@ import msgspec
 
 from kubectl_evictplan.controllers.releases import ReleaseProfile, known_minors, release_profile
 from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.kube.durations import format_duration, parse_duration_ns
+from kubectl_evictplan.kube.durations import SECOND_NS, format_duration, parse_duration_ns
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Warning
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
-_SECOND_NS = 1_000_000_000
 GIVEN, DETECTED, DEFAULT = "given", "detected", "default of release"
 ASSUMED = "assumed"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -256,7 +255,7 @@ def _pick(
 
 def _default(name: str, default: str, profile: ReleaseProfile) -> str:
     if name == "node-monitor-grace-period":
-        return f"{profile.node_monitor_grace_period_ns // _SECOND_NS}s"
+        return f"{profile.node_monitor_grace_period_ns // SECOND_NS}s"
     return default
 
 

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.kube.durations import SECOND_NS
 
 OLDEST_MINOR, NEWEST_MINOR = 16, 37
 # No minor of Kubernetes has had more patch releases than this: a larger one is a typing error.
 _PATCH_MAX = 30
 _NEWEST_PATCH = 999
-_SECOND_NS = 1_000_000_000
 _VERSION = re.compile(r"v?1\.([0-9]{1,2})(?:\.([0-9]{1,3}))?(?:[-+][0-9A-Za-z.+-]*)?", re.ASCII)
 
 
@@ -34,7 +34,7 @@ class ReleaseProfile(msgspec.Struct, frozen=True):
 
     version: str
     # -- node lifecycle -----------------------------------------------------------------------
-    node_monitor_grace_period_ns: int = 40 * _SECOND_NS
+    node_monitor_grace_period_ns: int = 40 * SECOND_NS
     # Decision on the condition as found ("observed") or as just written ("current").
     taint_on_current_condition: bool = False
     # ADD | SETREMOVE | REMOVE_ADD: how a waiting node stays in its queue.
@@ -79,7 +79,7 @@ class _Change(NamedTuple):
 
 
 _CHANGES: tuple[_Change, ...] = (
-    _Change("node_monitor_grace_period_ns", 50 * _SECOND_NS, 32),
+    _Change("node_monitor_grace_period_ns", 50 * SECOND_NS, 32),
     _Change("taint_on_current_condition", True, 34),
     _Change("queue_mode", "SETREMOVE", 19),
     _Change("queue_mode", "REMOVE_ADD", 21, {18: 17, 19: 9, 20: 5}),

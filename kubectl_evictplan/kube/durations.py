@@ -10,26 +10,25 @@ from __future__ import annotations
 
 import re
 
-NANOSECOND = 1
-MICROSECOND = 1_000
-MILLISECOND = 1_000_000
-SECOND = 1_000_000_000
-MINUTE = 60 * SECOND
-HOUR = 60 * MINUTE
+MICROSECOND_NS = 1_000
+MILLISECOND_NS = 1_000_000
+SECOND_NS = 1_000_000_000
+MINUTE_NS = 60 * SECOND_NS
+HOUR_NS = 60 * MINUTE_NS
 
 # Ten years of 365 days: nobody plans further ahead, and typing errors land beyond it.
-DURATION_MAX_NS = 10 * 365 * 24 * HOUR
+DURATION_MAX_NS = 10 * 365 * 24 * HOUR_NS
 
 _INT64_MAX = 2**63 - 1
 _UNITS = {
-    "ns": NANOSECOND,
-    "us": MICROSECOND,
-    "\u00b5s": MICROSECOND,  # micro sign
-    "\u03bcs": MICROSECOND,  # Greek mu
-    "ms": MILLISECOND,
-    "s": SECOND,
-    "m": MINUTE,
-    "h": HOUR,
+    "ns": 1,
+    "us": MICROSECOND_NS,
+    "\u00b5s": MICROSECOND_NS,  # micro sign
+    "\u03bcs": MICROSECOND_NS,  # Greek mu
+    "ms": MILLISECOND_NS,
+    "s": SECOND_NS,
+    "m": MINUTE_NS,
+    "h": HOUR_NS,
 }
 _PART = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?([^0-9.]*)")
 _HINT = "write Go's form, such as 1h30m, 2.5s or 500ms"
@@ -77,14 +76,14 @@ def format_duration(duration_ns: int) -> str:
         return "0s"
     sign = "-" if duration_ns < 0 else ""
     rest_ns = abs(duration_ns)
-    if rest_ns < SECOND:
-        for unit, unit_ns in (("ms", MILLISECOND), ("\u00b5s", MICROSECOND), ("ns", 1)):
+    if rest_ns < SECOND_NS:
+        for unit, unit_ns in (("ms", MILLISECOND_NS), ("\u00b5s", MICROSECOND_NS), ("ns", 1)):
             if rest_ns >= unit_ns:
                 return f"{sign}{_decimal(rest_ns, unit_ns)}{unit}"
-    hours, rest_ns = divmod(rest_ns, HOUR)
-    minutes, rest_ns = divmod(rest_ns, MINUTE)
+    hours, rest_ns = divmod(rest_ns, HOUR_NS)
+    minutes, rest_ns = divmod(rest_ns, MINUTE_NS)
     text = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
-    return f"{sign}{text}{_decimal(rest_ns, SECOND)}s"
+    return f"{sign}{text}{_decimal(rest_ns, SECOND_NS)}s"
 
 
 def _part_ns(match: re.Match[str]) -> int:

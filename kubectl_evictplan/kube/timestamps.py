@@ -11,7 +11,8 @@ import re
 from datetime import date
 from functools import lru_cache
 
-NS_PER_SECOND = 1_000_000_000
+from kubectl_evictplan.kube.durations import SECOND_NS
+
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _SECONDS_PER_DAY = 86_400
 
@@ -20,7 +21,7 @@ _RFC3339 = re.compile(
     re.ASCII,
 )
 _WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?", re.ASCII)
-_ZERO_TIME_NS = (date(1, 1, 1).toordinal() - _EPOCH_ORDINAL) * _SECONDS_PER_DAY * NS_PER_SECOND
+_ZERO_TIME_NS = (date(1, 1, 1).toordinal() - _EPOCH_ORDINAL) * _SECONDS_PER_DAY * SECOND_NS
 
 
 @lru_cache(maxsize=4096)
@@ -53,8 +54,8 @@ def parse_rfc3339_ns(text: str) -> int | None:
     if seconds == 60:
         if (whole + 60) % _SECONDS_PER_DAY:
             raise ValueError("second 60 exists only in the last minute of a UTC day")
-        return (whole + 60) * NS_PER_SECOND - 1
-    result = (whole + seconds) * NS_PER_SECOND
+        return (whole + 60) * SECOND_NS - 1
+    result = (whole + seconds) * SECOND_NS
     if fraction:
         result += int(fraction[:9].ljust(9, "0"))
     return None if result == _ZERO_TIME_NS else result
@@ -70,7 +71,7 @@ def format_rfc3339(ns: int) -> str:
 
     Raises ValueError outside the years 1 to 9999.
     """
-    seconds, nanoseconds = divmod(ns, NS_PER_SECOND)
+    seconds, nanoseconds = divmod(ns, SECOND_NS)
     days, rest = divmod(seconds, _SECONDS_PER_DAY)
     try:
         day = date.fromordinal(days + _EPOCH_ORDINAL).isoformat()

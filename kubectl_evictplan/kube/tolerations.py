@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Taint, Toleration
 
 INFINITE_NS = -1
-_SECOND_NS = 1_000_000_000
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
@@ -93,7 +93,7 @@ def get_min_toleration_time_ns(tolerations: Sequence[Toleration]) -> int:
         minimum = seconds if minimum is None else min(minimum, seconds)
     if minimum is None or minimum == _INT64_MAX:
         return INFINITE_NS
-    return to_int64(minimum * _SECOND_NS)
+    return to_int64(minimum * SECOND_NS)
 
 
 def deciding_index(tolerations: Sequence[Toleration], used: Sequence[int]) -> int | None:

@@ -24,14 +24,13 @@ from kubectl_evictplan.cluster.timeline import (
     Entry,
     Timeline,
 )
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.prediction.document import Because
-
-_NANO = 1_000_000_000
 
 
 def seconds(offset_ns: int) -> float:
     """Offset in seconds with microsecond precision."""
-    return round(offset_ns / _NANO, 6)
+    return round(offset_ns / SECOND_NS, 6)
 
 
 def describe(entry: Entry) -> str:

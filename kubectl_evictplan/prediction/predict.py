@@ -16,7 +16,7 @@ from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, r
 from kubectl_evictplan.cluster.timeline import POD_CREATED, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.durations import format_duration
+from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Warning
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction.causes import seconds
@@ -147,7 +147,7 @@ def _quiet_limit_ns(snapshot: ClusterSnapshot) -> int:
         for lease in snapshot.leases.values()
         if lease.lease_duration_seconds > 0
     ]
-    return min(durations, default=40) * 1_000_000_000 // 4
+    return min(durations, default=40) * SECOND_NS // 4
 
 
 def _pods_of_affected(

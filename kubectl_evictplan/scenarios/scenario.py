@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kubectl_evictplan.kube.durations import HOUR_NS
 from kubectl_evictplan.kube.objects import Node, Pod, Taint, Toleration
 
 ACTIONS = (
@@ -27,7 +28,7 @@ ACTIONS = (
     "uncordon",
 )
 
-HORIZON_DEFAULT_MAX_NS = 24 * 3600 * 1_000_000_000
+HORIZON_DEFAULT_MAX_NS = 24 * HOUR_NS
 
 
 class ScenarioEvent(msgspec.Struct, frozen=True):

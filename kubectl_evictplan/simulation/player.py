@@ -7,8 +7,9 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import Kubelets
-from kubectl_evictplan.cluster.state import SECOND_NS, ClusterState
+from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, SCENARIO_EVENT, Entry
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import with_taint_put_first, without_taint
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kubectl_evictplan.cluster.state import SECOND_NS
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.kube.tolerations import (

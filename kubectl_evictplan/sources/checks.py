@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from kubectl_evictplan.kube import taints, validation
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import (
     NO_EXECUTE,
     ClusterSnapshot,
@@ -24,9 +25,8 @@ from kubectl_evictplan.kube.objects import (
 from kubectl_evictplan.kube.topology import has_conflicting_zone_labels
 from kubectl_evictplan.sources.findings import Findings
 
-NS_PER_SECOND = 1_000_000_000
 # Components' clocks and the moment of the dump differ by a little without anything being wrong.
-FUTURE_TOLERATED_NS = 60 * NS_PER_SECOND
+FUTURE_TOLERATED_NS = 60 * SECOND_NS
 LONG_GRACE_SECONDS = 3600
 # time.Duration holds no more seconds; kube-controller-manager multiplies without looking.
 DURATION_SECONDS_MAX = 9_223_372_036
@@ -151,7 +151,7 @@ def _pod_oddities(pod: Pod, nodes: set[str], late: int) -> Iterable[Message]:
     if pod.node_name and pod.node_name not in nodes:
         yield "unknown-node", "bound to a node that is not in the input"
     if pod.deletion_timestamp_ns is not None and (
-        pod.finalizers or pod.deletion_timestamp_ns > late + LONG_GRACE_SECONDS * NS_PER_SECOND
+        pod.finalizers or pod.deletion_timestamp_ns > late + LONG_GRACE_SECONDS * SECOND_NS
     ):
         yield "stuck-terminating", "terminating, but held by a finalizer or a far deletion time"
     if pod.phase not in PHASES:

@@ -26,6 +26,7 @@ from kubectl_evictplan.cluster.timeline import (
     Timeline,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
@@ -41,7 +42,7 @@ Progress = Callable[[str, int, int], None]
 _WORK_BUDGET_ENTRIES = 24_000
 _RUNS_MIN, _RUNS_MAX = 8, 240
 # Runs go on for so long after the horizon: a window that the horizon cuts is known to its end.
-_BEYOND_HORIZON_NS = 120 * 1_000_000_000
+_BEYOND_HORIZON_NS = 2 * MINUTE_NS
 
 
 def explore(

@@ -22,9 +22,9 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns, renew_period_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import NANOSECONDS_PER_SECOND
 from kubectl_evictplan.controllers.node_lifecycle.node_health import READY, TRUE
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, no_execute_taints
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
@@ -176,7 +176,7 @@ def _unknown_start(
         (ready := node.condition(READY)) is None or ready.status != TRUE for node in snapshot.nodes
     )
     rate = configuration.node_eviction_rate_qps
-    refill_ns = int(NANOSECONDS_PER_SECOND / rate) if rate > 0 else 0
+    refill_ns = int(SECOND_NS / rate) if rate > 0 else 0
     returns = {
         event.at_ns for event in scenario.events if event.action in ("kubelet-start", "node-ready")
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 
-NANOSECONDS_PER_SECOND = 1_000_000_000
+from kubectl_evictplan.kube.durations import SECOND_NS
 
 
 def float32(value: float) -> float:
@@ -32,7 +32,7 @@ class TokenBucketRateLimiter:
     def _available(self, now_ns: int) -> float:
         if self._last_ns is None or self._limit < 0:
             return self._tokens
-        elapsed = (now_ns - self._last_ns) / NANOSECONDS_PER_SECOND
+        elapsed = (now_ns - self._last_ns) / SECOND_NS
         return min(1.0, self._tokens + elapsed * self._limit)
 
     def try_accept(self, now_ns: int) -> bool:
@@ -42,7 +42,7 @@ class TokenBucketRateLimiter:
             # x/time/rate with limit 0 never refills: one acceptance per bucket (spec 7.5).
             if self._limit <= 0:
                 return False
-            if int(-tokens / self._limit * NANOSECONDS_PER_SECOND) > 0:
+            if int(-tokens / self._limit * SECOND_NS) > 0:
                 return False
         self._tokens = tokens
         self._last_ns = now_ns
@@ -55,7 +55,7 @@ class TokenBucketRateLimiter:
             return now_ns
         if self._limit <= 0:
             return None
-        return max(now_ns, now_ns + int(missing / self._limit * NANOSECONDS_PER_SECOND) - 2)
+        return max(now_ns, now_ns + int(missing / self._limit * SECOND_NS) - 2)
 
 
 class NeverRateLimiter:

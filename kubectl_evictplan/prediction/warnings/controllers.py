@@ -21,7 +21,7 @@ from kubectl_evictplan.cluster.timeline import (
 from kubectl_evictplan.controllers.flags import DEFAULT
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import float32
 from kubectl_evictplan.controllers.node_lifecycle.zone_disruption import PARTIAL
-from kubectl_evictplan.kube.durations import format_duration
+from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.prediction.warnings.situation import (
@@ -33,12 +33,11 @@ from kubectl_evictplan.prediction.warnings.situation import (
 )
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 
-_SECOND_NS = 1_000_000_000
 _STOPPED = ", 0 nodes/s"
 # client-go's own defaults, used when the flag is 0.
 _CLIENT_QPS, _CLIENT_BURST = 5.0, 10
 # A delay that nobody would notice among the others.
-_DELAY_SHOWN_MIN_NS = _SECOND_NS
+_DELAY_SHOWN_MIN_NS = SECOND_NS
 
 
 def controllers_that_do_not_run(situation: Situation) -> Iterator[Warning]:
@@ -294,17 +293,17 @@ def _delays_ns(requests: Mapping[int, int], qps: float, burst: int) -> dict[int,
     delays = {}
     tokens, before_ns = float(burst), min(requests, default=0)
     for at_ns in sorted(requests):
-        tokens = min(float(burst), tokens + (at_ns - before_ns) / _SECOND_NS * qps)
+        tokens = min(float(burst), tokens + (at_ns - before_ns) / SECOND_NS * qps)
         tokens -= requests[at_ns]
         before_ns = at_ns
         if tokens < 0:
-            delays[at_ns] = int(-tokens / qps * _SECOND_NS)
+            delays[at_ns] = int(-tokens / qps * SECOND_NS)
     return delays
 
 
 def _rounded(duration_ns: int) -> int:
     """Tenths of a second are honest enough for an estimate."""
-    tenth_ns = _SECOND_NS // 10
+    tenth_ns = SECOND_NS // 10
     return round(duration_ns / tenth_ns) * tenth_ns
 
 

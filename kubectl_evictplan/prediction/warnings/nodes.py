@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubectl_evictplan.cluster.timeline import POD_GC
-from kubectl_evictplan.kube.durations import format_duration
+from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import NodeCondition, Warning
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.kube.topology import has_conflicting_zone_labels
@@ -19,9 +19,8 @@ from kubectl_evictplan.prediction.warnings.situation import (
 from kubectl_evictplan.prediction.warnings.tolerations import decision_ns
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 
-_SECOND_NS = 1_000_000_000
 # Clocks of a healthy cluster differ by less, and condition times are whole seconds.
-SKEW_TOLERATED_NS = 5 * _SECOND_NS
+SKEW_TOLERATED_NS = 5 * SECOND_NS
 _STATUSES = ("True", "False", "Unknown")
 
 
