@@ -15,7 +15,7 @@ from itertools import zip_longest
 
 from trace_runs import Fact, Trace, deletions
 
-from kubectl_evictplan.cluster.timeline import DELETE
+from kubectl_evictplan.cluster.timeline import PodDeleted
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.simulation.simulate import simulate
@@ -84,9 +84,9 @@ def _run(trace: Trace, timing: Timing) -> Iterator[Fact]:
     timeline = simulate(trace.snapshot, trace.scenario, trace.configuration, timing)
     seen = set()
     for entry in timeline.entries:
-        if entry.kind == DELETE and (entry.subject, entry.uid) not in seen:
-            seen.add((entry.subject, entry.uid))
-            yield Fact(entry.subject, entry.at_ns / 1e9, entry.uid)
+        if isinstance(entry, PodDeleted) and (entry.pod, entry.uid) not in seen:
+            seen.add((entry.pod, entry.uid))
+            yield Fact(entry.pod, entry.at_ns / 1e9, entry.uid)
 
 
 def _errors(real: Groups, run: Groups) -> list[float]:

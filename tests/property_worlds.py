@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from builders import make_event, make_pod, make_scenario, make_snapshot, ns, tolerates
-from kubectl_evictplan.cluster.timeline import DELETE
+from kubectl_evictplan.cluster.timeline import PodDeleted
 from kubectl_evictplan.controllers.flags import (
     ControllerConfiguration,
     resolve_configuration,
@@ -48,8 +48,8 @@ def deletes(
     timeline = simulate(snapshot, scenario, configuration or configuration_of(), timing or Timing())
     found: Times = {}
     for entry in timeline.entries:
-        if entry.kind == DELETE:
-            found.setdefault(entry.subject, entry.at_ns)
+        if isinstance(entry, PodDeleted):
+            found.setdefault(entry.pod, entry.at_ns)
     return found
 
 

@@ -28,7 +28,7 @@ from builders import (
     make_snapshot,
     tolerates,
 )
-from kubectl_evictplan.cluster.timeline import Entry, Timeline
+from kubectl_evictplan.cluster.timeline import AboutNode, AboutPod, Entry, Timeline
 from kubectl_evictplan.controllers.flags import (
     ControllerConfiguration,
     resolve_configuration,
@@ -253,11 +253,9 @@ def draw_reality(world: World, rng: random.Random) -> Reality:
     )
     back = {new: old for old, new in renamed.items()}
     entries = [
-        replace(
-            entry,
-            subject=back.get(entry.subject, entry.subject),
-            node=back.get(entry.node, entry.node),
-        )
+        replace(entry, node=back.get(entry.node, entry.node))
+        if isinstance(entry, AboutNode | AboutPod)
+        else entry
         for entry in timeline.entries
     ]
     return Reality(timing, entries, timeline)

@@ -32,10 +32,11 @@ from builders import (
     make_scenario,
     make_snapshot,
 )
-from kubectl_evictplan.cluster.timeline import DELETE, NODE_UNKNOWN, TAINT_ADDED, TAINT_REMOVED
+from kubectl_evictplan.cluster.timeline import AboutNode, PodDeleted
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.prediction.document import Eviction, Prediction
+from kubectl_evictplan.prediction.nodes import what_changes
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.simulation.simulate import simulate
@@ -59,8 +60,8 @@ def first_deletes(reality: Reality) -> dict[EvictionKey, float]:
     """When each controller first deleted each pod: repetitions change nothing any more."""
     found: dict[EvictionKey, float] = {}
     for entry in reality.entries:
-        if entry.kind == DELETE:
-            found.setdefault((entry.subject, entry.uid, entry.value), entry.at_ns / 1e9)
+        if isinstance(entry, PodDeleted):
+            found.setdefault((entry.pod, entry.uid, entry.controller), entry.at_ns / 1e9)
     return found
 
 
@@ -80,8 +81,8 @@ def contradictions(world: World, prediction: Prediction, reality: Reality) -> It
     horizon = world.scenario.horizon_ns / 1e9 - HORIZON_SLACK_S
     all_deletes = defaultdict(list)
     for entry in reality.entries:
-        if entry.kind == DELETE:
-            all_deletes[entry.subject, entry.uid, entry.value].append(entry.at_ns / 1e9)
+        if isinstance(entry, PodDeleted):
+            all_deletes[entry.pod, entry.uid, entry.controller].append(entry.at_ns / 1e9)
     for key, evictions in windows.items():
         for eviction in evictions:
             if eviction.certainty != "certain" or eviction.latest_seconds > horizon:
@@ -194,7 +195,9 @@ def test_realities_of_one_failing_node_come_close_to_both_ends(release: str) -> 
                 stale_lister=phase_ms % 100 == 0,
             )
             timeline = simulate(world.snapshot, world.scenario, world.configuration, timing)
-            seen += [entry.at_ns / 1e9 for entry in timeline.entries if entry.kind == DELETE]
+            seen += [
+                entry.at_ns / 1e9 for entry in timeline.entries if isinstance(entry, PodDeleted)
+            ]
     assert min(seen) - earliest < 0.2
     assert latest - max(seen) < 0.4
 
@@ -224,12 +227,6 @@ def test_a_taint_by_hand_leaves_no_doubt_about_when() -> None:
 
 # -- nodes ----------------------------------------------------------------------------------------
 
-_WHAT = {
-    NODE_UNKNOWN: "ready",
-    TAINT_ADDED: "taint-added",
-    TAINT_REMOVED: "taint-removed",
-}
-
 
 def node_contradictions(prediction: Prediction, reality: Reality) -> Iterator[str]:
     windows = defaultdict(list)
@@ -238,10 +235,10 @@ def node_contradictions(prediction: Prediction, reality: Reality) -> Iterator[st
             window = change.earliest_seconds, change.latest_seconds
             windows[report.node, change.what, change.value].append(window)
     for entry in reality.entries:
-        if entry.kind not in _WHAT:
+        change = what_changes(entry) if isinstance(entry, AboutNode) else None
+        if change is None or change[0] in ("created", "deleted"):
             continue
-        value = "Unknown" if entry.kind == NODE_UNKNOWN else entry.value
-        key, at = (entry.subject, _WHAT[entry.kind], value), entry.at_ns / 1e9
+        key, at = (entry.node, *change), entry.at_ns / 1e9
         if not any(a - TOLERANCE_S <= at <= b + TOLERANCE_S for a, b in windows[key]):
             yield f"{key} at {at}, predicted {windows[key]}"
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_evictplan.cluster.timeline import DELETE, TAINT_ADDED
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.files import LoadedScenario, load_scenario
@@ -38,9 +37,9 @@ def test_the_maintenance_example_evicts_what_does_not_tolerate_it(fixtures_path:
 
     assert snapshot.warnings == ()
     assert loaded.warnings == ()
-    assert [fact for fact in facts if fact[1] == DELETE] == [
-        (10 * SECOND_NS, DELETE, "default/web-1", "taint-eviction"),
-        (610 * SECOND_NS, DELETE, "default/batch", "taint-eviction"),
+    assert [fact for fact in facts if fact[1] == "delete"] == [
+        (10 * SECOND_NS, "delete", "default/web-1", "taint-eviction"),
+        (610 * SECOND_NS, "delete", "default/batch", "taint-eviction"),
     ]
 
 
@@ -50,7 +49,7 @@ def test_the_zone_outage_example_silences_every_node_of_the_zone(fixtures_path: 
     tainted = {
         subject
         for _, what, subject, value in happened(snapshot, loaded)
-        if what == TAINT_ADDED and value == unreachable
+        if what == "taint-added" and value == unreachable
     }
 
     assert loaded.warnings == ()

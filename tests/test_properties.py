@@ -50,7 +50,7 @@ from builders import (
     ns,
     tolerates,
 )
-from kubectl_evictplan.cluster.timeline import TAINT_ADDED, Timeline
+from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
@@ -302,7 +302,9 @@ def test_p22_a_normal_zone_taints_one_node_and_then_one_every_ten_seconds(
         timing,
     )
     wanted = f"{UNREACHABLE}:NoExecute"
-    times = [e.at_ns for e in timeline.entries if e.kind == TAINT_ADDED and e.value == wanted]
+    times = [
+        at for at, what, _, taint in timeline.facts() if (what, taint) == ("taint-added", wanted)
+    ]
     assert len(times) == silent
     for start, first in enumerate(times):
         for served, at in enumerate(times[start:], start=1):

@@ -22,7 +22,7 @@ from builders import (
     ns,
     tolerates,
 )
-from kubectl_evictplan.cluster.timeline import DELETE, Entry, Timeline
+from kubectl_evictplan.cluster.timeline import TAINT_EVICTION, PodDeleted, Timeline
 from kubectl_evictplan.kube.objects import (
     Warning,
 )
@@ -89,7 +89,7 @@ def test_throttling_adds_up_over_neighbouring_instants() -> None:
     for second in range(10):
         for pod in range(30):
             timeline.append(
-                Entry(ns(second), DELETE, f"default/p{second}-{pod}", "taint-eviction", node="n1")
+                PodDeleted(ns(second), (), f"default/p{second}-{pod}", "", "n1", TAINT_EVICTION)
             )
     warnings = find_warnings(
         make_snapshot(["n1"]), make_scenario(), configured("1.25"), timeline, {"n1"}, {}

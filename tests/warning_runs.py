@@ -10,7 +10,7 @@ from builders import (
     make_snapshot,
     ns,
 )
-from kubectl_evictplan.cluster.timeline import DELETE, GONE, Timeline
+from kubectl_evictplan.cluster.timeline import PodDeleted, PodGone, Timeline
 from kubectl_evictplan.controllers.flags import (
     ControllerConfiguration,
     resolve_configuration,
@@ -43,14 +43,14 @@ def configured(
 
 def evictions_of(timeline: Timeline) -> dict[EvictionKey, Occurrence]:
     """The deletes of one run, as if nothing about it were unknown."""
-    gone = {(e.subject, e.uid): e.at_ns for e in timeline.entries if e.kind == GONE}
+    gone = {(e.pod, e.uid): e.at_ns for e in timeline.entries if isinstance(e, PodGone)}
     found: dict[EvictionKey, Occurrence] = {}
     for index, entry in enumerate(timeline.entries):
-        if entry.kind != DELETE:
+        if not isinstance(entry, PodDeleted):
             continue
-        ordinal = sum((k.pod, k.uid) == (entry.subject, entry.uid) for k in found)
-        end_ns = gone.get((entry.subject, entry.uid))
-        found[EvictionKey(entry.subject, entry.uid, entry.value, ordinal)] = Occurrence(
+        ordinal = sum((k.pod, k.uid) == (entry.pod, entry.uid) for k in found)
+        end_ns = gone.get((entry.pod, entry.uid))
+        found[EvictionKey(entry.pod, entry.uid, entry.controller, ordinal)] = Occurrence(
             entry.at_ns,
             entry.at_ns,
             True,

@@ -15,14 +15,15 @@ from decimal import Decimal
 import msgspec
 
 from kubectl_evictplan.cluster.timeline import (
-    CANCEL,
-    DELETE,
-    GONE,
-    MARK,
     NODE_LIFECYCLE,
     POD_GC,
     TAINT_EVICTION,
+    AboutPod,
     Entry,
+    MarkedForDeletion,
+    PodDeleted,
+    PodGone,
+    TimerCancelled,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
@@ -53,7 +54,7 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 P0, P1, P2 = "1.18.0", "1.29.6", "1.33.0"
 
 _SLEEPING_MONITOR = {"node-monitor-period": "240h", "node-monitor-grace-period": "1000h"}
-_STORY_WORDS = {MARK: "M", CANCEL: "C", GONE: "gone"}
+_STORY_WORDS = {MarkedForDeletion: "M", TimerCancelled: "C", PodGone: "gone"}
 _DELETE_WORDS = {TAINT_EVICTION: "DEL", POD_GC: "GC", NODE_LIFECYCLE: "NLC"}
 
 
@@ -197,10 +198,12 @@ class Run:
     def _words(self, name: str) -> list[tuple[int, str]]:
         words = []
         for entry in self.entries:
-            if entry.subject != f"default/{name}":
+            if not isinstance(entry, AboutPod) or entry.pod != f"default/{name}":
                 continue
-            deleted = entry.kind == DELETE
-            word = _DELETE_WORDS[entry.value] if deleted else _STORY_WORDS.get(entry.kind)
+            if isinstance(entry, PodDeleted):
+                word = _DELETE_WORDS.get(entry.controller)
+            else:
+                word = _STORY_WORDS.get(type(entry))
             if word is not None:
                 words.append((entry.at_ns, word))
         return words

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import NODE_READY, Entry
+from kubectl_evictplan.cluster.timeline import NodeReadyPosted
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, NodeCondition, Pod
@@ -207,16 +207,7 @@ class Kubelets:
                 for condition in node.conditions
             )
         index = self._state.timeline.append(
-            Entry(
-                at_ns=self._state.offset_ns,
-                kind=NODE_READY,
-                subject=name,
-                value=status,
-                rule="kubelet syncNodeStatus",
-                because=because,
-                node=name,
-                detail="kubelet",
-            )
+            NodeReadyPosted(self._state.offset_ns, because, name, status)
         )
         self._state.node_cause[name] = index
         self._state.update_node_conditions(name, conditions)

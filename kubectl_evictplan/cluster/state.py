@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
-    GONE,
-    NODE_CREATED,
-    NODE_DELETED,
-    POD_CREATED,
-    TAINT_ADDED,
-    TAINT_REMOVED,
-    Entry,
+    NodeCreated,
+    NodeDeleted,
+    PodCreated,
+    PodGone,
+    TaintAdded,
+    TaintRemoved,
     Timeline,
 )
 from kubectl_evictplan.engine.event_queue import EventQueue
@@ -112,32 +111,21 @@ class ClusterState:
         """Write a node's taint list; taints that appear or vanish are recorded."""
         old = self.nodes[name]
         after = {(taint.key, taint.effect) for taint in taints}
-        for taint in taints:
-            # timeAdded takes part in equality: re-adding an existing taint is a real write.
-            if taint not in old.taints:
-                self._record_taint(TAINT_ADDED, name, taint, by, because, rule)
-        for taint in old.taints:
-            if (taint.key, taint.effect) not in after:
-                self._record_taint(TAINT_REMOVED, name, taint, by, because, rule)
+        # timeAdded takes part in equality: re-adding an existing taint is a real write.
+        changes: list[TaintAdded | TaintRemoved] = [
+            TaintAdded(self.offset_ns, because, name, taint, by, rule)
+            for taint in taints
+            if taint not in old.taints
+        ]
+        changes += [
+            TaintRemoved(self.offset_ns, because, name, taint, by, rule)
+            for taint in old.taints
+            if (taint.key, taint.effect) not in after
+        ]
+        for change in changes:
+            key = (name, change.taint.key, change.taint.effect)
+            self.taint_cause[key] = self.timeline.append(change)
         self.update_node(old, replace(old, taints=taints))
-
-    def _record_taint(
-        self, kind: str, name: str, taint: Taint, by: str, because: tuple[int, ...], rule: str
-    ) -> None:
-        index = self.timeline.append(
-            Entry(
-                at_ns=self.offset_ns,
-                kind=kind,
-                subject=name,
-                value=f"{taint.key}:{taint.effect}",
-                rule=rule,
-                because=because,
-                node=name,
-                taint=taint,
-                detail=by,
-            )
-        )
-        self.taint_cause[(name, taint.key, taint.effect)] = index
 
     def update_node_conditions(self, name: str, conditions: tuple[NodeCondition, ...]) -> None:
         """Write a node's status conditions."""
@@ -147,18 +135,14 @@ class ClusterState:
     def create_node(self, node: Node) -> None:
         """POST a node; an existing one of that name is refused by the caller."""
         assert node.name not in self.nodes, f"node {node.name} exists"
-        self.timeline.append(
-            Entry(at_ns=self.offset_ns, kind=NODE_CREATED, subject=node.name, node=node.name)
-        )
+        self.timeline.append(NodeCreated(self.offset_ns, (), node.name))
         self.nodes[node.name] = node
         self._notify(self._node_watchers, None, node)
 
     def delete_node(self, name: str, because: tuple[int, ...]) -> None:
         """DELETE a node object; its pods stay."""
         old = self.nodes.pop(name)
-        self.node_cause[name] = self.timeline.append(
-            Entry(at_ns=self.offset_ns, kind=NODE_DELETED, subject=name, node=name, because=because)
-        )
+        self.node_cause[name] = self.timeline.append(NodeDeleted(self.offset_ns, because, name))
         self._notify(self._node_watchers, old, None)
 
     # -- pods ---------------------------------------------------------------------------------
@@ -166,16 +150,7 @@ class ClusterState:
     def create_pod(self, pod: Pod, because: tuple[int, ...] = ()) -> None:
         """POST a pod; the name must be free."""
         assert pod.key not in self.pods, f"pod {pod.key} exists"
-        self.timeline.append(
-            Entry(
-                at_ns=self.offset_ns,
-                kind=POD_CREATED,
-                subject=pod.key,
-                node=pod.node_name,
-                uid=pod.uid,
-                because=because,
-            )
-        )
+        self.timeline.append(PodCreated(self.offset_ns, because, pod.key, pod.uid, pod.node_name))
         self._index(pod)
         self._notify(self._pod_watchers, None, pod)
 
@@ -248,14 +223,5 @@ class ClusterState:
         """The object's end."""
         pod = self.pods.pop(key)
         self.pods_by_node.get(pod.node_name, {}).pop(key, None)
-        self.timeline.append(
-            Entry(
-                at_ns=self.offset_ns,
-                kind=GONE,
-                subject=key,
-                node=pod.node_name,
-                uid=pod.uid,
-                because=because,
-            )
-        )
+        self.timeline.append(PodGone(self.offset_ns, because, key, pod.uid, pod.node_name))
         self._notify(self._pod_watchers, pod, None)

@@ -1,72 +1,266 @@
 """What happened, when, and because of what: the typed record of one simulation.
 
-Entries are appended in the order of events. ``because`` points to earlier entries by index, so a
-causal chain is a walk to the left.
+Entries are appended in the order of events, one class per kind of entry. ``because`` points to earlier
+entries by index, so a causal chain is a walk to the left. An entry holds facts, never sentences: what
+people read about it is written in ``prediction/causes.py``.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 import msgspec
 
 from kubectl_evictplan.kube.objects import Taint
+from kubectl_evictplan.kube.taints import key_and_effect
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
-# Kinds of entries. The first group is compared with other models by ``Timeline.facts``.
-NODE_UNKNOWN = "node-unknown"
-TAINT_ADDED = "taint-added"
-TAINT_REMOVED = "taint-removed"
-ZONE_STATE = "zone-state"
-DELETE = "delete"
-MARK = "mark"
-CANCEL = "cancel"
-GONE = "gone"
-
-SCENARIO_EVENT = "scenario-event"
-ZONE_AT_START = "zone-at-start"
-NODE_READY = "node-ready"
-NODE_QUEUED = "node-queued"
-TOKEN_WASTED = "token-wasted"  # noqa: S105 - a rate limiter's token
-PODS_MARKED_NOT_READY = "pods-marked-not-ready"
-EVICTION_SCHEDULED = "eviction-scheduled"
-EVICTION_REFUSED = "eviction-refused"
-TOLERATED_FOREVER = "tolerated-forever"
-DELETE_FAILED = "delete-failed"
-NODE_CREATED = "node-created"
-NODE_DELETED = "node-deleted"
-POD_CREATED = "pod-created"
-CONTROLLER_STARTED = "controller-started"
-CONTROLLER_STOPPED = "controller-stopped"
-MASTER_DISRUPTION = "master-disruption"
-
-_FACTS = {NODE_UNKNOWN, TAINT_ADDED, TAINT_REMOVED, ZONE_STATE, DELETE, MARK, CANCEL, GONE}
-
+# Who deletes pods, and who writes taints.
 TAINT_EVICTION = "taint-eviction"
 NODE_LIFECYCLE = "node-lifecycle"
 POD_GC = "pod-gc"
+SCENARIO = "scenario"
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """One thing that happened at ``at_ns`` (offset from the start) to ``subject``.
-
-    ``subject`` is a node's name, a pod's "namespace/name" or a zone's display name, by ``kind``.
-    ``value`` depends on the kind (a taint as "key:effect", a state, a controller). ``rule`` names the
-    upstream function. ``due_ns`` is when a scheduled eviction fires.
-    """
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """Something that happened at ``at_ns`` (offset from the start)."""
 
     at_ns: int
-    kind: str
-    subject: str
-    value: str = ""
-    rule: str = ""
-    because: tuple[int, ...] = ()
+    because: tuple[int, ...]
+
+
+class EventApplied(Entry, frozen=True):
+    """An event of the scenario changed something: a node, a pod, or the controller (both names "")."""
+
+    event: ScenarioEvent
     node: str = ""
-    uid: str = ""
+    pod: str = ""
+
+
+class ControllerManagerStarted(Entry, frozen=True):
+    """A new kube-controller-manager process runs."""
+
+
+class ControllerManagerStopped(Entry, frozen=True):
+    """The kube-controller-manager process ends, and with it every timer and queue."""
+
+
+# -- nodes ----------------------------------------------------------------------------------------
+
+
+class AboutNode(Entry, frozen=True):
+    """Something that happened to a node."""
+
+    node: str
+
+
+class NodeCreated(AboutNode, frozen=True):
+    """A Node object appears."""
+
+
+class NodeDeleted(AboutNode, frozen=True):
+    """A Node object is deleted; its pods stay."""
+
+
+class NodeReadyPosted(AboutNode, frozen=True):
+    """The kubelet posts a Ready condition (``syncNodeStatus``)."""
+
+    status: str
+
+
+class NodeBecameUnknown(AboutNode, frozen=True):
+    """Ready becomes Unknown; ``probe_ns`` is when the last sign of life was noticed (offset)."""
+
+    probe_ns: int
+
+
+class NodeQueued(AboutNode, frozen=True):
+    """The node is put in its zone's line for the NoExecute taint (or for deletion by timeout)."""
+
+    zone: str
+
+
+class TokenWasted(AboutNode, frozen=True):
+    """The pass took a token of the zone for a node and could not taint it."""
+
+    reason: WasteReason
+
+
+class PodsMarkedNotReady(AboutNode, frozen=True):
+    """``MarkPodsNotReady``: how many pods of the node were ready."""
+
+    count: int
+
+
+class TaintChanged(AboutNode, frozen=True):
+    """``by`` is who wrote it, ``rule`` the upstream function (or command) that did."""
+
+    taint: Taint
+    by: str
+    rule: str
+
+
+class TaintAdded(TaintChanged, frozen=True):
+    """The node carries a taint that it did not carry, or with another value or timeAdded."""
+
+
+class TaintRemoved(TaintChanged, frozen=True):
+    """The node carries no taint of this key and effect any more."""
+
+
+# -- zones ----------------------------------------------------------------------------------------
+
+
+class ZoneStateRecorded(Entry, frozen=True):
+    """A zone's state with the counts behind it; ``rate_qps`` is how many nodes it taints a second.
+
+    ``zone`` is its display name.
+    """
+
+    zone: str
+    state: str
+    ready: int
+    not_ready: int
+    rate_qps: float
+
+
+class ZoneStateAtStart(ZoneStateRecorded, frozen=True):
+    """What a process that has been running for long knows at the start."""
+
+
+class ZoneStateChanged(ZoneStateRecorded, frozen=True):
+    """``handleDisruption`` finds another state."""
+
+
+class ZoneForgotten(ZoneStateRecorded, frozen=True):
+    """The zone has no nodes that count any more."""
+
+
+class MasterDisruptionEntered(Entry, frozen=True):
+    """No node of any zone is ready: nothing is tainted, and what was is untainted."""
+
+
+class MasterDisruptionLeft(Entry, frozen=True):
+    """A node is ready again: probes and limiters begin anew."""
+
+
+# -- pods -----------------------------------------------------------------------------------------
+
+
+class AboutPod(Entry, frozen=True):
+    """Something that happened to a pod ("namespace/name"); uid and node are "" where nobody knows."""
+
+    pod: str
+    uid: str
+    node: str
+
+
+class PodCreated(AboutPod, frozen=True):
+    """A Pod object appears."""
+
+
+class ToleratedForever(AboutPod, frozen=True):
+    """Taint eviction finds that no taint of the node ever evicts the pod."""
+
+    taint: Taint | None
+    toleration_index: int | None
+
+
+class EvictionScheduled(AboutPod, frozen=True):
+    """Taint eviction starts a timer that fires at ``due_ns`` (offset)."""
+
+    taint: Taint | None
+    toleration_index: int | None
+    toleration_seconds: int | None
+    due_ns: int
+
+
+class EvictionRefused(AboutPod, frozen=True):
+    """``AddWork`` finds an older key of the same pod name and starts nothing."""
+
+
+class TimerCancelled(AboutPod, frozen=True):
+    """A timer is cancelled (``cancelWorkWithEvent``)."""
+
+    reason: CancelReason
+
+
+class MarkedForDeletion(AboutPod, frozen=True):
+    """The event "Marking for deletion Pod": a delete is about to be tried."""
+
+
+class DeleteFailed(AboutPod, frozen=True):
+    """Every attempt of taint eviction to delete the pod fails."""
+
+    reason: DeleteFailure
+
+
+class PodDeleted(AboutPod, frozen=True):
+    """``controller`` sends the DELETE; a taint and a toleration decided, or garbage collection did."""
+
+    controller: str
     taint: Taint | None = None
     toleration_index: int | None = None
     toleration_seconds: int | None = None
-    due_ns: int | None = None
-    detail: str = ""
+    garbage: GarbageReason | None = None
+
+
+class PodGone(AboutPod, frozen=True):
+    """The object's end."""
+
+
+# -- reasons --------------------------------------------------------------------------------------
+
+
+class CancelReason(StrEnum):
+    """Why a timer is cancelled."""
+
+    NO_TAINT_LEFT = "no-taint-left"
+    TAINT_NOT_TOLERATED = "taint-not-tolerated"
+    TOLERATED_FOREVER = "tolerated-forever"
+    POD_GONE = "pod-gone"
+
+
+class WasteReason(StrEnum):
+    """Why a token of a zone buys no taint."""
+
+    NODE_NOT_FOUND = "node-not-found"
+    NO_READY_CONDITION = "no-ready-condition"
+    NODE_READY = "node-ready"
+    STALE_INFORMER = "stale-informer"
+
+
+class DeleteFailure(StrEnum):
+    """Why taint eviction cannot delete a pod."""
+
+    POD_NOT_FOUND = "pod-not-found"
+    REFUSED_BY_API_SERVER = "refused-by-api-server"
+    MAY_NOT_GET_PODS = "may-not-get-pods"
+    CONDITION_NOT_APPLIED = "condition-not-applied"
+
+
+class GarbageReason(StrEnum):
+    """Why garbage collection deletes a pod."""
+
+    TERMINATED = "terminated"
+    OUT_OF_SERVICE = "out-of-service"
+    ORPHANED = "orphaned"
+    UNSCHEDULED_TERMINATING = "unscheduled-terminating"
+
+
+# What another model of the same controllers can be compared with: (kind, object, value).
+_FACTS: dict[type[Entry], Callable[[Any], tuple[str, str, str]]] = {
+    NodeBecameUnknown: lambda entry: ("node-unknown", entry.node, ""),
+    TaintAdded: lambda entry: ("taint-added", entry.node, key_and_effect(entry.taint)),
+    TaintRemoved: lambda entry: ("taint-removed", entry.node, key_and_effect(entry.taint)),
+    ZoneStateChanged: lambda entry: ("zone-state", entry.zone, entry.state),
+    PodDeleted: lambda entry: ("delete", entry.pod, entry.controller),
+    MarkedForDeletion: lambda entry: ("mark", entry.pod, ""),
+    TimerCancelled: lambda entry: ("cancel", entry.pod, ""),
+    PodGone: lambda entry: ("gone", entry.pod, ""),
+}
 
 
 class QueueOperation(NamedTuple):
@@ -110,9 +304,9 @@ class Timeline:
         return len(self.entries) - 1
 
     def facts(self) -> list[tuple[int, str, str, str]]:
-        """Sorted (offset_ns, kind, subject, value) of everything that another model can check."""
+        """Sorted (offset_ns, kind, object, value) of everything that another model can check."""
         return sorted(
-            (entry.at_ns, entry.kind, entry.subject, entry.value)
+            (entry.at_ns, *_FACTS[type(entry)](entry))
             for entry in self.entries
-            if entry.kind in _FACTS
+            if type(entry) in _FACTS
         )

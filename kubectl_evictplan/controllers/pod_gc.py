@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import DELETE, POD_GC, Entry
+from kubectl_evictplan.cluster.timeline import POD_GC, GarbageReason, PodDeleted
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
 from kubectl_evictplan.engine.loop_grid import LoopGrid
@@ -127,12 +127,12 @@ class PodGC:
     def gc(self) -> None:
         """One loop, in upstream's order; then plan the next one that can find something."""
         for pod in self._terminated_excess():
-            self._delete(pod, "gcTerminated", "more terminated pods than the threshold")
+            self._delete(pod, GarbageReason.TERMINATED)
         for pod in list(self._out_of_service_pods()):
-            self._delete(pod, "gcTerminating", "its node is out of service and not ready")
+            self._delete(pod, GarbageReason.OUT_OF_SERVICE)
         self._gc_orphaned()
         for pod in list(self._unscheduled_terminating()):
-            self._delete(pod, "gcUnscheduledTerminating", "terminating and never scheduled")
+            self._delete(pod, GarbageReason.UNSCHEDULED_TERMINATING)
         if self._has_work():
             self._call = self._state.events.schedule(
                 self._grid.after(self._state.events.now_ns), Priority.POD_GC, self.gc
@@ -211,23 +211,21 @@ class PodGC:
 
     def _delete_pods_of(self, name: str) -> None:
         for _, pod in sorted(self._state.pods_by_node[name].items()):
-            self._delete(pod, "gcOrphaned", "its node no longer exists")
+            self._delete(pod, GarbageReason.ORPHANED)
 
-    def _delete(self, pod: Pod, rule: str, why: str) -> None:
+    def _delete(self, pod: Pod, reason: GarbageReason) -> None:
         if pod.key in self._state.denied_deletes:
             return
         cause = self._state.node_cause.get(pod.node_name)
         index = self._state.timeline.append(
-            Entry(
-                at_ns=self._state.offset_ns,
-                kind=DELETE,
-                subject=pod.key,
-                value=POD_GC,
-                rule=rule,
-                because=() if cause is None else (cause,),
-                node=pod.node_name,
-                uid=pod.uid,
-                detail=why,
+            PodDeleted(
+                self._state.offset_ns,
+                () if cause is None else (cause,),
+                pod.key,
+                pod.uid,
+                pod.node_name,
+                POD_GC,
+                garbage=reason,
             )
         )
         self._state.delete_pod(pod.key, because=(index,), force=True)

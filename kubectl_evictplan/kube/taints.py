@@ -34,6 +34,11 @@ def has_taint(taints: tuple[Taint, ...], key: str, effect: str) -> bool:
     return any(taint.key == key and taint.effect == effect for taint in taints)
 
 
+def key_and_effect(taint: Taint) -> str:
+    """``key:effect``, which is what tells one taint of a node from another."""
+    return f"{taint.key}:{taint.effect}"
+
+
 def no_execute_taints(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
     """The NoExecute taints in list order (``getNoExecuteTaints``)."""
     return tuple(taint for taint in taints if taint.effect == NO_EXECUTE)

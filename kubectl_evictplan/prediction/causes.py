@@ -1,31 +1,98 @@
-"""Causal chains: why something happened, oldest link first."""
+"""Causal chains: why something happened, oldest link first; and the words for every kind of entry.
+
+This is the one place where an entry of the timeline becomes text.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from kubectl_evictplan.cluster.timeline import (
-    CANCEL,
-    DELETE,
-    DELETE_FAILED,
-    EVICTION_REFUSED,
-    EVICTION_SCHEDULED,
-    GONE,
-    MASTER_DISRUPTION,
-    NODE_QUEUED,
-    NODE_READY,
-    NODE_UNKNOWN,
-    PODS_MARKED_NOT_READY,
-    SCENARIO_EVENT,
-    TAINT_ADDED,
-    TAINT_REMOVED,
-    TOLERATED_FOREVER,
-    ZONE_STATE,
+    NODE_LIFECYCLE,
+    AboutNode,
+    AboutPod,
+    CancelReason,
+    ControllerManagerStarted,
+    ControllerManagerStopped,
+    DeleteFailed,
+    DeleteFailure,
     Entry,
+    EventApplied,
+    EvictionRefused,
+    EvictionScheduled,
+    GarbageReason,
+    MarkedForDeletion,
+    MasterDisruptionEntered,
+    MasterDisruptionLeft,
+    NodeBecameUnknown,
+    NodeCreated,
+    NodeDeleted,
+    NodeQueued,
+    NodeReadyPosted,
+    PodCreated,
+    PodDeleted,
+    PodGone,
+    PodsMarkedNotReady,
+    TaintAdded,
+    TaintChanged,
+    TaintRemoved,
     Timeline,
+    TimerCancelled,
+    TokenWasted,
+    ToleratedForever,
+    WasteReason,
+    ZoneForgotten,
+    ZoneStateAtStart,
+    ZoneStateChanged,
+    ZoneStateRecorded,
 )
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import Taint
+from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.prediction.document import Because
+
+CANCEL_TEXTS = {
+    CancelReason.NO_TAINT_LEFT: "the node has no NoExecute taint any more",
+    CancelReason.TAINT_NOT_TOLERATED: "a taint is not tolerated: deletion is due now",
+    CancelReason.TOLERATED_FOREVER: "all remaining taints are tolerated forever",
+    CancelReason.POD_GONE: "the pod is gone",
+}
+FAILURE_TEXTS = {
+    DeleteFailure.POD_NOT_FOUND: (
+        "the pod does not exist any more (NotFound is retried, then dropped)"
+    ),
+    DeleteFailure.REFUSED_BY_API_SERVER: ("the API server refused 5 deletes; nothing retries them"),
+    DeleteFailure.MAY_NOT_GET_PODS: (
+        "1.25 with PodDisruptionConditions: the controller may not GET pods"
+    ),
+    DeleteFailure.CONDITION_NOT_APPLIED: (
+        "server-side apply of the DisruptionTarget condition fails for this pod"
+    ),
+}
+_WASTE_TEXTS = {
+    WasteReason.NODE_NOT_FOUND: "the node no longer exists",
+    WasteReason.NO_READY_CONDITION: "the node has no Ready condition",
+    WasteReason.NODE_READY: "the node is ready again",
+    WasteReason.STALE_INFORMER: "the informer still shows the node as ready",
+}
+
+
+class _Garbage(NamedTuple):
+    rule: str
+    text: str
+
+
+_GARBAGE = {
+    GarbageReason.TERMINATED: _Garbage("gcTerminated", "more terminated pods than the threshold"),
+    GarbageReason.OUT_OF_SERVICE: _Garbage(
+        "gcTerminating", "its node is out of service and not ready"
+    ),
+    GarbageReason.ORPHANED: _Garbage("gcOrphaned", "its node no longer exists"),
+    GarbageReason.UNSCHEDULED_TERMINATING: _Garbage(
+        "gcUnscheduledTerminating", "terminating and never scheduled"
+    ),
+}
 
 
 def seconds(offset_ns: int) -> float:
@@ -33,81 +100,141 @@ def seconds(offset_ns: int) -> float:
     return round(offset_ns / SECOND_NS, 6)
 
 
+def _signed(offset_ns: int) -> str:
+    return f"{seconds(offset_ns):+.3f}s"
+
+
+def _applied(entry: EventApplied) -> str:
+    event = entry.event
+    detail = event.status or event.origin
+    if event.taint is not None:
+        detail = key_and_effect(event.taint)
+    elif event.taint_key:
+        detail = f"{event.taint_key}:{event.taint_effect}-"
+    return f"{event.action}: {detail}" if detail else event.action
+
+
+def _zone(entry: ZoneStateRecorded) -> str:
+    counts = f"{entry.ready} ready, {entry.not_ready} not ready, {entry.rate_qps:.10g} nodes/s"
+    return f"the zone becomes {entry.state} ({counts})"
+
+
+def _deleted(entry: PodDeleted) -> str:
+    text = f"{entry.controller} deletes the pod"
+    if entry.taint is not None and entry.toleration_index is None:
+        text += f": no toleration meets {_taint(entry.taint)}"
+    return f"{text}: {_GARBAGE[entry.garbage].text}" if entry.garbage is not None else text
+
+
+def _deleted_by(entry: PodDeleted) -> str:
+    if entry.garbage is not None:
+        return _GARBAGE[entry.garbage].rule
+    return "DeletePods" if entry.controller == NODE_LIFECYCLE else "deletePodHandler"
+
+
+def _taint(taint: Taint | None) -> str:
+    return key_and_effect(taint) if taint is not None else "the taint"
+
+
+class _Words(NamedTuple):
+    """The upstream function behind a kind of entry, and what happened, for people."""
+
+    rule: str
+    describe: Callable[[Any], str]
+
+
+_WORDS: dict[type[Entry], _Words] = {
+    EventApplied: _Words("scenario", _applied),
+    ControllerManagerStarted: _Words("Run", lambda _: "kube-controller-manager starts"),
+    ControllerManagerStopped: _Words("Run", lambda _: "kube-controller-manager stops"),
+    NodeCreated: _Words("CREATE", lambda _: "the Node object is created"),
+    NodeDeleted: _Words("DELETE", lambda _: "the Node object is deleted"),
+    NodeReadyPosted: _Words(
+        "kubelet syncNodeStatus", lambda e: f"the kubelet posts Ready={e.status}"
+    ),
+    NodeBecameUnknown: _Words(
+        "tryUpdateNodeHealth",
+        lambda e: (
+            f"Ready becomes Unknown: the last sign of life was noticed at {_signed(e.probe_ns)} "
+            "and the grace period is over"
+        ),
+    ),
+    NodeQueued: _Words(
+        "markNodeForTainting",
+        lambda _: "the node is put in its zone's line for the NoExecute taint",
+    ),
+    TokenWasted: _Words(
+        "doNoExecuteTaintingPass",
+        lambda e: f"a token of the zone is wasted: {_WASTE_TEXTS[e.reason]}",
+    ),
+    PodsMarkedNotReady: _Words(
+        "MarkPodsNotReady", lambda e: f"{e.count} pods of the node are marked not ready"
+    ),
+    TaintAdded: _Words("", lambda e: f"taint {_taint(e.taint)} is added by {e.by}"),
+    TaintRemoved: _Words("", lambda e: f"taint {_taint(e.taint)} is removed by {e.by}"),
+    ZoneStateAtStart: _Words("handleDisruption", _zone),
+    ZoneStateChanged: _Words("handleDisruption", _zone),
+    ZoneForgotten: _Words("handleDisruption", _zone),
+    MasterDisruptionEntered: _Words(
+        "handleDisruption", lambda _: "every zone is fully disrupted: tainting stops"
+    ),
+    MasterDisruptionLeft: _Words(
+        "handleDisruption", lambda _: "a zone is no longer fully disrupted: tainting goes on"
+    ),
+    PodCreated: _Words("CREATE", lambda _: "the pod is created"),
+    ToleratedForever: _Words(
+        "getMinTolerationTime",
+        lambda e: f"toleration {e.toleration_index} tolerates {_taint(e.taint)} forever",
+    ),
+    EvictionScheduled: _Words(
+        "processPodOnNode",
+        lambda e: (
+            f"toleration {e.toleration_index} tolerates {_taint(e.taint)} for "
+            f"{e.toleration_seconds}s: deletion is due at {_signed(e.due_ns)}"
+        ),
+    ),
+    EvictionRefused: _Words(
+        "addWork", lambda _: "an older key of the same pod name is still present"
+    ),
+    TimerCancelled: _Words(
+        "cancelWorkWithEvent", lambda e: f"the timer is cancelled: {CANCEL_TEXTS[e.reason]}"
+    ),
+    MarkedForDeletion: _Words("deletePodHandler", lambda _: "the pod is marked for deletion"),
+    DeleteFailed: _Words("deletePodHandler", lambda e: FAILURE_TEXTS[e.reason]),
+    PodDeleted: _Words("", _deleted),
+    PodGone: _Words("DELETE", lambda _: "the object is gone"),
+}
+
+
 def describe(entry: Entry) -> str:
     """One entry in an operator's words."""
-    words = _WORDS.get(entry.kind)
-    return words(entry) if words is not None else entry.detail or entry.kind.replace("-", " ")
+    return _WORDS[type(entry)].describe(entry)
 
 
-def _unknown(entry: Entry) -> str:
-    return (
-        "Ready becomes Unknown: the last sign of life was noticed at "
-        f"{seconds(int(entry.detail)):+.3f}s and the grace period is over"
-    )
-
-
-def _scheduled(entry: Entry) -> str:
-    return (
-        f"toleration {entry.toleration_index} tolerates {_taint(entry)} for "
-        f"{entry.toleration_seconds}s: deletion is due at {seconds(entry.due_ns or 0):+.3f}s"
-    )
-
-
-def _deleted(entry: Entry) -> str:
-    what = f"{entry.value} deletes the pod"
-    if entry.taint is not None and entry.toleration_index is None:
-        what += f": no toleration meets {_taint(entry)}"
-    return f"{what}: {entry.detail}" if entry.detail else what
-
-
-def _taint(entry: Entry) -> str:
-    return f"{entry.taint.key}:{entry.taint.effect}" if entry.taint is not None else "the taint"
-
-
-_WORDS: dict[str, Callable[[Entry], str]] = {
-    SCENARIO_EVENT: lambda e: f"{e.value}: {e.detail}" if e.detail else e.value,
-    NODE_UNKNOWN: _unknown,
-    NODE_READY: lambda e: f"the kubelet posts Ready={e.value}",
-    NODE_QUEUED: lambda _: "the node is put in its zone's line for the NoExecute taint",
-    TAINT_ADDED: lambda e: f"taint {e.value} is added by {e.detail}",
-    TAINT_REMOVED: lambda e: f"taint {e.value} is removed by {e.detail}",
-    EVICTION_SCHEDULED: _scheduled,
-    DELETE: _deleted,
-    CANCEL: lambda e: f"the timer is cancelled: {e.detail}",
-    TOLERATED_FOREVER: lambda e: f"toleration {e.toleration_index} tolerates {_taint(e)} forever",
-    PODS_MARKED_NOT_READY: lambda e: f"{e.value} pods of the node are marked not ready",
-    MASTER_DISRUPTION: lambda e: f"every zone is fully disrupted: {e.value}",
-    ZONE_STATE: lambda e: f"the zone becomes {e.value} ({e.detail})",
-}
-
-_POD_KINDS = {
-    DELETE,
-    CANCEL,
-    GONE,
-    EVICTION_SCHEDULED,
-    EVICTION_REFUSED,
-    DELETE_FAILED,
-    TOLERATED_FOREVER,
-}
+def _rule(entry: Entry) -> str:
+    if isinstance(entry, TaintChanged):
+        return entry.rule
+    if isinstance(entry, PodDeleted):
+        return _deleted_by(entry)
+    return _WORDS[type(entry)].rule
 
 
 def object_of(entry: Entry) -> str:
-    """``kind/name`` of an entry's subject."""
-    if entry.kind in _POD_KINDS or entry.kind in ("mark", "replacement", "pod-created"):
-        return f"pod/{entry.subject}"
-    if entry.kind == ZONE_STATE:
-        return f"zone/{entry.subject}"
-    if entry.kind == SCENARIO_EVENT and "/" in entry.subject:
-        return f"pod/{entry.subject}"
-    if entry.kind == MASTER_DISRUPTION or not entry.node:
-        return entry.subject
-    return f"node/{entry.subject}"
+    """``kind/name`` of what an entry is about."""
+    if isinstance(entry, AboutPod):
+        return f"pod/{entry.pod}"
+    if isinstance(entry, AboutNode):
+        return f"node/{entry.node}"
+    if isinstance(entry, ZoneStateRecorded):
+        return f"zone/{entry.zone}"
+    if isinstance(entry, EventApplied) and (entry.node or entry.pod):
+        return f"node/{entry.node}" if entry.node else f"pod/{entry.pod}"
+    return "kube-controller-manager"
 
 
 def link(entry: Entry) -> Because:
     """One link of a chain."""
-    rule = entry.rule or ("scenario" if entry.kind == SCENARIO_EVENT else entry.kind)
-    return Because(seconds(entry.at_ns), describe(entry), object_of(entry), rule)
+    return Because(seconds(entry.at_ns), describe(entry), object_of(entry), _rule(entry))
 
 
 class ChainCache:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kubectl_evictplan.cluster.timeline import DELETE, GONE, Entry, Timeline
+from kubectl_evictplan.cluster.timeline import PodDeleted, PodGone, Timeline
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction.causes import ChainCache, seconds
@@ -23,7 +23,7 @@ from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, Occurren
 
 
 class _Nominal(NamedTuple):
-    entry: Entry
+    entry: PodDeleted
     place: int
 
 
@@ -55,12 +55,12 @@ class EvictionList:
         self._silent = _silence_spans(scenario, silent_at_start)
         ordinals: dict[tuple[str, str, str], int] = {}
         for index, entry in enumerate(nominal.entries):
-            if entry.kind == DELETE:
-                key = (entry.subject, entry.uid, entry.value)
+            if isinstance(entry, PodDeleted):
+                key = (entry.pod, entry.uid, entry.controller)
                 ordinal = ordinals[key] = ordinals.get(key, -1) + 1
                 self._deletes[EvictionKey(*key, ordinal)] = _Nominal(entry, index)
-            elif entry.kind == GONE:
-                self._gone.setdefault((entry.subject, entry.uid), entry.at_ns)
+            elif isinstance(entry, PodGone):
+                self._gone.setdefault((entry.pod, entry.uid), entry.at_ns)
 
     def build(self) -> tuple[Eviction, ...]:
         """All evictions, sorted by offset, namespace, name."""
@@ -154,7 +154,9 @@ class EvictionList:
         return "its end is not certain within the horizon"
 
 
-def _toleration(entry: Entry | None, occurrence: Occurrence | None) -> TolerationReference | None:
+def _toleration(
+    entry: PodDeleted | None, occurrence: Occurrence | None
+) -> TolerationReference | None:
     index = entry.toleration_index if entry is not None else None
     given = entry.toleration_seconds if entry is not None else None
     if entry is None and occurrence is not None:

@@ -5,38 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kubectl_evictplan.cluster.timeline import (
-    CANCEL,
-    DELETE_FAILED,
-    EVICTION_REFUSED,
-    EVICTION_SCHEDULED,
-    GONE,
-    MASTER_DISRUPTION,
-    NODE_QUEUED,
-    NODE_UNKNOWN,
-    TAINT_ADDED,
-    TOLERATED_FOREVER,
-    ZONE_STATE,
+    DeleteFailed,
     Entry,
+    EvictionRefused,
+    EvictionScheduled,
+    NodeBecameUnknown,
+    NodeQueued,
+    PodGone,
+    TaintAdded,
     Timeline,
+    TimerCancelled,
+    ToleratedForever,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import is_daemon_set_pod
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod
-from kubectl_evictplan.prediction.causes import ChainCache, seconds
+from kubectl_evictplan.prediction.causes import CANCEL_TEXTS, FAILURE_TEXTS, ChainCache, seconds
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Cancelled, Kept, Window
 from kubectl_evictplan.prediction.evictions import owner_name
 from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.windows import WindowOverRuns
 
-# The last of these that happened to a pod says why it stays.
-_POD_REASONS = {
-    TOLERATED_FOREVER: "tolerated-forever",
-    EVICTION_REFUSED: "stale-key",
-    DELETE_FAILED: "delete-refused",
-    CANCEL: "timer-cancelled",
-    EVICTION_SCHEDULED: "after-horizon",
-    GONE: "gone-otherwise",
-}
+# The last of these that happened to a pod, or else to its node, says why the pod stays.
+_POD_REASONS = (
+    EvictionScheduled,
+    ToleratedForever,
+    EvictionRefused,
+    DeleteFailed,
+    TimerCancelled,
+    PodGone,
+)
+_NODE_REASONS = (TaintAdded, NodeQueued, NodeBecameUnknown)
 
 
 class KeptList:
@@ -57,19 +56,16 @@ class KeptList:
         self._last_of_pod: dict[str, int] = {}
         self._last_of_node: dict[str, int] = {}
         self._no_execute: set[str] = set()
-        self._zone_stopped = False
         for index, entry in enumerate(nominal.entries):
             self._index(index, entry)
 
     def _index(self, index: int, entry: Entry) -> None:
-        if entry.kind in _POD_REASONS:
-            self._last_of_pod[entry.subject] = index
-        elif entry.kind in (NODE_UNKNOWN, NODE_QUEUED, TAINT_ADDED):
-            self._last_of_node[entry.subject] = index
-            if entry.kind == TAINT_ADDED and entry.value.endswith(NO_EXECUTE):
-                self._no_execute.add(entry.subject)
-        elif entry.kind == ZONE_STATE or entry.kind == MASTER_DISRUPTION:
-            self._zone_stopped = self._zone_stopped or "0 nodes/s" in entry.detail
+        if isinstance(entry, _POD_REASONS):
+            self._last_of_pod[entry.pod] = index
+        elif isinstance(entry, _NODE_REASONS):
+            self._last_of_node[entry.node] = index
+            if isinstance(entry, TaintAdded) and entry.taint.effect == NO_EXECUTE:
+                self._no_execute.add(entry.node)
 
     def build(self, pods: Iterable[Pod], evicted: set[str]) -> tuple[Kept, ...]:
         """One entry per pod that no admissible run evicts, sorted by namespace and name."""
@@ -92,8 +88,7 @@ class KeptList:
     def _reason(self, pod: Pod) -> tuple[str, str, int | None]:
         index = self._last_of_pod.get(pod.key)
         if index is not None:
-            entry = self._nominal.entries[index]
-            return _POD_REASONS[entry.kind], _pod_reason(entry), index
+            return (*_pod_reason(self._nominal.entries[index]), index)
         return self._node_reason(pod)
 
     def _node_reason(self, pod: Pod) -> tuple[str, str, int | None]:
@@ -115,14 +110,14 @@ class KeptList:
             if name in self._scenario_nodes:
                 return "no-no-execute-taint", "its node gets no NoExecute taint", None
             return "node-unchanged", "its node does not change", None
-        kind = self._nominal.entries[index].kind
-        if kind == NODE_QUEUED:
+        last = self._nominal.entries[index]
+        if isinstance(last, NodeQueued):
             return (
                 "tainting-stopped",
                 "its node waits for a NoExecute taint that its zone's rate does not let through",
                 index,
             )
-        if kind == NODE_UNKNOWN:
+        if isinstance(last, NodeBecameUnknown):
             return (
                 "node-not-tainted",
                 "its node becomes Unknown but never gets a NoExecute taint",
@@ -131,23 +126,25 @@ class KeptList:
         return "no-no-execute-taint", "its node gets no NoExecute taint", index
 
 
-def _pod_reason(entry: Entry) -> str:
-    match entry.kind:
-        case "tolerated-forever":
-            key = entry.taint.key if entry.taint is not None else "the taint"
-            return f"toleration {entry.toleration_index} tolerates {key} forever"
-        case "eviction-refused":
-            return (
+def _pod_reason(entry: Entry) -> tuple[str, str]:
+    """(code, sentence) for a pod that stays although, or because, this happened to it last."""
+    match entry:
+        case ToleratedForever(taint=taint, toleration_index=index):
+            key = taint.key if taint is not None else "the taint"
+            return "tolerated-forever", f"toleration {index} tolerates {key} forever"
+        case EvictionRefused():
+            return "stale-key", (
                 "the taint manager still holds a key of an older pod of this name and refuses to "
                 "start a timer (releases up to 1.32)"
             )
-        case "delete-failed":
-            return entry.detail
-        case "cancel":
-            return f"its timer was cancelled: {entry.detail}"
-        case "eviction-scheduled":
-            return f"its timer ends at {seconds(entry.due_ns or 0):+.3f}s, after the horizon"
-    return "the object is gone for another reason"
+        case DeleteFailed(reason=failure):
+            return "delete-refused", FAILURE_TEXTS[failure]
+        case TimerCancelled(reason=reason):
+            return "timer-cancelled", f"its timer was cancelled: {CANCEL_TEXTS[reason]}"
+        case EvictionScheduled(due_ns=due_ns):
+            when = f"{seconds(due_ns):+.3f}s"
+            return "after-horizon", f"its timer ends at {when}, after the horizon"
+    return "gone-otherwise", "the object is gone for another reason"
 
 
 def cancelled_list(
@@ -156,23 +153,23 @@ def cancelled_list(
     """Timers that were started and cancelled, sorted by instant and name."""
     starts: dict[str, list[int]] = {}
     for entry in nominal.entries:
-        if entry.kind == EVICTION_SCHEDULED:
-            starts.setdefault(entry.subject, []).append(entry.at_ns)
+        if isinstance(entry, EvictionScheduled):
+            starts.setdefault(entry.pod, []).append(entry.at_ns)
     result = []
     for key, window in exploration.cancels.windows.items():
-        (subject, uid, node, detail), _ = key
-        namespace, _, name = subject.partition("/")
-        started = [at for at in starts.get(subject, ()) if at <= window.latest_ns]
+        (pod, uid, node, why), _ = key
+        namespace, _, name = pod.partition("/")
+        started = [at for at in starts.get(pod, ()) if at <= window.latest_ns]
         result.append(
             Cancelled(
                 namespace=namespace,
                 pod=name,
                 uid=uid,
-                node=node or (pods[subject].node_name if subject in pods else ""),
+                node=node or (pods[pod].node_name if pod in pods else ""),
                 certainty=POSSIBLE if window.unsure else CERTAIN,
                 started=Window(*((seconds(started[-1]),) * 2)) if started else Window(None, None),
                 cancelled=_window(window),
-                reason=detail,
+                reason=CANCEL_TEXTS[why],
             )
         )
     result.sort(key=lambda c: (c.cancelled.earliest_seconds or 0.0, c.namespace, c.pod, c.reason))

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubectl_evictplan.cluster.timeline import (
-    NODE_CREATED,
-    NODE_DELETED,
-    NODE_READY,
-    NODE_UNKNOWN,
-    TAINT_ADDED,
-    TAINT_REMOVED,
-    ZONE_AT_START,
-    ZONE_STATE,
+    AboutNode,
     Entry,
+    NodeBecameUnknown,
+    NodeCreated,
+    NodeDeleted,
+    NodeReadyPosted,
+    TaintAdded,
+    TaintChanged,
+    TaintRemoved,
     Timeline,
+    ZoneStateAtStart,
+    ZoneStateChanged,
+    ZoneStateRecorded,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import Node
+from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.kube.topology import get_zone_key, zone_display_name
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import (
@@ -29,17 +33,15 @@ from kubectl_evictplan.prediction.document import (
     ZoneReport,
     ZoneState,
 )
-from kubectl_evictplan.windows.outcome import Exploration, NodeChangeKey, ZoneStateKey
+from kubectl_evictplan.windows.outcome import (
+    READY,
+    TAINT_ADDED,
+    TAINT_REMOVED,
+    Exploration,
+    NodeChangeKey,
+    ZoneStateKey,
+)
 from kubectl_evictplan.windows.windows import WindowOverRuns
-
-_WHAT = {
-    NODE_UNKNOWN: "ready",
-    NODE_READY: "ready",
-    TAINT_ADDED: "taint-added",
-    TAINT_REMOVED: "taint-removed",
-    NODE_CREATED: "created",
-    NODE_DELETED: "deleted",
-}
 
 
 def node_reports(
@@ -76,18 +78,34 @@ def node_reports(
     )
 
 
-def _nominal_changes(nominal: Timeline) -> dict[tuple[str, str, str, int], tuple[Entry, int]]:
-    changes: dict[tuple[str, str, str, int], tuple[Entry, int]] = {}
+def _nominal_changes(nominal: Timeline) -> dict[tuple[str, str, str, int], tuple[AboutNode, int]]:
+    changes: dict[tuple[str, str, str, int], tuple[AboutNode, int]] = {}
     counts: dict[tuple[str, str, str], int] = {}
     for entry in nominal.entries:
-        what = _WHAT.get(entry.kind)
-        if what is None:
+        if not isinstance(entry, AboutNode) or (change := what_changes(entry)) is None:
             continue
-        value = "Unknown" if entry.kind == NODE_UNKNOWN else entry.value
-        key = (entry.subject, what, value)
+        key = (entry.node, *change)
         ordinal = counts[key] = counts.get(key, -1) + 1
         changes[(*key, ordinal)] = (entry, ordinal)
     return changes
+
+
+def what_changes(entry: AboutNode) -> tuple[str, str] | None:
+    """(what, value) of a ``NodeChange``; None for entries that change nothing that a node shows."""
+    match entry:
+        case NodeBecameUnknown():
+            return READY, "Unknown"
+        case NodeReadyPosted(status=status):
+            return READY, status
+        case TaintAdded(taint=taint):
+            return TAINT_ADDED, key_and_effect(taint)
+        case TaintRemoved(taint=taint):
+            return TAINT_REMOVED, key_and_effect(taint)
+        case NodeCreated():
+            return "created", ""
+        case NodeDeleted():
+            return "deleted", ""
+    return None
 
 
 def _change(
@@ -110,7 +128,7 @@ def _change(
         offset_seconds=None if at_ns is None else seconds(at_ns),
         earliest_seconds=seconds(earliest_ns),
         latest_seconds=seconds(latest_ns),
-        by=entry.detail if entry is not None and entry.kind in (TAINT_ADDED, TAINT_REMOVED) else "",
+        by=entry.by if isinstance(entry, TaintChanged) else "",
     )
 
 
@@ -140,15 +158,15 @@ def zone_reports(
     counts: dict[ZoneStateKey, int] = {}
     seen = set()
     for entry in nominal.entries:
-        if entry.kind == ZONE_AT_START and entry.subject in states:
-            states[entry.subject].append(_zone_at_start(entry))
-        if entry.kind != ZONE_STATE or entry.subject not in states:
+        if isinstance(entry, ZoneStateAtStart) and entry.zone in states:
+            states[entry.zone].append(_zone_at_start(entry))
+        if not isinstance(entry, ZoneStateChanged) or entry.zone not in states:
             continue
-        key = ZoneStateKey(entry.subject, entry.value)
+        key = ZoneStateKey(entry.zone, entry.state)
         ordinal = counts[key] = counts.get(key, -1) + 1
         seen.add((key, ordinal))
         window = exploration.zones.windows.get((key, ordinal))
-        states[entry.subject].append(_zone_state(entry, entry.value, window, exploration.runs))
+        states[entry.zone].append(_zone_state(entry, entry.state, window, exploration.runs))
     for (key, ordinal), window in exploration.zones.windows.items():
         if (key, ordinal) not in seen and key[0] in states:
             sample = exploration.zone_samples.get(key)
@@ -161,27 +179,26 @@ def zone_reports(
     )
 
 
-def _zone_at_start(entry: Entry) -> ZoneState:
-    ready, not_ready, rate = _counts(entry)
+def _zone_at_start(entry: ZoneStateAtStart) -> ZoneState:
     return ZoneState(
-        state=entry.value,
+        state=entry.state,
         certainty=CERTAIN,
         offset_seconds=0.0,
         earliest_seconds=0.0,
         latest_seconds=0.0,
-        rate_per_second=rate,
-        ready=ready,
-        not_ready=not_ready,
+        rate_per_second=_rate(entry),
+        ready=entry.ready,
+        not_ready=entry.not_ready,
     )
 
 
 def _zone_state(
-    entry: Entry | None,
+    entry: ZoneStateChanged | None,
     state: str,
     window: WindowOverRuns | None,
     runs: int,
     *,
-    sample: Entry | None = None,
+    sample: ZoneStateChanged | None = None,
 ) -> ZoneState:
     at_ns = entry.at_ns if entry is not None else None
     earliest_ns = latest_ns = at_ns or 0
@@ -191,21 +208,18 @@ def _zone_state(
         certain = window.runs >= runs
         if at_ns is not None:
             earliest_ns, latest_ns = min(earliest_ns, at_ns), max(latest_ns, at_ns)
-    ready, not_ready, rate = _counts(entry if entry is not None else sample)
+    known = entry if entry is not None else sample
     return ZoneState(
         state=state,
         certainty=CERTAIN if certain else POSSIBLE,
         offset_seconds=None if at_ns is None else seconds(at_ns),
         earliest_seconds=seconds(earliest_ns),
         latest_seconds=seconds(latest_ns),
-        rate_per_second=rate,
-        ready=ready,
-        not_ready=not_ready,
+        rate_per_second=_rate(known) if known is not None else None,
+        ready=known.ready if known is not None else 0,
+        not_ready=known.not_ready if known is not None else 0,
     )
 
 
-def _counts(entry: Entry | None) -> tuple[int, int, float | None]:
-    if entry is None:
-        return 0, 0, None
-    ready, not_ready, rate = entry.detail.split(", ")
-    return int(ready.split()[0]), int(not_ready.split()[0]), round(float(rate.split()[0]), 6)
+def _rate(entry: ZoneStateRecorded) -> float:
+    return round(entry.rate_qps, 6)

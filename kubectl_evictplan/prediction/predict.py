@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan import __version__
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, renew_period_ns
-from kubectl_evictplan.cluster.timeline import POD_CREATED, Timeline
+from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
@@ -156,7 +156,7 @@ def _pods_of_affected(
     pods: dict[str, Pod],
     explain: str | None,
 ) -> list[Pod]:
-    created = {entry.subject for entry in nominal.entries if entry.kind == POD_CREATED}
+    created = {entry.pod for entry in nominal.entries if isinstance(entry, PodCreated)}
     return [
         pod
         for pod in pods.values()

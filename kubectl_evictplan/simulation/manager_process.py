@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kubectl_evictplan.cluster.kubelets import Kubelets
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import CONTROLLER_STARTED, CONTROLLER_STOPPED, Entry
+from kubectl_evictplan.cluster.timeline import ControllerManagerStarted, ControllerManagerStopped
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.controller import NodeLifecycle
 from kubectl_evictplan.controllers.pod_gc import PodGC
@@ -76,7 +76,7 @@ class ControlPlane:
     def start_cold(self, because: tuple[int, ...]) -> None:
         """A new process whose first monitor tick is now. A running one is replaced."""
         self.stop(because)
-        self._note(CONTROLLER_STARTED, because)
+        self._state.timeline.append(ControllerManagerStarted(self._state.offset_ns, because))
         now_ns = self._state.events.now_ns
         if self._configuration.taint_eviction_enabled:
             eviction = TaintEviction(self._state, self._configuration, self._timing)
@@ -104,17 +104,7 @@ class ControlPlane:
     def stop(self, because: tuple[int, ...]) -> None:
         """The process goes away."""
         if self._running:
-            self._note(CONTROLLER_STOPPED, because)
+            self._state.timeline.append(ControllerManagerStopped(self._state.offset_ns, because))
         for controller in self._running:
             controller.stop()
         self._running.clear()
-
-    def _note(self, kind: str, because: tuple[int, ...]) -> None:
-        self._state.timeline.append(
-            Entry(
-                at_ns=self._state.offset_ns,
-                kind=kind,
-                subject="kube-controller-manager",
-                because=because,
-            )
-        )

@@ -17,21 +17,25 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
-    CANCEL,
-    DELETE,
-    GONE,
-    TAINT_ADDED,
-    TAINT_REMOVED,
-    ZONE_STATE,
+    AboutPod,
+    TaintAdded,
+    TaintChanged,
     Timeline,
+    ZoneStateChanged,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
-from kubectl_evictplan.kube.taints import no_execute_taints
+from kubectl_evictplan.kube.taints import key_and_effect, no_execute_taints
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.windows.node_runs import NEVER_NS, ClusterRun, NodeRun, NodeRunner
-from kubectl_evictplan.windows.outcome import Exploration, NodeChangeKey, ZoneStateKey
+from kubectl_evictplan.windows.outcome import (
+    TAINT_ADDED,
+    TAINT_REMOVED,
+    Exploration,
+    NodeChangeKey,
+    ZoneStateKey,
+)
 from kubectl_evictplan.windows.pod_fates import PodFates
 from kubectl_evictplan.windows.pod_worlds import taint_key_for
 from kubectl_evictplan.windows.timings import RunSet, admissible_runs
@@ -97,9 +101,7 @@ class _Explorer:
         return self.result
 
     def _plan(self) -> RunSet:
-        pod_kinds = {DELETE, CANCEL, GONE, "mark", "eviction-scheduled", "tolerated-forever"}
-        pod_kinds |= {"replacement", "pod-created", "eviction-refused", "delete-failed"}
-        entries = sum(1 for entry in self.nominal.entries if entry.kind not in pod_kinds)
+        entries = sum(1 for entry in self.nominal.entries if not isinstance(entry, AboutPod))
         runs_max = max(_RUNS_MIN, min(_RUNS_MAX, _WORK_BUDGET_ENTRIES // max(entries, 1)))
         return admissible_runs(self.snapshot, self.scenario, self.configuration, runs_max)
 
@@ -116,12 +118,13 @@ class _Explorer:
         zones = []
         changes = []
         for entry in run.timeline.entries:
-            if entry.kind == ZONE_STATE:
-                state = ZoneStateKey(entry.subject, entry.value)
+            if isinstance(entry, ZoneStateChanged):
+                state = ZoneStateKey(entry.zone, entry.state)
                 zones.append((state, entry.at_ns))
                 self.result.zone_samples.setdefault(state, entry)
-            elif entry.kind in (TAINT_ADDED, TAINT_REMOVED):
-                key = NodeChangeKey(entry.subject, entry.kind, entry.value)
+            elif isinstance(entry, TaintChanged):
+                what = TAINT_ADDED if isinstance(entry, TaintAdded) else TAINT_REMOVED
+                key = NodeChangeKey(entry.node, what, key_and_effect(entry.taint))
                 changes.append((key, entry.at_ns))
         self.result.zones.add_sequence(zones)
         self.result.nodes.add_sequence(changes)

@@ -12,13 +12,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
-    NODE_DELETED,
     NODE_LIFECYCLE,
-    NODE_READY,
-    NODE_UNKNOWN,
-    TAINT_ADDED,
-    TAINT_REMOVED,
+    NodeBecameUnknown,
+    NodeDeleted,
+    NodeReadyPosted,
     QueueOperation,
+    TaintAdded,
+    TaintChanged,
     Timeline,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -88,17 +88,17 @@ class HealthRun:
 
     def _read_entries(self) -> None:
         for entry in self.timeline.entries:
-            if entry.kind == NODE_UNKNOWN:
-                self._node(entry.subject).ready.append((entry.at_ns, "Unknown"))
-            elif entry.kind == NODE_READY:
-                self._node(entry.subject).ready.append((entry.at_ns, entry.value))
-            elif entry.kind == NODE_DELETED:
-                self.gone.setdefault(entry.subject, []).append(entry.at_ns)
-            elif entry.kind in (TAINT_ADDED, TAINT_REMOVED) and entry.detail == NODE_LIFECYCLE:
-                taint = entry.taint
-                if taint is not None and taint.effect == NO_EXECUTE:
-                    self._node(entry.subject).taints.append(
-                        LifecycleTaint(entry.at_ns, entry.kind == TAINT_ADDED, taint.key)
+            if isinstance(entry, NodeBecameUnknown):
+                self._node(entry.node).ready.append((entry.at_ns, "Unknown"))
+            elif isinstance(entry, NodeReadyPosted):
+                self._node(entry.node).ready.append((entry.at_ns, entry.status))
+            elif isinstance(entry, NodeDeleted):
+                self.gone.setdefault(entry.node, []).append(entry.at_ns)
+            elif isinstance(entry, TaintChanged) and entry.by == NODE_LIFECYCLE:
+                if entry.taint.effect == NO_EXECUTE:
+                    added = isinstance(entry, TaintAdded)
+                    self._node(entry.node).taints.append(
+                        LifecycleTaint(entry.at_ns, added, entry.taint.key)
                     )
 
     def _read_operations(self) -> None:

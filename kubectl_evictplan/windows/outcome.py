@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubectl_evictplan.cluster.timeline import Entry, Timeline
+from kubectl_evictplan.cluster.timeline import CancelReason, Timeline, ZoneStateChanged
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.windows.windows import WindowTable
 
@@ -40,11 +40,17 @@ class CancelKey(NamedTuple):
     pod: str
     uid: str
     node: str
-    why: str
+    reason: CancelReason
+
+
+# What changes about a node.
+READY = "ready"
+TAINT_ADDED = "taint-added"
+TAINT_REMOVED = "taint-removed"
 
 
 class NodeChangeKey(NamedTuple):
-    """``what`` is ready | taint-added | taint-removed, ``value`` a status or "key:effect"."""
+    """``what`` is one of the words above, ``value`` a status or "key:effect"."""
 
     node: str
     what: str
@@ -67,7 +73,7 @@ class Exploration:
         self.nodes: WindowTable[NodeChangeKey] = WindowTable()
         self.zones: WindowTable[ZoneStateKey] = WindowTable()
         # An entry of some run for every state that a zone can get into.
-        self.zone_samples: dict[ZoneStateKey, Entry] = {}
+        self.zone_samples: dict[ZoneStateKey, ZoneStateChanged] = {}
         self.runs = 0
         self.affected: set[str] = set()
         # By how much windows that follow a monitor tick are widened: not every phase was tried.

@@ -12,15 +12,16 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
-    CANCEL,
-    DELETE,
-    GONE,
     NODE_LIFECYCLE,
     POD_GC,
-    TAINT_ADDED,
     TAINT_EVICTION,
-    Entry,
+    EvictionScheduled,
+    NodeQueued,
+    PodDeleted,
+    PodGone,
+    TaintAdded,
     Timeline,
+    TimerCancelled,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import is_daemon_set_pod
@@ -396,7 +397,7 @@ class _Gathered:
         self.cancels: WindowTable[CancelKey] = WindowTable()
         self.gone: WindowTable[_GoneKey] = WindowTable()
         # The first run in which each delete happened.
-        self.samples: dict[tuple[_DeleteKey, int], tuple[Entry, tuple[Timeline, int]]] = {}
+        self.samples: dict[tuple[_DeleteKey, int], tuple[PodDeleted, tuple[Timeline, int]]] = {}
         self.total = 0
         # Some history holds taints of the node lifecycle controller: the monitor's phase matters.
         self.by_lifecycle = False
@@ -407,18 +408,18 @@ class _Gathered:
         deletes, cancels, gone = [], [], []
         ordinals: dict[_DeleteKey, int] = {}
         for index, entry in enumerate(timeline.entries):
-            if entry.kind == DELETE:
-                key = _DeleteKey(entry.subject, entry.uid, entry.value, entry.node)
+            if isinstance(entry, PodDeleted):
+                key = _DeleteKey(entry.pod, entry.uid, entry.controller, entry.node)
                 ordinal = ordinals[key] = ordinals.get(key, -1) + 1
                 self.samples.setdefault((key, ordinal), (entry, (timeline, index)))
                 deletes.append((key, entry.at_ns))
-            elif entry.kind == CANCEL:
-                cancel = CancelKey(entry.subject, entry.uid, entry.node, entry.detail)
+            elif isinstance(entry, TimerCancelled):
+                cancel = CancelKey(entry.pod, entry.uid, entry.node, entry.reason)
                 cancels.append((cancel, entry.at_ns))
-            elif entry.kind == GONE:
-                gone.append((_GoneKey(entry.subject, entry.uid), entry.at_ns))
-            elif entry.due_ns is not None and entry.due_ns > self._horizon_ns:
-                self.cut_off.add(entry.subject)
+            elif isinstance(entry, PodGone):
+                gone.append((_GoneKey(entry.pod, entry.uid), entry.at_ns))
+            elif isinstance(entry, EvictionScheduled) and entry.due_ns > self._horizon_ns:
+                self.cut_off.add(entry.pod)
         self.deletes.add_sequence(deletes)
         self.cancels.add_sequence(cancels)
         self.gone.add_sequence(gone)
@@ -456,6 +457,6 @@ def _cause_index(timeline: Timeline, name: str) -> int | None:
     """Index of the newest entry that explains why the node waits or is tainted."""
     for index in range(len(timeline.entries) - 1, -1, -1):
         entry = timeline.entries[index]
-        if entry.subject == name and entry.kind in (TAINT_ADDED, "node-queued"):
+        if isinstance(entry, TaintAdded | NodeQueued) and entry.node == name:
             return index
     return None

@@ -20,9 +20,8 @@ from kubectl_evictplan.cluster.kubelets import Kubelets
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
     NODE_LIFECYCLE,
-    NODE_UNKNOWN,
-    PODS_MARKED_NOT_READY,
-    Entry,
+    NodeBecameUnknown,
+    PodsMarkedNotReady,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import EvictionByTimeout
@@ -406,14 +405,11 @@ class NodeLifecycle:
     ) -> None:
         cause = self._state.node_cause.get(node.name)
         self._state.node_cause[node.name] = self._state.timeline.append(
-            Entry(
-                at_ns=self._state.offset_ns,
-                kind=NODE_UNKNOWN,
-                subject=node.name,
-                rule="tryUpdateNodeHealth",
-                because=() if cause is None else (cause,),
-                node=node.name,
-                detail=f"{self._health[node.name].probe_ns - self._state.timeline.start_ns}",
+            NodeBecameUnknown(
+                self._state.offset_ns,
+                () if cause is None else (cause,),
+                node.name,
+                probe_ns=self._health[node.name].probe_ns - self._state.timeline.start_ns,
             )
         )
         self._state.update_node_conditions(node.name, conditions)
@@ -424,14 +420,8 @@ class NodeLifecycle:
         if count:
             self._state.mark_pods_not_ready(name)
             self._state.timeline.append(
-                Entry(
-                    at_ns=self._state.offset_ns,
-                    kind=PODS_MARKED_NOT_READY,
-                    subject=name,
-                    value=str(count),
-                    rule="MarkPodsNotReady",
-                    because=(self._state.node_cause[name],),
-                    node=name,
+                PodsMarkedNotReady(
+                    self._state.offset_ns, (self._state.node_cause[name],), name, count
                 )
             )
 

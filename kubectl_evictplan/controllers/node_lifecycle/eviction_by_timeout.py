@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import DELETE, MARK, NODE_LIFECYCLE, Entry
+from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, MarkedForDeletion, PodDeleted
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, NodeHealth
 from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
@@ -114,22 +114,9 @@ class EvictionByTimeout:
                 continue
             if pod.deletion_timestamp_ns is not None or is_daemon_set_pod(pod):
                 continue
-            self._record(MARK, pod, "", because)
+            about = (self._state.offset_ns, because, key, pod.uid, pod.node_name)
+            self._state.timeline.append(MarkedForDeletion(*about))
             if key in self._state.denied_deletes:
                 return  # any error but NotFound aborts the round
-            index = self._record(DELETE, pod, NODE_LIFECYCLE, because)
+            index = self._state.timeline.append(PodDeleted(*about, NODE_LIFECYCLE))
             self._state.delete_pod(key, because=(index,))
-
-    def _record(self, kind: str, pod: Pod, value: str, because: tuple[int, ...]) -> int:
-        return self._state.timeline.append(
-            Entry(
-                at_ns=self._state.offset_ns,
-                kind=kind,
-                subject=pod.key,
-                value=value,
-                rule="DeletePods",
-                because=because,
-                node=pod.node_name,
-                uid=pod.uid,
-            )
-        )

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, NODE_UNKNOWN, TOKEN_WASTED, Entry
+from kubectl_evictplan.cluster.timeline import (
+    NODE_LIFECYCLE,
+    NodeBecameUnknown,
+    TokenWasted,
+    WasteReason,
+)
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, READY, TRUE, UNKNOWN
 from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
 from kubectl_evictplan.controllers.releases import ReleaseProfile
@@ -113,13 +118,13 @@ class NoExecuteTainter:
         node = self._state.nodes.get(name)
         ready = node.condition(READY) if node is not None else None
         if node is None:
-            self._waste(name, "the node no longer exists")
+            self._waste(name, WasteReason.NODE_NOT_FOUND)
         elif ready is None:
-            self._waste(name, "the node has no Ready condition")
+            self._waste(name, WasteReason.NO_READY_CONDITION)
         elif ready.status == TRUE:
-            self._waste(name, "the node is ready again")
+            self._waste(name, WasteReason.NODE_READY)
         elif self._stale_lister and self._was_just_written(name):
-            self._waste(name, "the informer still shows the node as ready")
+            self._waste(name, WasteReason.STALE_INFORMER)
         else:
             wanted, opposite = _TAINT_SWAPS[FALSE if ready.status == FALSE else UNKNOWN]
             self.tainting_in_pass = True
@@ -131,7 +136,7 @@ class NoExecuteTainter:
         index = self._state.node_cause.get(name)
         while index is not None:
             entry = self._state.timeline.entries[index]
-            if entry.kind == NODE_UNKNOWN:
+            if isinstance(entry, NodeBecameUnknown):
                 return self._state.offset_ns - entry.at_ns < STALE_LISTER_NS
             index = entry.because[0] if entry.because else None
         return False
@@ -161,14 +166,5 @@ class NoExecuteTainter:
         if has_taint(copy.taints, opposite, NO_EXECUTE):
             self._remove_taint(name, opposite)
 
-    def _waste(self, name: str, why: str) -> None:
-        self._state.timeline.append(
-            Entry(
-                at_ns=self._state.offset_ns,
-                kind=TOKEN_WASTED,
-                subject=name,
-                rule="doNoExecuteTaintingPass",
-                node=name,
-                detail=why,
-            )
-        )
+    def _waste(self, name: str, reason: WasteReason) -> None:
+        self._state.timeline.append(TokenWasted(self._state.offset_ns, (), name, reason))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import NODE_QUEUED, Entry, QueueOperation
+from kubectl_evictplan.cluster.timeline import NodeQueued, QueueOperation
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
     NeverRateLimiter,
@@ -23,6 +23,7 @@ from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue impor
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
 from kubectl_evictplan.engine.loop_grid import LoopGrid
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.topology import zone_display_name
 
 
 class ZoneQueues:
@@ -107,15 +108,7 @@ class ZoneQueues:
                 self._announced[name] = zone
                 self._log("eligible", zone, name)
                 self._state.node_cause[name] = self._state.timeline.append(
-                    Entry(
-                        at_ns=self._state.offset_ns,
-                        kind=NODE_QUEUED,
-                        subject=name,
-                        value=zone,
-                        rule="markNodeForTainting",
-                        because=because,
-                        node=name,
-                    )
+                    NodeQueued(self._state.offset_ns, because, name, zone_display_name(zone))
                 )
             self._plan_pass()
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
-    MASTER_DISRUPTION,
-    NODE_LIFECYCLE,
-    ZONE_AT_START,
-    ZONE_STATE,
-    Entry,
+    MasterDisruptionEntered,
+    MasterDisruptionLeft,
+    ZoneForgotten,
+    ZoneStateAtStart,
+    ZoneStateChanged,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_disruption import (
@@ -67,7 +67,7 @@ class ZoneStates:
                 self._queues.swap_limiter(zone, 0.0)
             else:
                 self._set_limiter(zone, state, counts[zone].size)
-            self._record(zone, state, counts, kind=ZONE_AT_START)
+            self._record(zone, state, counts, ZoneStateAtStart)
         self.unsettled = len(self._states) != len(zones)
 
     def handle_disruption(self, counts: Mapping[str, ZoneCount]) -> Transition:
@@ -81,9 +81,9 @@ class ZoneStates:
             if zone not in outcome.remaining:
                 self._record(zone, EMPTY, counts)
         if outcome.transition is Transition.ENTER:
-            self._note("enter")
+            self._state.timeline.append(MasterDisruptionEntered(self._state.offset_ns, ()))
         elif outcome.transition is Transition.EXIT:
-            self._note("exit")
+            self._state.timeline.append(MasterDisruptionLeft(self._state.offset_ns, ()))
         if outcome.transition in (Transition.EXIT, Transition.CHANGED):
             for zone, state in list(self._states.items()):
                 new = outcome.new.get(zone, EMPTY)
@@ -119,30 +119,22 @@ class ZoneStates:
             self._queues.swap_limiter(zone, rate)
 
     def _record(
-        self, zone: str, state: str, counts: Mapping[str, ZoneCount], *, kind: str = ZONE_STATE
+        self,
+        zone: str,
+        state: str,
+        counts: Mapping[str, ZoneCount],
+        kind: type[ZoneStateAtStart | ZoneStateChanged] = ZoneStateChanged,
     ) -> None:
         count = counts.get(zone, _NOBODY)
-        if state in (EMPTY, INITIAL):
-            kind = "zone-forgotten"
+        recorded = ZoneForgotten if state in (EMPTY, INITIAL) else kind
         self._state.timeline.append(
-            Entry(
-                at_ns=self._state.offset_ns,
-                kind=kind,
-                subject=zone_display_name(zone),
-                value=state,
-                rule="handleDisruption",
-                detail=f"{count.ready} ready, {count.not_ready} not ready, "
-                f"{self._queues.rate_of(zone):.10g} nodes/s",
-            )
-        )
-
-    def _note(self, what: str) -> None:
-        self._state.timeline.append(
-            Entry(
-                at_ns=self._state.offset_ns,
-                kind=MASTER_DISRUPTION,
-                subject=NODE_LIFECYCLE,
-                value=what,
-                rule="handleDisruption",
+            recorded(
+                self._state.offset_ns,
+                (),
+                zone_display_name(zone),
+                state,
+                count.ready,
+                count.not_ready,
+                self._queues.rate_of(zone),
             )
         )

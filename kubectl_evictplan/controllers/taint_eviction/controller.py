@@ -18,15 +18,16 @@ from __future__ import annotations
 
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
-    CANCEL,
-    DELETE,
-    DELETE_FAILED,
-    EVICTION_REFUSED,
-    EVICTION_SCHEDULED,
-    MARK,
     TAINT_EVICTION,
-    TOLERATED_FOREVER,
-    Entry,
+    CancelReason,
+    DeleteFailed,
+    DeleteFailure,
+    EvictionRefused,
+    EvictionScheduled,
+    MarkedForDeletion,
+    PodDeleted,
+    TimerCancelled,
+    ToleratedForever,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.taint_eviction.timed_worker_queue import (
@@ -42,9 +43,6 @@ from kubectl_evictplan.kube.tolerations import (
     get_matching_tolerations,
     get_min_toleration_time_ns,
 )
-
-# deletePodHandler: attempts.
-DELETE_RETRIES = 5
 
 _TaintsKey = tuple[tuple[str, str, str], ...]
 
@@ -82,16 +80,16 @@ class Decision:
             self.toleration_seconds = tolerations[self.toleration_index].toleration_seconds
 
 
-def delete_is_refused(pod: Pod, configuration: ControllerConfiguration) -> str:
-    """Why the controller can never delete this pod in this release; "" when it can (spec 4.3)."""
+def delete_is_refused(pod: Pod, configuration: ControllerConfiguration) -> DeleteFailure | None:
+    """Why the controller can never delete this pod in this release; None when it can."""
     profile = configuration.profile
     if not configuration.disruption_condition:
-        return ""
+        return None
     if profile.disruption_condition == "alpha-off":
-        return "1.25 with PodDisruptionConditions: the controller may not GET pods"
+        return DeleteFailure.MAY_NOT_GET_PODS
     if profile.condition_write == "server-side-apply" and pod.duplicate_env_or_port:
-        return "server-side apply of the DisruptionTarget condition fails for this pod"
-    return ""
+        return DeleteFailure.CONDITION_NOT_APPLIED
+    return None
 
 
 class TaintEviction:
@@ -146,8 +144,8 @@ class TaintEviction:
             self._note_forever(pod, decision)
             return
         due_ns = max(due_ns, self._state.events.now_ns)
-        worker = TimedWorker(started_ns, due_ns, None)
-        worker.note = self._record_schedule(pod, decision, started_ns, due_ns)
+        schedule = self._record_schedule(pod, decision, started_ns, due_ns)
+        worker = TimedWorker(started_ns, due_ns, (decision, (schedule,)))
         self._queue.adopt(pod.key, worker, due_ns)
 
     # -- event intake (spec 1.1) --------------------------------------------------------------------
@@ -208,12 +206,12 @@ class TaintEviction:
             if taints:
                 self.process_pod_on_node(pod, taints, self._state.events.now_ns)
             else:
-                self._cancel_work_with_event(pod, "the node has no NoExecute taint any more")
+                self._cancel_work_with_event(pod, CancelReason.NO_TAINT_LEFT)
 
     def _handle_pod_update(self, key: str, node_name: str) -> None:
         pod = self._state.pods.get(key)
         if pod is None:
-            self._cancel_key(key, node_name, "", "the pod is gone")
+            self._cancel_key(key, node_name, "", CancelReason.POD_GONE)
             return
         if pod.node_name != node_name or not node_name:
             return  # no cancel: this is how a timer outlives its pod (spec 3.6)
@@ -228,12 +226,12 @@ class TaintEviction:
         assert taints, "callers never pass an empty list (upstream would fall through)"
         decision = self._decide(taints, pod.tolerations)
         if not decision.all_tolerated:
-            self._cancel_work_with_event(pod, "a taint is not tolerated: deletion is due now")
+            self._cancel_work_with_event(pod, CancelReason.TAINT_NOT_TOLERATED)
             self._schedule(pod, decision, now_ns)
             return
         if decision.minimum_ns < 0:
             if self._profile.cancel_on_infinite:
-                self._cancel_work_with_event(pod, "all remaining taints are tolerated forever")
+                self._cancel_work_with_event(pod, CancelReason.TOLERATED_FOREVER)
             self._note_forever(pod, decision)
             return
         # "createdAt + m < now + m" is "createdAt < now": a live timer is always kept (spec 2.4).
@@ -251,23 +249,23 @@ class TaintEviction:
         """``addWork``: a key that is present, even as NIL, refuses."""
         due_ns = now_ns + max(decision.minimum_ns, 0)
         if decision.minimum_ns <= 0:
-            cause = self._cause(pod, decision)
-            note = (decision, cause)
+            because = self._cause(pod, decision)
             live = self._profile.immediate_is_two_nows
+            note = (decision, because)
             if not self._queue.add(pod.key, now_ns, due_ns, note, live_while_due=live):
-                self._record_refusal(pod, cause)
+                self._record_refusal(pod, because)
             return
-        cause = self._record_schedule(pod, decision, now_ns, due_ns)[1]
-        if not self._queue.add(pod.key, now_ns, due_ns, (decision, cause)):
-            self._record_refusal(pod, cause)
+        because = (self._record_schedule(pod, decision, now_ns, due_ns),)
+        if not self._queue.add(pod.key, now_ns, due_ns, (decision, because)):
+            self._record_refusal(pod, because)
 
     # -- timed workers (spec 3, 4) ---------------------------------------------------------------------
 
     def _run_worker(self, key: str, worker: TimedWorker) -> None:
         """``deletePodHandler`` and the bookkeeping after it."""
-        decision, cause = worker.note
+        decision, because = worker.note
         pod = self._state.pods.get(key)
-        if not self._delete(key, pod, decision, cause):
+        if not self._delete(key, pod, decision, because):
             self._queue.forget(key)
             return
         if not self._profile.keep_nil_key:
@@ -277,143 +275,93 @@ class TaintEviction:
             # handled (and the key removed) before this line runs: the key is stale (spec 3.5, I-1).
             self._queue.keep_nil(key)
 
-    def _delete(self, key: str, pod: Pod | None, decision: Decision, cause: int | None) -> bool:
-        because = () if cause is None else (cause,)
+    def _delete(
+        self, key: str, pod: Pod | None, decision: Decision, because: tuple[int, ...]
+    ) -> bool:
         uid = pod.uid if pod is not None else ""
         node = pod.node_name if pod is not None else ""
-        self._append(MARK, key, node, uid, because, rule="deletePodHandler")
-        refused = self._why_refused(key, pod)
-        if refused:
-            self._append(
-                DELETE_FAILED, key, node, uid, because, rule="deletePodHandler", detail=refused
-            )
+        now_ns, append = self._state.offset_ns, self._state.timeline.append
+        append(MarkedForDeletion(now_ns, because, key, uid, node))
+        failure = self._why_refused(key, pod)
+        if failure is not None:
+            append(DeleteFailed(now_ns, because, key, uid, node, failure))
             return False
-        index = self._state.timeline.append(
-            Entry(
-                at_ns=self._state.offset_ns,
-                kind=DELETE,
-                subject=key,
-                value=TAINT_EVICTION,
-                rule="deletePodHandler",
-                because=because,
-                node=node,
-                uid=uid,
-                taint=decision.taint,
-                toleration_index=decision.toleration_index,
-                toleration_seconds=decision.toleration_seconds,
+        index = append(
+            PodDeleted(
+                now_ns,
+                because,
+                key,
+                uid,
+                node,
+                TAINT_EVICTION,
+                decision.taint,
+                decision.toleration_index,
+                decision.toleration_seconds,
             )
         )
         self._state.delete_pod(key, because=(index,))
         return True
 
-    def _why_refused(self, key: str, pod: Pod | None) -> str:
-        """Why all five attempts fail; "" when the delete succeeds. Failures are lost (spec 4.2)."""
+    def _why_refused(self, key: str, pod: Pod | None) -> DeleteFailure | None:
+        """Why all five attempts fail, after which nothing retries; None when the delete succeeds."""
         if pod is None:
-            return "the pod does not exist any more (NotFound is retried, then dropped)"
+            return DeleteFailure.POD_NOT_FOUND
         if key in self._state.denied_deletes:
-            return f"the API server refused {DELETE_RETRIES} deletes; nothing retries them"
+            return DeleteFailure.REFUSED_BY_API_SERVER
         return delete_is_refused(pod, self._configuration)
 
     # -- cancelling ----------------------------------------------------------------------------------
 
-    def _cancel_work_with_event(self, pod: Pod, why: str) -> None:
-        self._cancel_key(pod.key, pod.node_name, pod.uid, why)
+    def _cancel_work_with_event(self, pod: Pod, reason: CancelReason) -> None:
+        self._cancel_key(pod.key, pod.node_name, pod.uid, reason)
 
-    def _cancel_key(self, key: str, node: str, uid: str, why: str) -> None:
+    def _cancel_key(self, key: str, node: str, uid: str, reason: CancelReason) -> None:
         if self._queue.cancel(key):
             schedule = self._last_schedule.get(key)
             because = () if schedule is None else (schedule,)
-            self._append(CANCEL, key, node, uid, because, rule="cancelWorkWithEvent", detail=why)
+            self._state.timeline.append(
+                TimerCancelled(self._state.offset_ns, because, key, uid, node, reason)
+            )
 
     # -- recording -----------------------------------------------------------------------------------
 
-    def _append(
-        self,
-        kind: str,
-        key: str,
-        node: str,
-        uid: str,
-        because: tuple[int, ...],
-        *,
-        rule: str,
-        detail: str = "",
-    ) -> int:
-        return self._state.timeline.append(
-            Entry(
-                at_ns=self._state.offset_ns,
-                kind=kind,
-                subject=key,
-                rule=rule,
-                because=because,
-                node=node,
-                uid=uid,
-                detail=detail,
+    def _cause(self, pod: Pod, decision: Decision) -> tuple[int, ...]:
+        taint = decision.taint
+        key = (pod.node_name, taint.key, NO_EXECUTE) if taint is not None else None
+        cause = self._state.taint_cause.get(key) if key is not None else None
+        return () if cause is None else (cause,)
+
+    def _record_schedule(self, pod: Pod, decision: Decision, started_ns: int, due_ns: int) -> int:
+        start_ns = self._state.timeline.start_ns
+        index = self._last_schedule[pod.key] = self._state.timeline.append(
+            EvictionScheduled(
+                started_ns - start_ns,
+                self._cause(pod, decision),
+                pod.key,
+                pod.uid,
+                pod.node_name,
+                decision.taint,
+                decision.toleration_index,
+                decision.toleration_seconds,
+                due_ns - start_ns,
             )
         )
+        return index
 
-    def _cause(self, pod: Pod, decision: Decision) -> int | None:
-        if decision.taint is None:
-            return None
-        return self._state.taint_cause.get((pod.node_name, decision.taint.key, NO_EXECUTE))
-
-    def _record_schedule(
-        self, pod: Pod, decision: Decision, started_ns: int, due_ns: int
-    ) -> tuple[Decision, int]:
-        start_ns = self._state.timeline.start_ns
-        index = self._record_decision(
-            EVICTION_SCHEDULED,
-            pod,
-            decision,
-            at_ns=started_ns - start_ns,
-            rule="processPodOnNode",
-            due_ns=due_ns - start_ns,
-        )
-        self._last_schedule[pod.key] = index
-        return decision, index
-
-    def _record_refusal(self, pod: Pod, cause: int | None) -> None:
-        self._append(
-            EVICTION_REFUSED,
-            pod.key,
-            pod.node_name,
-            pod.uid,
-            () if cause is None else (cause,),
-            rule="addWork",
-            detail="an older key of the same pod name is still present",
+    def _record_refusal(self, pod: Pod, because: tuple[int, ...]) -> None:
+        self._state.timeline.append(
+            EvictionRefused(self._state.offset_ns, because, pod.key, pod.uid, pod.node_name)
         )
 
     def _note_forever(self, pod: Pod, decision: Decision) -> None:
-        self._record_decision(
-            TOLERATED_FOREVER,
-            pod,
-            decision,
-            at_ns=self._state.offset_ns,
-            rule="getMinTolerationTime",
-        )
-
-    def _record_decision(
-        self,
-        kind: str,
-        pod: Pod,
-        decision: Decision,
-        *,
-        at_ns: int,
-        rule: str,
-        due_ns: int | None = None,
-    ) -> int:
-        cause = self._cause(pod, decision)
-        return self._state.timeline.append(
-            Entry(
-                at_ns=at_ns,
-                kind=kind,
-                subject=pod.key,
-                rule=rule,
-                because=() if cause is None else (cause,),
-                node=pod.node_name,
-                uid=pod.uid,
-                taint=decision.taint,
-                toleration_index=decision.toleration_index,
-                toleration_seconds=decision.toleration_seconds,
-                due_ns=due_ns,
+        self._state.timeline.append(
+            ToleratedForever(
+                self._state.offset_ns,
+                self._cause(pod, decision),
+                pod.key,
+                pod.uid,
+                pod.node_name,
+                decision.taint,
+                decision.toleration_index,
             )
         )

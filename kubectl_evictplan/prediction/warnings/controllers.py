@@ -11,19 +11,18 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from kubectl_evictplan.cluster.timeline import (
-    DELETE,
-    MASTER_DISRUPTION,
-    NODE_UNKNOWN,
-    PODS_MARKED_NOT_READY,
     TAINT_EVICTION,
-    ZONE_STATE,
+    MasterDisruptionEntered,
+    NodeBecameUnknown,
+    PodDeleted,
+    PodsMarkedNotReady,
+    ZoneStateChanged,
 )
 from kubectl_evictplan.controllers.flags import DEFAULT
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import float32
 from kubectl_evictplan.controllers.node_lifecycle.zone_disruption import PARTIAL
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import Warning
-from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.prediction.warnings.situation import (
     Rule,
     Situation,
@@ -33,7 +32,6 @@ from kubectl_evictplan.prediction.warnings.situation import (
 )
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 
-_STOPPED = ", 0 nodes/s"
 # client-go's own defaults, used when the flag is 0.
 _CLIENT_QPS, _CLIENT_BURST = 5.0, 10
 # A delay that nobody would notice among the others.
@@ -119,7 +117,7 @@ def invisible_control_plane(situation: Situation) -> Iterator[Warning]:
                 "the flags of kube-controller-manager are not in the input; the release's defaults are "
                 f"used, such as {values}; see --controller-flag",
             )
-    if situation.profile.lease_circuit_breaker and situation.entries[NODE_UNKNOWN]:
+    if situation.profile.lease_circuit_breaker and situation.entries(NodeBecameUnknown):
         yield Warning(
             "lease-breaker",
             f"Kubernetes {situation.profile.version} judges no node while its lease cache is behind the "
@@ -138,7 +136,7 @@ def queue_order(situation: Situation) -> Iterator[Warning]:
         nodes = _together(waits, same_start=first_in)
         # Where nobody is served at all the order is no question: see ``stopped_zones``.
         if nodes and any(wait.end_ns is not None for wait in waits):
-            name = zone_display_name(zone) or "the zone without a name"
+            name = zone or "the zone without a name"
             message = (
                 f"several nodes wait in {name} for one rate, and the order among them is not defined: "
                 "windows span all orders, single offsets are those of one of them"
@@ -175,29 +173,28 @@ def _together(waits: list[Wait], *, same_start: bool) -> list[str]:
 def stopped_zones(situation: Situation) -> Iterator[Warning]:
     """A small zone in partial disruption, or all zones in full: nobody is tainted."""
     found: dict[str, list[str]] = {}
-    states: dict[str, list[tuple[int, str, str]]] = {}
-    for entry in situation.entries[ZONE_STATE]:
-        states.setdefault(entry.subject, []).append((entry.at_ns, entry.value, entry.detail))
+    states: dict[str, list[ZoneStateChanged]] = {}
+    for change in situation.entries(ZoneStateChanged):
+        states.setdefault(change.zone, []).append(change)
     for zone, changes in states.items():
-        ends = [at_ns for at_ns, _, _ in changes[1:]]
-        for (at_ns, state, detail), end_ns in zip(changes, [*ends, None], strict=True):
-            if state != PARTIAL or not detail.endswith(_STOPPED):
+        ends = [change.at_ns for change in changes[1:]]
+        for change, end_ns in zip(changes, [*ends, None], strict=True):
+            if change.state != PARTIAL or change.rate_qps > 0:
                 continue
-            counts = detail.removesuffix(_STOPPED)
             message = (
-                f"zone {zone or 'without a name'} is partially disrupted ({counts}) and small: its "
-                "nodes are not tainted until the state changes, their pods stay"
+                f"zone {zone or 'without a name'} is partially disrupted ({change.ready} ready, "
+                f"{change.not_ready} not ready) and small: its nodes are not tainted until the "
+                "state changes, their pods stay"
             )
             found.setdefault(message, []).extend(
                 wait.node
                 for wait in situation.waits
-                if zone_display_name(wait.zone) == zone
-                and (wait.end_ns is None or wait.end_ns > at_ns)
+                if wait.zone == zone
+                and (wait.end_ns is None or wait.end_ns > change.at_ns)
                 and (end_ns is None or wait.start_ns < end_ns)
             )
     yield from caution_by_message("zone-stopped", found)
-    entered = [e.at_ns for e in situation.entries[MASTER_DISRUPTION] if e.value == "enter"]
-    if entered:
+    if situation.entries(MasterDisruptionEntered):
         yield Warning(
             "master-disruption",
             "no node of any zone is ready: the controller takes its own fault into account, removes its "
@@ -218,8 +215,8 @@ def odd_rates(situation: Situation) -> Iterator[Warning]:
             "taints one node per life of its queue, and then none",
             waiting,
         )
-    stopped = bool(situation.entries[MASTER_DISRUPTION]) or any(
-        entry.detail.endswith(_STOPPED) for entry in situation.entries[ZONE_STATE]
+    stopped = bool(situation.entries(MasterDisruptionEntered)) or any(
+        change.rate_qps <= 0 for change in situation.entries(ZoneStateChanged)
     )
     rates = {
         "node-eviction-rate": rate,
@@ -243,7 +240,7 @@ def api_throttling(situation: Situation) -> Iterator[Warning]:
     if qps <= 0:
         return
     per_delete = 3 if situation.configuration.disruption_condition else 1
-    entries = [e for e in situation.entries[DELETE] if e.value == TAINT_EVICTION]
+    entries = [e for e in situation.entries(PodDeleted) if e.controller == TAINT_EVICTION]
     deletes = Counter([entry.at_ns for entry in entries])
     delays = _delays_ns({at: n * per_delete for at, n in deletes.items()}, qps, burst)
     late = {at: delay for at, delay in delays.items() if delay >= _DELAY_SHOWN_MIN_NS}
@@ -263,9 +260,9 @@ def _marking_throttled(situation: Situation, qps: float, burst: int) -> Iterator
     """A tick that marks many pods not ready, one request each, takes that much longer."""
     marked: Counter[int] = Counter()
     nodes_at: dict[int, set[str]] = {}
-    for entry in situation.entries[PODS_MARKED_NOT_READY]:
-        marked[entry.at_ns] += int(entry.value)
-        nodes_at.setdefault(entry.at_ns, set()).add(entry.subject)
+    for entry in situation.entries(PodsMarkedNotReady):
+        marked[entry.at_ns] += entry.count
+        nodes_at.setdefault(entry.at_ns, set()).add(entry.node)
     delays = _delays_ns(dict(marked), qps, burst)
     late = {at: delay for at, delay in delays.items() if delay >= _DELAY_SHOWN_MIN_NS}
     if late:

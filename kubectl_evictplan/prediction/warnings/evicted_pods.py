@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubectl_evictplan.cluster.timeline import EVICTION_REFUSED, TAINT_EVICTION
+from kubectl_evictplan.cluster.timeline import TAINT_EVICTION, EvictionRefused
 from kubectl_evictplan.kube.objects import (
     NO_EXECUTE,
     NO_SCHEDULE,
@@ -199,7 +199,7 @@ def stale_nil_keys(situation: Situation) -> Iterator[Warning]:
         "the pod vanishes at once and its name can come again: in this release its key can stay in the "
         "controller, and a new pod of that name with a finite toleration is then never evicted (fixed "
         "in 1.33)",
-        [*pods, *(entry.subject for entry in situation.entries[EVICTION_REFUSED])],
+        [*pods, *(entry.pod for entry in situation.entries(EvictionRefused))],
     )
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubectl_evictplan.cluster.timeline import (
-    CANCEL,
-    DELETE,
-    EVICTION_SCHEDULED,
     NODE_LIFECYCLE,
-    SCENARIO_EVENT,
-    TAINT_ADDED,
     TAINT_EVICTION,
-    TAINT_REMOVED,
+    EventApplied,
+    EvictionScheduled,
+    PodDeleted,
+    TaintAdded,
+    TaintRemoved,
+    TimerCancelled,
 )
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Warning
@@ -25,6 +25,7 @@ from kubectl_evictplan.kube.taints import (
     LIFECYCLE_NO_EXECUTE_KEYS,
     OUT_OF_SERVICE,
     UNSCHEDULABLE,
+    key_and_effect,
 )
 from kubectl_evictplan.prediction.warnings.situation import (
     Rule,
@@ -105,51 +106,50 @@ def _owned_taint_removed(situation: Situation, key: str, effect: str) -> str:
 
 def taints_not_applied(situation: Situation) -> Iterator[Warning]:
     """A taint that is there already, or a removal of what is absent."""
-    carried = {node.name: {_pair(t.key, t.effect) for t in node.taints} for node in situation.nodes}
+    carried = {node.name: set(map(key_and_effect, node.taints)) for node in situation.nodes}
     created = {e.node.name: e.node for e in situation.events if e.node is not None}
     found: dict[str, list[str]] = {}
-    for entry in situation.story:
-        name = entry.subject
-        if entry.kind == TAINT_ADDED:
-            carried.setdefault(name, set()).add(entry.value)
-        elif entry.kind == TAINT_REMOVED:
-            carried.setdefault(name, set()).discard(entry.value)
-        elif entry.value == "node-create" and name in created:
-            carried[name] = {_pair(t.key, t.effect) for t in created[name].taints}
-        elif entry.value == "taint" and entry.detail in carried.get(name, ()):
-            message = (
-                f"{entry.detail} is there already: kubectl taint refuses without --overwrite, and no "
-                "running timer changes"
-            )
-            found.setdefault(message, []).append(name)
-    done = _carried_out(situation)
+    for entry in situation.nominal.entries:
+        if isinstance(entry, TaintAdded):
+            carried.setdefault(entry.node, set()).add(key_and_effect(entry.taint))
+        elif isinstance(entry, TaintRemoved):
+            carried.setdefault(entry.node, set()).discard(key_and_effect(entry.taint))
+        elif isinstance(entry, EventApplied):
+            taint = entry.event.taint
+            if entry.event.action == "node-create" and entry.node in created:
+                carried[entry.node] = set(map(key_and_effect, created[entry.node].taints))
+            elif taint is not None and key_and_effect(taint) in carried.get(entry.node, ()):
+                message = (
+                    f"{key_and_effect(taint)} is there already: kubectl taint refuses without "
+                    "--overwrite, and no running timer changes"
+                )
+                found.setdefault(message, []).append(entry.node)
+    done = {
+        (entry.node, *_removal(entry.event))
+        for entry in situation.entries(EventApplied)
+        if entry.event.action == "untaint"
+    }
     for event in situation.events:
         if event.action == "untaint":
-            removal = f"{_pair(event.taint_key, event.taint_effect)}-"
-            absent = [
-                name for name in event.nodes if (event.at_ns, name, "untaint", removal) not in done
-            ]
-            text = removal.replace(":-", "-")
+            removal = _removal(event)
+            absent = [name for name in event.nodes if (name, *removal) not in done]
+            text = f"{removal[1]}:{removal[2]}-" if removal[2] else f"{removal[1]}-"
             found.setdefault(f"{text} removes nothing: no such taint at that time", []).extend(
                 absent
             )
     yield from caution_by_message("taint-not-applied", found)
 
 
-def _pair(key: str, effect: str) -> str:
-    return f"{key}:{effect}"
-
-
-def _carried_out(situation: Situation) -> set[tuple[int, str, str, str]]:
-    return {
-        (entry.at_ns, entry.subject, entry.value, entry.detail)
-        for entry in situation.entries[SCENARIO_EVENT]
-    }
+def _removal(event: ScenarioEvent) -> tuple[int, str, str]:
+    return event.at_ns, event.taint_key, event.taint_effect
 
 
 def events_without_effect(situation: Situation) -> Iterator[Warning]:
     """Events on objects that are not there at that time, or in the wanted state already."""
-    done = {(at_ns, name, action) for at_ns, name, action, _ in _carried_out(situation)}
+    done = {
+        (entry.at_ns, entry.node or entry.pod, entry.event.action)
+        for entry in situation.entries(EventApplied)
+    }
     found: dict[str, list[str]] = {}
     for event in situation.events:
         if event.action in ("untaint", "pod-create", "pod-delete") or not (
@@ -206,9 +206,9 @@ def controller_restarts(situation: Situation) -> Iterator[Warning]:
             last = event.action
     if starts:
         nodes = {
-            entry.subject
-            for entry in situation.entries[TAINT_REMOVED]
-            if entry.at_ns in starts and entry.detail == NODE_LIFECYCLE
+            entry.node
+            for entry in situation.entries(TaintRemoved)
+            if entry.at_ns in starts and entry.by == NODE_LIFECYCLE
         }
         yield Warning(
             "controller-restart-resets-timers",
@@ -227,9 +227,9 @@ def controller_restarts(situation: Situation) -> Iterator[Warning]:
 def ties(situation: Situation) -> Iterator[Warning]:
     """A taint is removed in the very instant in which a timer fires (spec taint-eviction, W59)."""
     removals = {
-        (entry.subject, entry.at_ns)
-        for entry in situation.entries[TAINT_REMOVED]
-        if entry.value.endswith(NO_EXECUTE)
+        (entry.node, entry.at_ns)
+        for entry in situation.entries(TaintRemoved)
+        if entry.taint.effect == NO_EXECUTE
     }
     edits = {
         (key, event.at_ns)
@@ -240,11 +240,11 @@ def ties(situation: Situation) -> Iterator[Warning]:
     if not removals and not edits:
         return
     pods = [
-        entry.subject
-        for entry in situation.entries[DELETE]
+        entry.pod
+        for entry in situation.entries(PodDeleted)
         if entry.toleration_seconds is not None
-        and entry.value == TAINT_EVICTION
-        and ((entry.node, entry.at_ns) in removals or (entry.subject, entry.at_ns) in edits)
+        and entry.controller == TAINT_EVICTION
+        and ((entry.node, entry.at_ns) in removals or (entry.pod, entry.at_ns) in edits)
     ]
     yield from caution(
         "tie-at-instant",
@@ -257,9 +257,9 @@ def ties(situation: Situation) -> Iterator[Warning]:
 def kept_timers(situation: Situation) -> Iterator[Warning]:
     """Another taint, or other seconds, while a timer runs: the timer is never moved (spec 2.4)."""
     additions: dict[str, list[int]] = {}
-    for entry in situation.entries[TAINT_ADDED]:
-        if entry.value.endswith(NO_EXECUTE):
-            additions.setdefault(entry.subject, []).append(entry.at_ns)
+    for change in situation.entries(TaintAdded):
+        if change.taint.effect == NO_EXECUTE:
+            additions.setdefault(change.node, []).append(change.at_ns)
     edits: dict[str, list[int]] = {}
     for event in situation.events:
         if event.action == "pod-tolerations":
@@ -269,17 +269,15 @@ def kept_timers(situation: Situation) -> Iterator[Warning]:
     ended: set[tuple[str, int]] | None = None
     kept: list[str] = []
     ignored: list[str] = []
-    for entry in situation.entries[EVICTION_SCHEDULED]:
+    for entry in situation.entries(EvictionScheduled):
         # Nearly every timer was started by the newest taint of its node.
-        if newest.get(entry.node, entry.at_ns) <= entry.at_ns and entry.subject not in edits:
+        if newest.get(entry.node, entry.at_ns) <= entry.at_ns and entry.pod not in edits:
             continue
-        if entry.due_ns is None:
-            continue
-        added, edited = additions.get(entry.node, []), edits.get(entry.subject, [])
+        added, edited = additions.get(entry.node, []), edits.get(entry.pod, [])
         if ended is None:
-            ended = {(e.subject, e.at_ns) for e in situation.entries[CANCEL]}
+            ended = {(e.pod, e.at_ns) for e in situation.entries(TimerCancelled)}
         first, last = entry.at_ns, entry.due_ns
-        key = entry.subject
+        key = entry.pod
         if any(first < at_ns < last and (key, at_ns) not in ended for at_ns in added):
             kept.append(key)
         if any(first < at_ns < last and (key, at_ns) not in ended for at_ns in edited):
@@ -314,10 +312,9 @@ def wrong_pod_exposure(situation: Situation) -> Iterator[Warning]:
     if not reused:
         return
     pods = [
-        entry.subject
-        for entry in situation.entries[EVICTION_SCHEDULED]
-        if entry.due_ns is not None
-        and any(entry.at_ns < at_ns < entry.due_ns for at_ns in reused.get(entry.subject, ()))
+        entry.pod
+        for entry in situation.entries(EvictionScheduled)
+        if any(entry.at_ns < at_ns < entry.due_ns for at_ns in reused.get(entry.pod, ()))
     ]
     yield from caution(
         "wrong-pod-deletion-exposure",

@@ -7,26 +7,18 @@ at once per distinct (list of tolerations, taints of a node), however many pods 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 
 from kubectl_evictplan.cluster.kubelets import is_silent_at
 from kubectl_evictplan.cluster.timeline import (
-    CANCEL,
-    DELETE,
-    EVICTION_REFUSED,
-    EVICTION_SCHEDULED,
-    MASTER_DISRUPTION,
     NODE_LIFECYCLE,
-    NODE_QUEUED,
-    NODE_UNKNOWN,
-    PODS_MARKED_NOT_READY,
-    SCENARIO_EVENT,
-    TAINT_ADDED,
-    TAINT_REMOVED,
-    ZONE_STATE,
     Entry,
+    NodeBecameUnknown,
+    NodeQueued,
+    TaintAdded,
+    TaintRemoved,
     Timeline,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -43,21 +35,7 @@ from kubectl_evictplan.kube.topology import get_zone_key, zone_display_name
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
 from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
 
-_KINDS = (
-    CANCEL,
-    DELETE,
-    EVICTION_REFUSED,
-    EVICTION_SCHEDULED,
-    MASTER_DISRUPTION,
-    NODE_QUEUED,
-    NODE_UNKNOWN,
-    PODS_MARKED_NOT_READY,
-    SCENARIO_EVENT,
-    TAINT_ADDED,
-    TAINT_REMOVED,
-    ZONE_STATE,
-)
-_STORY = frozenset({SCENARIO_EVENT, TAINT_ADDED, TAINT_REMOVED})
+_Kind = TypeVar("_Kind", bound=Entry)
 
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 
@@ -121,10 +99,9 @@ class Situation:
         self.events: list[ScenarioEvent] = [
             event for event in scenario.events if event.at_ns <= self.horizon_ns
         ]
-        # The nominal run's entries by kind, and those that tell a node's taints, in order.
-        self.entries: dict[str, list[Entry]] = {kind: [] for kind in _KINDS}
-        self.story: list[Entry] = []
-        self._read_timeline()
+        self._entries: dict[type[Entry], list[Entry]] = {}
+        for entry in nominal.entries:
+            self._entries.setdefault(type(entry), []).append(entry)
         self.pods: list[Pod] = self._affected_pods()
         self.evicted: list[EvictedPod] = self._evicted_pods(evictions)
         # Evicted pods by the kind of their owner ("" for bare pods), and the few unusual ones:
@@ -140,16 +117,19 @@ class Situation:
 
     # -- facts that several rules ask for -----------------------------------------------------------
 
+    def entries(self, kind: type[_Kind]) -> list[_Kind]:
+        """The nominal run's entries of one kind, in order."""
+        return cast("list[_Kind]", self._entries.get(kind, []))
+
     @property
     def health_matters(self) -> bool:
         """Whether node lifecycle's loops had any part in what happens."""
         return bool(
-            self.entries[NODE_UNKNOWN]
-            or self.entries[NODE_QUEUED]
+            self.entries(NodeBecameUnknown)
+            or self.entries(NodeQueued)
             or any(
-                entry.detail == NODE_LIFECYCLE and entry.value.endswith(NO_EXECUTE)
-                for kind in (TAINT_ADDED, TAINT_REMOVED)
-                for entry in self.entries[kind]
+                change.by == NODE_LIFECYCLE and change.taint.effect == NO_EXECUTE
+                for change in (*self.entries(TaintAdded), *self.entries(TaintRemoved))
             )
         )
 
@@ -159,15 +139,6 @@ class Situation:
         return zone_display_name(key)
 
     # -- building -----------------------------------------------------------------------------------
-
-    def _read_timeline(self) -> None:
-        by_kind = self.entries
-        for entry in self.nominal.entries:
-            listed = by_kind.get(entry.kind)
-            if listed is not None:
-                listed.append(entry)
-                if entry.kind in _STORY:
-                    self.story.append(entry)
 
     def _affected_pods(self) -> list[Pod]:
         """Pods of affected nodes, then those that the scenario creates."""
@@ -230,9 +201,8 @@ class Situation:
                 found.setdefault(event.node.name, {}).update(
                     (_plain(taint), None) for taint in event.node.taints
                 )
-        for entry in self.entries[TAINT_ADDED]:
-            if entry.taint is not None:
-                found.setdefault(entry.subject, {})[_plain(entry.taint)] = None
+        for added in self.entries(TaintAdded):
+            found.setdefault(added.node, {})[_plain(added.taint)] = None
         # Taints that come in other admissible runs only.
         decided = {(e.occurrence.node, id(e.occurrence.taint)): e for e in self.evicted}
         for (name, _), evicted in decided.items():
@@ -286,14 +256,14 @@ class Situation:
 
     def _waits(self) -> list[Wait]:
         tainted: dict[str, list[int]] = {}
-        for entry in self.entries[TAINT_ADDED]:
-            if entry.detail == NODE_LIFECYCLE and entry.value.endswith(NO_EXECUTE):
-                tainted.setdefault(entry.subject, []).append(entry.at_ns)
+        for added in self.entries(TaintAdded):
+            if added.by == NODE_LIFECYCLE and added.taint.effect == NO_EXECUTE:
+                tainted.setdefault(added.node, []).append(added.at_ns)
         waits = []
-        for entry in self.entries[NODE_QUEUED]:
-            served = [at_ns for at_ns in tainted.get(entry.subject, ()) if at_ns >= entry.at_ns]
+        for queued in self.entries(NodeQueued):
+            served = [at_ns for at_ns in tainted.get(queued.node, ()) if at_ns >= queued.at_ns]
             waits.append(
-                Wait(entry.subject, entry.value, entry.at_ns, min(served) if served else None)
+                Wait(queued.node, queued.zone, queued.at_ns, min(served) if served else None)
             )
         return waits
 
