@@ -19,6 +19,7 @@ from kubectl_evictplan.kube.objects import (
 )
 from kubectl_evictplan.scenarios.files import LoadedScenario, load_scenario
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.sources.marked_tree import place_of
 
 TAKEN_AT_NS = 1_800_000_000 * SECOND_NS
 READY = (NodeCondition("Ready", "True"),)
@@ -48,7 +49,8 @@ SNAPSHOT = ClusterSnapshot(
 def decode_manifest(manifest: dict[str, Any], location: str) -> Node | Pod:
     metadata, spec = manifest["metadata"], manifest.get("spec", {})
     if "name" not in metadata:
-        raise InputError(Problem("name is missing", location=location, field="metadata.name"))
+        place = f"{location}:{place_of(manifest, ())}"
+        raise InputError(Problem("name is missing", location=place, field="metadata.name"))
     if manifest["kind"] == "Node":
         return Node(metadata["name"], labels=metadata.get("labels", {}))
     return Pod(

@@ -143,7 +143,12 @@ BYTES = [
     ("b48", "f.yaml", b"%TAG ! tag:x:\n---\na: 1", ":1:1: %TAG directives are not accepted"),
     ("b50 json", "f.json", b'{"a":"\\ud800"}', ":1:6: a string is not valid Unicode"),
     ("b51", "f.yaml", b"a: 1\nb: {{ .Values.x }}", ":2:5: looks like an unrendered template"),
-    ("b52", "f.yaml", b"services: {web: {}}", ": not a Kubernetes object (looks like docker-com"),
+    (
+        "b52",
+        "f.yaml",
+        b"services: {web: {}}",
+        ":1:1: not a Kubernetes object (looks like docker-com",
+    ),
 ]
 
 
@@ -211,10 +216,10 @@ def test_b7_b8_b65_objects_given_twice(taint: Ask) -> None:
     assert "loaded-once" in taint(pod(), "-f", "g.yaml").codes()
     assert "loaded-once" in taint(pod(), "-f", "f.yaml").codes()
     assert taint(pod(spec=", hostNetwork: true"), "-f", "g.yaml").problem() == (
-        "g.yaml: Pod d/p: given twice with different content, first in f.yaml"
+        "g.yaml:1:1: Pod d/p: given twice with different content, first in f.yaml:1:1"
     )
     assert taint(f"{pod()}---\n{pod()}").problem() == (
-        "f.yaml:8:1: Pod d/p: given twice, first in f.yaml:3:1, again in doc 2"
+        "f.yaml:8:11: Pod d/p: given twice, first in f.yaml:3:11, again in doc 2"
     )
     other = pod().replace("namespace: d", "namespace: e").replace("u-p", "u-q")
     assert len(taint(f"{pod()}---\n{other}").evicted_after()) == 2

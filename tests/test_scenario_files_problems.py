@@ -7,13 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenario_texts import (
     CONTRACT_EXAMPLE,
+    SNAPSHOT,
     events_of,
     load,
     problem_of,
     problems_of,
+    with_events,
 )
 
 from kubectl_evictplan.errors import InputError
+from kubectl_evictplan.scenarios.files import load_scenario
 
 WRONG_EVENTS = [
     (
@@ -39,7 +42,7 @@ WRONG_EVENTS = [
     ("{at: 5, action: cordon, nodes: [a1]}", "a unit is missing after 5"),
     ("{at: -5s, action: cordon, nodes: [a1]}", "duration is negative"),
     ("{at: 1h30, action: cordon, nodes: [a1]}", "a unit is missing after 30"),
-    ("{at: 1:30, action: cordon, nodes: [a1]}", "quote it"),
+    ("{at: 1:30, action: cordon, nodes: [a1]}", "unknown unit ':'"),
     ("{at: 0, action: taint, nodes: [a1]}", "required key 'taint' is missing for action taint"),
     ("{at: 0, action: taint, nodes: [a1], taint: k=v}", "invalid taint spec: k=v"),
     ('{at: 0, action: taint, nodes: [a1], taint: "k:NoExcute"}', "unsupported taint effect"),
@@ -60,10 +63,6 @@ WRONG_EVENTS = [
         "no node is called 'a9'",
     ),
     (
-        "{at: 0, action: pod-create, manifest: {kind: Pod, metadata: {name: p, x: 0300}}}",
-        "plain decimal",
-    ),
-    (
         "{at: 0, action: node-create, manifest: {kind: Node, metadata: {name: a1}}}",
         "exists already",
     ),
@@ -76,6 +75,15 @@ def test_a_wrong_event_is_named_with_its_place(event: str, message: str) -> None
     problem = problem_of(event)
     assert problem.startswith("s.yaml:5:"), problem
     assert message in problem
+
+
+def test_a_manifests_problems_have_their_own_places() -> None:
+    manifest = "{apiVersion: v1, kind: Pod, metadata: {name: 1e3}, spec: {nodeName: no}}"
+    text = with_events(f"{{at: 0, action: pod-create, manifest: {manifest}}}")
+    with pytest.raises(InputError) as raised:
+        load_scenario(text, "s.yaml", SNAPSHOT)
+    found = [str(problem) for problem in raised.value.problems]
+    assert found[0].startswith("s.yaml:5:88: metadata.name: must be a string"), found
 
 
 @pytest.mark.parametrize(
@@ -124,18 +132,18 @@ def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
             "apiVersion: evictplan.dev/v1alpha1\nkind: Scenario\nspec: {horizon: 0s, events: []}\n",
             "longer than 0",
         ),
-        ("a: 1\na: 2", "duplicate key 'a': first in line 1"),
+        ("a: 1\na: 2", '2:1: duplicate key "a", first on line 1'),
         ("a: !!python/object/apply:os.system [x]", "tag"),
         ("a: &a [*a]", "refers to itself"),
         ("a: [" * 300, "nested deeper than 200"),
-        ("a: b: c", "1:5: mapping values are not allowed here"),
+        ("a: b: c", "1:5: mapping values are not allowed in this context"),
         ("a: {{ .Values.x }}", "template"),
-        ("a: \x07", "control character U+0007"),
+        ("a: \x07", "a control character or byte that YAML does not allow (got U+0007)"),
         ("a: 1\n---\nb: 1\n", "a second document"),
         ('a: "\\ud800"', "not valid Unicode"),
-        ("a: x\u2028b: y", "unusual line break"),
+        ("a: x\u2028b: y", "a line separator other than LF or CRLF"),
         ("%TAG ! tag:x:\n---\na: 1", "%TAG"),
-        ("1: x", "a key must be a string"),
+        ("1: x", "a mapping key must be a string"),
     ],
 )
 def test_a_wrong_document_is_named_with_its_place(text: str, message: str) -> None:

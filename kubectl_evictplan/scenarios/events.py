@@ -15,7 +15,7 @@ from kubectl_evictplan.kube.durations import parse_bounded_duration_ns, parse_du
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Toleration
 from kubectl_evictplan.kube.objects import Warning as FileWarning
 from kubectl_evictplan.kube.validation import validate_toleration
-from kubectl_evictplan.scenarios.fields import FieldReader
+from kubectl_evictplan.scenarios.fields import FieldReader, ProblemList
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 from kubectl_evictplan.scenarios.taint_arguments import (
     controller_owned_taint_warning,
@@ -28,7 +28,7 @@ from kubectl_evictplan.scenarios.targets import (
     nodes_by_zone,
     unknown_name,
 )
-from kubectl_evictplan.scenarios.yaml_reader import Mapping, ProblemList, Sequence, Value, to_plain
+from kubectl_evictplan.sources.marked_tree import MarkedList, MarkedMap
 
 EVENTS_MAX = 10_000
 STATUSES = ("True", "False", "Unknown")
@@ -97,17 +97,19 @@ class World:
                 del self.nodes[name]
 
 
-def read_drafts(listed: Sequence, problems: ProblemList) -> list[Draft]:
+def read_drafts(listed: MarkedList, problems: ProblemList) -> list[Draft]:
     """Return the events whose instant and action are right, in the order they happen."""
-    if len(listed.items) > EVENTS_MAX:
-        message = f"{len(listed.items)} events: the limit is {EVENTS_MAX}"
-        problems.add(listed, message, path="spec.events")
+    if len(listed) > EVENTS_MAX:
+        message = f"{len(listed)} events: the limit is {EVENTS_MAX}"
+        problems.add(listed.place, message, path="spec.events")
         return []
     drafts = []
-    for index, item in enumerate(listed.items):
+    for index, item in enumerate(listed):
         path = f"spec.events[{index}]"
-        if not isinstance(item, Mapping):
-            problems.add(item, "expected a map with 'at' and 'action'", path=path)
+        if not isinstance(item, MarkedMap):
+            problems.add(
+                listed.marks[index].place, "expected a map with 'at' and 'action'", path=path
+            )
             continue
         fields = FieldReader(item, problems, path)
         at_ns = fields.duration_ns("at", parse_bounded_duration_ns, required=True)
@@ -141,7 +143,7 @@ class EventReader:
         values = self._values(draft)
         if values is None:
             return None
-        origin = f"{self._location}:{draft.fields.mapping_value.line}"
+        origin = f"{self._location}:{draft.fields.place.line}"
         event = ScenarioEvent(at_ns=draft.at_ns, action=draft.action, origin=origin, **values)
         self._world.apply(event)
         return event
@@ -262,14 +264,10 @@ class EventReader:
             if kind is not None:
                 manifest.problem("kind", f"{draft.action} needs a {wanted}")
             return None
-        place = manifest.mapping_value
-        unclear = ProblemList(self._location)
-        plain = to_plain(place, unclear, manifest.path)
         try:
-            unclear.raise_any()
-            decoded = self._decode_manifest(plain, fields.problems.place(place))
+            decoded = self._decode_manifest(manifest.mapping_value, self._location)
         except InputError as error:
-            fields.problems.extend(place, error.problems)
+            fields.problems.extend(manifest.place, error.problems)
             return None
         if isinstance(decoded, Node):
             return self._created_node(decoded, fields)
@@ -336,15 +334,15 @@ def _tolerations(fields: FieldReader) -> dict[str, Any] | None:
     listed = fields.sequence("tolerations")
     if listed is None:
         return None
-    read = [_toleration(item, index, fields) for index, item in enumerate(listed.items)]
+    read = [_toleration(listed, index, fields) for index in range(len(listed))]
     complete = tuple(toleration for toleration in read if toleration is not None)
     return {"tolerations": complete} if len(complete) == len(read) else None
 
 
-def _toleration(item: Value, index: int, parent: FieldReader) -> Toleration | None:
-    path = f"{parent.path}.tolerations[{index}]"
-    if not isinstance(item, Mapping):
-        parent.problems.add(item, "expected a map", path=path)
+def _toleration(listed: MarkedList, index: int, parent: FieldReader) -> Toleration | None:
+    path, item = f"{parent.path}.tolerations[{index}]", listed[index]
+    if not isinstance(item, MarkedMap):
+        parent.problems.add(listed.marks[index].place, "expected a map", path=path)
         return None
     fields = FieldReader(item, parent.problems, path)
     fields.only(_TOLERATION_FIELDS)

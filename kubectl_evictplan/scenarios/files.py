@@ -14,26 +14,19 @@ from typing import Any
 
 import msgspec
 
-from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
 from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags, Node, Pod
 from kubectl_evictplan.kube.objects import Warning as FileWarning
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.scenarios.events import EventReader, World, read_drafts
-from kubectl_evictplan.scenarios.fields import FieldReader
+from kubectl_evictplan.scenarios.fields import FieldReader, ProblemList
 from kubectl_evictplan.scenarios.history import check_history
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.scenarios.start import start_problem
 from kubectl_evictplan.scenarios.writer import write_scenario
-from kubectl_evictplan.scenarios.yaml_reader import (
-    Mapping,
-    ProblemList,
-    Scalar,
-    Value,
-    describe,
-    load_document,
-)
+from kubectl_evictplan.sources.marked_tree import MarkedMap, Place
+from kubectl_evictplan.sources.yaml_reader import YamlDocument, read_documents
 
 __all__ = ["KIND", "LoadedScenario", "ManifestDecoder", "load_scenario", "write_scenario"]
 
@@ -68,13 +61,10 @@ def load_scenario(
     API server. Raises InputError with all problems found.
     """
     problems = ProblemList(location)
-    root, warnings = load_document(text, problems)
-    if not isinstance(root, Mapping):
-        problems.add(root, f"not a {KIND}: expected a map with apiVersion, kind and spec")
-        problems.raise_any()
-        raise AssertionError("a problem was just noted")
-    document = FieldReader(root, problems)
-    _refuse_other_kind(document, location)
+    read = _the_document(text, problems)
+    warnings = [FileWarning(code, f"{location}: {message}") for code, message in read.warnings]
+    document = FieldReader(read.tree, problems)
+    _refuse_other_kind(document)
     document.only(("apiVersion", "kind", "metadata", "spec"))
     _check_header(document)
     metadata = document.mapping("metadata")
@@ -106,13 +96,38 @@ def load_scenario(
     return LoadedScenario(scenario, settings, tuple(warnings))
 
 
-def _refuse_other_kind(document: FieldReader, location: str) -> None:
+def _the_document(text: str, problems: ProblemList) -> YamlDocument:
+    """Return the one document, which holds a map; empty ones around it are skipped.
+
+    Raises at once for what cannot be parsed; notes duplicate keys and the like.
+    """
+    documents = [read for read in read_documents(text) if read.problems or read.tree is not None]
+    for read in documents:
+        for problem in read.problems:
+            problems.add(problem.place, problem.message, got=problem.got or None)
+    for extra in documents[1:]:
+        problems.add(extra.place, "a second document: write one per file")
+    if not documents:
+        problems.add(Place(1, 1), "the file is empty")
+    elif documents[0].tree is None:
+        pass
+    elif not isinstance(documents[0].tree, MarkedMap):
+        message = f"not a {KIND}: expected a map with apiVersion, kind and spec"
+        problems.add(documents[0].place, message)
+    else:
+        return documents[0]
+    problems.raise_any()
+    raise AssertionError("a problem was just noted")
+
+
+def _refuse_other_kind(document: FieldReader) -> None:
     """Raise for another kind of document altogether: its fields would only add noise."""
     kind = document.mapping_value.get("kind")
-    if isinstance(kind, Scalar) and kind.kind == "string" and kind.text != KIND:
+    if isinstance(kind, str) and kind != KIND:
+        other = ProblemList(document.problems.location)
         message = f"not a scenario: kind must be {KIND}; cluster state is given with -f"
-        place = f"{location}:{kind.line}:{kind.column}"
-        raise InputError(Problem(message, location=place, field="kind", got=describe(kind)))
+        FieldReader(document.mapping_value, other).problem("kind", message)
+        other.raise_any()
 
 
 def _check_header(document: FieldReader) -> None:
@@ -169,18 +184,18 @@ def _events(
     """Return the resolved events, ordered by instant and then by place in the file."""
     listed = spec.sequence("events")
     if listed is None:
-        if "events" not in spec.mapping_value.entries:
+        if "events" not in spec.mapping_value:
             spec.problem("", "required key 'events' is missing (it may be an empty list)")
         return []
     world = World(snapshot)
     reader = EventReader(world, location, decode_manifest)
     events: list[ScenarioEvent] = []
-    places: list[Value] = []
+    places: list[Place] = []
     for draft in read_drafts(listed, spec.problems):
         event = reader.resolve(draft)
         if event is not None:
             events.append(event)
-            places.append(draft.fields.mapping_value)
+            places.append(draft.fields.place)
     history_problems, history_warnings = check_history(snapshot, events)
     for index, message in history_problems:
         spec.problems.add(places[index], message)

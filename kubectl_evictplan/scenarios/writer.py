@@ -7,14 +7,20 @@ could take for something else is quoted. Times and durations are exact to the na
 
 from __future__ import annotations
 
+from string import ascii_letters, digits
 from typing import Any
+
+import yaml
 
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import Node, Pod, Taint, Toleration
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
-from kubectl_evictplan.scenarios.yaml_reader import dump_document
+from kubectl_evictplan.sources.yaml_reader import plain_scalar
+
+_PLAIN_CHARACTERS = frozenset(ascii_letters + digits + "._/-")
+_TAG = "tag:yaml.org,2002:"
 
 
 def write_scenario(scenario: Scenario, settings: ControllerSettings) -> str:
@@ -29,7 +35,32 @@ def write_scenario(scenario: Scenario, settings: ControllerSettings) -> str:
         document["metadata"] = {"name": scenario.name}
     spec["events"] = [_event(event) for event in scenario.events]
     document["spec"] = spec
-    return dump_document(document, spec["events"])
+    node = _yaml_node(document, one_per_line=spec["events"])
+    text: str = yaml.serialize(node, Dumper=yaml.SafeDumper, width=2**30, allow_unicode=True)
+    return text
+
+
+def _yaml_node(value: Any, *, one_per_line: list[Any], in_line: bool = False) -> yaml.Node:
+    """Return the value as YAML in which every reader finds the same words.
+
+    The items of ``one_per_line`` take a line each: wrapped lines would hide them from grep.
+    """
+    if isinstance(value, dict):
+        pairs = [
+            tuple(_yaml_node(part, one_per_line=one_per_line, in_line=in_line) for part in pair)
+            for pair in value.items()
+        ]
+        return yaml.MappingNode(f"{_TAG}map", pairs, flow_style=in_line)
+    if isinstance(value, list):
+        inner = in_line or value is one_per_line
+        items = [_yaml_node(item, one_per_line=one_per_line, in_line=inner) for item in value]
+        return yaml.SequenceNode(f"{_TAG}seq", items, flow_style=in_line)
+    if isinstance(value, str):
+        plain = value[:1].isalnum() and set(value) <= _PLAIN_CHARACTERS
+        plain = plain and isinstance(plain_scalar(value), str)
+        return yaml.ScalarNode(f"{_TAG}str", value, style=None if plain else '"')
+    kind = "bool" if isinstance(value, bool) else "int"
+    return yaml.ScalarNode(_TAG + kind, str(value).lower())
 
 
 def _controller(settings: ControllerSettings) -> dict[str, Any]:

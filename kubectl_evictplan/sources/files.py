@@ -322,7 +322,7 @@ class _Loader:
     # YAML
 
     def _yaml(self, content: Content, *, beside_allowed: bool) -> None:
-        from kubectl_evictplan.sources.yaml_trees import LOADER, YamlDocument, load_documents
+        from kubectl_evictplan.sources import yaml_reader
 
         name = content.name
         if not content.data.strip():
@@ -331,19 +331,19 @@ class _Loader:
             # A large .yaml file that began like JSON.
             self._problem(name, "too large for YAML: convert it with `kubectl get -o json`")
             return
-        if LOADER.__name__ != "CSafeLoader":
+        if yaml_reader.IS_SLOW:
             message = "PyYAML has no libyaml here: reading YAML is ten times slower"
             self._findings.warning("slow-yaml", message)
         before = self._assembly.objects_seen
 
-        def read(found: YamlDocument) -> None:
+        def read(found: yaml_reader.YamlDocument) -> None:
             place = "" if found.number == 1 else f"doc {found.number}"
             document = Document(name, place)
-            document.set_origin(-1, Origin(name, place, found.position))
+            document.set_origin(-1, Origin(name, place, found.tree))
             for code, message in found.warnings:
                 self._findings.warning(code, message, f"{name} {place}".strip())
             for problem in found.problems:
-                location = f"{name}:{problem.line}:{problem.column}" if problem.line else name
+                location = f"{name}:{problem.place}"
                 self._findings.problems.append(
                     Problem(
                         problem.message, location=location, subject=place, got=problem.got or None
@@ -353,7 +353,7 @@ class _Loader:
                 self._assembly.objects_seen += 1
                 self._items.read_tree(found.tree, document, -1, beside_allowed=beside_allowed)
 
-        for found in load_documents(content.data.decode()):
+        for found in yaml_reader.read_documents(content.data.decode()):
             read(found)
         if self._assembly.objects_seen - before > YAML_OBJECTS_COMFORTABLE:
             message = "many objects in YAML: `kubectl get -o json` loads a hundred times faster"

@@ -6,10 +6,11 @@ make one line. With ``strict`` every warning is a problem too, except those abou
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import Warning
+from kubectl_evictplan.sources.marked_tree import place_of
 
 # Objects named per warning; the message carries the full count.
 OBJECTS_NAMED_MAX = 100
@@ -18,31 +19,19 @@ SUBJECT_LENGTH_MAX = 360
 NEVER_STRICT = frozenset({"unknown-kind"})
 
 
-class Position(Protocol):
-    """Tells ``LINE:COL`` of a field of one document, or "" when it is not known."""
-
-    def __call__(self, path: tuple[str | int, ...], /) -> str:
-        """Return the place, 1-based."""
-        ...
-
-
-def _nowhere(_path: tuple[str | int, ...]) -> str:
-    return ""
-
-
 class Origin(NamedTuple):
     """Where an object was written: the file, and its place in it (``items[3]``, ``doc 2``)."""
 
     file: str
     place: str = ""
-    position: Position = _nowhere
-    # Path of the object inside its document, for ``position``.
+    # The whole document, and the object's path inside it, for line and column.
+    tree: Any = None
     base: tuple[str | int, ...] = ()
 
     def location(self, path: tuple[str | int, ...] = ()) -> str:
         """Return ``FILE[:LINE:COL]`` of a field inside the object."""
-        position = self.position(self.base + path)
-        return f"{self.file}:{position}" if position else self.file
+        place = place_of(self.tree, self.base + path)
+        return f"{self.file}:{place}" if place else self.file
 
 
 def path_text(path: tuple[str | int, ...]) -> str:

@@ -21,6 +21,7 @@ from kubectl_evictplan.sources.findings import Origin
 from kubectl_evictplan.sources.flatten import BadTimestamp, Flattener
 from kubectl_evictplan.sources.json_trees import JsonSyntaxError, load_tree
 from kubectl_evictplan.sources.kinds import Verdict, classify
+from kubectl_evictplan.sources.marked_tree import Path
 
 NODE_LEASE_NAMESPACE = "kube-node-lease"
 LEADER_LEASE = ("kube-system", "kube-controller-manager")
@@ -211,7 +212,7 @@ class ItemReader:
         for number, item in enumerate(items):
             place = " ".join(part for part in (origin.place, f"items[{number}]") if part)
             base = (*origin.base, "items", number)
-            nested.set_origin(number, Origin(origin.file, place, origin.position, base))
+            nested.set_origin(number, Origin(origin.file, place, origin.tree, base))
             self.assembly.objects_seen += 1
             self.read_tree(item, nested, number, item_kind, depth + 1)
 
@@ -270,7 +271,7 @@ class ItemReader:
 
     def _check_timestamps(
         self, kind: str, tree: dict[str, Any], subject: str, origin: Origin
-    ) -> list[schema.Path]:
+    ) -> list[Path]:
         wrong = []
         for path, text in _timestamps(tree, schema.KINDS[kind], ()):
             try:
@@ -322,7 +323,7 @@ class ItemReader:
             self.findings.warning("misspelled-field", message, subject)
 
     def _check_written(
-        self, kind: str, decoded: Any, subject: str, origin: Origin, removed: list[schema.Path]
+        self, kind: str, decoded: Any, subject: str, origin: Origin, removed: list[Path]
     ) -> None:
         """Apply the API server's validation to what a person wrote.
 
@@ -349,8 +350,8 @@ class ItemReader:
                 message = "minAvailable and maxUnavailable are mutually exclusive"
                 self.findings.problem(origin, message, subject=subject, path=("spec",))
 
-    def _violations(self, kind: str, decoded: Any) -> list[tuple[schema.Path, str, str]]:
-        found: list[tuple[schema.Path, str, str]] = []
+    def _violations(self, kind: str, decoded: Any) -> list[tuple[Path, str, str]]:
+        found: list[tuple[Path, str, str]] = []
         labels = self.flatten.labels(decoded.metadata.labels)
         for field, message, got in validation.validate_labels(labels):
             found.append((("metadata", "labels", field), message, got))
@@ -411,8 +412,8 @@ def _unknown_operators(spec: wire.BudgetSpec) -> list[str]:
     ]
 
 
-def _timestamps(value: Any, expected: Any, path: schema.Path) -> list[tuple[schema.Path, str]]:
-    found: list[tuple[schema.Path, str]] = []
+def _timestamps(value: Any, expected: Any, path: Path) -> list[tuple[Path, str]]:
+    found: list[tuple[Path, str]] = []
     if isinstance(expected, list):
         for index, item in enumerate(value):
             found += _timestamps(item, expected[0], (*path, index))
@@ -426,7 +427,7 @@ def _timestamps(value: Any, expected: Any, path: schema.Path) -> list[tuple[sche
     return found
 
 
-def _without(tree: dict[str, Any], paths: list[schema.Path]) -> dict[str, Any]:
+def _without(tree: dict[str, Any], paths: list[Path]) -> dict[str, Any]:
     """Return the tree with those fields null; list items become empty objects."""
     if not paths:
         return tree
@@ -470,7 +471,7 @@ def _subject(kind: Any, tree: dict[str, Any]) -> str:
     )  # fmt: skip
 
 
-def _indexed(field: str) -> schema.Path:
+def _indexed(field: str) -> Path:
     """Turn ``[3].key`` into a path."""
     index, _, name = field.removeprefix("[").partition("]")
     return (int(index), name[1:]) if len(name) > 1 else (int(index),)

@@ -14,7 +14,7 @@ from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod
 from kubectl_evictplan.sources.assembly import Assembly, Document
 from kubectl_evictplan.sources.files import knows_comparison_operators
-from kubectl_evictplan.sources.findings import Findings
+from kubectl_evictplan.sources.findings import Findings, Origin
 from kubectl_evictplan.sources.items import ItemReader
 
 _STORED_MARKS = ("uid", "resourceVersion")
@@ -29,7 +29,7 @@ def decode_manifest_object(
 ) -> Node | Pod:
     """Return the object as the API server would store it; raises InputError with all problems.
 
-    ``location`` is ``FILE[:LINE[:COL]]``. ``control_plane`` gives the API server's default
+    ``location`` names the file; a manifest of the YAML reader adds line and column itself. ``control_plane`` gives the API server's default
     toleration seconds (300 s otherwise). A uid in the manifest is kept.
     """
     findings = Findings()
@@ -43,11 +43,15 @@ def decode_manifest_object(
         created["metadata"] = {
             key: value for key, value in meta.items() if key not in _STORED_MARKS
         }
-    reader.read_tree(created, Document(location), -1)
+    document = Document(location)
+    document.set_origin(-1, Origin(location, tree=manifest))
+    reader.read_tree(created, document, -1)
     findings.raise_problems()
     snapshot = assembly.snapshot()
     found: tuple[Node | Pod, ...] = (*snapshot.nodes, *snapshot.pods)
     if len(found) != 1:
-        raise InputError(Problem("expected one Node or Pod", location=location))
+        raise InputError(
+            Problem("expected one Node or Pod", location=document.origin(-1).location())
+        )
     uid = meta.get("uid") if isinstance(meta, dict) else None
     return msgspec.structs.replace(found[0], uid=uid if isinstance(uid, str) else "")

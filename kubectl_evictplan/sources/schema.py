@@ -8,11 +8,14 @@ accepted and means absent, as in Go.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from kubectl_evictplan.sources.marked_tree import Path, written
+
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-Path = tuple[str | int, ...]
+_PLAIN_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
 
 
 class Scalar(NamedTuple):
@@ -155,18 +158,6 @@ TIMESTAMP_FIELDS = frozenset(
 )
 
 
-class OddInteger(int):
-    """A YAML integer that is not written as a plain decimal; readers disagree on its value."""
-
-    text: str
-
-    def __new__(cls, value: int, text: str) -> OddInteger:
-        """Keep the text beside the value, for messages."""
-        self = super().__new__(cls, value)
-        self.text = text
-        return self
-
-
 class TypeProblem(NamedTuple):
     """One field of the wrong type."""
 
@@ -184,12 +175,12 @@ def check_types(kind: str, tree: dict[str, Any]) -> Iterator[TypeProblem]:
     for name, expected in schema.items():
         value = tree.get(name)
         if value is not None and not (name == "metadata" and not isinstance(value, dict)):
-            yield from _check(value, expected, (name,))
+            yield from _check(value, expected, (name,), "")
 
 
-def _check(value: Any, expected: Any, path: Path) -> Iterator[TypeProblem]:
+def _check(value: Any, expected: Any, path: Path, text: str) -> Iterator[TypeProblem]:
     if isinstance(expected, Scalar):
-        problem = _check_scalar(value, expected, path)
+        problem = _check_scalar(value, expected, path, text)
         if problem:
             yield problem
     elif isinstance(expected, list):
@@ -197,42 +188,42 @@ def _check(value: Any, expected: Any, path: Path) -> Iterator[TypeProblem]:
             yield TypeProblem(path, "must be a list", describe(value), "a list")
             return
         for index, item in enumerate(value):
-            yield from _check(item, expected[0], (*path, index))
+            yield from _check(item, expected[0], (*path, index), written(value, index))
     elif not isinstance(value, dict):
         yield TypeProblem(path, "must be an object", describe(value), "an object")
     elif isinstance(expected, MapOf):
         for name, item in value.items():
-            yield from _check(item, expected.value, (*path, name))
+            yield from _check(item, expected.value, (*path, name), written(value, name))
     else:
         for name, wanted in expected.items():
             if value.get(name) is not None:
-                yield from _check(value[name], wanted, (*path, name))
+                yield from _check(value[name], wanted, (*path, name), written(value, name))
 
 
-def _check_scalar(value: Any, expected: Scalar, path: Path) -> TypeProblem | None:
+def _check_scalar(value: Any, expected: Scalar, path: Path, text: str) -> TypeProblem | None:
     if expected is STRING:
         if isinstance(value, str):
             return None
         if isinstance(value, (bool, int, float)):
             message = f"must be a string, but it is read as {describe_type(value)}: quote it"
-            return TypeProblem(path, message, describe(value), "a quoted string")
+            return TypeProblem(path, message, text or describe(value), "a quoted string")
     elif expected is BOOLEAN:
         if isinstance(value, bool):
             return None
     else:
-        return _check_integer(value, expected, path)
+        return _check_integer(value, expected, path, text)
     return TypeProblem(path, f"must be {expected.name}", describe(value), expected.name)
 
 
-def _check_integer(value: Any, expected: Scalar, path: Path) -> TypeProblem | None:
+def _check_integer(value: Any, expected: Scalar, path: Path, text: str) -> TypeProblem | None:
     if isinstance(value, str) and expected is INT_OR_STRING:
         return None
-    if isinstance(value, OddInteger):
-        message = "write a plain decimal integer: YAML readers disagree on this one"
-        return TypeProblem(path, message, value.text, "a plain decimal integer")
     if not isinstance(value, int) or isinstance(value, bool):
         message = "must be an integer: write a plain decimal"
-        return TypeProblem(path, message, describe(value), "a plain decimal integer")
+        return TypeProblem(path, message, text or describe(value), "a plain decimal integer")
+    if text and not _PLAIN_DECIMAL.fullmatch(text):
+        message = "write a plain decimal integer: YAML readers disagree on this one"
+        return TypeProblem(path, message, text, "a plain decimal integer")
     if not INT64_MIN <= value <= INT64_MAX:
         return TypeProblem(path, "does not fit in 64 bits", describe(value), "an int64")
     return None
@@ -257,8 +248,6 @@ def describe_type(value: Any) -> str:
 
 def describe(value: Any) -> str:
     """Return a value for a message, short; objects and lists by their type only."""
-    if isinstance(value, OddInteger):
-        return value.text
     if isinstance(value, (dict, list)) or value is None:
         return describe_type(value)
     if isinstance(value, bool):

@@ -1,0 +1,68 @@
+"""Plain values that know where they were written: what the YAML reader makes.
+
+A map is a dict and a list a list, so whatever takes parsed JSON takes these too; only messages
+look at the marks. Apart from the reader, because whoever reads JSON needs no YAML library.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Path = tuple[str | int, ...]
+
+
+class Place(NamedTuple):
+    """Line and column, counted from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}"
+
+
+class Mark(NamedTuple):
+    """Where a value and its key (an item has none) stand; ``text`` is the unquoted word, or ""."""
+
+    place: Place
+    key_place: Place
+    text: str = ""
+
+
+class MarkedMap(dict[str, Any]):
+    """A mapping that knows where it and its values stand."""
+
+    __slots__ = ("marks", "place")
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.place = place
+        self.marks: dict[str, Mark] = {}
+
+
+class MarkedList(list[Any]):
+    """A sequence that knows where it and its items stand."""
+
+    __slots__ = ("marks", "place")
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.place = place
+        self.marks: dict[int, Mark] = {}
+
+
+def place_of(tree: Any, path: Path) -> Place | None:
+    """Return where a field stands, or the nearest container that exists; None when unknown."""
+    found: Place | None = getattr(tree, "place", None)
+    for part in path:
+        mark = getattr(tree, "marks", {}).get(part)
+        if mark is None:
+            break
+        found, tree = mark.place, tree[part]
+    return found
+
+
+def written(container: Any, key: str | int) -> str:
+    """Return a number, boolean or null as it was written; "" for anything else, and for JSON."""
+    mark = getattr(container, "marks", {}).get(key)
+    return mark.text if mark else ""

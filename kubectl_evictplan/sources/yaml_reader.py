@@ -1,0 +1,358 @@
+"""YAML (and JSON, which is YAML) as kubectl reads it, with line and column of every value.
+
+Built on libyaml's events, not on a ready-made loader: none reads scalars as kubectl does, and
+only events let depth, aliases and duplicate keys be counted before they do harm. An unquoted word
+becomes what kubectl makes of it (``no`` is false, ``0o644`` is 420, ``12:30`` a string); how it
+was written stays beside it, because readers disagree on words such as ``0300``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import yaml
+
+from kubectl_evictplan.sources.marked_tree import Mark, MarkedList, MarkedMap, Place
+
+DEPTH_MAX = 200
+# Every value costs some hundred bytes; a manifest of a pod has about a hundred.
+VALUES_MAX = 3_000_000
+# What aliases may add to a document, counted as if they were written out.
+ALIAS_VALUES_MAX = 100_000
+ALIAS_CHARACTERS_MAX = 10 << 20
+
+_PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+IS_SLOW = _PARSER is yaml.SafeLoader
+
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOLEANS = {
+    spelling: value
+    for value, words in ((True, ("y", "yes", "on", "true")), (False, ("n", "no", "off", "false")))
+    for word in words
+    for spelling in (word, word.capitalize(), word.upper())
+}
+_INTEGER = re.compile(
+    r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|0[0-7]*|[1-9][0-9]*)", re.ASCII
+)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
+_DIGITS_MAX = 60
+_CORE = "tag:yaml.org,2002:"
+_TAGGED_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "null": (type(None),),
+}
+_TEMPLATE = re.compile(r"\{\{|\{%")
+# libyaml takes these for line ends and folds them into a blank, which would change a value.
+_ODD_LINE_END = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
+# JSON writes characters beyond U+FFFF as two escapes, which libyaml refuses.
+_SURROGATE_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB]..\\u[dD][c-fC-F]..)")
+
+
+class YamlProblem(NamedTuple):
+    """What is wrong, and where."""
+
+    message: str
+    place: Place
+    got: str = ""
+
+
+class YamlDocument(NamedTuple):
+    """One document: its number (from 1), where it begins, its value, what was found in it."""
+
+    number: int
+    place: Place
+    tree: Any
+    problems: list[YamlProblem]
+    # Each a code and a message.
+    warnings: list[tuple[str, str]]
+
+
+def plain_scalar(text: str) -> Any:
+    """Return what kubectl makes of an unquoted scalar (sigs.k8s.io/yaml)."""
+    if text in _NULLS:
+        return None
+    if text in _BOOLEANS:
+        return _BOOLEANS[text]
+    first = text[0]
+    if not ("0" <= first <= "9" or first in "+-."):
+        return text
+    digits = text.replace("_", "")
+    if _INTEGER.fullmatch(digits):
+        return _integer(digits)
+    if _FLOAT.fullmatch(digits):
+        return float(digits)
+    if _SPECIAL_FLOAT.fullmatch(digits):
+        return float(digits.replace(".", "").lower())
+    return text
+
+
+def _integer(digits: str) -> int:
+    """Read like Go's ParseInt with base 0, except that a hostile length is cut, not computed."""
+    sign, digits = (-1, digits[1:]) if digits[0] == "-" else (1, digits.removeprefix("+"))
+    excess = len(digits) > _DIGITS_MAX
+    digits = digits[:_DIGITS_MAX]
+    bases = {"0x": 16, "0b": 2, "0o": 8}
+    base = bases.get(digits[:2].lower(), 8 if digits[0] == "0" else 10)
+    return sign * int(digits, base) * (2**64 if excess else 1)
+
+
+def read_documents(text: str) -> Iterator[YamlDocument]:
+    """Yield each document of a stream, empty ones too; a syntax error ends it as a last one."""
+    odd = _ODD_LINE_END.search(text)
+    if odd:
+        message = "a line separator other than LF or CRLF: write it as an escape in double quotes"
+        yield _failed(1, YamlProblem(message, _place_in(text, odd.start())))
+        return
+    if text.lstrip()[:1] in ("{", "["):
+        text = _SURROGATE_PAIR.sub(_joined_surrogates, text)
+    number = 0
+    try:
+        events = yaml.parse(text, Loader=_PARSER)
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                number += 1
+                yield _Builder(events).document(number, event)
+    except _GiveUp as error:
+        problem = error.problem
+        if _TEMPLATE.search(text.split("\n")[problem.place.line - 1]):
+            problem = problem._replace(message=_UNRENDERED)
+        yield _failed(number, problem)
+    except yaml.YAMLError as error:
+        yield _failed(max(number, 1), _syntax_problem(text, error))
+
+
+class _GiveUp(Exception):
+    """Going on would be unsafe or pointless."""
+
+    def __init__(self, message: str, event: Any, got: str = "") -> None:
+        super().__init__(message)
+        self.problem = YamlProblem(message, _place(event), got)
+
+
+class _Anchored(NamedTuple):
+    """What an anchor names, and how much of it an alias repeats."""
+
+    value: Any
+    values: int
+    characters: int
+
+
+class _Builder:
+    """Makes one document's value from events; recursion is as deep as ``DEPTH_MAX`` allows."""
+
+    def __init__(self, events: Iterator[Any]) -> None:
+        self._events = events
+        self._problems: list[YamlProblem] = []
+        self._warnings: list[tuple[str, str]] = []
+        # None while the value is still being built: an alias to it would be a cycle.
+        self._anchors: dict[str, _Anchored | None] = {}
+        self._values = 0
+        self._characters = 0
+        self._aliased_values = 0
+        self._aliased_characters = 0
+
+    def document(self, number: int, start: Any) -> YamlDocument:
+        """Return the document whose start was just read."""
+        if start.tags:
+            raise _GiveUp("%TAG directives are not accepted", start)
+        if start.version:
+            version = ".".join(str(part) for part in start.version)
+            message = f"%YAML {version} is ignored: scalars are read as kubectl reads them"
+            self._warnings.append(("yaml-directive", message))
+        first = next(self._events)
+        tree = self._value(first, 0)
+        return YamlDocument(number, _place(first), tree, self._problems, self._warnings)
+
+    def _value(self, event: Any, depth: int) -> Any:
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event)
+        values, characters = self._counts()
+        if event.anchor:
+            if event.anchor in self._anchors:
+                message = f"anchor &{event.anchor} is defined again on line {_place(event).line}"
+                self._warnings.append(("duplicate-anchor", message))
+            self._anchors[event.anchor] = None
+        self._values += 1
+        if self._values > VALUES_MAX:
+            raise _GiveUp("too much for YAML: convert it with `kubectl get -o json`", event)
+        value = self._scalar(event) if isinstance(event, yaml.ScalarEvent) else (
+            self._container(event, depth)
+        )  # fmt: skip
+        if event.anchor:
+            now = self._counts()
+            self._anchors[event.anchor] = _Anchored(value, now[0] - values, now[1] - characters)
+        return value
+
+    def _counts(self) -> tuple[int, int]:
+        """Return the values and characters so far as if all aliases were written out."""
+        return self._values + self._aliased_values, self._characters + self._aliased_characters
+
+    def _scalar(self, event: Any) -> Any:
+        self._characters += len(event.value)
+        value = _typed(event)
+        if isinstance(value, str) and not value.isascii() and _has_surrogate(value):
+            self._problem(_NOT_UNICODE, event)
+            return ""
+        return value
+
+    def _container(self, event: Any, depth: int) -> MarkedMap | MarkedList:
+        is_map = isinstance(event, yaml.MappingStartEvent)
+        if event.tag not in (None, "!", _CORE + ("map" if is_map else "seq")):
+            raise _GiveUp("this tag is not accepted", event, _tag_text(event.tag))
+        if depth >= DEPTH_MAX:
+            raise _GiveUp(f"nested deeper than {DEPTH_MAX}", event)
+        if is_map:
+            return self._map(event, depth)
+        container = MarkedList(_place(event))
+        while not isinstance(item := next(self._events), yaml.SequenceEndEvent):
+            place = _place(item)
+            container.marks[len(container)] = Mark(place, place, _plain_text(item))
+            container.append(self._value(item, depth + 1))
+        return container
+
+    def _map(self, event: Any, depth: int) -> MarkedMap:
+        container = MarkedMap(_place(event))
+        merged: list[tuple[Any, Any]] = []
+        while not isinstance(key := next(self._events), yaml.MappingEndEvent):
+            if isinstance(key, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+                raise _GiveUp("a mapping key must be a string", key)
+            name = self._value(key, depth + 1)
+            item = next(self._events)
+            value = self._value(item, depth + 1)
+            if name == "<<" and _plain_text(key):
+                merged.append((value, item))
+            elif self._is_new_key(container, name, key):
+                container[name] = value
+                container.marks[name] = Mark(_place(item), _place(key), _plain_text(item))
+        for value, item in merged:
+            self._merge(container, value, item)
+        return container
+
+    def _is_new_key(self, container: MarkedMap, name: Any, event: Any) -> bool:
+        if not isinstance(name, str):
+            got = getattr(event, "value", "")
+            self._problem("a mapping key must be a string: quote it", event, got)
+            return False
+        if name in container:
+            first = container.marks[name].key_place.line
+            message = f'duplicate key "{name[:60]}", first on line {first}'
+            self._problem(f"{message} (kubectl keeps the last one silently)", event)
+            return False
+        return True
+
+    def _merge(self, container: MarkedMap, value: Any, event: Any) -> None:
+        """Add what ``<<`` refers to; written keys win, then the earlier source."""
+        for source in value if isinstance(value, MarkedList) else [value]:
+            if not isinstance(source, MarkedMap):
+                self._problem("<< must refer to a mapping", event)
+                continue
+            for key, item in source.items():
+                if key not in container:
+                    container[key] = item
+                    container.marks[key] = source.marks[key]
+
+    def _alias(self, event: Any) -> Any:
+        name = event.anchor
+        if name not in self._anchors:
+            raise _GiveUp("undefined alias", event, f"*{name}")
+        anchored = self._anchors[name]
+        if anchored is None:
+            raise _GiveUp("alias refers to itself", event, f"*{name}")
+        self._aliased_values += anchored.values
+        self._aliased_characters += anchored.characters
+        if (
+            self._aliased_values > ALIAS_VALUES_MAX
+            or self._aliased_characters > ALIAS_CHARACTERS_MAX
+        ):
+            raise _GiveUp("aliases expand to an absurd size", event)
+        return anchored.value
+
+    def _problem(self, message: str, event: Any, got: str = "") -> None:
+        self._problems.append(YamlProblem(message, _place(event), got))
+
+
+def _typed(event: Any) -> Any:
+    """Return a scalar's value; a core tag is taken at its word."""
+    tag = event.tag
+    if tag is None:
+        return plain_scalar(event.value) if event.implicit[0] else event.value
+    if tag == "!":
+        return event.value
+    name = tag.removeprefix(_CORE)
+    if tag == name or name not in _TAGGED_TYPES:
+        raise _GiveUp("this tag is not accepted", event, _tag_text(tag))
+    if name == "str":
+        return event.value
+    value = plain_scalar(event.value)
+    if not isinstance(value, _TAGGED_TYPES[name]) or (name == "int" and isinstance(value, bool)):
+        raise _GiveUp(f"the value is not what its tag !!{name} says", event)
+    return value
+
+
+def _plain_text(event: Any) -> str:
+    """Return an unquoted word's text."""
+    is_plain = isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.tag is None
+    return event.value if is_plain else ""
+
+
+def _place(event: Any) -> Place:
+    mark = event.start_mark
+    return Place(mark.line + 1, mark.column + 1)
+
+
+def _place_in(text: str, offset: int) -> Place:
+    return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+
+
+def _failed(number: int, problem: YamlProblem) -> YamlDocument:
+    return YamlDocument(number, problem.place, None, [problem], [])
+
+
+def _tag_text(tag: str) -> str:
+    return "!!" + tag.removeprefix(_CORE) if tag.startswith(_CORE) else tag
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _joined_surrogates(match: re.Match[str]) -> str:
+    halves = [int(half, 16) for half in (match[2][2:6], match[2][8:12])]
+    return match[1] + chr(0x10000 + ((halves[0] - 0xD800) << 10) + (halves[1] - 0xDC00))
+
+
+_NOT_UNICODE = "not valid Unicode (lone surrogate)"
+_UNRENDERED = "looks like an unrendered template: render it first"
+
+
+def _syntax_problem(text: str, error: yaml.YAMLError) -> YamlProblem:
+    if isinstance(error, yaml.reader.ReaderError):
+        # libyaml counts bytes.
+        offset = (
+            error.position
+            if IS_SLOW
+            else len(text.encode()[: error.position].decode(errors="ignore"))
+        )
+        message = "a control character or byte that YAML does not allow"
+        return YamlProblem(message, _place_in(text, offset), f"U+{ord(text[offset]):04X}")
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    place = Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
+    reason = getattr(error, "problem", None) or "not YAML"
+    context = getattr(error, "context", None)
+    if "invalid Unicode character escape" in reason:
+        return YamlProblem(_NOT_UNICODE, place)
+    if _TEMPLATE.search(text):
+        return YamlProblem(_UNRENDERED, place)
+    if "cannot start any token" in reason and _character_at(text, place) == "\t":
+        return YamlProblem("a tab: YAML is indented with spaces", place)
+    return YamlProblem(f"{context}: {reason}" if context else reason, place)
+
+
+def _character_at(text: str, place: Place) -> str:
+    return text.split("\n")[place.line - 1][place.column - 1 : place.column]
