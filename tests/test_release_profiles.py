@@ -60,15 +60,14 @@ NODE_LIFECYCLE = [
     Change("queue_mode", "SETREMOVE", "REMOVE_ADD", "1.19.8", "1.19.9"),
     Change("queue_mode", "SETREMOVE", "REMOVE_ADD", "1.20.4", "1.20.5"),
     Change("queue_mode", "SETREMOVE", "REMOVE_ADD", "1.20.4", "1.21.0"),
-    Change("pod_not_ready_event", False, True, "1.18.20", "1.19.0"),
     Change("exclusion_by_label", False, True, "1.18.20", "1.19.0"),
     Change("exclusion_by_name", True, False, "1.20.15", "1.21.0"),
     Change("nontaint_mode", True, False, "1.26.15", "1.27.0"),
-    Change("parallel_tick", False, True, "1.26.15", "1.27.0"),
     Change("missing_ready_crashes", True, False, "1.29.6", "1.30.0"),
     Change("node_monitor_grace_period_ns", 40 * SECOND_NS, 50 * SECOND_NS, "1.31.14", "1.32.0"),
     Change("taint_on_current_condition", False, True, "1.33.10", "1.34.0"),
-    Change("lease_circuit_breaker", False, True, "1.36.4", "1.37.0"),
+    Change("rate_zero_accepts", True, False, "1.23.17", "1.24.0"),
+    Change("lease_circuit_breaker", "none", "beta", "1.36.4", "1.37.0"),
 ]
 TAINT_EVICTION = [
     Change(
@@ -93,7 +92,6 @@ TAINT_EVICTION = [
         "1.29.0",
         (("1.26.10", "1.26.11"), ("1.27.7", "1.27.8"), ("1.28.3", "1.28.4")),
     ),
-    Change("event_source", "taint-controller", "taint-eviction-controller", "1.28.15", "1.29.0"),
     Change("separate_controller", False, True, "1.28.15", "1.29.0"),
     Change("separate_controller_locked", False, True, "1.33.10", "1.34.0"),
     Change("comparison_operators_gate", False, True, "1.34.9", "1.35.0"),
@@ -295,6 +293,12 @@ GATES: list[tuple[str, str, dict[str, bool], dict[str, bool]]] = [
         "exclusion_by_label",
         {"1.16": False, "1.18": False, "1.19": True, "1.20": True},
         {"1.21": True},
+    ),
+    (
+        "NodeControllerLeaseCircuitBreaker",
+        "lease_circuit_breaker",
+        {"1.37.0": True},
+        {"1.36.4": False},
     ),
     (
         "LegacyNodeRoleBehavior",

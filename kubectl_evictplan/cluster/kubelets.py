@@ -6,7 +6,9 @@ falling silent, coming back and posting a status are events (spec node-lifecycle
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -25,6 +27,16 @@ _DEFAULT_PERIOD_NS = 10 * SECOND_NS
 SILENT_AFTER_PERIODS = 2
 # A pod that should have been gone for longer than this is stuck, whatever its kubelet does.
 OVERDUE_NS = 60 * SECOND_NS
+
+
+class LeaseVersion(NamedTuple):
+    """What a Lease shows, as far as it tells one resourceVersion from another.
+
+    ``touches`` counts the writes that left renewTime alone.
+    """
+
+    renew_time_ns: int
+    touches: int
 
 
 class _Renewals:
@@ -93,6 +105,8 @@ class Kubelets:
         self._pod_exit_fraction = pod_exit_fraction
         self._renewals: dict[str, _Renewals] = {}
         self._up: set[str] = set()
+        # Instants at which somebody wrote a node's Lease without renewing it.
+        self._touches: dict[str, list[int]] = {}
         # Last heartbeats that the scenario states: (instant of the stop, last renewal) by node.
         self._stated: dict[str, list[tuple[int, int]]] = {}
         # Called with a node's name *before* its kubelet changes, so that observers can look back.
@@ -160,10 +174,14 @@ class Kubelets:
         series = self._renewals.get(name)
         return series is not None and series.period_ns > limit_ns
 
-    def newest_renewal(self, name: str, at_ns: int) -> int | None:
-        """renewTime that the node's Lease shows at ``at_ns``; None without a Lease."""
+    def lease_at(self, name: str, at_ns: int) -> LeaseVersion | None:
+        """The node's Lease as it was at ``at_ns``; None without a Lease."""
         series = self._renewals.get(name)
-        return series.newest(at_ns) if series is not None else None
+        renew_ns = series.newest(at_ns) if series is not None else None
+        if renew_ns is None:
+            return None
+        touches = self._touches.get(name)
+        return LeaseVersion(renew_ns, bisect_right(touches, at_ns) if touches else 0)
 
     # -- the scenario's events ------------------------------------------------------------------
 
@@ -188,6 +206,12 @@ class Kubelets:
         self._renew_now(name)
         self.post_ready(name, "True", because)
         self._finish_terminating(name)
+
+    def touch_lease(self, name: str) -> None:
+        """Somebody writes the node's Lease without renewing it; without a Lease nothing happens."""
+        if name in self._renewals:
+            self._before_change(name)
+            self._touches.setdefault(name, []).append(self._state.events.now_ns)
 
     def post_ready(self, name: str, status: str, because: tuple[int, ...]) -> None:
         """The kubelet posts a Ready condition and renews its lease."""
@@ -235,10 +259,10 @@ class Kubelets:
 
     def _renew_now(self, name: str) -> None:
         now_ns = self._state.events.now_ns
-        if name in self._up and self.newest_renewal(name, now_ns) == now_ns:
+        old = self._renewals.get(name)
+        if name in self._up and old is not None and old.newest(now_ns) == now_ns:
             return
         self._before_change(name)
-        old = self._renewals.get(name)
         period_ns = old.period_ns if old is not None else _DEFAULT_PERIOD_NS
         series = self._new_series(name, now_ns, period_ns, now_ns)
         series.older_ns = old.newest(now_ns - 1) if old is not None else None

@@ -1,7 +1,6 @@
 """kube-controller-manager's flags: their names, types, defaults by release, and where a value came from.
 
-Upstream: cmd/kube-controller-manager/app/options and the controllers' ``config`` packages
-(spec node-lifecycle 1.2, 1.3; spec taint-eviction 0.2, 7.5).
+Upstream: cmd/kube-controller-manager/app/options and the controllers' ``config`` packages.
 """
 
 from __future__ import annotations
@@ -56,6 +55,7 @@ class ControllerConfiguration(msgspec.Struct, frozen=True):
     disruption_condition: bool
     exclusion_by_label: bool
     exclusion_by_name: bool
+    lease_circuit_breaker: bool
     monitor_phase_ns: int | None
     sources: dict[str, str]
     texts: dict[str, str]
@@ -110,8 +110,8 @@ _FLAGS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "node-monitor-period": (_positive_duration, "5s", "a Go duration of at least 1ms"),
     "node-monitor-grace-period": (_duration, "", "a Go duration such as 40s"),
     "node-startup-grace-period": (_duration, "1m0s", "a Go duration such as 1m"),
-    "node-eviction-rate": (_float, "0.1", "nodes per second (0 stops tainting)"),
-    "secondary-node-eviction-rate": (_float, "0.01", "nodes per second (0 stops tainting)"),
+    "node-eviction-rate": (_float, "0.1", "a number of nodes per second"),
+    "secondary-node-eviction-rate": (_float, "0.01", "a number of nodes per second"),
     "large-cluster-size-threshold": (_integer, "50", "an integer"),
     "unhealthy-zone-threshold": (_threshold, "0.55", "a fraction from 0 to 1"),
     "pod-eviction-timeout": (_duration, "5m0s", "a Go duration such as 5m"),
@@ -321,6 +321,9 @@ def _resolve_switches(
         "exclusion_by_label": by_label,
         "exclusion_by_name": profile.exclusion_by_name
         and gates.get("LegacyNodeRoleBehavior", True),
+        "lease_circuit_breaker": _gate(
+            profile.lease_circuit_breaker, gates.get("NodeControllerLeaseCircuitBreaker")
+        ),
     }
 
 

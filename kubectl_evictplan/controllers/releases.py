@@ -1,8 +1,7 @@
 """Every difference between releases that changes an eviction, as one table.
 
 A change is a row: the knob, its new value, and the first release (or patch releases of older minors)
-that has it. Evidence for each row is in spec node-lifecycle 0, 1.3 and 12 and spec taint-eviction 0.2
-and 9. Nothing else in the program compares release numbers.
+that has it. Nothing else in the program compares release numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Release(NamedTuple):
 
 
 class ReleaseProfile(msgspec.Struct, frozen=True):
-    """The simulator's knobs (spec node-lifecycle 0, spec taint-eviction 0.2) for one release."""
+    """The simulator's knobs for one release."""
 
     version: str
     # -- node lifecycle -----------------------------------------------------------------------
@@ -51,16 +50,15 @@ class ReleaseProfile(msgspec.Struct, frozen=True):
     taint_based_evictions_gate: bool = True
     # Pass on a node that has no Ready condition: crash (<= 1.29) or retry.
     missing_ready_crashes: bool = True
-    parallel_tick: bool = False
-    lease_circuit_breaker: bool = False
-    pod_not_ready_event: bool = False
+    # A zone whose --node-eviction-rate is 0 taints without limit (x/time divides by the rate).
+    rate_zero_accepts: bool = True
+    lease_circuit_breaker: str = "none"  # none | beta
     # -- taint eviction -----------------------------------------------------------------------
     cancel_on_infinite: bool = False
     keep_nil_key: bool = True
     immediate_is_two_nows: bool = True
     disruption_condition: str = "none"  # none | alpha-off | beta | ga
     condition_write: str = "patch"  # patch | server-side-apply
-    event_source: str = "taint-controller"
     separate_controller: bool = False
     separate_controller_locked: bool = False
     comparison_operators_gate: bool = False
@@ -90,9 +88,8 @@ _CHANGES: tuple[_Change, ...] = (
     _Change("nontaint_mode", False, 27),
     _Change("taint_based_evictions_gate", False, 18),
     _Change("missing_ready_crashes", False, 30),
-    _Change("parallel_tick", True, 27),
-    _Change("lease_circuit_breaker", True, 37),
-    _Change("pod_not_ready_event", True, 19),
+    _Change("rate_zero_accepts", False, 24),
+    _Change("lease_circuit_breaker", "beta", 37),
     _Change("cancel_on_infinite", True, 19, {16: 15, 17: 12, 18: 9}),
     _Change("keep_nil_key", False, 33),
     _Change("immediate_is_two_nows", False, 30),
@@ -101,7 +98,6 @@ _CHANGES: tuple[_Change, ...] = (
     _Change("disruption_condition", "ga", 31),
     _Change("condition_write", "server-side-apply", 26),
     _Change("condition_write", "patch", 29, {26: 11, 27: 8, 28: 4}),
-    _Change("event_source", "taint-eviction-controller", 29),
     _Change("separate_controller", True, 29),
     _Change("separate_controller_locked", True, 34),
     _Change("comparison_operators_gate", True, 35),

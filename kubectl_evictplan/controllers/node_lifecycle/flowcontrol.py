@@ -1,15 +1,15 @@
 """Token buckets of client-go's ``flowcontrol``, as the node lifecycle controller uses them.
 
-Upstream: ``NewTokenBucketRateLimiter`` over x/time/rate, burst 1, ``TryAccept`` = ``AllowN(now, 1)``;
-``NewFakeNeverRateLimiter`` (spec node-lifecycle 7.3, 7.4). Rates are float32 on the way in and
-float64 inside: 0.01 refills in 100.000002235 s, not in 100 s.
+Upstream: ``NewTokenBucketRateLimiter`` over golang.org/x/time/rate, burst 1, ``TryAccept`` =
+``AllowN(now, 1)``; ``NewFakeNeverRateLimiter``. Rates are float32 on the way in and float64 inside:
+0.01 refills in 100.000002235 s, not in 100 s.
 """
 
 from __future__ import annotations
 
 import struct
 
-from kubectl_evictplan.kube.durations import SECOND_NS
+NANOSECONDS_PER_SECOND = 1_000_000_000
 
 
 def float32(value: float) -> float:
@@ -19,31 +19,34 @@ def float32(value: float) -> float:
 
 
 class TokenBucketRateLimiter:
-    """One token of burst, refilled at ``qps`` per second."""
+    """One token of burst, refilled at ``qps`` per second.
 
-    __slots__ = ("_last_ns", "_limit", "_tokens", "qps")
+    A bucket without a rate accepts once and never again; with ``rate_zero_accepts``, always: up to
+    Kubernetes 1.23 x/time divides by the rate, and on amd64 the infinite wait becomes a negative one.
+    """
 
-    def __init__(self, qps: float) -> None:
+    __slots__ = ("_last_ns", "_limit", "_tokens", "_unlimited", "qps")
+
+    def __init__(self, qps: float, *, rate_zero_accepts: bool = False) -> None:
         self.qps = float32(qps)
-        self._limit = self.qps
+        self._limit = max(self.qps, 0.0)
+        self._unlimited = rate_zero_accepts and self._limit == 0
         self._tokens = 1.0
         self._last_ns: int | None = None
 
     def _available(self, now_ns: int) -> float:
-        if self._last_ns is None or self._limit < 0:
-            return self._tokens
-        elapsed = (now_ns - self._last_ns) / SECOND_NS
+        if self._last_ns is None or self._unlimited:
+            return 1.0
+        elapsed = (now_ns - self._last_ns) / NANOSECONDS_PER_SECOND
         return min(1.0, self._tokens + elapsed * self._limit)
 
     def try_accept(self, now_ns: int) -> bool:
         """Take a token if there is one; a refusal changes nothing."""
         tokens = self._available(now_ns) - 1.0
-        if tokens < 0:
-            # x/time/rate with limit 0 never refills: one acceptance per bucket (spec 7.5).
-            if self._limit <= 0:
-                return False
-            if int(-tokens / self._limit * SECOND_NS) > 0:
-                return False
+        if tokens < 0 and (
+            self._limit == 0 or int(-tokens / self._limit * NANOSECONDS_PER_SECOND) > 0
+        ):
+            return False
         self._tokens = tokens
         self._last_ns = now_ns
         return True
@@ -53,13 +56,13 @@ class TokenBucketRateLimiter:
         missing = 1.0 - self._available(now_ns)
         if missing <= 0:
             return now_ns
-        if self._limit <= 0:
+        if self._limit == 0:
             return None
-        return max(now_ns, now_ns + int(missing / self._limit * SECOND_NS) - 2)
+        return max(now_ns, now_ns + int(missing / self._limit * NANOSECONDS_PER_SECOND) - 2)
 
 
 class NeverRateLimiter:
-    """Refuses always, and claims a rate of 1 (upstream's fake; the reason of TL-24)."""
+    """Refuses always, and claims a rate of 1 (upstream's fake), which ``SwapLimiter(1)`` believes."""
 
     __slots__ = ()
     qps = 1.0

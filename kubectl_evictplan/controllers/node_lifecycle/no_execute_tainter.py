@@ -1,7 +1,7 @@
 """NoExecute taints for nodes that are not ready: who gets in line, and what a pass does.
 
 Upstream: ``processTaintBaseEviction``, ``markNodeForTainting``, ``markNodeAsReachable``,
-``doNoExecuteTaintingPass``, ``SwapNodeControllerTaint`` (spec node-lifecycle 5, 8.1).
+``doNoExecuteTaintingPass``, ``SwapNodeControllerTaint``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from kubectl_evictplan.kube.taints import (
     without_taint,
 )
 
-# How far the informer can lag behind the controller's own write of Ready=Unknown (spec 8.2).
+# How far the informer can lag behind the controller's own write of Ready=Unknown.
 STALE_LISTER_NS = 200_000_000
+# A node without a Ready condition is tried again after this long.
+_RETRY_NS = 50_000_000
 
 # Ready status -> (taint to add, opposite taint to remove).
 _TAINT_SWAPS = {FALSE: (NOT_READY, UNREACHABLE), UNKNOWN: (UNREACHABLE, NOT_READY)}
@@ -68,7 +70,7 @@ class NoExecuteTainter:
         key = NOT_READY if ready is not None and ready.status == FALSE else UNREACHABLE
         return has_taint(node.taints, key, NO_EXECUTE)
 
-    def process(self, node: Node, status: str, now_ns: int) -> None:
+    def process(self, node: Node, status: str) -> None:
         """``processTaintBaseEviction``; ``node`` is the tick's copy, its taints may be stale."""
         self._queues.note_decision(node.name, status)
         if status == TRUE:
@@ -77,6 +79,7 @@ class NoExecuteTainter:
         wanted, opposite = _TAINT_SWAPS[status if status == FALSE else UNKNOWN]
         if has_taint(node.taints, opposite, NO_EXECUTE):
             # Immediate, not rate limited; the countdown of pods goes on.
+            self._queues.retire(self._zone_of(node.name), node.name)
             self._swap(node.name, node, wanted, opposite)
         else:
             self._mark_for_tainting(node, wanted)
@@ -87,9 +90,11 @@ class NoExecuteTainter:
         because = () if cause is None else (cause,)
         mode = self._profile.queue_mode
         lacks = not has_taint(node.taints, wanted, NO_EXECUTE)
-        if mode == "REMOVE_ADD" and lacks:
+        if not lacks:
+            self._queues.retire(zone, name)
+        elif mode == "REMOVE_ADD":
             self._queues.remove(zone, name)
-        elif mode == "SETREMOVE" and lacks:
+        elif mode == "SETREMOVE":
             self._queues.set_remove(zone, name)
         self._queues.add(zone, name, refreshed=mode == "REMOVE_ADD" and lacks, because=because)
 
@@ -113,14 +118,16 @@ class NoExecuteTainter:
                 rule="markNodeAsReachable",
             )
 
-    def taint_in_pass(self, name: str) -> None:
+    def taint_in_pass(self, name: str) -> int | None:
         """``doNoExecuteTaintingPass`` for one head: every outcome has cost its token."""
         node = self._state.nodes.get(name)
         ready = node.condition(READY) if node is not None else None
         if node is None:
             self._waste(name, WasteReason.NODE_NOT_FOUND)
         elif ready is None:
+            # Up to 1.29 the controller crashes here, and this is as good as anything.
             self._waste(name, WasteReason.NO_READY_CONDITION)
+            return None if self._profile.missing_ready_crashes else _RETRY_NS
         elif ready.status == TRUE:
             self._waste(name, WasteReason.NODE_READY)
         elif self._stale_lister and self._was_just_written(name):
@@ -130,6 +137,7 @@ class NoExecuteTainter:
             self.tainting_in_pass = True
             self._swap(name, node, wanted, opposite, rule="doNoExecuteTaintingPass")
             self.tainting_in_pass = False
+        return None
 
     def _was_just_written(self, name: str) -> bool:
         """Whether Ready=Unknown was written so recently that an informer may not show it yet."""

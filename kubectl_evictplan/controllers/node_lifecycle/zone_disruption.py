@@ -1,8 +1,8 @@
 """Zone states, and the limiter that each state gets.
 
-Upstream: ``ComputeZoneState``, ``handleDisruption``, ``setLimiterInZone`` (spec node-lifecycle 9.2,
-9.3). Theory, in one line: a zone state is computed from the counts of ready and not ready nodes; only
-a *change* of state touches a limiter; "every zone full" is a mode of its own (master disruption).
+Upstream: ``ComputeZoneState``, ``handleDisruption``, ``setLimiterInZone``. In one line: a zone state is
+computed from the counts of ready and not ready nodes; only a *change* of state touches a limiter;
+"every zone full" is a mode of its own (master disruption).
 
 | every zone Full now | every zone was Full | what happens |
 |---|---|---|
@@ -24,7 +24,7 @@ INITIAL = "Initial"
 NORMAL = "Normal"
 PARTIAL = "PartialDisruption"
 FULL = "FullDisruption"
-# Stored for a zone that no counted node was in when another zone broke the walk (Q-EMPTY).
+# Stored for a zone without a counted node that upstream's walk did not reach.
 EMPTY = ""
 
 
@@ -50,14 +50,12 @@ class Transition(Enum):
 
 
 class Disruption(NamedTuple):
-    """Outcome of steps 1 to 3: which row of the table, and every zone's next state."""
+    """Which row of the table applies, and every zone's next state."""
 
     transition: Transition
-    # Zone states after the walk of step 2 (vanished zones deleted), before the new ones are stored.
+    # Zone states without the vanished zones, before the new ones are stored.
     remaining: dict[str, str]
     new: dict[str, str]
-    # A vanished zone survived the walk, or a state changed: the next tick may act without any input.
-    unsettled: bool
 
 
 def compute_zone_state(count: ZoneCount, unhealthy_threshold: float) -> str:
@@ -74,7 +72,7 @@ def compute_zone_state(count: ZoneCount, unhealthy_threshold: float) -> str:
 def handle_disruption(
     counts: Mapping[str, ZoneCount], states: Mapping[str, str], unhealthy_threshold: float
 ) -> Disruption:
-    """Steps 1 to 3 of ``handleDisruption`` as data; the caller carries them out.
+    """``handleDisruption`` as data; the caller carries it out.
 
     Upstream walks a hash map; zones are walked in sorted order here (a documented choice: it matters
     only for zones that vanish in the very tick in which another one is not full).
@@ -94,14 +92,13 @@ def handle_disruption(
         elif remaining[zone] != FULL:
             all_were_full = False
             break
-    unsettled = any(zone not in counts for zone in remaining) or len(remaining) != len(states)
     if all_are_full and all_were_full:
-        return Disruption(Transition.NOTHING, remaining, new, unsettled)
+        return Disruption(Transition.NOTHING, remaining, new)
     if all_are_full:
-        return Disruption(Transition.ENTER, remaining, new, unsettled)
+        return Disruption(Transition.ENTER, remaining, new)
     if all_were_full:
-        return Disruption(Transition.EXIT, remaining, new, unsettled)
-    return Disruption(Transition.CHANGED, remaining, new, unsettled)
+        return Disruption(Transition.EXIT, remaining, new)
+    return Disruption(Transition.CHANGED, remaining, new)
 
 
 def limiter_rate_qps(

@@ -1,14 +1,12 @@
 """One rate-limited queue per zone, and the loop that serves them every 100 ms.
 
 Upstream: ``zoneNoExecuteTainter`` / ``zonePodEvictor`` and ``doNoExecuteTaintingPass`` /
-``doEvictionPass`` (spec node-lifecycle 7, 8). A pass that no queue can use is not run: a refused
+``doEvictionPass``. A pass that no queue can use is not run: a refused
 ``TryAccept`` changes nothing, and an empty queue takes no token. What is skipped is therefore exactly
 what has no effect.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import NodeQueued, QueueOperation
@@ -18,6 +16,7 @@ from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
     TokenBucketRateLimiter,
 )
 from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
+    ActionFunc,
     RateLimitedTimedQueue,
 )
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
@@ -35,11 +34,12 @@ class ZoneQueues:
         configuration: ControllerConfiguration,
         timing: Timing,
         grid: LoopGrid,
-        latest_tick_ns: Callable[[int], int],
+        ticks: LoopGrid,
     ) -> None:
         self._state = state
-        # Instant of the newest monitor tick that has run by then.
-        self.latest_tick_ns = latest_tick_ns
+        self._ticks = ticks
+        # The newest tick that had something to do; set when it begins.
+        self.ticked_ns: int | None = None
         self._configuration = configuration
         self._lag_ns = timing.pass_lag_ns
         self._serves = timing.serves_queues
@@ -51,16 +51,27 @@ class ZoneQueues:
         # Nodes that wait or were served since they were last reachable: one timeline entry per wait.
         self._announced: dict[str, str] = {}
         self._decided: dict[str, str] = {}
-        self.process: Callable[[str], None] | None = None
+        self.process: ActionFunc | None = None
+
+    def latest_tick_ns(self) -> int:
+        """Instant of the newest monitor tick that has begun."""
+        now_ns = self._state.events.now_ns
+        return now_ns if now_ns == self.ticked_ns else self._tick_before_ns(now_ns)
+
+    def _tick_before_ns(self, at_ns: int) -> int:
+        tick_ns = self._ticks.before(at_ns)
+        return self._ticks.first_ns if tick_ns is None else tick_ns
 
     def create(self, zone: str) -> None:
         """A new queue with a full bucket; the old one, its entries and its debt are dropped."""
         self._log("created", zone)
         for name in [name for name, where in self._announced.items() if where == zone]:
             self.forget_wait(name)
-        self._queues[zone] = RateLimitedTimedQueue(
-            TokenBucketRateLimiter(self._configuration.node_eviction_rate_qps)
+        limiter = TokenBucketRateLimiter(
+            self._configuration.node_eviction_rate_qps,
+            rate_zero_accepts=self._configuration.profile.rate_zero_accepts,
         )
+        self._queues[zone] = RateLimitedTimedQueue(limiter)
 
     def stop(self) -> None:
         """The process ends."""
@@ -139,13 +150,17 @@ class ZoneQueues:
         """See ``RateLimitedTimedQueue.set_remove``."""
         self._queues[zone].set_remove(name)
 
-    def retire(self, zone: str, name: str, last_tick_ns: int) -> None:
-        """See ``RateLimitedTimedQueue.retire``."""
+    def retire(self, zone: str, name: str) -> None:
+        """No tick inserts the waiting node again, from this one on."""
         queue = self._queues.get(zone)
         if queue is not None:
-            if self._announced.pop(name, None) is not None:
-                self._log("retired", zone, name)
-            queue.retire(name, last_tick_ns)
+            queue.retire(name, self._tick_before_ns(self._state.events.now_ns))
+
+    def leave_zone(self, zone: str, name: str) -> None:
+        """The node is deleted or moves away; what it has in this queue stays there."""
+        if self._announced.pop(name, None) is not None:
+            self._log("retired", zone, name)
+        self.retire(zone, name)
 
     def swap_limiter(self, zone: str, qps: float) -> None:
         """``SwapLimiter`` of one zone, now."""
@@ -196,9 +211,7 @@ class ZoneQueues:
         """One pass over the queues of all zones, in sorted order."""
         if self._stopped or not self._serves:
             return
-        now_ns = self._state.events.now_ns
+        assert self.process is not None, "the controller says what a pass does"
+        now_ns, latest_tick_ns = self._state.events.now_ns, self.latest_tick_ns()
         for zone in sorted(self._queues):
-            queue = self._queues[zone]
-            if queue:
-                assert self.process is not None, "the controller says what a pass does"
-                queue.try_pass(now_ns, self.latest_tick_ns(now_ns), self.process)
+            self._queues[zone].try_pass(now_ns, latest_tick_ns, self.process)

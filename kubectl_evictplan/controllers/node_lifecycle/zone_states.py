@@ -43,16 +43,24 @@ class ZoneStates:
         self._configuration = configuration
         self._queues = queues
         self._states: dict[str, str] = {}
-        # The next tick may act without any input (see ``Disruption.unsettled``).
-        self.unsettled = False
+        # As the last tick found them.
+        self._before: dict[str, str] = {}
 
     def __contains__(self, zone: str) -> bool:
         return zone in self._states
 
-    def create(self, zone: str) -> None:
-        """``addPodEvictorForNewZone``: state Initial, a new queue, a new full bucket."""
-        self._states[zone] = INITIAL
-        self._queues.create(zone)
+    @property
+    def unsettled(self) -> bool:
+        """The last tick left other states than it found: the next one may act without any input."""
+        return self._states != self._before
+
+    def create_missing(self, zones: list[str]) -> None:
+        """A tick begins: ``addPodEvictorForNewZone`` for zones that have no state."""
+        self._before = dict(self._states)
+        for zone in zones:
+            if zone not in self._states:
+                self._states[zone] = INITIAL
+                self._queues.create(zone)
 
     def load(self, zones: list[str], counts: Mapping[str, ZoneCount]) -> None:
         """States and limiters as a controller that has been running for long would hold them."""
@@ -68,7 +76,7 @@ class ZoneStates:
             else:
                 self._set_limiter(zone, state, counts[zone].size)
             self._record(zone, state, counts, ZoneStateAtStart)
-        self.unsettled = len(self._states) != len(zones)
+        self._before = dict(self._states)
 
     def handle_disruption(self, counts: Mapping[str, ZoneCount]) -> Transition:
         """``handleDisruption``; the caller does the nodes' part of ENTER before ``enter``."""
@@ -76,7 +84,6 @@ class ZoneStates:
             counts, self._states, self._configuration.unhealthy_zone_threshold
         )
         before, self._states = self._states, outcome.remaining
-        self.unsettled = outcome.unsettled
         for zone in before:
             if zone not in outcome.remaining:
                 self._record(zone, EMPTY, counts)

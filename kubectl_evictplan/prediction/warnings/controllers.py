@@ -117,7 +117,7 @@ def invisible_control_plane(situation: Situation) -> Iterator[Warning]:
                 "the flags of kube-controller-manager are not in the input; the release's defaults are "
                 f"used, such as {values}; see --controller-flag",
             )
-    if situation.profile.lease_circuit_breaker and situation.entries(NodeBecameUnknown):
+    if configuration.lease_circuit_breaker and situation.entries(NodeBecameUnknown):
         yield Warning(
             "lease-breaker",
             f"Kubernetes {situation.profile.version} judges no node while its lease cache is behind the "
