@@ -7,6 +7,7 @@ Times are seconds from ``START`` (negative: before the start); everything else i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
@@ -18,7 +19,10 @@ from kubectl_evictplan.kube.objects import (
     Taint,
     Toleration,
 )
+from kubectl_evictplan.scenarios.actions import ACTIONS
+from kubectl_evictplan.scenarios.field_types import Manifest, file_fields
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.taint_words import TaintRemoval
 
 SECOND_NS = 1_000_000_000
 START_NS = 1_795_212_000 * SECOND_NS  # 2026-11-20T22:00:00Z
@@ -215,23 +219,27 @@ def make_event(
 ) -> ScenarioEvent:
     """One scenario event; ``taint`` is kubectl's text (``key[=value]:effect``, untaint: ``key``)."""
     names = (nodes,) if isinstance(nodes, str) else tuple(nodes)
-    pod_keys = (pods,) if isinstance(pods, str) else tuple(pods)
     key, _, effect = taint.partition(":")
-    return ScenarioEvent(
-        at_ns=ns(at),
-        action=action,
+    return event_of(
+        ns(at),
+        action,
         nodes=tuple(sorted(names)),
-        taint=make_taint(taint) if action == "taint" else None,
-        taint_key=key.partition("=")[0] if action == "untaint" else "",
-        taint_effect=effect if action == "untaint" else "",
+        taint=make_taint(taint),
+        removal=TaintRemoval(key.partition("=")[0], effect),
         last_heartbeat_ns=None if last_heartbeat is None else ns(last_heartbeat),
         status=status,
-        node=node,
-        pod=pod,
-        pods=pod_keys,
+        manifest=Manifest(node or pod or Node("")),
+        pods=(pods,) if isinstance(pods, str) else tuple(pods),
         tolerations=tuple(tolerations),
         origin="test",
     )
+
+
+def event_of(at_ns: int, action: str, *, origin: str = "", **values: Any) -> ScenarioEvent:
+    """An event of the table of actions; what the action has no field for is left out."""
+    row = ACTIONS[action]
+    given = {field.attribute: values[field.attribute] for field in file_fields(row)}
+    return row(at_ns=at_ns, origin=origin, **given)
 
 
 def make_scenario(

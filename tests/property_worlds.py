@@ -21,6 +21,7 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Taint, Toleration
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.field_types import Manifest
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
 
@@ -126,9 +127,11 @@ def shift_seconds(
         )
 
     def later_event(event: ScenarioEvent) -> ScenarioEvent:
-        node = later_node(event.node) if event.node is not None else None
-        pod = later_pod(event.pod) if event.pod is not None else None
-        return replace(event, node=node, pod=pod)
+        if event.node is not None:
+            return replace(event, manifest=Manifest(later_node(event.node)))
+        if event.pod is not None:
+            return replace(event, manifest=Manifest(later_pod(event.pod)))
+        return event
 
     moved = replace(
         snapshot,

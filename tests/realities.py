@@ -35,6 +35,8 @@ from kubectl_evictplan.controllers.flags import (
 )
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.scenarios.actions.kubelets import StopKubelet
+from kubectl_evictplan.scenarios.field_types import Manifest
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller
 
@@ -304,10 +306,10 @@ def with_last_heartbeats(
             stopped.add(name)
     events: list[ScenarioEvent] = []
     for event in scenario.events:
-        if event.action in ("kubelet-start", "node-ready"):
+        if event.kubelets_up:
             newest.update(dict.fromkeys(event.nodes, event.at_ns))
             stopped -= set(event.nodes)
-        if event.action != "kubelet-stop" or event.last_heartbeat_ns is not None:
+        if not isinstance(event, StopKubelet) or event.last_heartbeat_ns is not None:
             events.append(event)
             continue
         for name in event.nodes:
@@ -344,8 +346,12 @@ def rename_scenario(scenario: Scenario, names: dict[str, str]) -> Scenario:
         node, pod = event.node, event.pod
         if node is not None:
             node = replace(node, name=names.get(node.name, node.name))
-        if pod is not None:
+            event = replace(event, manifest=Manifest(node))
+        elif pod is not None:
             pod = replace(pod, node_name=names.get(pod.node_name, pod.node_name))
-        chosen = tuple(sorted(names.get(name, name) for name in event.nodes))
-        events.append(replace(event, nodes=chosen, node=node, pod=pod))
+            event = replace(event, manifest=Manifest(pod))
+        elif event.nodes:
+            chosen = tuple(sorted(names.get(name, name) for name in event.nodes))
+            event = replace(event, nodes=chosen)
+        events.append(event)
     return replace(scenario, events=tuple(events))

@@ -28,6 +28,7 @@ from builders import (
 )
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Toleration
+from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 
 # One or more of every version class of both specs.
@@ -103,14 +104,10 @@ def describe_pod(pod: Pod) -> str:
 
 def describe_event(event: ScenarioEvent) -> str:
     parts: list[Any] = [event.at_ns / 1e9, event.action, *event.nodes, *event.pods]
-    if event.taint:
-        parts.append(f"{event.taint.key}={event.taint.value}:{event.taint.effect}")
-    parts += [event.taint_key, event.taint_effect, event.status]
-    if event.last_heartbeat_ns is not None:
-        parts.append(f"last {event.last_heartbeat_ns / 1e9}")
+    parts.append(event.detail)
     parts += [describe_pod(event.pod)] if event.pod else []
-    parts += [event.node.name] if event.node else []
-    parts += [(t.key, t.toleration_seconds) for t in event.tolerations]
+    if isinstance(event, SetTolerations):
+        parts += [(t.key, t.toleration_seconds) for t in event.tolerations]
     return " ".join(str(part) for part in parts if part != "")
 
 

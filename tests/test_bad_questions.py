@@ -131,9 +131,18 @@ def test_b101_b102_b107_the_start(cordon: Ask, text: str, reason: str) -> None:
         ("{at: 0, action: cordon, nodes: [n9]}", "3:49: spec.events[0].nodes: no node is called"),
         ("{at: 0, action: cordon, nodes: ['n.*']}", "3:49: spec.events[0].nodes: no node is call"),
         ("{at: 0, action: cordon, selector: a=b}", "3:51: spec.events[0].selector: no node match"),
-        (f"{STOP}, {STOP}", "3:62: the kubelet of n1 is already silent since s.yaml:3 (at 1s)"),
-        ("{at: 1s, action: kubelet-start, nodes: [n1]}", "3:17: the kubelet of n1 was never stop"),
-        ("{at: 1s, action: untaint, nodes: [n1], taint: a}", "3:17: taint a is not on n1: never"),
+        (
+            f"{STOP}, {STOP}",
+            "3:62: spec.events[1]: the kubelet of n1 is already silent since s.yaml:3 (at 1s)",
+        ),
+        (
+            "{at: 1s, action: kubelet-start, nodes: [n1]}",
+            "3:17: spec.events[0]: the kubelet of n1 was never stop",
+        ),
+        (
+            "{at: 1s, action: untaint, nodes: [n1], taint: a}",
+            "3:17: spec.events[0]: taint a is not on n1: never",
+        ),
         (f"{SCENARIO}spec: {{horizon: 0s, events: []}}\n", "3:17: spec.horizon: the horizon must"),
         (f"{SCENARIO}spec: {{horizon: 100000h, events: []}}\n", "3:17: spec.horizon: duration is"),
     ],

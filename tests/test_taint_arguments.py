@@ -209,10 +209,3 @@ def test_additions_come_before_removals() -> None:
     events, _ = resolve_taint_events(request, [node], at_ns=5, origin="o")
     assert [event.action for event in events] == ["taint", "untaint"]
     assert {(event.at_ns, event.origin) for event in events} == {(5, "o")}
-
-
-@pytest.mark.parametrize("name", ["unreachable", "not-ready", "out-of-service", "unschedulable"])
-def test_a_taint_that_a_controller_owns_gets_a_warning(name: str) -> None:
-    request = parse_taint_arguments(["node", "n1", f"node.kubernetes.io/{name}:NoExecute"])
-    _, warnings = resolve_taint_events(request, [Node("n1")])
-    assert [warning.code for warning in warnings] == ["controller-owned-taint"]

@@ -32,6 +32,7 @@ from worked_cases import (
 
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import Lease, OwnerReference, Pod
+from kubectl_evictplan.scenarios.field_types import Manifest
 
 EVERY_RELEASE = pytest.mark.parametrize("release", [P0, P1, P2])
 
@@ -252,7 +253,7 @@ def test_w47_a_node_created_again_without_the_taint_cancels(release: str) -> Non
         pod(tol("A", 300)),
         add(0, "A"),
         on_node(50, "node-delete"),
-        on_node(60, "node-create", node=node()),
+        on_node(60, "node-create", manifest=Manifest(node())),
     )
 
     assert run.story() == "C@60"

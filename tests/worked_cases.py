@@ -37,7 +37,12 @@ from kubectl_evictplan.kube.objects import (
     Taint,
     Toleration,
 )
+from kubectl_evictplan.scenarios.actions import ACTIONS
+from kubectl_evictplan.scenarios.actions.pods import CreatePod, DeletePods, SetTolerations
+from kubectl_evictplan.scenarios.actions.taints import AddTaint, RemoveTaint
+from kubectl_evictplan.scenarios.field_types import Manifest
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.taint_words import TaintRemoval
 from kubectl_evictplan.simulation.simulate import simulate
 
 SECOND_NS = 1_000_000_000
@@ -122,23 +127,14 @@ def taint(key: str, value: str = "", effect: str = NO_EXECUTE, added: float | No
 
 def add(at: float, key: str, node_name: str = "n1", **fields: object) -> ScenarioEvent:
     """``+A@t`` of the notation."""
-    return ScenarioEvent(
-        at_ns=seconds(at),
-        action="taint",
-        nodes=(node_name,),
-        taint=taint(key, **fields),  # type: ignore[arg-type]
-    )
+    added = taint(key, **fields)  # type: ignore[arg-type]
+    return AddTaint(at_ns=seconds(at), nodes=(node_name,), taint=added)
 
 
 def remove(at: float, key: str, node_name: str = "n1") -> ScenarioEvent:
     """``-A@t`` of the notation."""
-    return ScenarioEvent(
-        at_ns=seconds(at),
-        action="untaint",
-        nodes=(node_name,),
-        taint_key=key,
-        taint_effect=NO_EXECUTE,
-    )
+    removal = TaintRemoval(key, NO_EXECUTE)
+    return RemoveTaint(at_ns=seconds(at), nodes=(node_name,), removal=removal)
 
 
 def swap(at: float) -> list[ScenarioEvent]:
@@ -148,35 +144,30 @@ def swap(at: float) -> list[ScenarioEvent]:
 
 def edit(at: float, *tolerations: Toleration, name: str = "p") -> ScenarioEvent:
     """The pod's tolerations become these."""
-    return ScenarioEvent(
-        at_ns=seconds(at),
-        action="pod-tolerations",
-        pods=(f"default/{name}",),
-        tolerations=tolerations,
-    )
+    return SetTolerations(at_ns=seconds(at), pods=(f"default/{name}",), tolerations=tolerations)
 
 
 def create(at: float, new_pod: Pod) -> ScenarioEvent:
     """A pod appears, already bound; its creation time is the event's."""
     created_ns = START_NS + seconds(at)
     made = msgspec.structs.replace(new_pod, creation_timestamp_ns=created_ns)
-    return ScenarioEvent(at_ns=seconds(at), action="pod-create", pod=made)
+    return CreatePod(at_ns=seconds(at), manifest=Manifest(made))
 
 
 def delete(at: float, name: str = "p") -> ScenarioEvent:
     """A user deletes the pod."""
-    return ScenarioEvent(at_ns=seconds(at), action="pod-delete", pods=(f"default/{name}",))
+    return DeletePods(at_ns=seconds(at), pods=(f"default/{name}",))
 
 
 def on_node(at: float, action: str, node_name: str = "n1", **fields: object) -> ScenarioEvent:
     """Any other action on a node."""
-    nodes = () if action == "node-create" else (node_name,)
-    return ScenarioEvent(at_ns=seconds(at), action=action, nodes=nodes, **fields)  # type: ignore[arg-type]
+    targets = {} if action == "node-create" else {"nodes": (node_name,)}
+    return ACTIONS[action](at_ns=seconds(at), **targets, **fields)
 
 
 def controller(at: float, action: str) -> ScenarioEvent:
     """kube-controller-manager goes away ("stop") or is back ("start")."""
-    return ScenarioEvent(at_ns=seconds(at), action=f"controller-{action}")
+    return ACTIONS[f"controller-{action}"](at_ns=seconds(at))
 
 
 class Run:

@@ -17,7 +17,6 @@ from kubectl_evictplan.cluster.timeline import NodeReadyPosted
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, NodeCondition, Pod
-from kubectl_evictplan.scenarios.scenario import Scenario
 
 READY = "Ready"
 # Renewal period as a fraction of the lease duration (kubelet: nodeLeaseRenewIntervalFraction).
@@ -65,11 +64,9 @@ class _Renewals:
         return newest_ns
 
 
-def observed_at_ns(snapshot: ClusterSnapshot, scenario: Scenario) -> int:
+def observed_at_ns(snapshot: ClusterSnapshot, start_ns: int) -> int:
     """The instant from which leases are judged: the snapshot's, when the scenario starts later."""
-    if snapshot.taken_at_ns:
-        return min(scenario.start_ns, snapshot.taken_at_ns)
-    return scenario.start_ns
+    return min(start_ns, snapshot.taken_at_ns) if snapshot.taken_at_ns else start_ns
 
 
 def is_silent_at(lease: Lease | None, at_ns: int) -> bool:
@@ -109,22 +106,16 @@ class Kubelets:
         self._touches: dict[str, list[int]] = {}
         # Last heartbeats that the scenario states: (instant of the stop, last renewal) by node.
         self._stated: dict[str, list[tuple[int, int]]] = {}
+        # When somebody else wrote a node's Lease, by node: its resourceVersion moved then.
+        self.touched_ns: dict[str, list[int]] = {}
         # Called with a node's name *before* its kubelet changes, so that observers can look back.
         self.watchers: list[Callable[[str], None]] = []
         state.watch_pods(self._pod_changed)
         state.watch_nodes(self._node_changed)
 
-    def expect_stops(self, scenario: Scenario) -> None:
+    def expect_stop(self, name: str, stop_ns: int, last_ns: int) -> None:
         """Renewals before a stop are those of the scenario, not of the formula: know them ahead."""
-        for event in scenario.events:
-            if event.action == "kubelet-stop" and event.last_heartbeat_ns is not None:
-                for name in event.nodes:
-                    self._stated.setdefault(name, []).append(
-                        (
-                            scenario.start_ns + event.at_ns,
-                            scenario.start_ns + event.last_heartbeat_ns,
-                        )
-                    )
+        self._stated.setdefault(name, []).append((stop_ns, last_ns))
 
     def _new_series(
         self, name: str, anchor_ns: int, period_ns: int, first_ns: int | None
@@ -137,9 +128,9 @@ class Kubelets:
                 break
         return series
 
-    def load(self, snapshot: ClusterSnapshot, scenario: Scenario) -> None:
+    def load(self, snapshot: ClusterSnapshot, start_ns: int) -> None:
         """Kubelets as the snapshot shows them: fresh leases are renewed on, stale ones are silent."""
-        start_ns, seen_ns = scenario.start_ns, observed_at_ns(snapshot, scenario)
+        seen_ns = observed_at_ns(snapshot, start_ns)
         for node in snapshot.nodes:
             lease = snapshot.leases.get(node.name)
             renew_ns = lease.renew_time_ns if lease is not None else None
@@ -256,6 +247,10 @@ class Kubelets:
                 last_transition_time_ns=now_ns,
             )
         return replace(condition, last_heartbeat_time_ns=now_ns)
+
+    def touch_lease(self, name: str) -> None:
+        """Somebody else writes the node's Lease now, without renewing it."""
+        self.touched_ns.setdefault(name, []).append(self._state.events.now_ns)
 
     def _renew_now(self, name: str) -> None:
         now_ns = self._state.events.now_ns

@@ -15,7 +15,6 @@ import msgspec
 
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import key_and_effect
-from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 # Who deletes pods, and who writes taints.
 TAINT_EVICTION = "taint-eviction"
@@ -29,14 +28,6 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
     at_ns: int
     because: tuple[int, ...]
-
-
-class EventApplied(Entry, frozen=True):
-    """An event of the scenario changed something: a node, a pod, or the controller (both names "")."""
-
-    event: ScenarioEvent
-    node: str = ""
-    pod: str = ""
 
 
 class ControllerManagerStarted(Entry, frozen=True):

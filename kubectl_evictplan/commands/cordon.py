@@ -48,14 +48,15 @@ def _set_schedulable(
 ) -> None:
     from kubectl_evictplan.commands.run import what_if_events
     from kubectl_evictplan.commands.words import refuse_mixed_targets, select_nodes
-    from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+    from kubectl_evictplan.scenarios.actions.nodes import Cordon, Uncordon
 
     refuse_mixed_targets(names, selector)
+    made = Cordon if action == Cordon.action else Uncordon
     title = shlex.join([action, *names])
 
     def events(snapshot: ClusterSnapshot) -> Events:
         nodes = {node.name: node for node in snapshot.nodes}
         targets = tuple(node.name for node in select_nodes(nodes, names, selector=selector))
-        return [ScenarioEvent(0, action, nodes=targets, origin=title)], []
+        return [made(at_ns=0, nodes=targets, origin=title)], []
 
     what_if_events(options, title, events)

@@ -30,7 +30,7 @@ def delete(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_no
     """Node objects are deleted, as by `kubectl delete node`."""
     from kubectl_evictplan.commands.run import what_if_events
     from kubectl_evictplan.commands.words import refuse_mixed_targets, select_nodes
-    from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+    from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 
     names = _names(words)
     refuse_mixed_targets(names, selector, all_nodes)
@@ -40,7 +40,7 @@ def delete(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_no
         nodes = {node.name: node for node in snapshot.nodes}
         selected = select_nodes(nodes, names, selector=selector, all_nodes=all_nodes)
         targets = tuple(node.name for node in selected)
-        return [ScenarioEvent(0, "node-delete", nodes=targets, origin=title)], []
+        return [DeleteNode(at_ns=0, nodes=targets, origin=title)], []
 
     what_if_events(options, title, events)
 

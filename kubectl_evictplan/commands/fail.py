@@ -36,7 +36,7 @@ def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_node
     A zone is named by its label, or as region/zone.
     """
     from kubectl_evictplan.commands.run import what_if_events
-    from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+    from kubectl_evictplan.scenarios.actions.kubelets import StopKubelet
 
     zones, names = _words(words)
     _check(zones, names, selector, all_nodes)
@@ -52,7 +52,7 @@ def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_node
         if silent:
             message = "is not Ready already: what its controllers began before goes on"
             warnings.append(ClusterWarning("node-not-ready-at-start", message, silent))
-        return [ScenarioEvent(0, "kubelet-stop", nodes=targets, origin=title)], warnings
+        return [StopKubelet(at_ns=0, nodes=targets, origin=title)], warnings
 
     what_if_events(options, title, events)
 

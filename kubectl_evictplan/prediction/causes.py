@@ -18,7 +18,6 @@ from kubectl_evictplan.cluster.timeline import (
     DeleteFailed,
     DeleteFailure,
     Entry,
-    EventApplied,
     EvictionRefused,
     EvictionScheduled,
     GarbageReason,
@@ -51,6 +50,7 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.prediction.document import Because
+from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
 
 CANCEL_TEXTS = {
     CancelReason.NO_TAINT_LEFT: "the node has no NoExecute taint any more",
@@ -106,11 +106,7 @@ def _signed(offset_ns: int) -> str:
 
 def _applied(entry: EventApplied) -> str:
     event = entry.event
-    detail = event.status or event.origin
-    if event.taint is not None:
-        detail = key_and_effect(event.taint)
-    elif event.taint_key:
-        detail = f"{event.taint_key}:{event.taint_effect}-"
+    detail = event.detail or event.origin
     return f"{event.action}: {detail}" if detail else event.action
 
 

@@ -174,8 +174,8 @@ def _silence_spans(
     spans: dict[str, list[tuple[int, int]]] = {name: [(0, 2**62)] for name in silent_at_start}
     for event in scenario.events:
         for name in event.nodes:
-            if event.action == "kubelet-stop":
+            if event.kubelets_up is False:
                 spans.setdefault(name, []).append((event.at_ns, 2**62))
-            elif event.action in ("kubelet-start", "node-ready") and name in spans:
+            elif event.kubelets_up and name in spans:
                 spans[name][-1] = (spans[name][-1][0], event.at_ns)
     return spans

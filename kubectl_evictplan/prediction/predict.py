@@ -79,7 +79,7 @@ def predict(
 
 
 def _silent_nodes(snapshot: ClusterSnapshot, scenario: Scenario) -> list[str]:
-    seen_ns = observed_at_ns(snapshot, scenario)
+    seen_ns = observed_at_ns(snapshot, scenario.start_ns)
     return [
         node.name
         for node in snapshot.nodes
@@ -101,13 +101,10 @@ def _relevant_part(
     named: set[str] = set()
     keys: set[str] = {explain} if explain else set()
     for event in scenario.events:
-        named.update(event.nodes)
+        named.update(event.touched_nodes)
         keys.update(event.pods)
-        if event.pod is not None:
-            named.add(event.pod.node_name)
-            keys.add(event.pod.key)
     existing = set()
-    quiet_limit_ns, seen_ns = _quiet_limit_ns(snapshot), observed_at_ns(snapshot, scenario)
+    quiet_limit_ns, seen_ns = _quiet_limit_ns(snapshot), observed_at_ns(snapshot, scenario.start_ns)
     finished = _finished_pods(snapshot, configuration)
     for node in snapshot.nodes:
         existing.add(node.name)
@@ -242,24 +239,11 @@ def _assumptions(exploration: Exploration) -> tuple[str, ...]:
 
 
 def _event(event: ScenarioEvent) -> EventSummary:
-    detail = ""
-    if event.taint is not None:
-        detail = f"{event.taint.key}={event.taint.value}:{event.taint.effect}"
-    elif event.taint_key:
-        detail = (
-            f"{event.taint_key}:{event.taint_effect}" if event.taint_effect else event.taint_key
-        )
-    elif event.status:
-        detail = event.status
-    elif event.last_heartbeat_ns is not None:
-        detail = f"lastHeartbeat {seconds(event.last_heartbeat_ns):.6f}s"
-    pods = event.pods if event.pod is None else (event.pod.key,)
-    nodes = event.nodes if event.node is None else (event.node.name,)
     return EventSummary(
         at_seconds=seconds(event.at_ns),
         action=event.action,
-        nodes=nodes,
-        pods=pods,
-        detail=detail,
+        nodes=event.nodes,
+        pods=event.pods,
+        detail=event.detail,
         origin=event.origin,
     )

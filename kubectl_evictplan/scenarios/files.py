@@ -8,7 +8,6 @@ exists. JSON is YAML. Reading bytes and decoding manifests is done elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,21 +18,15 @@ from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
 from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags, Node, Pod
 from kubectl_evictplan.kube.objects import Warning as FileWarning
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
-from kubectl_evictplan.scenarios.events import EventReader, World, read_drafts
+from kubectl_evictplan.scenarios.event_reader import ManifestDecoder, read_events
 from kubectl_evictplan.scenarios.fields import FieldReader, ProblemList
-from kubectl_evictplan.scenarios.history import check_history
+from kubectl_evictplan.scenarios.history import History, ties
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.scenarios.start import start_problem
-from kubectl_evictplan.scenarios.writer import write_scenario
 from kubectl_evictplan.sources.marked_tree import MarkedMap, Place
 from kubectl_evictplan.sources.yaml_reader import YamlDocument, read_documents
 
-__all__ = ["KIND", "LoadedScenario", "ManifestDecoder", "load_scenario", "write_scenario"]
-
 KIND = "Scenario"
-
-# Turns one manifest object and its location into the typed object; raises InputError.
-ManifestDecoder = Callable[[dict[str, Any], str], Node | Pod]
 
 
 class LoadedScenario(msgspec.Struct, frozen=True):
@@ -89,7 +82,7 @@ def load_scenario(
         or settings.kubernetes_version
         or snapshot.control_plane.kubernetes_version,
     )
-    events = _events(spec, snapshot, location, decode_manifest, warnings)
+    events = _events(spec, snapshot, decode_manifest, warnings)
     problems.raise_any()
     warnings += _events_after_horizon(events, horizon_ns)
     scenario = Scenario(start_ns, tuple(events), horizon_ns, name)
@@ -177,7 +170,6 @@ def _start(spec: FieldReader, snapshot: ClusterSnapshot) -> int:
 def _events(
     spec: FieldReader,
     snapshot: ClusterSnapshot,
-    location: str,
     decode_manifest: ManifestDecoder,
     warnings: list[FileWarning],
 ) -> list[ScenarioEvent]:
@@ -187,19 +179,9 @@ def _events(
         if "events" not in spec.mapping_value:
             spec.problem("", "required key 'events' is missing (it may be an empty list)")
         return []
-    world = World(snapshot)
-    reader = EventReader(world, location, decode_manifest)
-    events: list[ScenarioEvent] = []
-    places: list[Place] = []
-    for draft in read_drafts(listed, spec.problems):
-        event = reader.resolve(draft)
-        if event is not None:
-            events.append(event)
-            places.append(draft.fields.place)
-    history_problems, history_warnings = check_history(snapshot, events)
-    for index, message in history_problems:
-        spec.problems.add(places[index], message)
-    warnings += [*reader.warnings, *history_warnings]
+    history = History(snapshot)
+    events = read_events(listed, spec.problems, history, decode_manifest)
+    warnings += [*history.warnings, *ties(events)]
     return events
 
 

@@ -1,65 +1,149 @@
 """What happens to the cluster, and when: a frozen list of timed events.
 
 A ``Scenario`` is fully resolved: selectors, zones and ``allNodes`` have become node names, durations
-are nanoseconds, manifests are typed objects. Reading files is the business of ``scenario_files``.
+are nanoseconds, manifests are typed objects. Each action is a subclass of ``ScenarioEvent``; the table
+of all of them is ``scenarios/actions``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
 import msgspec
+from msgspec.structs import replace
 
-from kubectl_evictplan.kube.durations import HOUR_NS
-from kubectl_evictplan.kube.objects import Node, Pod, Taint, Toleration
+from kubectl_evictplan.kube.durations import HOUR_NS, format_duration
+from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.scenarios.field_types import POD_KEYS, TARGETS
 
-ACTIONS = (
-    "taint",
-    "untaint",
-    "kubelet-stop",
-    "kubelet-start",
-    "node-ready",
-    "node-delete",
-    "node-create",
-    "pod-create",
-    "pod-delete",
-    "pod-tolerations",
-    "controller-stop",
-    "controller-start",
-    "cordon",
-    "uncordon",
-)
+if TYPE_CHECKING:
+    from kubectl_evictplan.scenarios.history import History
+    from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 
 HORIZON_DEFAULT_MAX_NS = 24 * HOUR_NS
 
 
-class ScenarioEvent(msgspec.Struct, frozen=True):
-    """One event. Which fields are meaningful follows from ``action`` (one of ``ACTIONS``).
+class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that people, kubelets or machines do to the cluster, ``at_ns`` after the start.
 
-    ``at_ns`` and ``last_heartbeat_ns`` are offsets from the scenario's start and may be fractions
-    of a second; ``last_heartbeat_ns`` may be negative (a renewal before the start). Events with
-    equal ``at_ns`` happen in list order.
+    A subclass is one action. Its annotated fields are those of a scenario file (``field_types``); what
+    else must be known about it stands beside them, and everybody asks the event instead of comparing
+    names. Events with equal ``at_ns`` happen in list order.
     """
 
+    # The word in files and answers.
+    action: ClassVar[str]
+    # The kubelets of ``nodes`` afterwards: True renews and posts, False is silent, None is as before.
+    kubelets_up: ClassVar[bool | None] = None
+    # kube-controller-manager afterwards: True a new process, False none, None is as before.
+    manager_up: ClassVar[bool | None] = None
+    # spec.unschedulable of ``nodes`` afterwards; None is as before.
+    unschedulable: ClassVar[bool | None] = None
+    # Whether it changes nothing but pods, of which the node lifecycle controller takes no notice.
+    pods_only: ClassVar[bool] = False
+    # Why it did nothing, when it did nothing; "" where that says nothing worth a warning.
+    idle_because: ClassVar[str] = ""
+
     at_ns: int
-    action: str
-    # Node names, for every action on nodes; sorted, without repetition.
-    nodes: tuple[str, ...] = ()
-    # taint: what is added (an existing taint of same key and effect is replaced).
-    taint: Taint | None = None
-    # untaint: key and effect to remove; effect "" removes every effect.
-    taint_key: str = ""
-    taint_effect: str = ""
-    # kubelet-stop: offset of the last lease renewal that was sent; None: from the node's Lease.
-    last_heartbeat_ns: int | None = None
-    # node-ready: "True", "False" or "Unknown".
-    status: str = ""
-    # node-create / pod-create
-    node: Node | None = None
-    pod: Pod | None = None
-    # pod-delete / pod-tolerations: "namespace/name" keys
-    pods: tuple[str, ...] = ()
-    tolerations: tuple[Toleration, ...] = ()
     # Where the event was written, e.g. "s.yaml:12" or "taint node n1 a=b:NoExecute".
     origin: str = ""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes it acts on; sorted, without repetition."""
+        return ()
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """Keys ("namespace/name") of the pods it acts on; sorted, without repetition."""
+        return ()
+
+    @property
+    def node(self) -> Node | None:
+        """The node that it creates."""
+        return None
+
+    @property
+    def pod(self) -> Pod | None:
+        """The pod that it creates."""
+        return None
+
+    @property
+    def touched_nodes(self) -> tuple[str, ...]:
+        """Nodes that it changes or puts a pod on."""
+        return self.nodes
+
+    @property
+    def where(self) -> str:
+        """Where it was written and when it happens, for messages about other events."""
+        return f"{self.origin or self.action} (at {format_duration(self.at_ns)})"
+
+    @property
+    def detail(self) -> str:
+        """What an answer tells of it besides action, nodes and pods."""
+        return ""
+
+    @property
+    def critical_ns(self) -> int | None:
+        """Offset at which it matters whether a node monitor tick comes just before or just after."""
+        return None
+
+    @property
+    def seen_by_pod_gc(self) -> bool:
+        """Whether it matters on which side of it pod garbage collection loops."""
+        return False
+
+    @property
+    def feeds_pod_gc(self) -> bool:
+        """Whether pods of its nodes may become garbage by it."""
+        return False
+
+    def commutes_with(self, other: ScenarioEvent) -> bool:
+        """Tell whether two events on one object at one instant may be swapped."""
+        return False
+
+    def restricted_to(self, nodes: Collection[str], pods: Collection[str]) -> ScenarioEvent:
+        """Return the part of the event that acts on these nodes and pods."""
+        return self
+
+    def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
+        """Yield (key in the file or "", message) for what cannot follow the events before it.
+
+        Whatever it makes of the cluster is entered in the history.
+        """
+        return iter(())
+
+    def foretell(self, cluster: SimulatedCluster) -> None:
+        """Tell before the run begins what must be known ahead of the event."""
+
+    def happen(self, cluster: SimulatedCluster) -> None:
+        """Change the simulated cluster; what does not exist (any more) is left out."""
+        raise NotImplementedError
+
+
+class NodesEvent(ScenarioEvent, frozen=True, kw_only=True):
+    """An action on nodes that exist."""
+
+    idle_because = "the node does not exist then"
+
+    nodes: Annotated[tuple[str, ...], TARGETS]
+
+    def restricted_to(self, nodes: Collection[str], pods: Collection[str]) -> ScenarioEvent:
+        """Return the same action on those of its nodes."""
+        return replace(self, nodes=tuple(name for name in self.nodes if name in nodes))
+
+
+class PodsEvent(ScenarioEvent, frozen=True, kw_only=True):
+    """An action on pods."""
+
+    pods_only = True
+
+    pods: Annotated[tuple[str, ...], POD_KEYS]
+
+    def restricted_to(self, nodes: Collection[str], pods: Collection[str]) -> ScenarioEvent:
+        """Return the same action on those of its pods."""
+        return replace(self, pods=tuple(key for key in self.pods if key in pods))
 
 
 class Scenario(msgspec.Struct, frozen=True):

@@ -1,55 +1,28 @@
-"""The JSON Schema of scenario files, made from the table that the reader itself follows."""
+"""The JSON Schema of scenario files, made from the table of actions."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kubectl_evictplan.kube.api_version import API_VERSION
-from kubectl_evictplan.kube.objects import EFFECTS
-from kubectl_evictplan.scenarios.events import ACTION_FIELDS, EVENTS_MAX, STATUSES, TARGET_FIELDS
-
-_TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
-_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT, "minItems": 1}
-_DURATION = {
-    "description": "a Go duration such as 1h30m or 2.5s, or 0",
-    "anyOf": [
-        {"type": "string", "pattern": r"^[-+]?(0|([0-9]*(\.[0-9]*)?[a-zµμ]+)+)$"},
-        {"const": 0},
-    ],
-}
-_TAINT = {"type": "string", "description": "kubectl's form: key=value:Effect, key:Effect or key"}
-_TOLERATION = {
-    "type": "object",
-    "properties": {
-        "key": {"type": "string"},
-        "operator": {"enum": ["Exists", "Equal", "Lt", "Gt", ""]},
-        "value": {"type": "string"},
-        "effect": {"enum": [*EFFECTS, ""]},
-        "tolerationSeconds": {"type": "integer"},
-    },
-    "additionalProperties": False,
-}
-_FIELDS: dict[str, dict[str, Any]] = {
-    "at": _DURATION,
-    "nodes": _TEXTS,
-    "selector": {"type": "string", "description": "a label selector as kubectl's -l"},
-    "zone": {"type": "string", "description": "a zone's label, or region/zone"},
-    "allNodes": {"const": True},
-    "taint": _TAINT,
-    "lastHeartbeat": _DURATION,
-    "status": {"enum": list(STATUSES)},
-    "manifest": {"type": "object", "description": "a v1 Node or Pod"},
-    "pods": {**_TEXTS, "description": "NAMESPACE/NAME"},
-    "tolerations": {"type": "array", "items": _TOLERATION},
-}
+from kubectl_evictplan.scenarios.actions import ACTIONS
+from kubectl_evictplan.scenarios.event_reader import EVENTS_MAX
+from kubectl_evictplan.scenarios.field_types import (
+    DURATION_SCHEMA,
+    TARGET_SCHEMAS,
+    TARGETS,
+    TEXT,
+    file_fields,
+)
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 
 def scenario_schema() -> dict[str, Any]:
     """Return the schema of a Scenario document."""
     controller = _closed(
         {
-            "kubernetesVersion": _TEXT,
-            "monitorPhase": _DURATION,
+            "kubernetesVersion": TEXT,
+            "monitorPhase": DURATION_SCHEMA,
             "flags": {
                 "type": "object",
                 "additionalProperties": {"type": ["string", "number", "boolean"]},
@@ -66,12 +39,12 @@ def scenario_schema() -> dict[str, Any]:
     events = {
         "type": "array",
         "maxItems": EVENTS_MAX,
-        "items": {"oneOf": [_event(action) for action in ACTION_FIELDS]},
+        "items": {"oneOf": [_event(action) for action in ACTIONS.values()]},
     }
     spec = _closed(
         {
             "start": {"type": "string", "format": "date-time"},
-            "horizon": _DURATION,
+            "horizon": DURATION_SCHEMA,
             "controller": controller,
             "events": events,
         },
@@ -86,16 +59,20 @@ def scenario_schema() -> dict[str, Any]:
     return _closed(properties, required=["apiVersion", "kind", "spec"])
 
 
-def _event(action: str) -> dict[str, Any]:
+def _event(action: type[ScenarioEvent]) -> dict[str, Any]:
     """Return the schema of one action's events."""
-    described = ACTION_FIELDS[action]
-    properties = {
-        name: {"const": action} if name == "action" else _FIELDS[name] for name in described.names()
-    }
-    schema = _closed(properties, required=["at", "action", *described.required])
-    if described.targets_nodes:
-        schema["oneOf"] = [{"required": [name]} for name in TARGET_FIELDS]
-    return schema
+    properties: dict[str, Any] = {"at": DURATION_SCHEMA, "action": {"const": action.action}}
+    required = ["at", "action"]
+    one_of: list[dict[str, Any]] = []
+    for field in file_fields(action):
+        if field.type is TARGETS:
+            properties |= TARGET_SCHEMAS
+            one_of = [{"required": [key]} for key in TARGET_SCHEMAS]
+        else:
+            properties[field.key] = field.type.schema
+            required += [field.key] if field.required else []
+    schema = _closed(properties, required)
+    return {**schema, "oneOf": one_of} if one_of else schema
 
 
 def _closed(properties: dict[str, Any], required: list[str] | None = None) -> dict[str, Any]:

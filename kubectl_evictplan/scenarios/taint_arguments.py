@@ -1,7 +1,7 @@
 """The words of ``kubectl taint``: what they add, what they remove, and on which nodes.
 
-Rules: spec taint-eviction 8.1, in the order and with the messages of kubectl's own code, so that a
-command line is accepted here exactly when kubectl accepts it. A node that kubectl would refuse to
+Rules: those of kubectl's pkg/cmd/taint, in its order and with its messages, so that a command line is
+accepted here exactly when kubectl accepts it. A node that kubectl would refuse to
 change is skipped with a warning, as kubectl goes on with the others (continue on error); when every
 node is refused, that is the answer: an error.
 """
@@ -13,48 +13,19 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.kube.objects import EFFECTS, Node, Taint
+from kubectl_evictplan.kube.objects import Node, Taint
 from kubectl_evictplan.kube.objects import Warning as ClusterWarning
-from kubectl_evictplan.kube.validation import (
-    validate_label_value,
-    validate_qualified_name,
-)
+from kubectl_evictplan.scenarios.actions.taints import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.scenarios.taint_words import (
+    TaintRemoval,
+    parse_taint,
+    parse_taint_removal,
+)
 
 NODE_RESOURCES = ("node", "nodes")
 # kubectl's short name, accepted though its message does not list it.
 NODE_SHORT_NAMES = ("no",)
-
-_NODE_LIFECYCLE_NOTE = "node-lifecycle sets and clears it from the node's state: it will fight this"
-_CONTROLLER_OWNED_TAINTS = {
-    "node.kubernetes.io/not-ready": _NODE_LIFECYCLE_NOTE,
-    "node.kubernetes.io/unreachable": _NODE_LIFECYCLE_NOTE,
-    "node.kubernetes.io/memory-pressure": _NODE_LIFECYCLE_NOTE,
-    "node.kubernetes.io/disk-pressure": _NODE_LIFECYCLE_NOTE,
-    "node.kubernetes.io/pid-pressure": _NODE_LIFECYCLE_NOTE,
-    "node.kubernetes.io/network-unavailable": _NODE_LIFECYCLE_NOTE,
-    "node.kubernetes.io/unschedulable": (
-        "node-lifecycle keeps its NoSchedule form equal to spec.unschedulable: use cordon, uncordon"
-    ),
-    "node.kubernetes.io/out-of-service": (
-        "pod garbage collection force-deletes terminating pods of a not-ready node with it, and "
-        "their volumes are detached"
-    ),
-}
-
-
-class TaintRemoval(msgspec.Struct, frozen=True):
-    """``key-`` or ``key:Effect-``; effect "" removes every effect of the key."""
-
-    key: str
-    effect: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.key}:{self.effect}" if self.effect else self.key
-
-    def removes(self, taint: Taint) -> bool:
-        """Tell whether the taint goes."""
-        return taint.key == self.key and self.effect in ("", taint.effect)
 
 
 class TaintRequest(msgspec.Struct, frozen=True):
@@ -71,26 +42,6 @@ class TaintRequest(msgspec.Struct, frozen=True):
 def looks_like_taint(word: str) -> bool:
     """Tell whether kubectl takes the word for a change of a taint instead of a resource."""
     return "=" in word or ":" in word or word.endswith("-")
-
-
-def parse_taint(text: str) -> Taint:
-    """Return the taint of ``key=value:Effect``, ``key:Effect`` or ``key=:Effect``.
-
-    ValueError has kubectl's message; a missing effect is one.
-    """
-    taint = _parse_taint_words(text)
-    if not taint.effect:
-        raise ValueError(f"invalid taint spec: {text}")
-    return taint
-
-
-def parse_taint_removal(text: str) -> TaintRemoval:
-    """Return what ``key``, ``key:Effect`` or ``key=value:Effect`` (value ignored) removes.
-
-    The trailing '-' of the command line is already gone. ValueError has kubectl's message.
-    """
-    taint = _parse_taint_words(text)
-    return TaintRemoval(taint.key, taint.effect)
 
 
 def parse_taint_arguments(
@@ -160,20 +111,7 @@ def resolve_taint_events(
         for name, messages in refusals.items()
         for message in messages
     ]
-    keys = [taint.key for taint in request.additions]
-    keys += [removal.key for removal in request.removals]
-    objects = tuple(f"node/{name}" for name in names)
-    owned = (controller_owned_taint_warning(key, objects) for key in dict.fromkeys(keys))
-    warnings += [warning for warning in owned if warning is not None]
     return _events(request, names, at_ns, origin), warnings
-
-
-def controller_owned_taint_warning(key: str, objects: tuple[str, ...]) -> ClusterWarning | None:
-    """Return the warning for a user's change of a taint that a controller owns, or None."""
-    note = _CONTROLLER_OWNED_TAINTS.get(key)
-    if note is None:
-        return None
-    return ClusterWarning("controller-owned-taint", f"taint {key}: {note}", objects)
 
 
 def _split_words(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -209,36 +147,13 @@ def _parse_changes(
     return tuple(additions), tuple(removals)
 
 
-def _parse_taint_words(text: str) -> Taint:
-    """Return kubectl's ``parseTaint``: effect "" when the text has no colon."""
-    parts = text.split(":")
-    if len(parts) > 2:
-        raise ValueError(f"invalid taint spec: {text}")
-    key, value, effect = parts[0], "", ""
-    if len(parts) == 2:
-        effect = parts[1]
-        if effect not in EFFECTS:
-            raise ValueError(f"invalid taint effect: {effect}, unsupported taint effect")
-        words = parts[0].split("=")
-        if len(words) > 2:
-            raise ValueError(f"invalid taint spec: {text}")
-        key = words[0]
-        if len(words) == 2:
-            value = words[1]
-            if messages := validate_label_value(value):
-                raise ValueError(f"invalid taint spec: {text}, {'; '.join(messages)}")
-    if messages := validate_qualified_name(key):
-        raise ValueError(f"invalid taint spec: {text}, {'; '.join(messages)}")
-    return Taint(key=key, effect=effect, value=value)
-
-
 def _refuse_conflicts(additions: Sequence[Taint], removals: Sequence[TaintRemoval]) -> None:
     """Raise when one command both adds and removes a taint."""
     conflicts = [
         f"{removal.key}={removal.effect}"
         for taint in additions
         for removal in removals
-        if removal.removes(taint)
+        if removal.removes(taint.key, taint.effect)
     ]
     if conflicts:
         raise _usage(
@@ -258,7 +173,7 @@ def _refusals(request: TaintRequest, node: Node) -> list[str]:
     left = list(node.taints)
     # One after the other: after "k:NoExecute-", a further "k-" needs another effect to remove.
     for removal in request.removals:
-        kept = [taint for taint in left if not removal.removes(taint)]
+        kept = [taint for taint in left if not removal.removes(taint.key, taint.effect)]
         if len(kept) == len(left):
             messages.append(f'taint "{removal}" not found')
         left = kept
@@ -273,21 +188,15 @@ def _events(
     Each addition goes to the front of the node's list; from last to first, they end up as kubectl
     sends them: in the order of the arguments, before the old ones.
     """
-    events = [
-        ScenarioEvent(at_ns=at_ns, action="taint", nodes=names, taint=taint, origin=origin)
+    added = [
+        AddTaint(at_ns=at_ns, nodes=names, taint=taint, origin=origin)
         for taint in reversed(request.additions)
     ]
-    return events + [
-        ScenarioEvent(
-            at_ns=at_ns,
-            action="untaint",
-            nodes=names,
-            taint_key=removal.key,
-            taint_effect=removal.effect,
-            origin=origin,
-        )
+    removed = [
+        RemoveTaint(at_ns=at_ns, nodes=names, removal=removal, origin=origin)
         for removal in request.removals
     ]
+    return [*added, *removed]
 
 
 def _usage(message: str) -> InputError:

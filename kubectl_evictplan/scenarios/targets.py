@@ -18,6 +18,7 @@ from kubectl_evictplan.kube.topology import BETA_REGION, BETA_ZONE, REGION, ZONE
 _COMPARED_MAX = 20_000
 # No name of Kubernetes is longer.
 _NAME_MAX = 253
+_LISTED_MAX = 10
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -35,6 +36,13 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     hint = f"; did you mean {close!r}?" if close else ""
     shown = name if len(name) <= _NAME_MAX else name[:_NAME_MAX] + "..."
     return f"no {kind} is called {shown!r}{hint}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the names in one line, the first ten of many."""
+    shown = ", ".join(names[:_LISTED_MAX])
+    rest = len(names) - _LISTED_MAX
+    return f"{shown} and {rest} more" if rest > 0 else shown
 
 
 def nodes_by_name(nodes: Mapping[str, Node], names: Sequence[str]) -> list[Node]:
@@ -71,8 +79,7 @@ def nodes_by_zone(nodes: Mapping[str, Node], zone: str) -> list[Node]:
     }
     if not selected:
         known = sorted({place[1] for place in places.values() if place[1]})
-        listed = ", ".join(known[:10]) + (f" and {len(known) - 10} more" if known[10:] else "")
-        hint = f"zones are {listed}" if known else "no node has a zone label"
+        hint = f"zones are {listed(known)}" if known else "no node has a zone label"
         close = nearest(zone, known)
         hint = f"did you mean {close!r}? {hint}" if close else hint
         raise ValueError(f"no node is in zone {zone!r}; {hint}")

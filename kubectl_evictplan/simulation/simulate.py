@@ -1,11 +1,13 @@
 """``simulate``: wire the parts, play the scenario, run to the horizon, return the timeline.
 
-Start here to follow one eviction: the scenario's event is applied in ``scenario_player``; the node
-lifecycle controller (controllers/node_lifecycle.py) may taint the node; ``process_pod_on_node``
-(controllers/taint_eviction.py) starts a timer; the timer's end is the entry of kind "delete".
+Start here to follow one eviction: the scenario's event happens (scenarios/actions); the node lifecycle
+controller (controllers/node_lifecycle) may taint the node; ``process_pod_on_node``
+(controllers/taint_eviction) starts a timer; the timer's end is the entry of kind "delete".
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from kubectl_evictplan.cluster.kubelets import Kubelets
 from kubectl_evictplan.cluster.state import ClusterState
@@ -16,10 +18,10 @@ from kubectl_evictplan.engine.event_queue import EventQueue, Priority
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
+from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 from kubectl_evictplan.simulation.manager_process import ControlPlane
-from kubectl_evictplan.simulation.player import ScenarioPlayer
 
-# Phase 0, loops without cost: the reference model of spec node-lifecycle 2.3.
+# Phase 0, loops without cost.
 _REFERENCE = Timing()
 
 
@@ -43,14 +45,16 @@ def simulate(
     state.denied_deletes = denied_deletes
     state.load(snapshot.nodes, snapshot.pods)
     kubelets = Kubelets(state, timing.pod_exit_fraction)
-    kubelets.expect_stops(scenario)
-    kubelets.load(snapshot, scenario)
+    control_plane = ControlPlane(state, kubelets, configuration, timing, snapshot)
+    cluster = SimulatedCluster(state, kubelets, control_plane)
+    for event in scenario.events:
+        event.foretell(cluster)
+    kubelets.load(snapshot, start_ns)
     kubelets.finish_terminating_at_start()
     Workloads(state)
-    control_plane = ControlPlane(state, kubelets, configuration, timing, snapshot)
-    player = ScenarioPlayer(state, kubelets, control_plane)
     for event in scenario.events:
-        events.schedule(start_ns + event.at_ns, Priority.OUTSIDE, player.bind(event))
+        happening = partial(event.happen, cluster)
+        events.schedule(start_ns + event.at_ns, Priority.OUTSIDE, happening)
     if not starts_without_controller(scenario):
         control_plane.start_warm()
     left_over = events.run_until(start_ns + horizon_ns)
@@ -61,7 +65,5 @@ def simulate(
 
 def starts_without_controller(scenario: Scenario) -> bool:
     """A scenario whose first word about the controller is "start" begins without one."""
-    for event in scenario.events:
-        if event.action in ("controller-stop", "controller-start"):
-            return event.action == "controller-start"
-    return False
+    said = (event.manager_up for event in scenario.events if event.manager_up is not None)
+    return next(said, False)

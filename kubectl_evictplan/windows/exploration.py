@@ -154,11 +154,7 @@ class _Explorer:
     def _find_affected(self, runs: list[ClusterRun]) -> None:
         affected = self.result.affected
         for event in self.scenario.events:
-            affected.update(event.nodes)
-            if event.node is not None:
-                affected.add(event.node.name)
-            if event.pod is not None and event.pod.node_name:
-                affected.add(event.pod.node_name)
+            affected.update(event.touched_nodes)
         for run in runs:
             affected.update(
                 name

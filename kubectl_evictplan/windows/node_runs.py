@@ -204,7 +204,7 @@ class NodeRunner:
         events = run.scenario.events
         scenario = replace(
             run.scenario,
-            events=tuple(event for event in events if not event.action.startswith("pod-")),
+            events=tuple(event for event in events if not event.pods_only),
         )
         # Nobody is served, so lag, passes inside ticks and tokens leave no trace but their operations.
         timing = replace(run.timing, serves_queues=False, mid_tick_pass=True, initial_token=False)

@@ -73,14 +73,11 @@ class PodFates:
         """Nodes whose pods meet more than a silent kubelet; None when that may be all of them."""
         busy: set[str] = set()
         for event in self.scenario.events:
-            if event.action.startswith("controller-"):
+            if event.manager_up is not None:
                 return None
-            if event.action != "kubelet-stop":
-                busy.update(event.nodes)
-            if event.pod is not None:
-                busy.add(event.pod.node_name)
+            if event.kubelets_up is not False:
+                busy.update(event.touched_nodes)
         touched = {key for event in self.scenario.events for key in event.pods}
-        touched |= {event.pod.key for event in self.scenario.events if event.pod is not None}
         busy.update(pod.node_name for pod in self.snapshot.pods if pod.key in touched)
         return busy
 
@@ -254,7 +251,7 @@ class PodFates:
                     unknown,
                     tuple(tuple(history) for history in histories),
                     run.timing.timer_start_fraction,
-                    tuple((e.at_ns, e.last_heartbeat_ns) for e in run.scenario.events),
+                    tuple((e.at_ns, e.critical_ns) for e in run.scenario.events),
                 )
                 if key in seen:
                     continue
@@ -302,22 +299,15 @@ class PodFates:
         """Phases of pod garbage collection that matter to these pods."""
         instants = set()
         for event in world.events:
-            out_of_service = event.taint is not None and event.taint.key == OUT_OF_SERVICE
-            if event.action in ("node-delete", "pod-delete", "node-ready") or out_of_service:
+            if event.seen_by_pod_gc:
                 instants.add(event.at_ns)
-        starts = [e.at_ns for e in world.events if e.action == "controller-start"]
+        starts = [e.at_ns for e in world.events if e.manager_up]
         existing = {node.name for node in world.snapshot.nodes}
         if not world.names <= existing or any(
             taint.key == OUT_OF_SERVICE for node in world.snapshot.nodes for taint in node.taints
         ):
             instants.add(0)
-        if (
-            not any(
-                e.action == "node-delete" or (e.taint and e.taint.key == OUT_OF_SERVICE)
-                for e in world.events
-            )
-            and 0 not in instants
-        ):
+        if 0 not in instants and not any(event.feeds_pod_gc for event in world.events):
             return [0]
         # A new process counts its loops from its own start.
         return sorted(

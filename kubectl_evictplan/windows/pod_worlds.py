@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.simulation.player import PLAYED_BACK, READY_UNKNOWN
+from kubectl_evictplan.simulation.played_back import LifecycleTaintWritten, ReadyUnknownWritten
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.node_runs import NEVER_NS, LifecycleTaint, NodeRun, Wait
 from kubectl_evictplan.windows.queue_order import Episode
@@ -39,19 +39,13 @@ class EventIndex:
         self._everywhere: list[int] = []
         self._of_node: dict[str, list[int]] = {}
         self._of_pod: dict[str, list[int]] = {}
-        self._nodes = [frozenset(event.nodes) for event in scenario.events]
         for index, event in enumerate(scenario.events):
-            if event.action.startswith("controller-"):
+            if event.manager_up is not None:
                 self._everywhere.append(index)
-            for name in event.nodes:
+            for name in event.touched_nodes:
                 self._of_node.setdefault(name, []).append(index)
             for key in event.pods:
                 self._of_pod.setdefault(key, []).append(index)
-            if event.node is not None:
-                self._of_node.setdefault(event.node.name, []).append(index)
-            if event.pod is not None:
-                self._of_node.setdefault(event.pod.node_name, []).append(index)
-                self._of_pod.setdefault(event.pod.key, []).append(index)
 
     def of(self, names: frozenset[str], pods: tuple[Pod, ...]) -> list[ScenarioEvent]:
         """The parts of events that concern these nodes, their pods and pods created on them."""
@@ -63,15 +57,7 @@ class EventIndex:
         keys.update(pod.key for pod in created if pod is not None)
         for key in keys:
             indices.update(self._of_pod.get(key, ()))
-        return [self._cut(index, names, keys) for index in sorted(indices)]
-
-    def _cut(self, index: int, names: frozenset[str], keys: set[str]) -> ScenarioEvent:
-        event = self._events[index]
-        if event.pods:
-            return replace(event, pods=tuple(key for key in event.pods if key in keys))
-        if event.nodes:
-            return replace(event, nodes=tuple(sorted(names & self._nodes[index])))
-        return event
+        return [self._events[index].restricted_to(names, keys) for index in sorted(indices)]
 
 
 class PodWorld:
@@ -173,7 +159,7 @@ class PodWorld:
                     key = wanted
         leave_ns = wait.episode.leave_ns
         if wait.cut_by_stop:
-            starts = [e.at_ns for e in self.events if e.action == "controller-start"]
+            starts = [e.at_ns for e in self.events if e.manager_up]
             leave_ns = min((at for at in starts if at >= leave_ns), default=NEVER_NS)
         if leave_ns < NEVER_NS and wait.episode.retired_ns == NEVER_NS:
             yield LifecycleTaint(leave_ns, False, key)
@@ -192,9 +178,12 @@ class PodWorld:
         events: list[tuple[int, int, ScenarioEvent]] = [(e.at_ns, 0, e) for e in self.events]
         for name, history in histories.items():
             for change in history:
-                events.append((change.at_ns, 1, _as_event(name, change)))
+                written = LifecycleTaintWritten(
+                    at_ns=change.at_ns, name=name, key=change.key, added=change.added
+                )
+                events.append((change.at_ns, 1, written))
         for name, at_ns in unknown:
-            events.append((at_ns, 1, ScenarioEvent(at_ns, READY_UNKNOWN, nodes=(name,))))
+            events.append((at_ns, 1, ReadyUnknownWritten(at_ns=at_ns, name=name)))
         events.sort(key=lambda item: (item[0], item[1]))
         scenario = replace(self._scenario, events=tuple(event for _, _, event in events))
         return simulate(self.snapshot, scenario, self._configuration, timing)
@@ -203,17 +192,3 @@ class PodWorld:
 def _bounds(wait: Wait) -> tuple[int, int]:
     assert wait.window is not None
     return wait.window.earliest_ns, wait.window.latest_ns
-
-
-def _as_event(name: str, change: LifecycleTaint) -> ScenarioEvent:
-    if change.added:
-        taint = Taint(change.key, NO_EXECUTE)
-        return ScenarioEvent(change.at_ns, "taint", nodes=(name,), taint=taint, origin=PLAYED_BACK)
-    return ScenarioEvent(
-        change.at_ns,
-        "untaint",
-        nodes=(name,),
-        taint_key=change.key,
-        taint_effect=NO_EXECUTE,
-        origin=PLAYED_BACK,
-    )

@@ -26,7 +26,8 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import READY, TRUE
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, no_execute_taints
+from kubectl_evictplan.kube.taints import no_execute_taints
+from kubectl_evictplan.scenarios.actions.kubelets import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.samples import critical_costs, sampled_heartbeats, sampled_timings
@@ -121,7 +122,7 @@ def _sampled_runs(
     windows = _heartbeat_windows(snapshot, scenario)
     unknown = sum(1 for window in windows.values() for _, low, high in window if low != high)
     period_ns = configuration.node_monitor_period_ns
-    starts = [event.at_ns for event in scenario.events if event.action == "controller-start"]
+    starts = [event.at_ns for event in scenario.events if event.manager_up]
     if configuration.monitor_phase_ns is not None:
         starts.append(configuration.monitor_phase_ns)
     if unknown < 2 and not starts:
@@ -177,9 +178,7 @@ def _unknown_start(
     )
     rate = configuration.node_eviction_rate_qps
     refill_ns = int(SECOND_NS / rate) if rate > 0 else 0
-    returns = {
-        event.at_ns for event in scenario.events if event.action in ("kubelet-start", "node-ready")
-    }
+    returns = {event.at_ns for event in scenario.events if event.kubelets_up}
     ages_ns = (refill_ns - at_ns + PASS_LAG_MAX_NS + _JUST_BEFORE_NS for at_ns in sorted(returns))
     useful = tuple(age_ns for age_ns in ages_ns if 0 < age_ns < refill_ns)
     return _UnknownStart(tainted, waiting, useful[:_TOKEN_AGES_MAX])
@@ -209,34 +208,19 @@ def _corners(
     return early, late
 
 
-def _touches_lifecycle_taint(event: ScenarioEvent) -> bool:
-    """Whether somebody adds or removes a NoExecute taint that the controller owns."""
-    key = event.taint.key if event.taint is not None else event.taint_key
-    return key in LIFECYCLE_NO_EXECUTE_KEYS
-
-
 def _critical_instants(
     snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
 ) -> Iterable[int]:
     """Offsets at which it matters whether a tick comes just before or just after."""
     nodes = {node.name: node for node in snapshot.nodes}
     for event in scenario.events:
-        if event.action == "kubelet-stop":
-            if event.last_heartbeat_ns is not None:
-                yield event.last_heartbeat_ns
-        elif _touches_lifecycle_taint(event) or event.action in (
-            "kubelet-start",
-            "node-ready",
-            "node-delete",
-            "node-create",
-            "controller-stop",
-        ):
-            yield event.at_ns
+        if event.critical_ns is not None:
+            yield event.critical_ns
     for name, node in nodes.items():
         lease = snapshot.leases.get(name)
         ready = node.condition(READY)
         if (
-            is_silent_at(lease, observed_at_ns(snapshot, scenario))
+            is_silent_at(lease, observed_at_ns(snapshot, scenario.start_ns))
             and lease
             and lease.renew_time_ns is not None
         ):
@@ -285,7 +269,7 @@ def _heartbeat_windows(
             (name, *last_heartbeat_window(snapshot, scenario, index, name)) for name in event.nodes
         ]
         for index, event in enumerate(scenario.events)
-        if event.action == "kubelet-stop" and event.last_heartbeat_ns is None
+        if isinstance(event, StopKubelet) and event.last_heartbeat_ns is None
     }
 
 
@@ -304,9 +288,9 @@ def last_heartbeat_window(
     silent = False
     if lease is not None and lease.renew_time_ns is not None:
         known_ns = lease.renew_time_ns - scenario.start_ns
-        silent = is_silent_at(lease, observed_at_ns(snapshot, scenario))
+        silent = is_silent_at(lease, observed_at_ns(snapshot, scenario.start_ns))
     for event in scenario.events[:index]:
-        if name in event.nodes and event.action in ("kubelet-start", "node-ready"):
+        if event.kubelets_up and name in event.nodes:
             known_ns, silent = event.at_ns, False
     if known_ns is not None and silent:
         return known_ns, known_ns

@@ -25,6 +25,7 @@ from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.objects import Node, Taint
 from kubectl_evictplan.kube.selectors import parse_label_selector
 from kubectl_evictplan.kube.taints import with_taint_put_first, without_taint
+from kubectl_evictplan.scenarios.actions.taints import AddTaint
 from kubectl_evictplan.scenarios.taint_arguments import parse_taint_arguments, resolve_taint_events
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
@@ -161,10 +162,10 @@ def ours(words: list[str]) -> tuple[bool, Changes]:
     for event in events:
         for name in event.nodes:
             taints = changed.get(name, NODES[name].taints)
-            if event.taint is not None:
+            if isinstance(event, AddTaint):
                 changed[name] = with_taint_put_first(taints, event.taint)
             else:
-                changed[name] = without_taint(taints, event.taint_key, event.taint_effect)
+                changed[name] = without_taint(taints, event.removal.key, event.removal.effect)
     result = {
         name: [(taint.key, taint.effect, taint.value) for taint in taints]
         for name, taints in changed.items()

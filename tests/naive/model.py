@@ -246,7 +246,7 @@ class NaiveRun:
             matching = [
                 (t["key"], t["effect"])
                 for t in node["taints"]
-                if t["key"] == event.taint_key and event.taint_effect in ("", t["effect"])
+                if t["key"] == event.removal.key and event.removal.effect in ("", t["effect"])
             ]
             world.remove_taints(name, matching)
         elif event.action == "node-ready":

@@ -30,6 +30,7 @@ from kubectl_evictplan.prediction.warnings.situation import (
     caution,
     caution_by_message,
 )
+from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 
 # client-go's own defaults, used when the flag is 0.
@@ -62,7 +63,7 @@ def controllers_that_do_not_run(situation: Situation) -> Iterator[Warning]:
             "and no node is tainted for them",
         )
     if not configuration.pod_gc_enabled and (
-        any(event.action == "node-delete" for event in situation.events)
+        any(isinstance(event, DeleteNode) for event in situation.events)
         or any(pod.node_name not in situation.node_by_name for pod in situation.pods)
     ):
         yield Warning(

@@ -99,7 +99,7 @@ def replacements_may_return(situation: Situation) -> Iterator[Warning]:
     """The scheduler treats a finite toleration as a toleration: round and round (spec 6)."""
     comparison = situation.configuration.comparison_operators
     cordoned = {node.name for node in situation.nodes if node.unschedulable}
-    cordoned.update(n for e in situation.events if e.action == "cordon" for n in e.nodes)
+    cordoned.update(n for e in situation.events if e.unschedulable for n in e.nodes)
     verdicts: dict[tuple[int, int], bool] = {}
     pods = []
     for kind in _REPLACING_KINDS:

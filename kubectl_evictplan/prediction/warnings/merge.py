@@ -38,7 +38,6 @@ RULES: tuple[Rule, ...] = (
 # matters: code -> codes of the rules, each of which is enough.
 _SAID_BETTER = {
     "comparison-operator": {"lt-gt-operator-gate-off"},
-    "controller-owned-taint": {"controller-owned-taint"},
     "missing-lease": {"missing-lease"},
     "ready-condition": {"node-without-ready", "odd-ready-condition"},
     "toleration-overflow": {"toleration-seconds-overflow"},

@@ -1,7 +1,6 @@
 """Events of the scenario that do something else than one may think, or nothing at all.
 
-Sources: spec taint-eviction 8 (kubectl), 2.4 and 7.8 (running timers), 3.6 (names), spec node-lifecycle
-5.2, 5.5 and 10. What really happened is read from the nominal run.
+What really happened is read from the nominal run.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Iterator
 from kubectl_evictplan.cluster.timeline import (
     NODE_LIFECYCLE,
     TAINT_EVICTION,
-    EventApplied,
     EvictionScheduled,
     PodDeleted,
     TaintAdded,
@@ -33,24 +31,25 @@ from kubectl_evictplan.prediction.warnings.situation import (
     caution,
     caution_by_message,
 )
-from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.scenarios.actions.nodes import Cordon
+from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations
+from kubectl_evictplan.scenarios.actions.taints import AddTaint, RemoveTaint
+from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
+from kubectl_evictplan.scenarios.taint_words import TaintRemoval
 
 
 def controller_owned_taints(situation: Situation) -> Iterator[Warning]:
     """Taints that a controller adds and removes by itself, given by the user."""
     found: dict[str, list[str]] = {}
     for event in situation.events:
-        key = event.taint.key if event.taint is not None else event.taint_key
-        if key in CONTROLLER_OWNED_KEYS:
-            message = _owned_message(situation, event)
+        message = ""
+        if isinstance(event, AddTaint) and event.taint.key in CONTROLLER_OWNED_KEYS:
+            message = _owned_taint_added(situation, event.taint.key, event.taint.effect)
+        elif isinstance(event, RemoveTaint) and event.removal.key in CONTROLLER_OWNED_KEYS:
+            message = _owned_taint_removed(situation, event.removal)
+        if message:
             found.setdefault(message, []).extend(event.nodes)
     yield from caution_by_message("controller-owned-taint", found)
-
-
-def _owned_message(situation: Situation, event: ScenarioEvent) -> str:
-    if event.taint is not None:
-        return _owned_taint_added(situation, event.taint.key, event.taint.effect)
-    return _owned_taint_removed(situation, event.taint_key, event.taint_effect)
 
 
 def _owned_taint_added(situation: Situation, key: str, effect: str) -> str:
@@ -85,8 +84,8 @@ def _owned_taint_added(situation: Situation, key: str, effect: str) -> str:
     )
 
 
-def _owned_taint_removed(situation: Situation, key: str, effect: str) -> str:
-    name = f"removal of {key}:{effect}" if effect else f"removal of {key}"
+def _owned_taint_removed(situation: Situation, removal: TaintRemoval) -> str:
+    key, effect, name = removal.key, removal.effect, f"removal of {removal}"
     if key == OUT_OF_SERVICE:
         return f"{name}: pods that were force-deleted meanwhile may still run on the machine"
     if not situation.configuration.node_lifecycle_enabled:
@@ -107,7 +106,6 @@ def _owned_taint_removed(situation: Situation, key: str, effect: str) -> str:
 def taints_not_applied(situation: Situation) -> Iterator[Warning]:
     """A taint that is there already, or a removal of what is absent."""
     carried = {node.name: set(map(key_and_effect, node.taints)) for node in situation.nodes}
-    created = {e.node.name: e.node for e in situation.events if e.node is not None}
     found: dict[str, list[str]] = {}
     for entry in situation.nominal.entries:
         if isinstance(entry, TaintAdded):
@@ -115,33 +113,29 @@ def taints_not_applied(situation: Situation) -> Iterator[Warning]:
         elif isinstance(entry, TaintRemoved):
             carried.setdefault(entry.node, set()).discard(key_and_effect(entry.taint))
         elif isinstance(entry, EventApplied):
-            taint = entry.event.taint
-            if entry.event.action == "node-create" and entry.node in created:
-                carried[entry.node] = set(map(key_and_effect, created[entry.node].taints))
-            elif taint is not None and key_and_effect(taint) in carried.get(entry.node, ()):
-                message = (
-                    f"{key_and_effect(taint)} is there already: kubectl taint refuses without "
-                    "--overwrite, and no running timer changes"
-                )
-                found.setdefault(message, []).append(entry.node)
+            event = entry.event
+            if event.node is not None:
+                carried[entry.node] = set(map(key_and_effect, event.node.taints))
+            elif isinstance(event, AddTaint):
+                name = key_and_effect(event.taint)
+                if name in carried.get(entry.node, ()):
+                    message = (
+                        f"{name} is there already: kubectl taint refuses without --overwrite, and no "
+                        "running timer changes"
+                    )
+                    found.setdefault(message, []).append(entry.node)
     done = {
-        (entry.node, *_removal(entry.event))
+        (entry.node, entry.event.at_ns, entry.event.removal)
         for entry in situation.entries(EventApplied)
-        if entry.event.action == "untaint"
+        if isinstance(entry.event, RemoveTaint)
     }
     for event in situation.events:
-        if event.action == "untaint":
-            removal = _removal(event)
-            absent = [name for name in event.nodes if (name, *removal) not in done]
-            text = f"{removal[1]}:{removal[2]}-" if removal[2] else f"{removal[1]}-"
-            found.setdefault(f"{text} removes nothing: no such taint at that time", []).extend(
-                absent
+        if isinstance(event, RemoveTaint):
+            message = f"{event.removal}- removes nothing: no such taint at that time"
+            found.setdefault(message, []).extend(
+                name for name in event.nodes if (name, event.at_ns, event.removal) not in done
             )
     yield from caution_by_message("taint-not-applied", found)
-
-
-def _removal(event: ScenarioEvent) -> tuple[int, str, str]:
-    return event.at_ns, event.taint_key, event.taint_effect
 
 
 def events_without_effect(situation: Situation) -> Iterator[Warning]:
@@ -152,21 +146,11 @@ def events_without_effect(situation: Situation) -> Iterator[Warning]:
     }
     found: dict[str, list[str]] = {}
     for event in situation.events:
-        if event.action in ("untaint", "pod-create", "pod-delete") or not (
-            event.nodes or event.pods or event.node is not None
-        ):
-            continue
-        names = [*event.nodes, *event.pods, *([event.node.name] if event.node else [])]
+        names = (*event.nodes, *event.pods) if event.idle_because else ()
         idle = [name for name in names if (event.at_ns, name, event.action) not in done]
         if idle:
-            why = {
-                "cordon": "the node is cordoned already or does not exist then",
-                "uncordon": "the node is not cordoned or does not exist then",
-                "node-create": "a node of that name exists then",
-                "pod-tolerations": "the pod does not exist then",
-            }.get(event.action, "the node does not exist then")
             at = format_duration(event.at_ns)
-            message = f"{event.action} at {at} does nothing: {why}"
+            message = f"{event.action} at {at} does nothing: {event.idle_because}"
             found.setdefault(message, []).extend(idle)
     yield from caution_by_message("event-without-effect", found)
 
@@ -175,7 +159,7 @@ def effects_that_evict_nothing(situation: Situation) -> Iterator[Warning]:
     """NoSchedule and PreferNoSchedule never reach the taint eviction controller."""
     found: dict[str, list[str]] = {}
     for event in situation.events:
-        if event.taint is not None and event.taint.effect != NO_EXECUTE:
+        if isinstance(event, AddTaint) and event.taint.effect != NO_EXECUTE:
             message = (
                 f"a taint with effect {event.taint.effect} only concerns the scheduler: it evicts no "
                 f"pod that runs; {NO_EXECUTE} would"
@@ -186,7 +170,7 @@ def effects_that_evict_nothing(situation: Situation) -> Iterator[Warning]:
 
 def cordon_evicts_nothing(situation: Situation) -> Iterator[Warning]:
     """Cordon keeps new pods away, no more."""
-    nodes = [name for e in situation.events if e.action == "cordon" for name in e.nodes]
+    nodes = [name for e in situation.events if isinstance(e, Cordon) for name in e.nodes]
     yield from caution(
         "cordon-evicts-nothing",
         "cordon keeps new pods off the node and evicts none; kubectl drain also evicts, through the "
@@ -197,13 +181,11 @@ def cordon_evicts_nothing(situation: Situation) -> Iterator[Warning]:
 
 def controller_restarts(situation: Situation) -> Iterator[Warning]:
     """A new process remembers nothing; a stopped one does nothing."""
-    last = ""
     starts = []
-    for event in situation.events:
-        if event.action == "controller-start" and (last or event.at_ns > 0):
+    told = [event for event in situation.events if event.manager_up is not None]
+    for index, event in enumerate(told):
+        if event.manager_up and (index or event.at_ns > 0):
             starts.append(event.at_ns)
-        if event.action.startswith("controller-"):
-            last = event.action
     if starts:
         nodes = {
             entry.node
@@ -216,7 +198,7 @@ def controller_restarts(situation: Situation) -> Iterator[Warning]:
             "of nodes that are not ready are taken off and put back one by one at the zone's rate",
             tuple(sorted(nodes)),
         )
-    if last == "controller-stop":
+    if told and not told[-1].manager_up:
         yield Warning(
             "controller-stays-stopped",
             "kube-controller-manager is stopped and not started again: nothing is evicted afterwards, "
@@ -225,7 +207,7 @@ def controller_restarts(situation: Situation) -> Iterator[Warning]:
 
 
 def ties(situation: Situation) -> Iterator[Warning]:
-    """A taint is removed in the very instant in which a timer fires (spec taint-eviction, W59)."""
+    """A taint is removed in the very instant in which a timer fires."""
     removals = {
         (entry.node, entry.at_ns)
         for entry in situation.entries(TaintRemoved)
@@ -234,7 +216,7 @@ def ties(situation: Situation) -> Iterator[Warning]:
     edits = {
         (key, event.at_ns)
         for event in situation.events
-        if event.action in ("pod-tolerations", "pod-delete")
+        if isinstance(event, SetTolerations | DeletePods)
         for key in event.pods
     }
     if not removals and not edits:
@@ -255,14 +237,14 @@ def ties(situation: Situation) -> Iterator[Warning]:
 
 
 def kept_timers(situation: Situation) -> Iterator[Warning]:
-    """Another taint, or other seconds, while a timer runs: the timer is never moved (spec 2.4)."""
+    """Another taint, or other seconds, while a timer runs: the timer is never moved."""
     additions: dict[str, list[int]] = {}
     for change in situation.entries(TaintAdded):
         if change.taint.effect == NO_EXECUTE:
             additions.setdefault(change.node, []).append(change.at_ns)
     edits: dict[str, list[int]] = {}
     for event in situation.events:
-        if event.action == "pod-tolerations":
+        if isinstance(event, SetTolerations):
             for key in event.pods:
                 edits.setdefault(key, []).append(event.at_ns)
     newest = {name: added[-1] for name, added in additions.items()}
@@ -296,14 +278,15 @@ def kept_timers(situation: Situation) -> Iterator[Warning]:
 
 
 def wrong_pod_exposure(situation: Situation) -> Iterator[Warning]:
-    """Timers know names, not UIDs (spec taint-eviction 3.6)."""
+    """Timers know names, not UIDs."""
     reused: dict[str, list[int]] = {}
-    deleted = {key for e in situation.events if e.action == "pod-delete" for key in e.pods}
+    deletions = [event for event in situation.events if isinstance(event, DeletePods)]
+    deleted = {key for event in deletions for key in event.pods}
     existing = {pod.key: pod for pod in situation.pods if pod.key in deleted} if deleted else {}
     for event in situation.events:
         if event.pod is not None:
             reused.setdefault(event.pod.key, []).append(event.at_ns)
-        if event.action == "pod-delete":
+        if isinstance(event, DeletePods):
             for key in event.pods:
                 pod = existing.get(key)
                 controller = pod.controller() if pod is not None else None

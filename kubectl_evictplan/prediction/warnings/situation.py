@@ -32,6 +32,7 @@ from kubectl_evictplan.kube.objects import (
     Warning,
 )
 from kubectl_evictplan.kube.topology import get_zone_key, zone_display_name
+from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
 from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
 
@@ -248,9 +249,9 @@ class Situation:
             ):
                 silent.add(node.name)
         for event in self.events:
-            if event.action == "kubelet-stop":
+            if event.kubelets_up is False:
                 silent.update(event.nodes)
-            elif event.action in ("kubelet-start", "node-delete"):
+            elif event.kubelets_up or isinstance(event, DeleteNode):
                 silent.difference_update(event.nodes)
         return frozenset(silent)
 

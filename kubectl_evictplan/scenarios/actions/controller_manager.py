@@ -1,0 +1,50 @@
+"""kube-controller-manager goes away and comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.scenarios.history import History
+    from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
+
+
+class ManagerEvent(ScenarioEvent, frozen=True, kw_only=True):
+    """The process ends or begins; a first ``controller-start`` means that none ran before."""
+
+    def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
+        """What is stopped is not stopped again, what runs is not started again."""
+        before, history.manager = history.manager, self
+        if before is not None and before.manager_up == self.manager_up:
+            state = "running" if self.manager_up else "stopped"
+            yield "", f"the controller is already {state} since {before.where}"
+
+
+class StopManager(ManagerEvent, frozen=True, kw_only=True):
+    """The process ends: every timer and all memory are lost."""
+
+    action = "controller-stop"
+    manager_up = False
+
+    @property
+    def critical_ns(self) -> int | None:
+        """A tick just before it still happens."""
+        return self.at_ns
+
+    def happen(self, cluster: SimulatedCluster) -> None:
+        """End the process."""
+        cluster.manager.stop(cluster.note(self))
+
+
+class StartManager(ManagerEvent, frozen=True, kw_only=True):
+    """A new process begins, whose first node monitor tick is now."""
+
+    action = "controller-start"
+    manager_up = True
+
+    def happen(self, cluster: SimulatedCluster) -> None:
+        """Begin the process."""
+        cluster.manager.start_cold(cluster.note(self))

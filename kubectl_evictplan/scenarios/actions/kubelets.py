@@ -1,0 +1,142 @@
+"""What kubelets do, and what is done to their leases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.scenarios.field_types import DURATION, STATUS
+from kubectl_evictplan.scenarios.scenario import NodesEvent
+from kubectl_evictplan.scenarios.targets import listed
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.scenarios.history import History
+    from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
+
+
+class KubeletEvent(NodesEvent, frozen=True, kw_only=True):
+    """Something that the node lifecycle controller notices in its next tick."""
+
+    @property
+    def critical_ns(self) -> int | None:
+        """The tick after it sees other conditions or another lease."""
+        return self.at_ns
+
+
+class StopKubelet(KubeletEvent, frozen=True, kw_only=True):
+    """The kubelets fall silent: power, network or process."""
+
+    action = "kubelet-stop"
+    kubelets_up = False
+
+    # Offset of the last lease renewal that was sent, negative before the start; None: from the Lease.
+    last_heartbeat_ns: Annotated[int | None, DURATION] = msgspec.field(
+        default=None, name="lastHeartbeat"
+    )
+
+    @property
+    def critical_ns(self) -> int | None:
+        """What a tick sees is the last heartbeat, not the silence after it."""
+        return self.last_heartbeat_ns
+
+    @property
+    def detail(self) -> str:
+        """The last heartbeat, when it is known."""
+        if self.last_heartbeat_ns is None:
+            return ""
+        return f"lastHeartbeat {round(self.last_heartbeat_ns / SECOND_NS, 6):.6f}s"
+
+    def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
+        """A kubelet falls silent once before it is back."""
+        if self.last_heartbeat_ns is not None and self.last_heartbeat_ns > self.at_ns:
+            yield "lastHeartbeat", "the last heartbeat lies after the stop itself"
+        for name in self.nodes:
+            before = history.kubelets.get(name)
+            if before is not None and not before.kubelets_up:
+                yield "", f"the kubelet of {name} is already silent since {before.where}"
+            history.kubelets[name] = self
+
+    def foretell(self, cluster: SimulatedCluster) -> None:
+        """Renewals before the stop are those of the scenario, not of the formula."""
+        if self.last_heartbeat_ns is not None:
+            start_ns = cluster.state.timeline.start_ns
+            for name in self.nodes:
+                cluster.kubelets.expect_stop(
+                    name, start_ns + self.at_ns, start_ns + self.last_heartbeat_ns
+                )
+
+    def happen(self, cluster: SimulatedCluster) -> None:
+        """End each kubelet's renewals; they may go on without a Node object."""
+        last_ns = self.last_heartbeat_ns
+        epoch_ns = None if last_ns is None else cluster.state.timeline.start_ns + last_ns
+        for name in self.nodes:
+            cluster.state.node_cause[name] = cluster.note(self, node=name)[0]
+            cluster.kubelets.stop(name, epoch_ns)
+
+
+class StartKubelet(KubeletEvent, frozen=True, kw_only=True):
+    """The kubelets are back, post Ready=True and finish what was deleted meanwhile."""
+
+    action = "kubelet-start"
+    kubelets_up = True
+
+    def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
+        """Only a silent kubelet comes back; one whose node is not Ready may be silent already."""
+        for name in self.nodes:
+            before = history.kubelets.get(name)
+            if before is not None and before.kubelets_up:
+                yield "", f"the kubelet of {name} is already back since {before.where}"
+            elif before is None and history.is_ready(name):
+                yield "", f"the kubelet of {name} was never stopped, and the node is Ready"
+            history.kubelets[name] = self
+
+    def happen(self, cluster: SimulatedCluster) -> None:
+        """Start the renewals."""
+        for name in self.nodes:
+            cluster.kubelets.start(name, cluster.note(self, node=name))
+
+
+class PostReady(KubeletEvent, frozen=True, kw_only=True):
+    """The kubelets themselves post a Ready condition."""
+
+    action = "node-ready"
+    kubelets_up = True
+
+    status: Annotated[str, STATUS]
+
+    @property
+    def detail(self) -> str:
+        """The status."""
+        return self.status
+
+    @property
+    def seen_by_pod_gc(self) -> bool:
+        """Pods of out-of-service nodes are force-deleted while the node is not ready."""
+        return True
+
+    def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
+        """Who is silent posts nothing."""
+        silent = [name for name in self.nodes if history.is_silent(name)]
+        if silent:
+            where = history.kubelets[silent[0]].where
+            yield "", f"a silent kubelet cannot post a status: {listed(silent)} since {where}"
+
+    def happen(self, cluster: SimulatedCluster) -> None:
+        """Post the condition and renew the lease."""
+        for name in cluster.existing(self):
+            cluster.kubelets.post_ready(name, self.status, cluster.note(self, node=name))
+
+
+class TouchLease(KubeletEvent, frozen=True, kw_only=True):
+    """Somebody else writes the leases without renewing them: see 1.37's circuit breaker."""
+
+    action = "lease-touch"
+
+    def happen(self, cluster: SimulatedCluster) -> None:
+        """Write the lease; its renewTime stays."""
+        for name in cluster.existing(self):
+            cluster.note(self, node=name)
+            cluster.kubelets.touch_lease(name)
