@@ -106,8 +106,6 @@ class Kubelets:
         self._touches: dict[str, list[int]] = {}
         # Last heartbeats that the scenario states: (instant of the stop, last renewal) by node.
         self._stated: dict[str, list[tuple[int, int]]] = {}
-        # When somebody else wrote a node's Lease, by node: its resourceVersion moved then.
-        self.touched_ns: dict[str, list[int]] = {}
         # Called with a node's name *before* its kubelet changes, so that observers can look back.
         self.watchers: list[Callable[[str], None]] = []
         state.watch_pods(self._pod_changed)
@@ -247,10 +245,6 @@ class Kubelets:
                 last_transition_time_ns=now_ns,
             )
         return replace(condition, last_heartbeat_time_ns=now_ns)
-
-    def touch_lease(self, name: str) -> None:
-        """Somebody else writes the node's Lease now, without renewing it."""
-        self.touched_ns.setdefault(name, []).append(self._state.events.now_ns)
 
     def _renew_now(self, name: str) -> None:
         now_ns = self._state.events.now_ns
