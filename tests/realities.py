@@ -280,6 +280,8 @@ def _draw_timing(world: World, rng: random.Random) -> Timing:
         # A zone can only have used its token on a node that is not ready.
         initial_token=rng.random() < 0.5 or all(_is_ready(n) for n in world.snapshot.nodes),
         pod_gc_phase_ns=rng.randrange(20 * SECOND_NS),
+        pod_gc_cost_ns=rng.randrange(25_000_000),
+        pod_gc_lag_ns=rng.choice((0, rng.randrange(25_000_000))),
         timer_start_fraction=rng.choice((0.0, 1.0, rng.random())),
         stale_nil=rng.choice(("grace0", "never")),
         pod_exit_fraction=rng.random(),

@@ -324,6 +324,8 @@ def timings(draw: st.DrawFn, *, cold: bool) -> Timing:
         pass_phase_ns=ns(draw(st.sampled_from((0.0, 0.05, 0.033)))),
         pass_cost_ns=ns(draw(st.sampled_from((0.0, 0.001)))),
         pod_gc_phase_ns=ns(draw(st.sampled_from((0.0, 3.3, 19.0)))),
+        pod_gc_cost_ns=ns(draw(st.sampled_from((0.0, 0.01)))),
+        pod_gc_lag_ns=ns(draw(st.sampled_from((0.0, 0.02, 0.021)))),
         stale_nil=draw(st.sampled_from(("grace0", "never"))),
     )
 

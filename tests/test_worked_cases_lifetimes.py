@@ -26,6 +26,7 @@ from worked_cases import (
     play,
     pod,
     remove,
+    seconds,
     taint,
     tol,
 )
@@ -265,6 +266,33 @@ def test_w48_pods_of_a_deleted_node_are_collected_after_the_quarantine(release: 
 
     # First seen missing at 20, due 40 s later.
     assert run.deletes() == "GC@60 gone@60"
+
+
+@EVERY_RELEASE
+def test_w48_a_quarantine_that_ends_just_after_a_loop_waits_for_the_next_one(release: str) -> None:
+    timing = Timing(pod_gc_lag_ns=1)
+    run = play(release, pod(), on_node(7, "node-delete"), timing=timing)
+
+    # First seen missing at 20; the loop at 60 finds its name still in quarantine.
+    assert run.deletes() == "GC@80 gone@80"
+
+
+@EVERY_RELEASE
+def test_w48_loops_that_cost_more_than_the_lag_find_the_quarantine_ended(release: str) -> None:
+    timing = Timing(pod_gc_lag_ns=seconds(0.02), pod_gc_cost_ns=seconds(0.01))
+    run = play(release, pod(), on_node(7, "node-delete"), timing=timing)
+
+    assert run.deletes() == "GC@60.03 gone@60.03"
+
+
+@pytest.mark.parametrize(("sightings", "story"), [(0, "GC@43"), (1, "GC@23"), (2, "GC@3")])
+def test_w48_a_node_that_never_existed_was_missed_by_loops_before_the_start(
+    sightings: int, story: str
+) -> None:
+    timing = Timing(pod_gc_phase_ns=seconds(3), pod_gc_sightings=sightings)
+    run = play(P1, pod(node_name="n0"), timing=timing)
+
+    assert run.deletes() == f"{story} {story.replace('GC', 'gone')}"
 
 
 def test_w48_pods_of_a_deleted_node_are_collected_at_the_first_look_up_to_1_16() -> None:

@@ -1,7 +1,7 @@
 """Pod garbage collection: orphans, out-of-service nodes, terminating unscheduled and terminated pods.
 
-Upstream: pkg/controller/podgc/gc_controller.go (spec taint-eviction 7.5). The loop runs at once and
-then every 20 s; a loop that cannot find anything is not run.
+Upstream: pkg/controller/podgc/gc_controller.go. The loop runs at once and then 20 s after each end; a
+loop that cannot find anything is not run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from kubectl_evictplan.cluster.timeline import POD_GC, GarbageReason, PodDeleted
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
 from kubectl_evictplan.engine.loop_grid import LoopGrid
+from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 
@@ -27,13 +28,18 @@ class PodGC:
         self,
         state: ClusterState,
         configuration: ControllerConfiguration,
+        timing: Timing,
         first_loop_ns: int,
         *,
         warm: bool,
     ) -> None:
         self._state = state
         self._configuration = configuration
-        self._grid = LoopGrid(first_loop_ns, GC_CHECK_PERIOD_NS, unbounded=warm)
+        self._grid = LoopGrid(
+            first_loop_ns, GC_CHECK_PERIOD_NS + timing.pod_gc_cost_ns, unbounded=warm
+        )
+        self._quarantine_ns = QUARANTINE_TIME_NS + timing.pod_gc_lag_ns
+        self._sightings = timing.pod_gc_sightings if warm else 0
         # Node names that pods refer to and that do not exist, with the end of their quarantine.
         self._quarantine: dict[str, int] = {}
         self._call: ScheduledCall | None = None
@@ -46,6 +52,9 @@ class PodGC:
     def start(self) -> None:
         """Subscribe and plan the first loop that can find something."""
         self._scan()
+        if self._sightings:
+            first_ns = self._grid.first_ns - self._sightings * self._grid.step_ns
+            self._quarantine = dict.fromkeys(self._orphaned_names, first_ns + self._quarantine_ns)
         self._state.watch_nodes(self._node_changed)
         self._state.watch_pods(self._pod_changed)
         self._plan()
@@ -203,9 +212,9 @@ class PodGC:
         for name in orphans:
             if self._quarantine.get(name, now_ns + 1) <= now_ns:
                 due.append(name)
-                self._quarantine[name] = now_ns + QUARANTINE_TIME_NS
+                self._quarantine[name] = now_ns + self._quarantine_ns
             else:
-                self._quarantine.setdefault(name, now_ns + QUARANTINE_TIME_NS)
+                self._quarantine.setdefault(name, now_ns + self._quarantine_ns)
         for name in due:
             self._delete_pods_of(name)
 

@@ -20,11 +20,15 @@ class Timing(msgspec.Struct, frozen=True):
     ``serves_queues``: False leaves waiting nodes waiting: what their zones' queues are told is recorded
     all the same, and the order of service is explored apart from the run.
     ``mid_tick_pass``: a tick is not instantaneous; a pass falls between its node steps and its zone
-    logic (spec node-lifecycle 9.3, real-time race).
+    logic.
     ``stale_lister``: from 1.34 on, that pass still sees Ready=True and wastes its token (Q-STALE34).
     ``initial_token``: whether a zone with waiting nodes has a token at a warm start.
     ``token_age_ns``: without an initial token, how long before the start the last one was taken.
     ``pod_gc_phase_ns``: from the start to the first pod garbage collection loop.
+    ``pod_gc_cost_ns``: added to every period of that loop.
+    ``pod_gc_lag_ns``: how long after its 40 s the name of a missing node leaves quarantine; with more
+    than the cost of two loops the one 40 s after the first sighting finds it still there.
+    ``pod_gc_sightings``: how many loops have missed a node before the start that never existed.
     ``timer_start_fraction``: where in its window a timer of a warm start began (0 earliest, 1 latest).
     ``stale_nil``: "grace0" leaves the NIL key of a pod that vanished at once (spec 3.5), "never" not.
     ``pod_exit_fraction``: how much of its grace period a deleted pod uses (0: none, 1: all of it).
@@ -42,6 +46,9 @@ class Timing(msgspec.Struct, frozen=True):
     initial_token: bool = True
     token_age_ns: int = 0
     pod_gc_phase_ns: int = 0
+    pod_gc_cost_ns: int = 0
+    pod_gc_lag_ns: int = 0
+    pod_gc_sightings: int = 0
     timer_start_fraction: float = 0.0
     stale_nil: str = "grace0"
     pod_exit_fraction: float = 1.0

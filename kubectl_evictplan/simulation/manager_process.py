@@ -97,7 +97,9 @@ class ControlPlane:
 
     def _start_pod_gc(self, first_loop_ns: int, *, warm: bool) -> None:
         if self._configuration.pod_gc_enabled:
-            collector = PodGC(self._state, self._configuration, first_loop_ns, warm=warm)
+            collector = PodGC(
+                self._state, self._configuration, self._timing, first_loop_ns, warm=warm
+            )
             self._running.append(collector)
             collector.start()
 

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
     NODE_LIFECYCLE,
-    POD_GC,
     TAINT_EVICTION,
     EvictionScheduled,
     NodeQueued,
@@ -40,6 +39,18 @@ _NOTHING = NodeRun()
 # "Just before" an instant, and how many places in the windows of running timers are tried.
 _JUST_NS = 1_000
 _FRACTIONS_MAX = 8
+
+# What a loop of pod garbage collection may take.
+_GC_COST_NS = 25_000_000
+
+
+class _GcLoops(NamedTuple):
+    """When pod garbage collection runs: see ``Timing``."""
+
+    phase_ns: int
+    cost_ns: int
+    lag_ns: int
+    sightings: int
 
 
 class PodFates:
@@ -227,7 +238,7 @@ class PodFates:
         runs: list[ClusterRun],
     ) -> None:
         gathered = _Gathered(self.horizon_ns)
-        gc_phases = self._gc_phases(world)
+        gc_loops = self._gc_loops(world)
         stale = ("grace0", "never") if self._may_meet_stale_key(world) else ("grace0",)
         # How long a deleted pod lingers matters only if something happens to the node afterwards.
         lifecycle = any(record.waits or record.taints for row in records for record in row)
@@ -244,7 +255,7 @@ class PodFates:
                         for at_ns, status in record.ready
                         if status == "Unknown"
                     )
-                    if gc_phases != [0]
+                    if any(loops.phase_ns for loops in gc_loops)
                     else ()
                 )
                 key = (
@@ -258,12 +269,15 @@ class PodFates:
                 seen.add(key)
                 by_name = dict(zip(names, histories, strict=True))
                 fractions = _timer_fractions(world, run, histories, timers)
-                for phase_ns, stale_nil, exit_fraction, fraction in product(
-                    gc_phases, stale, exits, fractions
+                for loops, stale_nil, exit_fraction, fraction in product(
+                    gc_loops, stale, exits, fractions
                 ):
                     timing = replace(
                         run.timing,
-                        pod_gc_phase_ns=phase_ns,
+                        pod_gc_phase_ns=loops.phase_ns,
+                        pod_gc_cost_ns=loops.cost_ns,
+                        pod_gc_lag_ns=loops.lag_ns,
+                        pod_gc_sightings=loops.sightings,
                         stale_nil=stale_nil,
                         pod_exit_fraction=exit_fraction,
                         timer_start_fraction=fraction,
@@ -295,8 +309,18 @@ class PodFates:
                 ends.add((timer.due_earliest_ns - start_ns, timer.due_latest_ns - start_ns))
         return ends
 
-    def _gc_phases(self, world: PodWorld) -> list[int]:
-        """Phases of pod garbage collection that matter to these pods."""
+    def _gc_loops(self, world: PodWorld) -> list[_GcLoops]:
+        """What pod garbage collection can do with these pods, at its quickest and its slowest."""
+        missing = not world.names <= {node.name for node in world.snapshot.nodes}
+        return [
+            _GcLoops(phase_ns, cost_ns, lag_ns, sightings)
+            for cost_ns, lag_ns in ((0, 0), (_GC_COST_NS, 2 * _GC_COST_NS + 1))
+            for phase_ns in self._gc_phases(world, GC_CHECK_PERIOD_NS + cost_ns)
+            for sightings in ((0, 2) if missing else (0,))
+        ]
+
+    def _gc_phases(self, world: PodWorld, step_ns: int) -> list[int]:
+        """Phases of loops every ``step_ns`` that matter to these pods."""
         instants = set()
         for event in world.events:
             if event.seen_by_pod_gc:
@@ -312,7 +336,7 @@ class PodFates:
         # A new process counts its loops from its own start.
         return sorted(
             {
-                (at - start - side) % GC_CHECK_PERIOD_NS
+                (at - start - side) % step_ns
                 for at in (*instants, *starts)
                 for start in (0, *starts)
                 for side in (0, 1)
@@ -329,7 +353,6 @@ class PodFates:
         return any(count > 1 for count in names.values())
 
     def _store(self, world: PodWorld, gathered: _Gathered) -> None:
-        missing = world.names - {node.name for node in world.snapshot.nodes}
         padding_ns = self._result.padding_ns if gathered.by_lifecycle else 0
         for (key, ordinal), window in gathered.deletes.windows.items():
             if window.earliest_ns > self.horizon_ns:
@@ -342,8 +365,6 @@ class PodFates:
             if key.pod in gathered.cut_off and not certain:
                 latest_ns = self.horizon_ns
             latest_ns = min(latest_ns, self.horizon_ns)
-            if key.controller == POD_GC and key.node in missing:
-                earliest_ns = 0  # its quarantine may have begun before the start
             self._result.evictions[EvictionKey(key.pod, key.uid, key.controller, ordinal)] = (
                 Occurrence(
                     earliest_ns,

@@ -1,6 +1,6 @@
 """The naive run: look for the next instant at which anything happens, do it, repeat.
 
-Order at one instant (spec node-lifecycle 2.3): due eviction timers; the outside (renewals, events in
+Order at one instant: due eviction timers; the outside (renewals, events in
 file order, finished pods); node items of the taint evictor; the pass; the tick; garbage collection.
 """
 
@@ -55,7 +55,7 @@ class NaiveRun:
         world.listeners.clear()
         self.nlc = NodeLifecycle(world, profile)
         self.eviction = TaintEviction(world, profile, self.timing.stale_nil)
-        self.pod_gc = PodGC(world, profile)
+        self.pod_gc = PodGC(world, profile, self.timing.pod_gc_lag_ns)
         if profile.eviction_runs:
             world.listeners.append(self.eviction)
         if profile.node_lifecycle_runs:
@@ -87,8 +87,12 @@ class NaiveRun:
         pass_interval = PASS_PERIOD + timing.pass_cost_ns
         self.next_pass = start + (timing.monitor_phase_ns + timing.pass_phase_ns) % pass_interval
         self.next_gc = start + timing.pod_gc_phase_ns
-        nlc = self.nlc
+        nlc, pod_gc = self.nlc, self.pod_gc
         assert nlc is not None
+        assert pod_gc is not None
+        if timing.pod_gc_sightings:
+            interval_gc = POD_GC_PERIOD + timing.pod_gc_cost_ns
+            pod_gc.sighted(self.next_gc - timing.pod_gc_sightings * interval_gc)
         for node in self.world.nodes.values():
             self.remember(nlc, node["name"], interval)
         self.remember_zones(nlc)
@@ -201,7 +205,7 @@ class NaiveRun:
             if self.nlc is not None and profile.node_lifecycle_runs:
                 self.nlc.tick()
         else:
-            self.next_gc += POD_GC_PERIOD
+            self.next_gc += POD_GC_PERIOD + timing.pod_gc_cost_ns
             if self.pod_gc is not None and profile.pod_gc_runs:
                 self.pod_gc.loop()
 

@@ -1,4 +1,4 @@
-"""Pod garbage collection, loop by loop (spec taint-eviction 7.5)."""
+"""Pod garbage collection, loop by loop."""
 
 from __future__ import annotations
 
@@ -11,10 +11,17 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 class PodGC:
     """One process's collector: its quarantine is a delaying queue."""
 
-    def __init__(self, world: World, profile: Profile) -> None:
+    def __init__(self, world: World, profile: Profile, lag: int) -> None:
         self.world = world
         self.profile = profile
+        self.lag = lag
         self.waiting: dict[str, int] = {}
+
+    def sighted(self, time: int) -> None:
+        """A loop at that time saw pods of nodes that do not exist."""
+        for pod in self.world.pods.values():
+            if pod["node"] and pod["node"] not in self.world.nodes:
+                self.waiting.setdefault(pod["node"], time + self.profile.quarantine + self.lag)
 
     def force_delete(self, key: str) -> None:
         if key in self.world.pods:
@@ -65,14 +72,10 @@ class PodGC:
         due = {name for name, time in self.waiting.items() if time <= now}
         for name in due:
             del self.waiting[name]
-        for pod in self.world.pods.values():
-            name = pod["node"]
-            if not name or name in self.world.nodes:
-                continue
-            if self.profile.quarantine == 0:
-                due.add(name)
-            else:
-                self.waiting.setdefault(name, now + self.profile.quarantine)
+        if self.profile.quarantine == 0:
+            due.update(pod["node"] for pod in self.world.pods.values() if pod["node"])
+        else:
+            self.sighted(now)
         gone = {name for name in due if name not in self.world.nodes}
         for key, pod in sorted(self.world.pods.items()):
             if pod["node"] in gone:
