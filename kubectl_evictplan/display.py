@@ -56,25 +56,6 @@ def width(text: str) -> int:
     return sum(map(_columns, text))
 
 
-def cut_middle(text: str, max_columns: int, *, ascii_only: bool = False) -> str:
-    """Cut an already escaped ``text`` in its middle so that both ends stay readable.
-
-    Generated names differ in their suffixes, so the suffix gets the odd column.
-    """
-    if width(text) <= max_columns:
-        return text
-    mark = _ellipsis(ascii_only)
-    room = max_columns - len(mark)
-    if room < 2:
-        return _cut_end(iter(text), max_columns, mark)
-    tail_room = (room + 1) // 2
-    if text.isascii():
-        return text[: room - tail_room] + mark + text[len(text) - tail_room :]
-    tail = _take(reversed(_marked_groups(text)), tail_room)
-    head = _take(iter(_marked_groups(text)), room - tail_room)
-    return "".join(head) + mark + "".join(reversed(tail))
-
-
 def _ellipsis(ascii_only: bool) -> str:
     return ELLIPSIS_ASCII if ascii_only else ELLIPSIS
 
@@ -146,24 +127,3 @@ def _with_mark(kept: list[str], max_columns: int, mark: str) -> str:
     while kept and sum(map(width, kept)) + len(mark) > max_columns:
         kept.pop()
     return "".join(kept) + mark
-
-
-def _marked_groups(text: str) -> list[str]:
-    """Split into characters, each with the zero-width ones that follow it."""
-    groups: list[str] = []
-    for character in text:
-        if groups and _columns(character) == 0:
-            groups[-1] += character
-        else:
-            groups.append(character)
-    return groups
-
-
-def _take(groups: Iterator[str], room: int) -> list[str]:
-    taken: list[str] = []
-    for group in groups:
-        room -= width(group)
-        if room < 0:
-            break
-        taken.append(group)
-    return taken

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_evictplan.display import cut_middle, escape, width
+from kubectl_evictplan.display import escape, width
 
 FORBIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 ANY_TEXT = st.text(st.characters(), max_size=40)
@@ -87,14 +87,6 @@ def test_width_counts_terminal_columns(text: str, columns: int) -> None:
     assert width(text) == columns
 
 
-@pytest.mark.parametrize(
-    ("columns", "shown"),
-    [(20, "web-7d9f-x2x9z"), (9, "web-…x9z".replace("x9z", "2x9z")), (3, "w…z"), (2, "w…")],
-)
-def test_names_are_cut_in_the_middle_so_that_both_ends_stay(columns: int, shown: str) -> None:
-    assert cut_middle("web-7d9f-x2x9z", columns) == shown
-
-
 @given(ANY_TEXT | NASTY)
 def test_output_never_contains_control_or_format_characters(text: str) -> None:
     shown = escape(text)
@@ -113,7 +105,6 @@ def test_ascii_only_output_is_printable_ascii(text: str) -> None:
 def test_output_fits_its_columns(text: str, columns: int, ascii_only: bool) -> None:
     shown = escape(text, max_columns=columns, ascii_only=ascii_only)
     assert width(shown) <= max(0, columns)
-    assert width(cut_middle(escape(text), columns)) <= max(0, columns)
 
 
 @given(ANY_TEXT | NASTY)

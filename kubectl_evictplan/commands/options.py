@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,11 +14,10 @@ import click
 
 from kubectl_evictplan.commands.messages import NO_LIVE_CLUSTER
 from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.report import GROUPINGS, OUTPUTS
 
 if TYPE_CHECKING:
     from kubectl_evictplan.scenarios.scenario import ControllerSettings
-
-OUTPUTS = ("table", "wide", "json", "yaml", "name")
 
 _Callback = TypeVar("_Callback", bound=Callable[..., Any])
 
@@ -36,6 +37,8 @@ class WhatIfOptions:
     explain: str | None
     save_scenario: str | None
     force: bool
+    by: str | None
+    time_zone: str
     no_headers: bool
     color: str
     strict: bool
@@ -56,10 +59,11 @@ class WhatIfOptions:
         )
         flags = _controller_flags(self.controller_flags, problems)
         self._check_version(problems)
+        zone = _time_zone(self.time_zone, problems)
         if problems:
             raise InputError(problems)
         settings = ControllerSettings(self.kubernetes_version, phase_ns, flags)
-        return Given(settings, horizon_ns, start_ns)
+        return Given(settings, horizon_ns, start_ns, zone)
 
     def _check_version(self, problems: list[Problem]) -> None:
         """Note an unknown release under the flag's own name, together with other wrong flags."""
@@ -82,11 +86,15 @@ class WhatIfOptions:
 
 @dataclass(frozen=True)
 class Given:
-    """What the command line says about time and the controller; None where it says nothing."""
+    """What the command line says about time and the controller; None where it says nothing.
+
+    ``zone`` None is the system's own time zone.
+    """
 
     settings: ControllerSettings
     horizon_ns: int | None
     start_ns: int | None
+    zone: tzinfo | None
 
     def over(self, settings: ControllerSettings) -> ControllerSettings:
         """Return a scenario file's settings with those of the command line on top."""
@@ -163,6 +171,18 @@ _WHAT_IF_OPTIONS = (
         "--save-scenario", metavar="FILE", help="Also write what was asked as a scenario file."
     ),
     click.option("--force", is_flag=True, help="Let --save-scenario replace a file."),
+    click.option(
+        "--by",
+        type=click.Choice(GROUPINGS),
+        help="Rows of the table; default: as suits their number.",
+    ),
+    click.option(
+        "--time-zone",
+        default="UTC",
+        metavar="ZONE",
+        show_default=True,
+        help="Zone of clock times: UTC, local or a name such as Europe/Berlin.",
+    ),
     click.option("--no-headers", is_flag=True, help="Print the eviction rows alone."),
     click.option(
         "--color",
@@ -231,6 +251,26 @@ def _parsed(
     if value is None:
         problems.append(_flag_problem(flag, "the zero time is not a start", text))
     return value
+
+
+def _time_zone(text: str, problems: list[Problem]) -> tzinfo | None:
+    """Return the zone; None for the system's own, or after noting that there is no such zone."""
+    if text.lower() in ("utc", "z"):
+        return UTC
+    if text.lower() == "local":
+        return None
+    from zoneinfo import ZoneInfo, available_timezones
+
+    try:
+        return ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        near = {zone.lower(): zone for zone in available_timezones()}
+        close = difflib.get_close_matches(text.lower(), near, n=1)
+        hint = f"; did you mean {near[close[0]]}?" if close else ""
+        expected = "UTC, local or a name such as Europe/Berlin"
+        message = f"no such time zone{hint}"
+        problems.append(Problem(message, location="--time-zone", got=repr(text), expected=expected))
+        return None
 
 
 def _flag_problem(flag: str, message: str, text: str | None) -> Problem:

@@ -1,7 +1,7 @@
-"""The flow of every what-if: complete, validate, load, resolve, predict, render.
+"""The flow of every what-if: ``what_if`` loads, resolves and predicts, ``show`` prints.
 
-Each step is one call into the module that knows it; this one only hands values on, tells how far
-it is, and writes the result.
+Each step is one call into the module that knows it; this one only hands values on and tells how far
+it is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from datetime import tzinfo
+from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.commands.progress import Progress
 from kubectl_evictplan.commands.terminal import use_color, wants_ascii
@@ -40,11 +41,19 @@ def what_if_events(
         start_ns = _checked_start(snapshot, given.start_ns)
         return Scenario(start_ns, tuple(events), name=name), given.settings, warnings
 
-    what_if(options, plan)
+    show(what_if(options, plan), options)
 
 
-def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Planned]) -> None:
-    """Predict and print what a plan, made for the loaded cluster, causes."""
+class Answer(NamedTuple):
+    """A prediction, the pod to explain ("namespace/name") and the zone to tell times in."""
+
+    prediction: Prediction
+    explain: str | None
+    zone: tzinfo | None
+
+
+def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Planned]) -> Answer:
+    """Predict what a plan, made for the loaded cluster, causes."""
     options.require_files()
     given = options.given()
     import msgspec
@@ -62,7 +71,7 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
         _save(options, scenario, settings)
         with collecting_rarely():
             prediction = _predict(snapshot, scenario, settings, explain, progress)
-    _print(prediction, options, explain)
+    return Answer(prediction, explain, given.zone)
 
 
 def load(options: WhatIfOptions, progress: Progress) -> ClusterSnapshot:
@@ -121,20 +130,22 @@ def _under_flag_name(problem: Problem) -> Problem:
     return Problem(problem.message, field=field, got=problem.got, expected=problem.expected)
 
 
-def _print(prediction: Prediction, options: WhatIfOptions, explain: str | None) -> None:
-    """Write the report chunk by chunk."""
+def show(answer: Answer, options: WhatIfOptions) -> None:
+    """Write the report, chunk by chunk."""
     if sys.stdout is None:  # closed by the caller, as by `>&-`
         raise InputError(Problem("standard output is closed"))
     from kubectl_evictplan.report import render
 
     on_terminal = sys.stdout.isatty()
     chunks = render(
-        prediction,
+        answer.prediction,
         options.output,
-        color=use_color(options.color, sys.stdout),
+        by=options.by,
+        zone=answer.zone,
+        explain=answer.explain,
         headers=not options.no_headers,
-        explain=explain,
-        width=shutil.get_terminal_size((100, 24)).columns if on_terminal else None,
+        columns=shutil.get_terminal_size((100, 24)).columns if on_terminal else None,
+        color=use_color(options.color, sys.stdout),
         ascii_only=wants_ascii(options.output, sys.stdout),
     )
     for chunk in chunks:

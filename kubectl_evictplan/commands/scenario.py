@@ -33,7 +33,7 @@ def scenario(options: WhatIfOptions, file: str) -> None:
 
     What the command line says about time and the controller wins over the file.
     """
-    from kubectl_evictplan.commands.run import what_if
+    from kubectl_evictplan.commands.run import show, what_if
 
     options.require_files()
     if file == STDIN and STDIN in options.filenames:
@@ -55,7 +55,7 @@ def scenario(options: WhatIfOptions, file: str) -> None:
         )
         return loaded.scenario, given.over(loaded.settings), loaded.warnings
 
-    what_if(options, plan)
+    show(what_if(options, plan), options)
 
 
 def _read(file: str) -> str:

@@ -51,6 +51,7 @@ class Inputs(_Document):
     source_digest: str
     nodes: int
     pods: int
+    namespaces: int
     ignored_kinds: dict[str, int]
     tool_version: str
     assumptions: tuple[str, ...] = ()
@@ -204,6 +205,18 @@ class ZoneReport(_Document):
     states: tuple[ZoneState, ...]
 
 
+class WorkloadReport(_Document):
+    """A workload that an eviction hits, by ``Kind/name``, and how many pods it has in the input.
+
+    ``owners`` are what its pods name as their owner: for a Deployment its ReplicaSets.
+    """
+
+    namespace: str
+    workload: str
+    owners: tuple[str, ...]
+    pods: int
+
+
 class Prediction(_Document):
     """The whole answer. ``warnings`` hold anything unknown, assumed or surprising."""
 
@@ -213,6 +226,7 @@ class Prediction(_Document):
     cancelled: tuple[Cancelled, ...]
     nodes: tuple[NodeReport, ...]
     zones: tuple[ZoneReport, ...]
+    workloads: tuple[WorkloadReport, ...]
     joint: tuple[Joint, ...]
     warnings: tuple[Warning, ...]
     api_version: str = API_VERSION

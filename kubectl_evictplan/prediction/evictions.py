@@ -150,7 +150,10 @@ class EvictionList:
             return "finalizers hold the object: " + ", ".join(pod.finalizers)
         node = pod.node_name if pod is not None else ""
         if any(start <= at_ns < end for start, end in self._silent.get(node, ())):
-            return "its kubelet is silent: Terminating until it is back, or the node is removed"
+            return (
+                "its kubelet is silent; that ends when the kubelet is back, the Node is deleted, the "
+                "node gets the out-of-service taint, or somebody force-deletes the pod"
+            )
         return "its end is not certain within the horizon"
 
 

@@ -25,6 +25,7 @@ from kubectl_evictplan.prediction.evictions import EvictionList
 from kubectl_evictplan.prediction.kept import KeptList, cancelled_list
 from kubectl_evictplan.prediction.nodes import node_reports, zone_reports
 from kubectl_evictplan.prediction.warnings.merge import find_warnings, merge_warnings
+from kubectl_evictplan.prediction.workloads import workload_reports
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller
 from kubectl_evictplan.windows.exploration import explore
@@ -73,6 +74,7 @@ def predict(
         cancelled=cancelled_list(exploration, pods, nominal),
         nodes=reports,
         zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
+        workloads=workload_reports(snapshot, evictions, pods.values()),
         joint=(),
         warnings=tuple(warnings),
     )
@@ -218,6 +220,7 @@ def _inputs(
         source_digest=snapshot.digest,
         nodes=len(snapshot.nodes),
         pods=len(snapshot.pods),
+        namespaces=len({pod.namespace for pod in snapshot.pods}),
         ignored_kinds=dict(sorted(snapshot.ignored_kinds.items())),
         tool_version=__version__,
         assumptions=_assumptions(exploration),

@@ -8,23 +8,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.document import Cancelled, Eviction, Kept, Prediction
 
+_Entry = TypeVar("_Entry", Eviction, Kept, Cancelled)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_LISTS = ("evictions", "kept", "cancelled", "nodes", "zones", "warnings")
 
 
 def document_parts(prediction: Prediction) -> Iterator[tuple[str, Any]]:
     """Yield (key, value) of the document; lists come as tuples of structs, to be streamed."""
     yield "apiVersion", prediction.api_version
     yield "kind", prediction.kind
-    yield "inputs", prediction.inputs
-    for name in _LISTS:
-        yield name, getattr(prediction, name)
+    for field in msgspec.structs.fields(prediction):
+        if field.name not in ("api_version", "kind"):
+            yield field.encode_name, getattr(prediction, field.name)
+
+
+def only_pod(prediction: Prediction, pod: str) -> Prediction:
+    """Return ``prediction`` with the entries of one pod ("namespace/name"); the rest stays as it is."""
+
+    def only(entries: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
+        return tuple(entry for entry in entries if f"{entry.namespace}/{entry.pod}" == pod)
+
+    return msgspec.structs.replace(
+        prediction,
+        evictions=only(prediction.evictions),
+        kept=only(prediction.kept),
+        cancelled=only(prediction.cancelled),
+    )
 
 
 def to_plain(value: Any) -> Any:

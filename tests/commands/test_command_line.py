@@ -78,8 +78,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
         "sources.files.load_files": load_files,
         "controllers.flags.resolve_configuration": resolve_configuration,
         "prediction.predict.predict": predict,
-        "report.render": render,
     }
+    monkeypatch.setattr("kubectl_evictplan.report.render", render)
     for name, fake in fakes.items():
         module_name, _, attribute = f"kubectl_evictplan.{name}".rpartition(".")
         module = ModuleType(module_name)
@@ -133,6 +133,7 @@ def test_common_options_reach_the_module_they_concern(
     words = "fail node n1 -R --strict -o wide --horizon 30m --kubernetes-version 1.29"
     words += " --controller-flag node-monitor-period=1s --controller-flag --a=b=c"
     words += " --monitor-phase 2s --explain shop/db --no-headers --color always"
+    words += " --by node --time-zone Europe/Berlin"
     words += " --start 2030-01-01T00:00:00Z"
     assert run(*words.split()) == 0
     assert asked.filenames == ("c.json",)
@@ -145,6 +146,8 @@ def test_common_options_reach_the_module_they_concern(
     assert asked.output == "wide"
     assert asked.render_options["headers"] is False
     assert asked.render_options["color"] is True
+    assert asked.render_options["by"] == "node"
+    assert str(asked.render_options["zone"]) == "Europe/Berlin"
     assert capsys.readouterr().out == "prediction as wide\n"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from typing import Any
 
 from kubectl_evictplan.kube.objects import Warning
@@ -11,6 +13,7 @@ from kubectl_evictplan.prediction.document import (
     EventSummary,
     Eviction,
     Inputs,
+    Joint,
     Kept,
     NodeChange,
     NodeReport,
@@ -20,9 +23,24 @@ from kubectl_evictplan.prediction.document import (
     TaintReference,
     TolerationReference,
     Window,
+    WorkloadReport,
     ZoneReport,
     ZoneState,
 )
+from kubectl_evictplan.report import render
+
+
+def text_of(value: Prediction, output: str = "table", **options: Any) -> str:
+    return "".join(render(value, output, **options))
+
+
+def table_of(value: Prediction, output: str = "table", **options: Any) -> list[list[str]]:
+    """The cells of the first table, headers first, where gaps of two blanks part them."""
+    lines = text_of(value, output, **options).splitlines()
+    start = next(at for at, line in enumerate(lines) if line.isupper() and "  " in line)
+    rows = itertools.takewhile(lambda line: line and not line.startswith("WHY "), lines[start:])
+    return [re.split(r" {2,}", line) for line in rows]
+
 
 UNREACHABLE = TaintReference("node.kubernetes.io/unreachable", "NoExecute")
 MAINTENANCE = TaintReference("maintenance", "NoExecute", "true")
@@ -37,12 +55,13 @@ def inputs(**fields: Any) -> Inputs:
             "node-eviction-rate": Sourced("0.25", "given"),
         },
         "start": Sourced("2026-11-20T22:00:00Z", "given"),
-        "horizon": Sourced(1800.0, "given"),
+        "horizon": Sourced("30m0s", "given"),
         "monitor_phase": Sourced(None, "unknown on a real cluster"),
         "events": (EventSummary(3.0, "kubelet-stop", ("n1",), origin="s.yaml:3"),),
         "source_digest": "sha256:0123",
         "nodes": 3,
         "pods": 12,
+        "namespaces": 2,
         "ignored_kinds": {"Service": 2, "ConfigMap": 1},
         "tool_version": "0.1.0",
     }
@@ -146,6 +165,7 @@ def prediction(**fields: Any) -> Prediction:
         "cancelled": (),
         "nodes": (),
         "zones": (),
+        "workloads": (),
         "joint": (),
         "warnings": (),
     }
@@ -171,6 +191,11 @@ def one_of_each() -> Prediction:
         cancelled=(cancelled(),),
         nodes=(node_report(),),
         zones=(zone_report(),),
+        workloads=(
+            WorkloadReport("default", "Deployment/web", ("ReplicaSet/web-7d9f",), 3),
+            WorkloadReport("default", "StatefulSet/db", ("StatefulSet/db",), 1),
+        ),
+        joint=(Joint("zone/eu/1a", "pods evicted", 1, 1, 2, 1800.0),),
         warnings=(
             Warning(
                 "disruption-budget-bypassed",

@@ -94,13 +94,13 @@ def test_json_keys_stand_in_the_order_of_the_contract() -> None:
     document = json.loads(text_of(one_of_each(), "json"))
     assert list(document) == [
         *("apiVersion", "kind", "inputs", "evictions", "kept", "cancelled"),
-        *("nodes", "zones", "warnings"),
+        *("nodes", "zones", "workloads", "joint", "warnings"),
     ]
     assert document["apiVersion"] == "evictplan.dev/v1alpha1"
     assert document["kind"] == "Prediction"
-    assert list(document["evictions"][0])[:9] == [
+    assert list(document["evictions"][0])[:10] == [
         *("namespace", "pod", "uid", "node", "certainty"),
-        *("offsetSeconds", "earliestSeconds", "latestSeconds", "time"),
+        *("offsetSeconds", "earliestSeconds", "latestSeconds", "windows", "time"),
     ]
 
 

@@ -90,5 +90,10 @@ def test_the_story_of_a_pod_is_stable_to_the_byte(pod: str) -> None:
     check(f"explain.{pod.replace('/', '.')}.txt", text)
 
 
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_narrow_terminal_is_stable_to_the_byte(columns: int) -> None:
+    check(f"one-of-each.{columns}.txt", "".join(render(one_of_each(), "table", columns=columns)))
+
+
 def test_colours_are_stable_to_the_byte() -> None:
     check("colours.table.txt", "".join(render(one_of_each(), "table", color=True)))

@@ -1,0 +1,71 @@
+"""Where the answer comes from: release, flags, start, what was read, what is assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubectl_evictplan.prediction.document import Inputs, Prediction
+from kubectl_evictplan.report import words
+from kubectl_evictplan.report.blocks import Figures
+from kubectl_evictplan.report.clock import Clock
+from kubectl_evictplan.report.nodes_and_zones import event_text
+from kubectl_evictplan.report.warnings import noted
+
+_NAMES_MAX = 100
+_DEFAULT = "default"
+
+
+def provenance(prediction: Prediction, clock: Clock) -> Figures:
+    """Return the three lines at the end of every report."""
+    inputs = prediction.inputs
+    flags = [
+        f"{flag}={value.value} ({value.source})"
+        for flag, value in sorted(inputs.flags.items())
+        if not value.source.startswith(_DEFAULT)
+    ]
+    defaults = len(inputs.flags) - len(flags)
+    if defaults:
+        flags.append(f"{words.count(defaults, 'other flag' if flags else 'flag')} at default")
+    codes = noted(prediction.warnings)
+    notes = f"; noted: {', '.join(codes)}" if codes else ""
+    return Figures(
+        "",
+        (
+            ("Read", f"{_read(inputs)}; Kubernetes {words.sourced(inputs.release)}"),
+            ("Flags", ", ".join(flags) or words.NONE),
+            ("Start", f"{_times(inputs, clock)}{notes}; -o wide tells all"),
+        ),
+    )
+
+
+def whole_provenance(prediction: Prediction, clock: Clock) -> Figures:
+    """Return everything that decided the result."""
+    return Figures("Inputs", tuple(_facts(prediction.inputs, clock)))
+
+
+def _facts(inputs: Inputs, clock: Clock) -> Iterator[tuple[str, str]]:
+    yield "Kubernetes", words.sourced(inputs.release)
+    yield "Read", _read(inputs)
+    ignored = [f"{number} {kind}" for kind, number in sorted(inputs.ignored_kinds.items())]
+    yield "Ignored", ", ".join(ignored) or words.NONE
+    yield "Digest", inputs.source_digest or words.NONE
+    yield "Start", f"{words.sourced(inputs.start)}; {clock.start() or words.UNKNOWN}"
+    yield "Horizon", words.sourced(inputs.horizon)
+    yield "Monitor phase", words.sourced(inputs.monitor_phase)
+    for event in inputs.events:
+        yield "Event", f"{words.offset(event.at_seconds)} {event_text(event, _NAMES_MAX)}"
+    for flag, value in sorted(inputs.flags.items()):
+        yield "Flag", f"{flag}={words.sourced(value)}"
+    for assumption in inputs.assumptions:
+        yield "Assumed", assumption
+    yield "Made by", f"kubectl-evictplan {inputs.tool_version}"
+
+
+def _read(inputs: Inputs) -> str:
+    nodes, pods = words.count(inputs.nodes, "node"), words.count(inputs.pods, "pod")
+    return f"{nodes}, {pods} in {words.count(inputs.namespaces, 'namespace')}"
+
+
+def _times(inputs: Inputs, clock: Clock) -> str:
+    start = clock.start() or str(inputs.start.value)
+    return f"{start} ({inputs.start.source}) is +0s; horizon {words.sourced(inputs.horizon)}"

@@ -1,0 +1,215 @@
+"""Blocks as text for a terminal or a pipe; knows nothing of predictions.
+
+Everything is escaped here, once, before our own colours are added. No name is ever cut: a narrow
+terminal loses columns in a fixed order, and what then still is too wide becomes a longer line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from kubectl_evictplan.display import escape, width
+from kubectl_evictplan.report.blocks import (
+    Block,
+    Cell,
+    Column,
+    Figures,
+    Finding,
+    Findings,
+    Row,
+    Table,
+    Timeline,
+    Verdict,
+)
+
+# Prose stays readable even where the terminal is wider.
+PROSE_COLUMNS_MAX = 100
+PROSE_COLUMNS_MIN = 40
+GAP = "  "
+_ROWS_PER_CHUNK = 500
+# A hostile or generated message must not bury the others.
+_MESSAGE_COLUMNS_MAX = 1000
+# Private use: never in text that went through ``escape``.
+_FILLER = "\ue000"
+
+_STYLES = {
+    "title": "1",
+    "loud": "1;31",
+    "certain": "31",
+    "possible": "33",
+    "stuck": "35",
+    "good": "32",
+    "warning": "33",
+    "faint": "2",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """How wide lines may be (None: as wide as they want), in which characters and colours."""
+
+    columns: int | None
+    color: bool
+    ascii_only: bool
+    headers: bool = True
+
+    def render(self, blocks: Iterable[Block]) -> Iterator[str]:
+        """Yield the text in chunks of whole lines, an empty line between blocks."""
+        first = True
+        for block in blocks:
+            if not first:
+                yield "\n"
+            first = False
+            yield from self._block(block)
+
+    def _block(self, block: Block) -> Iterator[str]:
+        match block:
+            case Verdict(sentences):
+                for text, tone in sentences:
+                    yield from self._prose(text, tone=tone, hanging="  ")
+            case Table():
+                yield from self._table(block)
+            case Timeline():
+                yield from self._timeline(block)
+            case Findings():
+                yield from self._findings(block)
+            case Figures(title, facts):
+                yield from self._title(title)
+                for label, text in facts:
+                    yield from self._prose(f"{label}: {text}", hanging="  ")
+
+    # -- prose ------------------------------------------------------------------------------------
+
+    def _title(self, text: str, style: str = "title") -> Iterator[str]:
+        if text:
+            yield from self._prose(text, tone=style)
+
+    def _prose(
+        self, text: str, lead: str = "", hanging: str = "", tone: str = "plain"
+    ) -> Iterator[str]:
+        """Yield wrapped lines; a name that does not fit into one makes it longer."""
+        text = escape(text, ascii_only=self.ascii_only)
+        if not text.isascii():
+            text = "".join(c + _FILLER if width(c) > 1 else c for c in text)
+        lines = wrap(
+            text,
+            self._prose_columns(),
+            initial_indent=lead,
+            subsequent_indent=hanging,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+        for line in lines:
+            yield self._paint(line.replace(_FILLER, "").rstrip(), tone) + "\n"
+
+    def _prose_columns(self) -> int:
+        limit = PROSE_COLUMNS_MAX if self.columns is None else self.columns
+        return max(PROSE_COLUMNS_MIN, min(limit, PROSE_COLUMNS_MAX))
+
+    def _paint(self, text: str, tone: str) -> str:
+        style = _STYLES.get(tone, "")
+        return f"\x1b[{style}m{text}\x1b[0m" if self.color and style and text else text
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def _table(self, table: Table) -> Iterator[str]:
+        rows: list[Row] = list(table.rows)
+        if self.headers:
+            yield from self._title(table.title)
+            rows += [table.total] if table.total is not None else []
+        heads = [column.header if self.headers else "" for column in table.columns]
+        texts = [[self._cell(cell) for cell in row] for row in rows]
+        widths = [
+            max(len(head), *(len(row[at]) for row in texts)) if texts else len(head)
+            for at, head in enumerate(heads)
+        ]
+        left_out = self._left_out(table.columns, widths) if self.headers else set()
+        shown = [at for at in range(len(heads)) if at not in left_out]
+        if self.color:
+            texts = [
+                [self._paint(text, _tone(cell)) for text, cell in zip(line, row, strict=True)]
+                for line, row in zip(texts, rows, strict=True)
+            ]
+        padded = [heads[at].ljust(widths[at]) for at in shown]
+        yield from _aligned(padded, [[row[at] for at in shown] for row in texts], self.headers)
+        if self.headers:
+            yield from self._notes(table, left_out)
+
+    def _left_out(self, columns: Sequence[Column], widths: Sequence[int]) -> set[int]:
+        """Return the columns that a narrow page does without, in the order they are to go."""
+        out: set[int] = set()
+        order = sorted((column.leave_out, at) for at, column in enumerate(columns))
+        for rank, at in order:
+            kept = [widths[other] for other in range(len(widths)) if other not in out]
+            if self.columns is None or sum(kept) + len(GAP) * (len(kept) - 1) <= self.columns:
+                break
+            if rank:
+                out.add(at)
+        return out
+
+    def _notes(self, table: Table, left_out: set[int]) -> Iterator[str]:
+        for note in table.notes:
+            yield from self._prose(note, hanging="  ", tone="faint")
+        if left_out:
+            names = ", ".join(table.columns[at].header for at in sorted(left_out))
+            text = f"Too narrow for {names}: a wider terminal, a pipe or -o wide shows them."
+            yield from self._prose(text, hanging="  ", tone="faint")
+
+    # -- lists ------------------------------------------------------------------------------------
+
+    def _timeline(self, block: Timeline) -> Iterator[str]:
+        yield from self._title(block.title)
+        times = [escape(moment.time) for moment in block.moments]
+        offsets = [escape(moment.offset) for moment in block.moments]
+        time_width, offset_width = max(map(len, times)), max(map(len, offsets))
+        for at, moment in enumerate(block.moments):
+            lead = f"  {times[at]:<{time_width}}  {offsets[at]:<{offset_width}}  "
+            # Where the text would become a narrow column it starts a line of its own.
+            hanging = " " * (len(lead) if 2 * len(lead) <= self._prose_columns() else 6)
+            yield from self._prose(moment.text, lead, hanging)
+            if moment.grounds:
+                yield from self._prose(f"({moment.grounds})", hanging, hanging, "faint")
+        if block.note:
+            yield from self._prose(block.note, "  ", "  ", "faint")
+
+    def _findings(self, block: Findings) -> Iterator[str]:
+        yield from self._title(block.title, "loud" if block.tone == "loud" else "title")
+        for finding in block.findings:
+            yield from self._finding(finding, block.objects_max)
+
+    def _finding(self, finding: Finding, objects_max: int) -> Iterator[str]:
+        message = escape(finding.message, max_columns=_MESSAGE_COLUMNS_MAX)
+        shown = [escape(name, ascii_only=True) for name in finding.objects[:objects_max]]
+        more = len(finding.objects) - len(shown)
+        objects = f" ({', '.join(shown)}{f' and {more} more' if more else ''})" if shown else ""
+        yield from self._prose(f"{finding.code}: {message}{objects}", "  ", "    ")
+
+    def _cell(self, cell: Cell) -> str:
+        return escape(cell if isinstance(cell, str) else cell.text, ascii_only=True)
+
+
+def _tone(cell: Cell) -> str:
+    return "plain" if isinstance(cell, str) else cell.tone
+
+
+def _aligned(heads: list[str], rows: list[list[str]], headers: bool) -> Iterator[str]:
+    """Yield the rows, laid out some hundred at a time: there may be many thousands."""
+    import tabulate
+
+    row_look = tabulate.DataRow("", GAP, "")
+    look = tabulate.TableFormat(None, None, None, None, row_look, row_look, 0, None)
+    for start in range(0, max(len(rows), 1), _ROWS_PER_CHUNK):
+        # The headers are a row like the others, in every chunk: they carry the columns' widths.
+        text = tabulate.tabulate(
+            [heads, *rows[start : start + _ROWS_PER_CHUNK]],
+            tablefmt=look,
+            # Or 1e5 becomes 100000 and 0012 becomes 12: wrong names.
+            disable_numparse=True,
+            stralign="left",
+            preserve_whitespace=True,
+        )
+        lines = text.split("\n")
+        for line in lines[0 if headers and not start else 1 :]:
+            yield line.rstrip() + "\n"

@@ -1,0 +1,236 @@
+"""The answer in sentences: who is hit and when, what does not come back, what is stuck, what stays.
+
+Every number can be counted in the rows: pods are counted by namespace and name, as the rows name them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Joint, Prediction
+from kubectl_evictplan.report import words
+from kubectl_evictplan.report.blocks import Phrase, Verdict
+from kubectl_evictplan.report.clock import Clock
+
+_NODES_NAMED_MAX = 3
+_PODS_NAMED_MAX = 3
+_NAMESPACES_NAMED_MAX = 6
+_JOINTS_MAX = 4
+
+# Warnings that the verdict tells in its own words: how many pods (one, many).
+TOLD_CODES = {
+    "bare-pod-lost": (
+        "has no controller and does not come back",
+        "have no controller and do not come back",
+    ),
+    "daemonset-deleted-and-not-recreated": (
+        "of a DaemonSet is not created again while the taint stays",
+        "of DaemonSets are not created again while the taint stays",
+    ),
+    "statefulset-waits-for-name": (
+        "of a StatefulSet is not replaced until the old pod is gone",
+        "of StatefulSets are not replaced until the old pods are gone",
+    ),
+}
+_STAYS = {
+    "tolerated-forever": "with a toleration without limit",
+    "stale-key": "because of a stale key in the controller",
+    "delete-refused": "because their deletion fails",
+    "timer-cancelled": "because their timers are cancelled",
+    "after-horizon": "because they are due only after the horizon",
+    "gone-otherwise": "that are gone for another reason",
+    "already-terminating": "that are terminating already",
+    "node-not-in-input": "on nodes that are not in the input",
+    "daemon-set": "of DaemonSets, which this release leaves alone",
+    "not-due": "on nodes that are not due by the horizon",
+    "taint-eviction-disabled": "because taint eviction is switched off",
+    "not-evaluated": "that taint eviction does not act on",
+    "no-no-execute-taint": "on nodes that get no NoExecute taint",
+    "node-unchanged": "on nodes that do not change",
+    "tainting-stopped": "on nodes that their zone's rate does not let be tainted",
+    "node-not-tainted": "on nodes that become Unknown and are not tainted",
+}
+
+
+def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Verdict:
+    """Return the answer; ``complete`` False: the input is not the whole cluster."""
+    return Verdict(tuple(_sentences(prediction, clock, complete)))
+
+
+def _sentences(prediction: Prediction, clock: Clock, complete: bool) -> Iterator[Phrase]:
+    evictions = prediction.evictions
+    sure = [e for e in evictions if e.certainty == CERTAIN]
+    certain = {words.pod_key(e) for e in sure}
+    unsure = [e for e in evictions if words.pod_key(e) not in certain]
+    if not evictions:
+        horizon = prediction.inputs.horizon
+        given = f" within {horizon.value}" if horizon.source == "given" else ""
+        yield Phrase(f"No pod is evicted{given}.", "good" if complete else "loud")
+    if sure:
+        pods = words.count(len(certain), "pod")
+        text = f"{pods} {words.verb(len(certain), 'is', 'are')} evicted for certain"
+        yield Phrase(f"{text}, {_from(sure, prediction)}: {_when_certain(sure, clock)}.", "certain")
+    if unsure:
+        yield from _possible(unsure, bool(sure), prediction, clock)
+    yield from _more_than_once(evictions)
+    yield from _namespaces(evictions)
+    yield from _emptied(prediction)
+    yield from _told_warnings(prediction)
+    yield from _stuck(evictions)
+    yield from _stays(prediction, bool(unsure))
+
+
+def _possible(
+    unsure: Sequence[Eviction], more: bool, prediction: Prediction, clock: Clock
+) -> Iterator[Phrase]:
+    number = len({words.pod_key(e) for e in unsure})
+    pods = f"{number} more {words.verb(number, 'pod', 'pods')}" if more else ""
+    when = _span(
+        min(e.earliest_seconds for e in unsure), max(e.latest_seconds for e in unsure), clock
+    )
+    none = "" if more else " None is certain."
+    yield Phrase(
+        f"{pods or words.count(number, 'pod')} may be evicted or stay, depending on timing that nobody "
+        f"can see, {_from(unsure, prediction)}: {when}.{none}",
+        "possible",
+    )
+    for text in list(filter(None, (_together(joint, clock) for joint in prediction.joint)))[
+        :_JOINTS_MAX
+    ]:
+        yield Phrase(text, "possible")
+
+
+def _together(joint: Joint, clock: Clock) -> str:
+    """Return what is known about several objects together; "" when that is nothing."""
+    if joint.least == 0 and joint.most >= joint.of:
+        return ""
+    if joint.least == joint.most:
+        number = f"exactly {joint.least}"
+    elif joint.least == 0:
+        number = f"at most {joint.most}"
+    elif joint.most >= joint.of:
+        number = f"at least {joint.least}"
+    else:
+        number = f"at least {joint.least} and at most {joint.most}"
+    kind, _, scope = joint.scope.partition("/")
+    where = f"In {kind} {words.name(scope)}" if scope else "Taken together"
+    noun, _, what = joint.what.partition(" ")
+    be = words.verb(joint.most, "is", "are")
+    by = f"by {words.window(joint.by_seconds, joint.by_seconds)}"
+    if at := clock.time(joint.by_seconds):
+        by += f" ({at})"
+    text = f"{where}, {number} of {words.count(joint.of, noun.removesuffix('s'))} {be} {what} {by}"
+    stays = joint.of - joint.most
+    if what != "evicted" or stays <= 0:
+        return f"{text}."
+    exactly = "" if joint.least == joint.most else "at least "
+    return f"{text}: {exactly}{stays} {words.verb(stays, 'stays', 'stay')}."
+
+
+def _from(evictions: Sequence[Eviction], prediction: Prediction) -> str:
+    nodes = sorted({e.node for e in evictions})
+    if len(nodes) <= _NODES_NAMED_MAX:
+        return f"from {words.verb(len(nodes), 'node', 'nodes')} {words.listed(nodes, len(nodes))}"
+    zone_of = {report.node: report.zone for report in prediction.nodes}
+    zones = {zone_of.get(node, "") for node in nodes}
+    if len(zones) > 1:
+        return f"from {len(nodes)} nodes in {len(zones)} zones"
+    zone = zones.pop()
+    return f"from {len(nodes)} nodes" + (f" of zone {words.name(zone)}" if zone else "")
+
+
+def _when_certain(evictions: Sequence[Eviction], clock: Clock) -> str:
+    """Return when evictions that all happen can happen: the first and the last, where they are apart."""
+    earliest = [e.earliest_seconds for e in evictions]
+    latest = [e.latest_seconds for e in evictions]
+    if min(latest) >= max(earliest):
+        return _span(min(earliest), max(latest), clock)
+    first, last = _span(min(earliest), min(latest), clock), _span(max(earliest), max(latest), clock)
+    return f"the first {first}, the last {last}"
+
+
+def _span(earliest: float, latest: float, clock: Clock) -> str:
+    offsets = words.window(earliest, latest)
+    at = clock.between(earliest, latest)
+    return f"{at} ({offsets})" if at else offsets
+
+
+def _more_than_once(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
+    times = Counter(map(words.pod_key, evictions))
+    again = [pod for pod, number in times.items() if number > 1]
+    if again:
+        pods = words.listed(again, _PODS_NAMED_MAX)
+        text = f"{words.count(len(again), 'pod')} may go more than once: {pods}"
+        yield Phrase(f"{text}. That makes {len(evictions)} deletions.")
+
+
+def _namespaces(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
+    pods = {(e.namespace, e.pod) for e in evictions}
+    numbers = Counter(namespace for namespace, _ in pods)
+    if len(numbers) < 2:
+        return
+    order = sorted(numbers, key=lambda namespace: (-numbers[namespace], namespace))
+    shown = [f"{words.name(one)} {numbers[one]}" for one in order[:_NAMESPACES_NAMED_MAX]]
+    more = len(order) - len(shown)
+    rest = f" and {more} more" if more else ""
+    yield Phrase(f"Namespaces: {', '.join(shown)}{rest}.")
+
+
+def _emptied(prediction: Prediction) -> Iterator[Phrase]:
+    """Yield the workloads of which every pod is evicted for certain."""
+    going: dict[tuple[str, str], set[str]] = {}
+    for entry in prediction.evictions:
+        if entry.certainty == CERTAIN:
+            going.setdefault((entry.namespace, entry.owner), set()).add(entry.pod)
+    empty = [
+        f"{report.namespace}/{report.workload.partition('/')[2]}"
+        for report in prediction.workloads
+        if sum(len(going.get((report.namespace, o), ())) for o in report.owners) >= report.pods
+    ]
+    if empty:
+        text = words.verb(
+            len(empty), "workload loses every pod it has", "workloads lose every pod they have"
+        )
+        names = words.listed(empty, _PODS_NAMED_MAX)
+        yield Phrase(f"{len(empty)} {text} now: {names}.", "certain")
+
+
+def _told_warnings(prediction: Prediction) -> Iterator[Phrase]:
+    for code, (one, many) in TOLD_CODES.items():
+        pods = {pod for w in prediction.warnings if w.code == code for pod in w.objects}
+        if pods:
+            text = f"{words.count(len(pods), 'pod')} {words.verb(len(pods), one, many)}"
+            yield Phrase(f"{text}: {words.listed(sorted(pods), _PODS_NAMED_MAX)}.", "stuck")
+
+
+def _stuck(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
+    pods = {words.pod_key(e) for e in evictions}
+    by_reason: dict[str, set[str]] = {}
+    for entry in evictions:
+        if entry.gone.stuck is not None:
+            by_reason.setdefault(entry.gone.stuck, set()).add(words.pod_key(entry))
+    for reason, stuck in sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0])):
+        number = len(stuck)
+        who = f"all {number}" if number == len(pods) > 1 else words.count(number, "pod")
+        stay = words.verb(number, "stays Terminating,", "stay Terminating, each")
+        yield Phrase(f"Once deleted, {who} {stay} because {reason}.", "stuck")
+
+
+def _stays(prediction: Prediction, unsure: bool) -> Iterator[Phrase]:
+    evicted = {words.pod_key(e) for e in prediction.evictions}
+    codes = {f"{k.namespace}/{k.pod}": k.code for k in prediction.kept}
+    numbers = Counter(code for pod, code in codes.items() if pod not in evicted)
+    total = sum(numbers.values())
+    if not total:
+        if evicted and not unsure:
+            yield Phrase("No other pod is on the affected nodes.")
+        return
+    pods = f"{words.count(total, 'pod')} on the affected nodes {words.verb(total, 'stays', 'stay')}"
+    order = sorted(numbers, key=lambda code: (-numbers[code], code))
+    clauses = [(numbers[code], _STAYS.get(code, f"({words.name(code)})")) for code in order]
+    if len(clauses) == 1:
+        text = f"{pods}, {'' if total == 1 else 'all '}{clauses[0][1]}"
+    else:
+        text = f"{pods}: " + ", ".join(f"{number} {clause}" for number, clause in clauses)
+    yield Phrase(f"{text}.", "good")

@@ -1,0 +1,144 @@
+"""Words for the values of a prediction, as an operator reads them.
+
+Offsets are spelled as Go spells durations, with a sign: ``+5m50s``. Windows that differ by less
+than a millisecond are one number. Where a window is not ``exact`` it is rounded outwards, so that it
+never promises more than was predicted: to tenths of a second in the first minute, to seconds in
+the first hour, to minutes after that. ``<unknown>`` and ``<none>`` are kubectl's.
+
+Names of objects that become part of a sentence go through ``name``, which makes look-alike letters
+visible; everything else is escaped by whoever renders it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+
+from kubectl_evictplan.display import escape
+from kubectl_evictplan.kube.durations import HOUR_NS, MILLISECOND_NS, MINUTE_NS, format_duration
+from kubectl_evictplan.prediction.document import (
+    Eviction,
+    OutcomeWindow,
+    Sourced,
+    TaintReference,
+    TolerationReference,
+    Window,
+)
+
+UNKNOWN = "<unknown>"
+NONE = "<none>"
+
+
+def name(value: str) -> str:
+    """Return a Kubernetes name in ASCII, as valid ones are; ``<none>`` when it is empty."""
+    return escape(value, ascii_only=True) or NONE
+
+
+def offset(seconds: float | None) -> str:
+    """Return an offset to the millisecond, e.g. ``+5m50.25s``."""
+    ms = _milliseconds(seconds)
+    return UNKNOWN if ms is None else _offset(ms)
+
+
+def window(
+    earliest_seconds: float | None, latest_seconds: float | None, *, exact: bool = False
+) -> str:
+    """Return ``+a``, ``+a .. +b`` or ``+a or later``; not ``exact`` rounds outwards."""
+    first, last = _milliseconds(earliest_seconds), _milliseconds(latest_seconds)
+    if first is None and last is None:
+        return UNKNOWN
+    if first is None:
+        return f"until {_offset(last or 0)}"
+    if last is None:
+        return f"{_offset(first)} or later"
+    if first == last:
+        return _offset(first)
+    step = 1 if exact else _rounding_step_ms(max(abs(first), abs(last)))
+    low, high = first // step * step, -(-last // step) * step
+    return f"{_coarse(low, step)} .. {_coarse(high, step)}"
+
+
+def outcomes(windows: Iterable[OutcomeWindow], *, exact: bool = False) -> str:
+    """Return disjoint outcomes apart: ``+a .. +b or +c .. +d``; exact ones with what leads there."""
+    return " or ".join(
+        window(one.earliest_seconds, one.latest_seconds, exact=exact)
+        + (f" ({one.when})" if exact and one.when else "")
+        for one in windows
+    )
+
+
+def gone(end: Window, *, exact: bool = False) -> str:
+    """Return when the object ends, or that it is stuck (why, when ``exact``)."""
+    if end.stuck is None:
+        return window(end.earliest_seconds, end.latest_seconds, exact=exact)
+    if not exact:
+        return "stuck"
+    ever = end.earliest_seconds is not None
+    return f"stuck: {end.stuck}" + (
+        f" (at the earliest {offset(end.earliest_seconds)})" if ever else ""
+    )
+
+
+def taint(reference: TaintReference) -> str:
+    """Return a taint as kubectl writes it."""
+    value = f"={reference.value}" if reference.value else ""
+    return f"{reference.key}{value}:{reference.effect}"
+
+
+def tolerated(reference: TolerationReference | None) -> str:
+    """Say how the deciding taint is tolerated."""
+    if reference is None:
+        return "not tolerated"
+    if reference.toleration_seconds is None:
+        return "tolerated without limit"
+    return f"tolerated for {reference.toleration_seconds}s"
+
+
+def sourced(value: Sourced) -> str:
+    """Return a resolved input with where it came from: ``1.29.6 (detected)``."""
+    text = UNKNOWN if value.value is None else str(value.value)
+    return f"{text} ({value.source})" if value.source and value.source != text else text
+
+
+def count(number: int, noun: str) -> str:
+    """Return ``1 pod`` or ``2 pods``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def verb(number: int, one: str, many: str) -> str:
+    """Return the form of a verb, or of any word, for so many."""
+    return one if number == 1 else many
+
+
+def listed(names: Collection[str], limit: int) -> str:
+    """Return the first names, whole, and how many more there are."""
+    shown = [name(text) for text in list(names)[:limit]]
+    more = len(names) - len(shown)
+    if more > 0:
+        return f"{', '.join(shown)} and {more} more"
+    return ", ".join(shown)
+
+
+def pod_key(entry: Eviction) -> str:
+    """Return ``namespace/name``: what the rows of tables say of a pod."""
+    return f"{entry.namespace}/{entry.pod}"
+
+
+def _milliseconds(seconds: float | None) -> int | None:
+    return round(seconds * 1000) if seconds is not None and math.isfinite(seconds) else None
+
+
+def _offset(ms: int) -> str:
+    return ("-" if ms < 0 else "+") + format_duration(abs(ms) * MILLISECOND_NS)
+
+
+def _rounding_step_ms(largest_ms: int) -> int:
+    if largest_ms * MILLISECOND_NS < MINUTE_NS:
+        return 100
+    return 1000 if largest_ms * MILLISECOND_NS < HOUR_NS else 60_000
+
+
+def _coarse(ms: int, step_ms: int) -> str:
+    text = _offset(ms)
+    # "1h30m0s" rounded to minutes must not look exact to the second.
+    return text.removesuffix("0s") if step_ms == 60_000 and ms else text
