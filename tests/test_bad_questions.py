@@ -165,7 +165,7 @@ def test_b111_events_of_one_instant_keep_the_order_of_the_file(scenario: Ask) ->
 def test_a_cluster_is_no_scenario_and_a_scenario_no_cluster(ask: Ask, scenario: Ask) -> None:
     scenario("{at: 0, action: cordon, nodes: [n1]}")
     assert ask("what-if", "cordon", "n1", "-f", "s.yaml").problem() == (
-        "s.yaml:1:1: a scenario, not cluster objects: use `what-if scenario FILE`"
+        "s.yaml: a scenario, not cluster objects: use `what-if scenario FILE`"
     )
     Path("sub").mkdir()
     assert ask("what-if", "scenario", "sub", "-f", "c.yaml").problem() == "sub: is a directory"

@@ -16,10 +16,10 @@ from builders import (
     make_snapshot,
     tolerates,
 )
+from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.objects import (
     PodDisruptionBudget,
 )
-from kubectl_evictplan.prediction.warnings.budgets import BudgetIndex
 
 
 def budget(name: str, allowed: int | None, **labels: str) -> PodDisruptionBudget:

@@ -16,6 +16,7 @@ from kubectl_evictplan.kube.objects import EFFECTS, NO_EXECUTE, Taint, Toleratio
 OPERATORS = ("Equal", "Exists")
 NUMERIC_OPERATORS = ("Lt", "Gt")
 
+DUPLICATE_TAINT = "taints must be unique by key and effect pair"
 _INT64_MAX = 2**63 - 1
 _LABEL_PART_MAX = 63
 _SUBDOMAIN_MAX = 253
@@ -134,18 +135,17 @@ def validate_taint(taint: Taint) -> list[FieldMessage]:
     return found + _validate_effect(taint.effect, required=True)
 
 
-def validate_taints(taints: Iterable[Taint]) -> list[FieldMessage]:
-    """Return what is wrong with a whole ``spec.taints``; fields start with ``[index]``."""
+def validate_taints(taints: Iterable[Taint]) -> list[tuple[int, FieldMessage]]:
+    """Return what is wrong with a whole ``spec.taints``, with the taint's number.
+
+    The field is "" where the taint as a whole is wrong.
+    """
     found = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
-        found += [
-            FieldMessage(f"[{index}].{field}", message, got)
-            for field, message, got in validate_taint(taint)
-        ]
+        found += [(index, message) for message in validate_taint(taint)]
         if (taint.key, taint.effect) in seen:
-            message = "taints must be unique by key and effect pair"
-            found.append(FieldMessage(f"[{index}]", message, f"{taint.key}:{taint.effect}"))
+            found.append((index, FieldMessage("", DUPLICATE_TAINT, f"{taint.key}:{taint.effect}")))
         seen.add((taint.key, taint.effect))
     return found
 
@@ -178,14 +178,12 @@ def validate_toleration(
 
 def validate_tolerations(
     tolerations: Iterable[Toleration], *, comparison_operators: bool = False
-) -> list[FieldMessage]:
+) -> list[tuple[int, FieldMessage]]:
     """Return what is wrong with ``spec.tolerations``; duplicates are allowed, order counts."""
     return [
-        FieldMessage(f"[{index}].{field}", message, got)
+        (index, message)
         for index, toleration in enumerate(tolerations)
-        for field, message, got in validate_toleration(
-            toleration, comparison_operators=comparison_operators
-        )
+        for message in validate_toleration(toleration, comparison_operators=comparison_operators)
     ]
 
 

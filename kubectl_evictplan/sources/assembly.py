@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from kubectl_evictplan.errors import Problem
 from kubectl_evictplan.kube.admission import admitted_tolerations, default_toleration_flags
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
@@ -23,33 +24,11 @@ from kubectl_evictplan.kube.objects import (
     Workload,
 )
 from kubectl_evictplan.sources import control_plane
-from kubectl_evictplan.sources.findings import Findings, Origin
+from kubectl_evictplan.sources.diagnostics import Diagnostics, Document
 
 Key = tuple[str, ...]
 SortKey = TypeVar("SortKey", str, tuple[str, str], tuple[str, ...])
 Stored = TypeVar("Stored", Node, Pod, Lease, Workload, PodDisruptionBudget)
-
-
-class Document:
-    """One file, or one document of it: where its items are."""
-
-    __slots__ = ("_origins", "file", "place")
-
-    def __init__(self, file: str, place: str = "") -> None:
-        self.file = file
-        self.place = place
-        self._origins: dict[int, Origin] = {}
-
-    def set_origin(self, index: int, origin: Origin) -> None:
-        """Remember a better origin than the item's number, such as one with line numbers."""
-        self._origins[index] = origin
-
-    def origin(self, index: int) -> Origin:
-        """Return where item ``index`` stands; -1 is the document itself."""
-        if index in self._origins:
-            return self._origins[index]
-        item = f"items[{index}]" if index >= 0 else ""
-        return Origin(self.file, " ".join(part for part in (self.place, item) if part))
 
 
 class Source(NamedTuple):
@@ -62,8 +41,8 @@ class Source(NamedTuple):
 class Assembly:
     """Collects the objects; ``snapshot`` returns them."""
 
-    def __init__(self, findings: Findings) -> None:
-        self.findings = findings
+    def __init__(self, diagnostics: Diagnostics) -> None:
+        self.diagnostics = diagnostics
         self.nodes: dict[str, Node] = {}
         self.pods: dict[tuple[str, str], Pod] = {}
         self.leases: dict[str, Lease] = {}
@@ -128,24 +107,25 @@ class Assembly:
         subject = f"{kind} {'/'.join(name)}"
         first = self._sources[(kind, *name)]
         if identical and source.document.file != first.document.file:
-            self.findings.warning("loaded-once", "given twice with equal content", subject)
+            self.diagnostics.warning("loaded-once", "given twice with equal content", subject)
             return
         origin, other = source.document.origin(source.item), first.document.origin(first.item)
         # In one file its name says too little: the lines, or the numbers of the items, say more.
-        path = ("metadata",) if origin.file == other.file else ()
+        same_file = origin.document.file == other.document.file
+        path = ("metadata",) if same_file else ()
         place = " ".join(part for part in (other.location(path), other.place) if part)
         message = "given twice" if identical else "given twice with different content"
         message += f", first in {place}"
-        if path and origin.place:
+        if same_file and origin.place:
             message += f", again in {origin.place}"
-        location = origin._replace(base=origin.base + path)
-        self.findings.problem(location, message, subject=subject)
+        problem = Problem(message, location=origin.location(path), subject=subject)
+        self.diagnostics.add(problem)
 
     def ignore(self, kind: str) -> None:
         """Count an object of a kind that does not matter."""
         self.ignored_kinds[kind] = self.ignored_kinds.get(kind, 0) + 1
-        if self.findings.strict:
-            self.findings.warning("unknown-kind", f"objects of kind {kind} are not read")
+        if self.diagnostics.strict:
+            self.diagnostics.warning("unknown-kind", f"objects of kind {kind} are not read")
 
     def add_snapshot(self, snapshot: ClusterSnapshot, document: Document) -> None:
         """Add all of one of our own snapshots; it may be mixed with manifests."""
@@ -194,7 +174,7 @@ class Assembly:
             self.kubelet_versions,
         )
         for dispute in disputes:
-            self.findings.warning("control-plane-conflict", dispute)
+            self.diagnostics.warning("control-plane-conflict", dispute)
         self._admit(flags)
         taken_at_ns, source = self._taken_at()
         return ClusterSnapshot(

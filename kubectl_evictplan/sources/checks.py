@@ -23,7 +23,9 @@ from kubectl_evictplan.kube.objects import (
     Toleration,
 )
 from kubectl_evictplan.kube.topology import has_conflicting_zone_labels
-from kubectl_evictplan.sources.findings import Findings
+from kubectl_evictplan.sources import wire
+from kubectl_evictplan.sources.diagnostics import Diagnostics, path_text
+from kubectl_evictplan.sources.manifest_rules import budget_violations
 
 # Components' clocks and the moment of the dump differ by a little without anything being wrong.
 FUTURE_TOLERATED_NS = 60 * SECOND_NS
@@ -38,7 +40,7 @@ Message = tuple[str, str]
 
 
 def check_cluster(
-    snapshot: ClusterSnapshot, findings: Findings, *, manifests: set[tuple[str, ...]]
+    snapshot: ClusterSnapshot, diagnostics: Diagnostics, *, manifests: set[tuple[str, ...]]
 ) -> None:
     """Record warnings about the whole; ``manifests`` were validated as they were read."""
     now = snapshot.taken_at_ns
@@ -46,14 +48,14 @@ def check_cluster(
         for code, message in _node_oddities(
             node, snapshot, stored=("Node", node.name) not in manifests
         ):
-            findings.warning(code, message, f"Node {node.name}")
-    _check_confusable_names(snapshot, findings)
-    _check_pods(snapshot, findings, manifests)
-    _check_uids(snapshot, findings)
-    _check_workloads(snapshot, findings)
+            diagnostics.warning(code, message, f"Node {node.name}")
+    _check_confusable_names(snapshot, diagnostics)
+    _check_pods(snapshot, diagnostics, manifests)
+    _check_uids(snapshot, diagnostics)
+    _check_workloads(snapshot, diagnostics)
     for lease in snapshot.leases.values():
         for message in _lease_oddities(lease, now):
-            findings.warning("odd-lease", message, f"Lease {lease.name}")
+            diagnostics.warning("odd-lease", message, f"Lease {lease.name}")
 
 
 def _node_oddities(node: Node, snapshot: ClusterSnapshot, *, stored: bool) -> Iterable[Message]:
@@ -70,13 +72,13 @@ def _node_oddities(node: Node, snapshot: ClusterSnapshot, *, stored: bool) -> It
 
 
 def _stored_taint_oddities(node: Node) -> Iterable[Message]:
-    for field, message, _ in validation.validate_taints(node.taints):
-        if "unique" in message:
+    for _, found in validation.validate_taints(node.taints):
+        if found.message == validation.DUPLICATE_TAINT:
             yield "duplicate-taint", "two taints of equal key and effect"
-        elif field.endswith("effect"):
+        elif found.field == "effect":
             yield "unknown-taint-effect", "a taint's effect is unknown: it evicts nothing"
         else:
-            yield "invalid-taint", f"a taint's {field.rpartition('.')[2]} is not valid"
+            yield "invalid-taint", f"a taint's {found.field} is not valid"
 
 
 def _taint_oddities(node: Node, now: int) -> Iterable[Message]:
@@ -118,7 +120,7 @@ def _lease_oddities(lease: Lease, now: int) -> Iterable[str]:
 
 
 def _check_pods(
-    snapshot: ClusterSnapshot, findings: Findings, manifests: set[tuple[str, ...]]
+    snapshot: ClusterSnapshot, diagnostics: Diagnostics, manifests: set[tuple[str, ...]]
 ) -> None:
     """Look at every pod; hot, so a pod with nothing odd costs a few comparisons."""
     nodes = {node.name for node in snapshot.nodes}
@@ -133,7 +135,7 @@ def _check_pods(
             stored = ("Pod", pod.namespace, pod.name) not in manifests
             for code, message in found:
                 if stored or code != "invalid-toleration":
-                    findings.warning(code, message, f"Pod {pod.key}")
+                    diagnostics.warning(code, message, f"Pod {pod.key}")
         if (
             (pod.node_name and pod.node_name not in nodes)
             or pod.deletion_timestamp_ns is not None
@@ -144,7 +146,7 @@ def _check_pods(
             or len(pod.owner_references) > 1
         ):  # fmt: skip
             for code, message in _pod_oddities(pod, nodes, late):
-                findings.warning(code, message, f"Pod {pod.key}")
+                diagnostics.warning(code, message, f"Pod {pod.key}")
 
 
 def _pod_oddities(pod: Pod, nodes: set[str], late: int) -> Iterable[Message]:
@@ -185,7 +187,7 @@ def _toleration_oddities(tolerations: tuple[Toleration, ...]) -> Iterable[Messag
             yield "invalid-toleration", message
 
 
-def _check_uids(snapshot: ClusterSnapshot, findings: Findings) -> None:
+def _check_uids(snapshot: ClusterSnapshot, diagnostics: Diagnostics) -> None:
     for kind, objects in (("Node", snapshot.nodes), ("Pod", snapshot.pods)):
         uids = [item.uid for item in objects if item.uid]
         if len(set(uids)) == len(uids):
@@ -195,11 +197,11 @@ def _check_uids(snapshot: ClusterSnapshot, findings: Findings) -> None:
             name = item.key if isinstance(item, Pod) else item.name
             if item.uid and item.uid in seen:
                 message = "has the uid of another object"
-                findings.warning("duplicate-uid", message, f"{kind} {name}")
+                diagnostics.warning("duplicate-uid", message, f"{kind} {name}")
             seen.setdefault(item.uid, name)
 
 
-def _check_workloads(snapshot: ClusterSnapshot, findings: Findings) -> None:
+def _check_workloads(snapshot: ClusterSnapshot, diagnostics: Diagnostics) -> None:
     """Warn of owners that are listed nowhere and of ownership in circles."""
     known = {(w.kind, w.namespace, w.name): w for w in snapshot.workloads}
     listed = {workload.kind for workload in snapshot.workloads}
@@ -211,7 +213,7 @@ def _check_workloads(snapshot: ClusterSnapshot, findings: Findings) -> None:
                 and (owner.kind, pod.namespace, owner.name) not in known
             ):
                 message = "its owner is not in the input: owner unknown"
-                findings.warning("unknown-owner", message, f"Pod {pod.key}")
+                diagnostics.warning("unknown-owner", message, f"Pod {pod.key}")
     for workload in snapshot.workloads:
         seen = {(workload.kind, workload.namespace, workload.name)}
         manager = _controller(workload.owner_references)
@@ -219,7 +221,9 @@ def _check_workloads(snapshot: ClusterSnapshot, findings: Findings) -> None:
             key = (manager.kind, workload.namespace, manager.name)
             if key in seen:
                 subject = f"{workload.kind} {workload.namespace}/{workload.name}"
-                findings.warning("owner-cycle", "its owners own each other: owner unknown", subject)
+                diagnostics.warning(
+                    "owner-cycle", "its owners own each other: owner unknown", subject
+                )
                 break
             seen.add(key)
             manager = _controller(known[key].owner_references)
@@ -229,15 +233,15 @@ def _controller(references: tuple[OwnerReference, ...]) -> OwnerReference | None
     return next((reference for reference in references if reference.controller), None)
 
 
-def _check_confusable_names(snapshot: ClusterSnapshot, findings: Findings) -> None:
+def _check_confusable_names(snapshot: ClusterSnapshot, diagnostics: Diagnostics) -> None:
     """Warn of nodes whose names look alike: case, zero-width and look-alike characters."""
     seen: dict[str, str] = {}
     for node in snapshot.nodes:
         skeleton = _skeleton(node.name)
         if skeleton in seen:
             message = "names that look alike"
-            findings.warning("confusable-names", message, f"Node {node.name}")
-            findings.warning("confusable-names", message, f"Node {seen[skeleton]}")
+            diagnostics.warning("confusable-names", message, f"Node {node.name}")
+            diagnostics.warning("confusable-names", message, f"Node {seen[skeleton]}")
         seen.setdefault(skeleton, node.name)
 
 
@@ -257,3 +261,25 @@ _LOOK_ALIKES = str.maketrans("асеіјорѕхуԁһοανρτκ", "aceijopsxy
 @lru_cache(maxsize=65_536)
 def _is_name(name: str) -> bool:
     return not validation.validate_dns_subdomain(name)
+
+
+def budget_oddities(decoded: wire.WireBudget) -> Iterable[str]:
+    """Yield what is strange about a stored budget."""
+    spec = decoded.spec or wire.BudgetSpec()
+    status = decoded.status
+    for path, message, got in budget_violations(spec):
+        yield f"{path_text(path)}: {message}" + (f' (got "{got[:40]}")' if got else "")
+    if spec.min_available is None and spec.max_unavailable is None:
+        yield "neither minAvailable nor maxUnavailable is set"
+    if spec.selector is None:
+        yield "no selector: it selects no pods"
+    elif not (spec.selector.match_labels or spec.selector.match_expressions):
+        everything = decoded.api_version != "policy/v1beta1"
+        selects = "every pod of its namespace" if everything else "no pods (policy/v1beta1)"
+        yield f"an empty selector: it selects {selects}"
+    if status is None:
+        yield "no status: what it allows now is unknown"
+    elif (status.observed_generation or 0) < (decoded.metadata.generation or 0):
+        yield "its status is older than its spec"
+    elif status.expected_pods == 0:
+        yield "it expects no pods: it allows no eviction"

@@ -5,7 +5,7 @@ never changes the result. Everything wrong with all files is raised at once.
 
 What is checked at which price: types of the fields that are read, UTF-8 and JSON syntax always;
 duplicate keys, NaN, absurd numbers and nesting for every object that a person wrote and for every
-JSON file up to ``CAREFUL_BYTES_MAX``. Larger dumps come from an API server, which cannot produce
+JSON file up to ``CHECKED_BYTES_MAX``. Larger dumps come from an API server, which cannot produce
 those; checking a gigabyte for them would take longer than loading it.
 """
 
@@ -22,17 +22,18 @@ import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.sources import json_trees, reading, wire
-from kubectl_evictplan.sources.assembly import Assembly, Document
+from kubectl_evictplan.sources import json_reader, reading, wire
+from kubectl_evictplan.sources.assembly import Assembly
 from kubectl_evictplan.sources.checks import check_cluster
-from kubectl_evictplan.sources.findings import Findings, Origin
+from kubectl_evictplan.sources.diagnostics import Diagnostics, Document
 from kubectl_evictplan.sources.items import ItemReader
-from kubectl_evictplan.sources.kinds import Verdict, classify
+from kubectl_evictplan.sources.kinds import Verdict, classify, item_kind
 from kubectl_evictplan.sources.kubectl import GET_COMMAND
 from kubectl_evictplan.sources.reading import Content, ReadProblem
 from kubectl_evictplan.sources.snapshot import SnapshotError, decode_document, snapshot_digest
 
-CAREFUL_BYTES_MAX = 4 << 20
+CHECKED_BYTES_MAX = 4 << 20
+LINE_NUMBERS_BYTES_MAX = 2 << 20
 YAML_OBJECTS_COMFORTABLE = 2000
 _BARE_WORD_BYTES_MAX = 1024
 _NO_NODES = "no nodes: nothing to simulate"
@@ -59,8 +60,8 @@ def load_files(
     version whose validation hand-written manifests must pass; "" is the newest. Raises
     InputError with every problem of every file.
     """
-    findings = Findings(strict=strict)
-    assembly = Assembly(findings)
+    diagnostics = Diagnostics(strict=strict)
+    assembly = Assembly(diagnostics)
     items = ItemReader(assembly, comparison_operators=knows_comparison_operators(manifest_version))
     loader = _Loader(items, stdin)
     with _collector_paused():
@@ -72,46 +73,46 @@ def load_files(
         if progress:
             progress("", len(names), len(names))
         if loader.only_snapshot is not None:
-            return _stored(loader.only_snapshot, findings)
+            return _stored(loader.only_snapshot, diagnostics)
         return _finish(assembly, items, filenames)
 
 
-def _stored(snapshot: ClusterSnapshot, findings: Findings) -> ClusterSnapshot:
+def _stored(snapshot: ClusterSnapshot, diagnostics: Diagnostics) -> ClusterSnapshot:
     """Return a snapshot that is the whole input as it was stored: it was checked when written."""
     if not snapshot.nodes:
-        findings.problems.append(Problem(_NO_NODES))
-    mine = findings.warnings()
-    _add_warnings(snapshot, findings)
-    findings.raise_problems()
+        diagnostics.add(Problem(_NO_NODES))
+    mine = diagnostics.warnings()
+    _add_warnings(snapshot, diagnostics)
+    diagnostics.raise_problems()
     if not mine:
         return snapshot
     return msgspec.structs.replace(snapshot, warnings=(*snapshot.warnings, *mine))
 
 
-def _add_warnings(snapshot: ClusterSnapshot, findings: Findings) -> None:
+def _add_warnings(snapshot: ClusterSnapshot, diagnostics: Diagnostics) -> None:
     for warning in snapshot.warnings:
         for subject in warning.objects or ("",):
-            findings.warning(warning.code, warning.message, subject)
+            diagnostics.warning(warning.code, warning.message, subject)
 
 
 def _finish(assembly: Assembly, items: ItemReader, filenames: Sequence[str]) -> ClusterSnapshot:
-    findings = assembly.findings
-    if not assembly.nodes and not findings.problems:
+    diagnostics = assembly.diagnostics
+    if not assembly.nodes and not diagnostics.problems:
         nothing = not (assembly.objects_seen or assembly.pods)
         message = "contains no Kubernetes objects" if nothing else _NO_NODES
         location = ", ".join(filenames[:5]) + (", ..." if filenames[5:] else "")
         expected = f"the output of `{GET_COMMAND}`"
-        findings.problems.append(Problem(message, location=location, expected=expected))
-    if items.flatten.leap_seconds:
+        diagnostics.add(Problem(message, location=location, expected=expected))
+    if items.build.leap_seconds:
         message = "a timestamp names a leap second: read as the last nanosecond before it"
-        findings.warning("leap-second", message)
+        diagnostics.warning("leap-second", message)
     snapshot = assembly.snapshot()
     if not snapshot.taken_at_ns:
         message = "no lease renewal and no timestamp: when this was is unknown, 1970 is assumed"
-        findings.warning("unknown-time", message)
-    check_cluster(snapshot, findings, manifests=assembly.manifests)
-    findings.raise_problems()
-    snapshot = msgspec.structs.replace(snapshot, warnings=findings.warnings())
+        diagnostics.warning("unknown-time", message)
+    check_cluster(snapshot, diagnostics, manifests=assembly.manifests)
+    diagnostics.raise_problems()
+    snapshot = msgspec.structs.replace(snapshot, warnings=diagnostics.warnings())
     return msgspec.structs.replace(snapshot, digest=snapshot_digest(snapshot))
 
 
@@ -139,7 +140,7 @@ class _Loader:
     def __init__(self, items: ItemReader, stdin: BinaryIO | None) -> None:
         self._items = items
         self._assembly = items.assembly
-        self._findings = items.findings
+        self._diagnostics = items.diagnostics
         self._stdin = stdin
         # A snapshot that is the only input need not be taken apart and put together again.
         self.only_snapshot: ClusterSnapshot | None = None
@@ -160,7 +161,7 @@ class _Loader:
             for path in self._below(name) if recursive and Path(name).is_dir() else [name]:
                 identity = _identity(path)
                 if identity in seen:
-                    self._findings.warning("loaded-once", "the same file is given twice", path)
+                    self._diagnostics.warning("loaded-once", "the same file is given twice", path)
                     continue
                 seen.add(identity)
                 names.append(path)
@@ -175,10 +176,10 @@ class _Loader:
             self._problem(directory, str(error))
             return []
         for path in repeated:
-            self._findings.warning("directory-loop", "a directory is reached twice", path)
+            self._diagnostics.warning("directory-loop", "a directory is reached twice", path)
         if not found:
             message = "no *.yaml, *.yml or *.json file below"
-            self._findings.warning("empty-file", message, directory)
+            self._diagnostics.warning("empty-file", message, directory)
         return found
 
     def load(self, name: str, *, beside_allowed: bool) -> None:
@@ -193,7 +194,7 @@ class _Loader:
             self._problem(name, str(error))
             return
         if content.changed:
-            self._findings.warning("file-changed", "changed while it was read: read again", name)
+            self._diagnostics.warning("file-changed", "changed while it was read: read again", name)
         before = self._assembly.objects_seen
         # strip() copies: ask it only of what is small enough to be a bare word.
         if len(content.data) < _BARE_WORD_BYTES_MAX and content.data.strip() == b"null":
@@ -206,12 +207,12 @@ class _Loader:
         if (
             self._assembly.objects_seen == before
             and self.only_snapshot is None
-            and not self._findings.problems
+            and not self._diagnostics.problems
         ):
-            self._findings.warning("empty-file", "contains no Kubernetes objects", name)
+            self._diagnostics.warning("empty-file", "contains no Kubernetes objects", name)
 
     def _problem(self, name: str, message: str) -> None:
-        self._findings.problem(Origin(name), message)
+        self._diagnostics.add(Problem(message, location=name))
 
     # JSON
 
@@ -222,10 +223,10 @@ class _Loader:
                 if line.strip():
                     self._json_value(name, line, f"line {number}", beside_allowed=beside_allowed)
             return
-        if len(data) <= CAREFUL_BYTES_MAX:
+        if len(data) <= CHECKED_BYTES_MAX:
             try:
-                json_trees.load_tree(data)
-            except json_trees.JsonSyntaxError as error:
+                json_reader.read_json(data)
+            except json_reader.JsonSyntaxError as error:
                 if name.endswith((".yaml", ".yml")) and error.problems[0].offset >= 0:
                     # YAML may begin with a brace too.
                     self._yaml(content, beside_allowed=beside_allowed)
@@ -234,27 +235,29 @@ class _Loader:
                 return
         self._json_value(name, data, "", beside_allowed=beside_allowed)
 
-    def _syntax_problems(self, name: str, data: bytes, error: json_trees.JsonSyntaxError) -> None:
+    def _syntax_problems(self, name: str, data: bytes, error: json_reader.JsonSyntaxError) -> None:
         text = data.decode()
         for problem in error.problems:
             location = name
             if problem.offset >= 0:
-                line, column = json_trees.line_and_column(text, problem.offset)
+                line, column = json_reader.line_and_column(text, problem.offset)
                 location = f"{name}:{line}:{column}"
-            self._findings.problems.append(
+            self._diagnostics.problems.append(
                 Problem(problem.message, location=location, got=problem.got or None)
             )
 
     def _json_value(self, name: str, data: bytes, place: str, *, beside_allowed: bool) -> None:
-        document = Document(name, place)
+        # Reading again for the sake of line numbers takes a second for each MiB.
+        is_small = len(data) <= LINE_NUMBERS_BYTES_MAX and not place
+        document = Document(name, place, json_text=data if is_small else b"")
         try:
             envelope = wire.ENVELOPE.decode(data)
         except RecursionError:
-            message = f"nested deeper than {json_trees.DEPTH_MAX}"
-            self._findings.problem(document.origin(-1), message)
+            message = f"nested deeper than {json_reader.DEPTH_MAX}"
+            self._diagnostics.problem(document.origin(), message)
             return
         except msgspec.ValidationError:
-            self._careful_value(document, data, beside_allowed=beside_allowed)
+            self._checked_value(document, data, beside_allowed=beside_allowed)
             return
         except msgspec.DecodeError as error:
             self._decode_problem(name, data, str(error))
@@ -265,32 +268,30 @@ class _Loader:
             self._snapshot(document, data)
         elif verdict is Verdict.LIST and isinstance(items, list):
             if envelope.metadata and envelope.metadata.continue_:
-                metadata = {"continue": envelope.metadata.continue_}
-                self._items.check_complete(metadata, document.origin(-1))
+                self._items.check_complete(envelope.metadata.continue_, document.origin())
                 return
-            item_kind = kind[:-4] if kind[:-4] in wire.GROUPS else ""
-            self._items.read_list(items, document, item_kind)
+            self._items.read_list(items, document, item_kind(kind))
         else:
-            self._careful_value(document, data, beside_allowed=beside_allowed)
+            self._checked_value(document, data, beside_allowed=beside_allowed)
 
-    def _careful_value(self, document: Document, data: bytes, *, beside_allowed: bool) -> None:
+    def _checked_value(self, document: Document, data: bytes, *, beside_allowed: bool) -> None:
         self._assembly.objects_seen += 1
         try:
-            tree = json_trees.load_tree(data)
-        except json_trees.JsonSyntaxError as error:
+            tree = json_reader.read_json(data)
+        except json_reader.JsonSyntaxError as error:
             self._syntax_problems(document.file, data, error)
             return
         self._items.read_tree(tree, document, -1, beside_allowed=beside_allowed)
 
     def _decode_problem(self, name: str, data: bytes, message: str) -> None:
         """Explain a syntax error of a large file without parsing it a second time."""
-        offset = json_trees.decoder_offset(message, data)
+        offset = json_reader.decoder_offset(message, data)
         if offset is None or (offset == len(data) and _SURROGATE.search(data)):
             # The decoder calls a lone surrogate a truncation; the slow parser knows better.
             try:
-                json_trees.load_tree(data)
+                json_reader.read_json(data)
                 self._problem(name, "not valid JSON")
-            except json_trees.JsonSyntaxError as error:
+            except json_reader.JsonSyntaxError as error:
                 self._syntax_problems(name, data, error)
             return
         line = data.count(b"\n", 0, offset) + 1
@@ -303,21 +304,21 @@ class _Loader:
             if offset >= len(data.rstrip())
             else "more than one JSON value in the file"
             if "trailing characters" in message
-            else json_trees.syntax_reason(around, before)
+            else json_reader.syntax_reason(around, before)
         )
-        self._findings.problems.append(Problem(reason, location=f"{name}:{line}:{column}"))
+        self._diagnostics.problems.append(Problem(reason, location=f"{name}:{line}:{column}"))
 
     def _snapshot(self, document: Document, data: bytes) -> None:
         try:
             snapshot = decode_document(data)
         except SnapshotError as error:
-            self._findings.problem(document.origin(-1), str(error))
+            self._diagnostics.problem(document.origin(), str(error))
             return
         if self._alone and not document.place:
             self.only_snapshot = snapshot
             return
         self._assembly.add_snapshot(snapshot, document)
-        _add_warnings(snapshot, self._findings)
+        _add_warnings(snapshot, self._diagnostics)
 
     # YAML
 
@@ -333,18 +334,17 @@ class _Loader:
             return
         if yaml_reader.IS_SLOW:
             message = "PyYAML has no libyaml here: reading YAML is ten times slower"
-            self._findings.warning("slow-yaml", message)
+            self._diagnostics.warning("slow-yaml", message)
         before = self._assembly.objects_seen
 
         def read(found: yaml_reader.YamlDocument) -> None:
             place = "" if found.number == 1 else f"doc {found.number}"
-            document = Document(name, place)
-            document.set_origin(-1, Origin(name, place, found.tree))
+            document = Document(name, place, tree=found.tree)
             for code, message in found.warnings:
-                self._findings.warning(code, message, f"{name} {place}".strip())
+                self._diagnostics.warning(code, message, f"{name} {place}".strip())
             for problem in found.problems:
                 location = f"{name}:{problem.place}"
-                self._findings.problems.append(
+                self._diagnostics.problems.append(
                     Problem(
                         problem.message, location=location, subject=place, got=problem.got or None
                     )
@@ -357,7 +357,7 @@ class _Loader:
             read(found)
         if self._assembly.objects_seen - before > YAML_OBJECTS_COMFORTABLE:
             message = "many objects in YAML: `kubectl get -o json` loads a hundred times faster"
-            self._findings.warning("large-yaml", message, name)
+            self._diagnostics.warning("large-yaml", message, name)
 
 
 def _identity(path: str) -> tuple[int, int] | str:

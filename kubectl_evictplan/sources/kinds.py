@@ -9,7 +9,7 @@ import difflib
 from enum import Enum
 from typing import Any, NamedTuple
 
-from kubectl_evictplan.sources.wire import GROUPS, MOVED_FROM_EXTENSIONS
+from kubectl_evictplan.sources.wire import KINDS, MOVED_FROM_EXTENSIONS
 
 OUR_GROUP = "evictplan.dev"
 
@@ -65,9 +65,9 @@ def classify(kind: str | None, api_version: str | None, tree: Any = None) -> Cla
         return Classified(Verdict.MISTAKE, _OUR_FILES.get(kind, f"unknown kind {kind}"))
     if group == "kustomize.config.k8s.io":
         return Classified(Verdict.BESIDE, "a Kustomization: build it first (kubectl kustomize)")
-    if kind in GROUPS:
+    if kind in KINDS:
         return _known(kind, group, version)
-    if kind == "List" or (kind.endswith("List") and kind[:-4] in GROUPS):
+    if kind == "List" or item_kind(kind):
         return LIST
     near = _nearest(kind, group)
     if near:
@@ -76,13 +76,24 @@ def classify(kind: str | None, api_version: str | None, tree: Any = None) -> Cla
     return LIST if kind.endswith("List") and _holds_items(tree) else IGNORED
 
 
+def item_kind(list_kind: str) -> str:
+    """Return the kind of a typed list's items when it is one that is read, else ""."""
+    kind = list_kind.removesuffix("List")
+    return kind if kind != list_kind and kind in KINDS else ""
+
+
 def _known(kind: str, group: str, version: str) -> Classified:
-    expected, versions = GROUPS[kind]
+    home = KINDS[kind]
     if group == "extensions" and kind in MOVED_FROM_EXTENSIONS:
         return READ
-    if group != expected:
-        return IGNORED
-    if version in versions:
+    if group != home.group:
+        if "." in group:
+            return IGNORED
+        # Only Kubernetes' own groups have no dot: this is no custom resource.
+        wanted = f"{home.group}/v1".lstrip("/")
+        found = f"{group}/{version}".lstrip("/")
+        return Classified(Verdict.MISTAKE, f"{kind} is of apiVersion {wanted}, not {found}")
+    if version in home.versions:
         return READ
     reason = f"version {version} of {kind} is not known: treated as an unknown kind"
     return Classified(Verdict.UNKNOWN_VERSION, reason)
@@ -94,12 +105,12 @@ def _holds_items(tree: Any) -> bool:
 
 def _nearest(kind: str, group: str) -> str:
     """Return the kind that was probably meant, when the group is one that is read."""
-    candidates = {name.lower(): name for name, (home, _) in GROUPS.items() if home == group}
+    candidates = {name.lower(): name for name, home in KINDS.items() if home.group == group}
     lower = kind.lower()
-    if lower in candidates or lower.removesuffix("s") in candidates:
-        return candidates.get(lower) or candidates[lower.removesuffix("s")]
-    close = difflib.get_close_matches(lower, candidates, n=1, cutoff=0.85)
-    return candidates[close[0]] if close and len(kind) > 4 else ""
+    if lower.removesuffix("s") in candidates:
+        return candidates[lower.removesuffix("s")]
+    close = difflib.get_close_matches(lower[:80], candidates, n=1, cutoff=0.75)
+    return candidates[close[0]] if close else ""
 
 
 def _without_kind(tree: Any) -> Classified:

@@ -12,9 +12,9 @@ import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod
-from kubectl_evictplan.sources.assembly import Assembly, Document
+from kubectl_evictplan.sources.assembly import Assembly
+from kubectl_evictplan.sources.diagnostics import Diagnostics, Document
 from kubectl_evictplan.sources.files import knows_comparison_operators
-from kubectl_evictplan.sources.findings import Findings, Origin
 from kubectl_evictplan.sources.items import ItemReader
 
 _STORED_MARKS = ("uid", "resourceVersion")
@@ -32,8 +32,8 @@ def decode_manifest_object(
     ``location`` names the file; a manifest of the YAML reader adds line and column itself. ``control_plane`` gives the API server's default
     toleration seconds (300 s otherwise). A uid in the manifest is kept.
     """
-    findings = Findings()
-    assembly = Assembly(findings)
+    diagnostics = Diagnostics()
+    assembly = Assembly(diagnostics)
     if control_plane is not None:
         assembly.add_control_plane(control_plane)
     reader = ItemReader(assembly, comparison_operators=knows_comparison_operators(manifest_version))
@@ -43,15 +43,12 @@ def decode_manifest_object(
         created["metadata"] = {
             key: value for key, value in meta.items() if key not in _STORED_MARKS
         }
-    document = Document(location)
-    document.set_origin(-1, Origin(location, tree=manifest))
+    document = Document(location, tree=manifest)
     reader.read_tree(created, document, -1)
-    findings.raise_problems()
+    diagnostics.raise_problems()
     snapshot = assembly.snapshot()
     found: tuple[Node | Pod, ...] = (*snapshot.nodes, *snapshot.pods)
     if len(found) != 1:
-        raise InputError(
-            Problem("expected one Node or Pod", location=document.origin(-1).location())
-        )
+        raise InputError(Problem("expected one Node or Pod", location=document.origin().location()))
     uid = meta.get("uid") if isinstance(meta, dict) else None
     return msgspec.structs.replace(found[0], uid=uid if isinstance(uid, str) else "")

@@ -1,254 +1,188 @@
-"""The types of the fields that are read, for the careful path, and the walk that checks them.
+"""Plain values checked against the wire types, every wrong field named.
 
-The decoder stops at its first problem; a user wants them all. So input that a person wrote, and
-any object the decoder refuses, is parsed into plain values and walked here. ``null`` is always
-accepted and means absent, as in Go.
+A decoder stops at its first problem; a user wants them all. So what a person wrote, and any object
+that a decoder refuses, is parsed into plain values and read here, field by field, as ``wire``
+types say. ``null`` is always accepted and means absent, as in Go.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+import msgspec
+from msgspec import inspect
+
+from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.sources.marked_tree import Path, written
 
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _PLAIN_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
 
 
-class Scalar(NamedTuple):
-    """A leaf type: its name in messages."""
-
-    name: str
-
-
-class MapOf(NamedTuple):
-    """An object whose values all have one type, such as labels."""
-
-    value: Scalar
-
-
-STRING = Scalar("a string")
-INTEGER = Scalar("an integer")
-BOOLEAN = Scalar("a boolean")
-INT_OR_STRING = Scalar("an integer or a string")
-# A JSON object is a dict of its fields that are read; a list has one item type.
-Fields = dict[str, Any]
-
-_META: Fields = {
-    "name": STRING,
-    "generateName": STRING,
-    "namespace": STRING,
-    "uid": STRING,
-    "resourceVersion": STRING,
-    "generation": INTEGER,
-    "labels": MapOf(STRING),
-    "annotations": MapOf(STRING),
-    "creationTimestamp": STRING,
-    "deletionTimestamp": STRING,
-    "deletionGracePeriodSeconds": INTEGER,
-    "finalizers": [STRING],
-    "ownerReferences": [
-        {
-            "kind": STRING,
-            "name": STRING,
-            "uid": STRING,
-            "apiVersion": STRING,
-            "controller": BOOLEAN,
-        }
-    ],
-    "managedFields": [{"time": STRING, "fieldsV1": {"f:spec": {"f:taints": {}}}}],
-}
-_CONTAINERS = [
-    {"env": [{"name": STRING}], "ports": [{"containerPort": INTEGER, "protocol": STRING}]}
-]
-_WORKLOAD: Fields = {"metadata": _META, "spec": {"replicas": INTEGER, "parallelism": INTEGER}}
-
-KINDS: dict[str, Fields] = {
-    "Pod": {
-        "metadata": _META,
-        "spec": {
-            "nodeName": STRING,
-            "tolerations": [
-                {
-                    "key": STRING,
-                    "operator": STRING,
-                    "value": STRING,
-                    "effect": STRING,
-                    "tolerationSeconds": INTEGER,
-                }
-            ],
-            "terminationGracePeriodSeconds": INTEGER,
-            "hostNetwork": BOOLEAN,
-            "volumes": [{"emptyDir": {}}],
-            "containers": _CONTAINERS,
-            "initContainers": _CONTAINERS,
-        },
-        "status": {
-            "phase": STRING,
-            "reason": STRING,
-            "conditions": [{"type": STRING, "status": STRING}],
-        },
-    },
-    "Node": {
-        "metadata": _META,
-        "spec": {
-            "unschedulable": BOOLEAN,
-            "taints": [{"key": STRING, "value": STRING, "effect": STRING, "timeAdded": STRING}],
-        },
-        "status": {
-            "conditions": [
-                {
-                    "type": STRING,
-                    "status": STRING,
-                    "reason": STRING,
-                    "lastHeartbeatTime": STRING,
-                    "lastTransitionTime": STRING,
-                }
-            ],
-            "nodeInfo": {"kubeletVersion": STRING},
-        },
-    },
-    "Lease": {
-        "metadata": _META,
-        "spec": {
-            "holderIdentity": STRING,
-            "leaseDurationSeconds": INTEGER,
-            "acquireTime": STRING,
-            "renewTime": STRING,
-        },
-    },
-    "PodDisruptionBudget": {
-        "metadata": _META,
-        "spec": {
-            "selector": {
-                "matchLabels": MapOf(STRING),
-                "matchExpressions": [{"key": STRING, "operator": STRING, "values": [STRING]}],
-            },
-            "minAvailable": INT_OR_STRING,
-            "maxUnavailable": INT_OR_STRING,
-        },
-        "status": {
-            "disruptionsAllowed": INTEGER,
-            "currentHealthy": INTEGER,
-            "desiredHealthy": INTEGER,
-            "expectedPods": INTEGER,
-            "observedGeneration": INTEGER,
-        },
-    },
-    **dict.fromkeys(
-        ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"),
-        _WORKLOAD,
-    ),
-}
-
-TIMESTAMP_FIELDS = frozenset(
-    {
-        "creationTimestamp",
-        "deletionTimestamp",
-        "timeAdded",
-        "lastHeartbeatTime",
-        "lastTransitionTime",
-        "acquireTime",
-        "renewTime",
-        "time",
-    }
-)
-
-
-class TypeProblem(NamedTuple):
-    """One field of the wrong type."""
+class WrongField(NamedTuple):
+    """One field that cannot be read as it should."""
 
     path: Path
     message: str
     got: str
-    expected: str
+    expected: str = ""
 
 
-def check_types(kind: str, tree: dict[str, Any]) -> Iterator[TypeProblem]:
-    """Yield every field of the wrong type; ``metadata`` must be there."""
-    schema = KINDS[kind]
-    if not isinstance(tree.get("metadata"), dict):
-        yield TypeProblem(("metadata",), "must be an object", describe(tree.get("metadata")), "")
-    for name, expected in schema.items():
-        value = tree.get(name)
-        if value is not None and not (name == "metadata" and not isinstance(value, dict)):
-            yield from _check(value, expected, (name,), "")
+class FieldsRead(NamedTuple):
+    """What an object says in the fields that are read; wrong ones are left out of ``tree``."""
+
+    # Builtin types only, as the decoder of the wire type accepts them.
+    tree: dict[str, Any]
+    wrong: list[WrongField]
+    # Fields that are not read, each with the one that was probably meant.
+    misspelled: list[tuple[Path, str]]
 
 
-def _check(value: Any, expected: Any, path: Path, text: str) -> Iterator[TypeProblem]:
-    if isinstance(expected, Scalar):
-        problem = _check_scalar(value, expected, path, text)
-        if problem:
-            yield problem
-    elif isinstance(expected, list):
+def read_fields(wire_type: type[msgspec.Struct], tree: dict[str, Any]) -> FieldsRead:
+    """Read the fields of one object, as many as are right."""
+    reader = _FieldWalk()
+    result = reader.struct(tree, _struct_type(wire_type), ())
+    return FieldsRead(result, reader.wrong, reader.misspelled)
+
+
+@cache
+def _struct_type(wire_type: type[msgspec.Struct]) -> inspect.StructType:
+    found = inspect.type_info(wire_type)
+    assert isinstance(found, inspect.StructType)
+    return found
+
+
+class _FieldWalk:
+    """Walks a value and its type side by side."""
+
+    def __init__(self) -> None:
+        self.wrong: list[WrongField] = []
+        self.misspelled: list[tuple[Path, str]] = []
+
+    def struct(self, value: Any, expected: inspect.StructType, path: Path) -> dict[str, Any]:
+        result = {}
+        fields = {field.encode_name: field for field in expected.fields}
+        for name, field in fields.items():
+            item = value.get(name)
+            if item is not None or field.required:
+                found = self._value(item, field.type, (*path, name), written(value, name))
+                if found is not None:
+                    result[name] = found
+        for name in value:
+            # Keys with these are data: annotations and the paths of managedFields.
+            if name not in fields and "/" not in name and ":" not in name:
+                likely = _likely_name(name[:80], tuple(fields))
+                self.misspelled += [((*path, name), likely)] if likely else []
+        return result
+
+    def _value(self, value: Any, expected: inspect.Type, path: Path, text: str) -> Any:
+        """Return the value as it may be encoded; None after noting why it is wrong."""
+        kinds, extra = _unwrapped(expected)
+        kind = kinds[0]
+        if isinstance(kind, inspect.StructType):
+            if isinstance(value, dict):
+                return self.struct(value, kind, path)
+            return self._refuse(path, "an object", value)
+        if isinstance(kind, inspect.DictType):
+            if not isinstance(value, dict):
+                return self._refuse(path, "an object", value)
+            items = {
+                key: self._value(item, kind.value_type, (*path, key), written(value, key))
+                for key, item in value.items()
+            }
+            return {key: item for key, item in items.items() if item is not None}
+        if isinstance(kind, inspect.ListType):
+            return self._list(value, kind, path)
+        if isinstance(kind, inspect.BoolType):
+            return value if isinstance(value, bool) else self._refuse(path, "a boolean", value)
+        if isinstance(kind, inspect.IntType):
+            if isinstance(value, str) and len(kinds) > 1:
+                return value
+            return self._integer(value, path, text)
+        return self._string(value, path, text, is_timestamp="timestamp" in extra)
+
+    def _list(self, value: Any, kind: inspect.ListType, path: Path) -> Any:
         if not isinstance(value, list):
-            yield TypeProblem(path, "must be a list", describe(value), "a list")
-            return
-        for index, item in enumerate(value):
-            yield from _check(item, expected[0], (*path, index), written(value, index))
-    elif not isinstance(value, dict):
-        yield TypeProblem(path, "must be an object", describe(value), "an object")
-    elif isinstance(expected, MapOf):
-        for name, item in value.items():
-            yield from _check(item, expected.value, (*path, name), written(value, name))
-    else:
-        for name, wanted in expected.items():
-            if value.get(name) is not None:
-                yield from _check(value[name], wanted, (*path, name), written(value, name))
+            return self._refuse(path, "a list", value)
+        items = [
+            self._value(item, kind.item_type, (*path, index), written(value, index))
+            for index, item in enumerate(value)
+        ]
+        if isinstance(kind.item_type, inspect.StructType):
+            # An item that is no object stays as an empty one: the others keep their numbers.
+            return [{} if item is None else item for item in items]
+        return [item for item in items if item is not None]
 
-
-def _check_scalar(value: Any, expected: Scalar, path: Path, text: str) -> TypeProblem | None:
-    if expected is STRING:
+    def _string(self, value: Any, path: Path, text: str, *, is_timestamp: bool) -> Any:
         if isinstance(value, str):
-            return None
-        if isinstance(value, (bool, int, float)):
+            if is_timestamp and value:
+                try:
+                    parse_rfc3339_ns(value)
+                except ValueError as error:
+                    expected = "RFC 3339 such as 2026-11-20T22:00:00Z"
+                    return self._note(path, str(error), describe(value), expected)
+            return value
+        if isinstance(value, bool | int | float):
             message = f"must be a string, but it is read as {describe_type(value)}: quote it"
-            return TypeProblem(path, message, text or describe(value), "a quoted string")
-    elif expected is BOOLEAN:
-        if isinstance(value, bool):
-            return None
+            return self._note(path, message, text or describe(value))
+        return self._refuse(path, "a string", value)
+
+    def _integer(self, value: Any, path: Path, text: str) -> Any:
+        if not isinstance(value, int) or isinstance(value, bool):
+            message = "must be an integer: write a plain decimal"
+            return self._note(path, message, text or describe(value))
+        if text and not _PLAIN_DECIMAL.fullmatch(text):
+            message = "write a plain decimal integer: YAML readers disagree on this one"
+            return self._note(path, message, text)
+        if not _INT64_MIN <= value <= _INT64_MAX:
+            return self._note(path, "does not fit in 64 bits", describe(value))
+        return value
+
+    def _refuse(self, path: Path, expected: str, value: Any) -> None:
+        self._note(path, f"must be {expected}", describe(value))
+
+    def _note(self, path: Path, message: str, got: str, expected: str = "") -> None:
+        self.wrong.append(WrongField(path, message, got, expected))
+
+
+def _unwrapped(expected: inspect.Type) -> tuple[list[inspect.Type], dict[str, Any]]:
+    """Return the alternatives without null, and what the annotation adds."""
+    extra: dict[str, Any] = {}
+    if isinstance(expected, inspect.UnionType):
+        kinds = [kind for kind in expected.types if not isinstance(kind, inspect.NoneType)]
     else:
-        return _check_integer(value, expected, path, text)
-    return TypeProblem(path, f"must be {expected.name}", describe(value), expected.name)
+        kinds = [expected]
+    if isinstance(kinds[0], inspect.Metadata):
+        extra = kinds[0].extra or {}
+        kinds[0] = _held(extra["holds"]) if "holds" in extra else kinds[0].type
+    return kinds, extra
 
 
-def _check_integer(value: Any, expected: Scalar, path: Path, text: str) -> TypeProblem | None:
-    if isinstance(value, str) and expected is INT_OR_STRING:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool):
-        message = "must be an integer: write a plain decimal"
-        return TypeProblem(path, message, text or describe(value), "a plain decimal integer")
-    if text and not _PLAIN_DECIMAL.fullmatch(text):
-        message = "write a plain decimal integer: YAML readers disagree on this one"
-        return TypeProblem(path, message, text, "a plain decimal integer")
-    if not INT64_MIN <= value <= INT64_MAX:
-        return TypeProblem(path, "does not fit in 64 bits", describe(value), "an int64")
-    return None
+@cache
+def _held(kind: Any) -> inspect.Type:
+    return inspect.type_info(kind)
 
 
 def describe_type(value: Any) -> str:
     """Return the JSON type of a parsed value, with its article."""
-    if value is None:
-        return "null"
     for types, name in (
         (bool, "a boolean"),
-        (int, "a number"),
-        (float, "a number"),
+        ((int, float), "a number"),
         (str, "a string"),
         (list, "a list"),
         (dict, "an object"),
     ):
         if isinstance(value, types):
             return name
-    return "an unknown type"
+    return "null"
 
 
 def describe(value: Any) -> str:
     """Return a value for a message, short; objects and lists by their type only."""
-    if isinstance(value, (dict, list)) or value is None:
+    if isinstance(value, dict | list) or value is None:
         return describe_type(value)
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -258,24 +192,8 @@ def describe(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def misspelled_fields(kind: str, tree: dict[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Yield unknown fields that look like one that is read, each with the likely name."""
-    yield from _misspelled(tree, KINDS[kind], ())
-
-
-def _misspelled(value: Any, expected: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(expected, list) and isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _misspelled(item, expected[0], (*path, index))
-    elif isinstance(expected, dict) and isinstance(value, dict):
-        for name, item in value.items():
-            if name in expected:
-                yield from _misspelled(item, expected[name], (*path, name))
-            elif expected and (likely := _likely_name(name, expected)):
-                yield (*path, name), likely
-
-
-def _likely_name(name: str, fields: Fields) -> str | None:
+@lru_cache(maxsize=4096)
+def _likely_name(name: str, fields: tuple[str, ...]) -> str:
     lower = {field.lower(): field for field in fields}
     close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.85)
-    return lower[close[0]] if close else None
+    return lower[close[0]] if close else ""

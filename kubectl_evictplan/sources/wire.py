@@ -3,18 +3,20 @@
 Whatever is not named here never leaves the decoder: env values, arguments, annotations and
 managedFields are skipped as bytes, which is both why loading is fast and why no secret can reach
 a snapshot. ``Raw`` fields repeat among objects (labels, tolerations, owners): they are decoded
-once per distinct text. Go accepts ``null`` for every field, so every type here does.
+once per distinct text. Go accepts ``null`` for every field, so every type here does. What messages
+say of wrong fields (``schema``) is derived from these types.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, Union
 
 import msgspec
 from msgspec import Meta, Raw, Struct, field
 
 NULL = Raw(b"null")
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Timestamp = Annotated[str, Meta(extra={"timestamp": True})]
 
 
 class Present(Struct, gc=False):
@@ -28,25 +30,9 @@ class Annotations(Struct, gc=False):
     config_mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
 
 
-class ObjectMeta(Struct, rename="camel"):
-    name: str | None = None
-    generate_name: str | None = None
-    namespace: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    generation: Int64 | None = None
-    labels: Raw = NULL
-    owner_references: Raw = NULL
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: Int64 | None = None
-    finalizers: list[str] | None = None
-    annotations: Annotations | None = None
-
-
 class WireOwner(Struct, rename="camel", gc=False):
-    kind: str = ""
-    name: str = ""
+    kind: str | None = None
+    name: str | None = None
     uid: str | None = None
     api_version: str | None = None
     controller: bool | None = None
@@ -58,6 +44,28 @@ class WireToleration(Struct, rename="camel", gc=False):
     value: str | None = None
     effect: str | None = None
     toleration_seconds: Int64 | None = None
+
+
+# Left as bytes by the decoders of whole objects.
+Labels = Annotated[Raw, Meta(extra={"holds": dict[str, str]})]
+Owners = Annotated[Raw, Meta(extra={"holds": list[WireOwner]})]
+Tolerations = Annotated[Raw, Meta(extra={"holds": list[WireToleration]})]
+
+
+class ObjectMeta(Struct, rename="camel"):
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: Int64 | None = None
+    labels: Labels = NULL
+    owner_references: Owners = NULL
+    creation_timestamp: Timestamp | None = None
+    deletion_timestamp: Timestamp | None = None
+    deletion_grace_period_seconds: Int64 | None = None
+    finalizers: list[str] | None = None
+    annotations: Annotations | None = None
 
 
 class EnvName(Struct, gc=False):
@@ -80,7 +88,7 @@ class Volume(Struct, rename="camel"):
 
 class PodSpec(Struct, rename="camel"):
     node_name: str | None = None
-    tolerations: Raw = NULL
+    tolerations: Tolerations = NULL
     termination_grace_period_seconds: Int64 | None = None
     host_network: bool | None = None
     volumes: list[Volume] | None = None
@@ -115,7 +123,7 @@ class WireTaint(Struct, rename="camel"):
     key: str | None = None
     value: str | None = None
     effect: str | None = None
-    time_added: str | None = None
+    time_added: Timestamp | None = None
 
 
 class NodeSpec(Struct):
@@ -127,8 +135,8 @@ class WireCondition(Struct, rename="camel"):
     type: str | None = None
     status: str | None = None
     reason: str | None = None
-    last_heartbeat_time: str | None = None
-    last_transition_time: str | None = None
+    last_heartbeat_time: Timestamp | None = None
+    last_transition_time: Timestamp | None = None
 
 
 class NodeInfo(Struct, rename="camel", gc=False):
@@ -149,7 +157,7 @@ class FieldsV1(Struct):
 
 
 class ManagedFields(Struct, rename="camel"):
-    time: str | None = None
+    time: Timestamp | None = None
     fields_v1: FieldsV1 | None = field(default=None, name="fieldsV1")
 
 
@@ -167,8 +175,8 @@ class WireNode(Struct, rename="camel", tag_field="kind", tag="Node"):
 class LeaseSpec(Struct, rename="camel"):
     holder_identity: str | None = None
     lease_duration_seconds: Int64 | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
+    acquire_time: Timestamp | None = None
+    renew_time: Timestamp | None = None
 
 
 class WireLease(WireObject, tag="Lease"):
@@ -180,33 +188,13 @@ class WorkloadSpec(Struct):
     parallelism: Int64 | None = None
 
 
-class WireDeployment(WireObject, tag="Deployment"):
-    spec: WorkloadSpec | None = None
-
-
-class WireReplicaSet(WireObject, tag="ReplicaSet"):
-    spec: WorkloadSpec | None = None
-
-
-class WireStatefulSet(WireObject, tag="StatefulSet"):
-    spec: WorkloadSpec | None = None
-
-
-class WireDaemonSet(WireObject, tag="DaemonSet"):
-    spec: WorkloadSpec | None = None
-
-
-class WireJob(WireObject, tag="Job"):
-    spec: WorkloadSpec | None = None
-
-
-class WireReplicationController(WireObject, tag="ReplicationController"):
+class WireWorkload(WireObject):
     spec: WorkloadSpec | None = None
 
 
 class Requirement(Struct):
-    key: str = ""
-    operator: str = ""
+    key: str | None = None
+    operator: str | None = None
     values: list[str] | None = None
 
 
@@ -234,36 +222,31 @@ class WireBudget(WireObject, tag="PodDisruptionBudget"):
     status: BudgetStatus | None = None
 
 
-WORKLOADS = (
-    WireDeployment,
-    WireReplicaSet,
-    WireStatefulSet,
-    WireDaemonSet,
-    WireJob,
-    WireReplicationController,
-)
-WireWorkload = (
-    WireDeployment
-    | WireReplicaSet
-    | WireStatefulSet
-    | WireDaemonSet
-    | WireJob
-    | WireReplicationController
-)
-AnyWire = WirePod | WireNode | WireLease | WireWorkload | WireBudget
+class Kind(NamedTuple):
+    """A kind that is read: its API group, the versions whose fields mean the same, its type."""
 
-# The API group of each kind that is read, and its versions whose used fields mean the same.
-GROUPS: dict[str, tuple[str, frozenset[str]]] = {
-    "Pod": ("", frozenset({"v1"})),
-    "Node": ("", frozenset({"v1"})),
-    "ReplicationController": ("", frozenset({"v1"})),
-    "Lease": ("coordination.k8s.io", frozenset({"v1", "v1beta1"})),
-    "Deployment": ("apps", frozenset({"v1", "v1beta1", "v1beta2"})),
-    "ReplicaSet": ("apps", frozenset({"v1", "v1beta2"})),
-    "StatefulSet": ("apps", frozenset({"v1", "v1beta1", "v1beta2"})),
-    "DaemonSet": ("apps", frozenset({"v1", "v1beta2"})),
-    "Job": ("batch", frozenset({"v1", "v1beta1"})),
-    "PodDisruptionBudget": ("policy", frozenset({"v1", "v1beta1"})),
+    group: str
+    versions: frozenset[str]
+    type: type[Struct]
+
+
+def _workload(kind: str, group: str, *versions: str) -> Kind:
+    return Kind(
+        group, frozenset(versions), msgspec.defstruct(kind, [], bases=(WireWorkload,), tag=kind)
+    )
+
+
+KINDS: dict[str, Kind] = {
+    "Pod": Kind("", frozenset({"v1"}), WirePod),
+    "Node": Kind("", frozenset({"v1"}), WireNode),
+    "Lease": Kind("coordination.k8s.io", frozenset({"v1", "v1beta1"}), WireLease),
+    "PodDisruptionBudget": Kind("policy", frozenset({"v1", "v1beta1"}), WireBudget),
+    "ReplicationController": _workload("ReplicationController", "", "v1"),
+    "Deployment": _workload("Deployment", "apps", "v1", "v1beta1", "v1beta2"),
+    "ReplicaSet": _workload("ReplicaSet", "apps", "v1", "v1beta2"),
+    "StatefulSet": _workload("StatefulSet", "apps", "v1", "v1beta1", "v1beta2"),
+    "DaemonSet": _workload("DaemonSet", "apps", "v1", "v1beta2"),
+    "Job": _workload("Job", "batch", "v1", "v1beta1"),
 }
 # extensions/v1beta1 held these before they moved to apps.
 MOVED_FROM_EXTENSIONS = frozenset({"Deployment", "ReplicaSet", "DaemonSet"})
@@ -300,19 +283,12 @@ class ControlPlanePod(Struct):
     spec: ControlPlaneSpec | None = None
 
 
-OBJECT = msgspec.json.Decoder(AnyWire)
 BY_KIND: dict[str, msgspec.json.Decoder[Any]] = {
-    "Pod": msgspec.json.Decoder(WirePod),
-    "Node": msgspec.json.Decoder(WireNode),
-    "Lease": msgspec.json.Decoder(WireLease),
-    "PodDisruptionBudget": msgspec.json.Decoder(WireBudget),
-    "Deployment": msgspec.json.Decoder(WireDeployment),
-    "ReplicaSet": msgspec.json.Decoder(WireReplicaSet),
-    "StatefulSet": msgspec.json.Decoder(WireStatefulSet),
-    "DaemonSet": msgspec.json.Decoder(WireDaemonSet),
-    "Job": msgspec.json.Decoder(WireJob),
-    "ReplicationController": msgspec.json.Decoder(WireReplicationController),
+    name: msgspec.json.Decoder(kind.type) for name, kind in KINDS.items()
 }
+OBJECT: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    Union[tuple(kind.type for kind in KINDS.values())]  # noqa: UP007 - made at run time
+)
 ENVELOPE = msgspec.json.Decoder(Envelope)
 CONTROL_PLANE_POD = msgspec.json.Decoder(ControlPlanePod)
 LABELS = msgspec.json.Decoder(dict[str, str] | None)

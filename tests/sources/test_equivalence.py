@@ -128,20 +128,20 @@ def test_a_snapshot_mixed_with_manifests_is_the_sum(
         assert mixed.digest == expected.digest
 
 
-def test_the_fast_and_the_careful_path_agree(
+def test_decoded_and_checked_objects_are_the_same(
     fixtures_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = str(fixtures_path / "clusters" / "kubeadm-15-nodes-1.29.json")
-    fast = load_files([name])
+    decoded = load_files([name])
     from kubectl_evictplan.sources.items import ItemReader
 
-    def careful(self: ItemReader, raws: Any, document: Any, kind: str = "", depth: int = 1) -> None:
+    def check_all(self: ItemReader, raws: Any, document: Any, kind: str = "") -> None:
         for index, raw in enumerate(raws):
             self.assembly.objects_seen += 1
-            self.read_raw(bytes(raw), document, index, kind, depth)
+            self.read_bytes(bytes(raw), document, index, kind)
 
-    monkeypatch.setattr(ItemReader, "read_list", careful)
-    assert load_files([name]) == fast
+    monkeypatch.setattr(ItemReader, "read_list", check_all)
+    assert load_files([name]) == decoded
 
 
 def test_large_and_small_files_load_the_same(
@@ -149,7 +149,7 @@ def test_large_and_small_files_load_the_same(
 ) -> None:
     name = str(fixtures_path / "clusters" / "kubeadm-15-nodes-1.29.json")
     small = load_files([name])
-    monkeypatch.setattr(files, "CAREFUL_BYTES_MAX", -1)
+    monkeypatch.setattr(files, "CHECKED_BYTES_MAX", -1)
     assert load_files([name]) == small
 
 

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import inspect
 
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.sources.files import load_files
-from kubectl_evictplan.sources.schema import KINDS
-from kubectl_evictplan.sources.wire import GROUPS
+from kubectl_evictplan.sources.wire import KINDS
 
 SCALARS = (
     st.none()
@@ -31,21 +31,30 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
-def shaped(schema: Any) -> st.SearchStrategy[Any]:
+def shaped(kind: Any) -> st.SearchStrategy[Any]:
     """Return values of roughly the right shape: anything may stand anywhere now and then."""
-    if isinstance(schema, dict):
-        fields = {name: shaped(inner) for name, inner in schema.items()}
+    if isinstance(kind, inspect.UnionType):
+        return shaped(kind.types[0])
+    if isinstance(kind, inspect.Metadata):
+        held = (kind.extra or {}).get("holds")
+        return shaped(inspect.type_info(held) if held else kind.type)
+    if isinstance(kind, inspect.StructType):
+        fields = {field.encode_name: shaped(field.type) for field in kind.fields}
         return st.fixed_dictionaries({}, optional=fields) | VALUES
-    if isinstance(schema, list):
-        return st.lists(shaped(schema[0]), max_size=2) | VALUES
+    if isinstance(kind, inspect.ListType):
+        return st.lists(shaped(kind.item_type), max_size=2) | VALUES
     return VALUES
 
 
 @st.composite
 def objects(draw: st.DrawFn) -> dict[str, Any]:
     kind = draw(st.sampled_from(sorted(KINDS)))
-    group = GROUPS[kind][0]
-    tree = draw(st.fixed_dictionaries({}, optional={k: shaped(v) for k, v in KINDS[kind].items()}))
+    group = KINDS[kind].group
+    read = inspect.type_info(KINDS[kind].type)
+    assert isinstance(read, inspect.StructType)
+    fields = {field.encode_name: shaped(field.type) for field in read.fields}
+    del fields["apiVersion"]
+    tree = draw(st.fixed_dictionaries({}, optional=fields))
     if draw(st.booleans()):
         tree["metadata"] = {
             "name": draw(st.text(max_size=4)),

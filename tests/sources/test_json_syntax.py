@@ -22,9 +22,9 @@ def pod_text(**spec: Any) -> str:
 
 @pytest.fixture(params=["small", "large"])
 def sized(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run once on the careful path and once as if the file were a large dump."""
+    """Run once with every object checked and once as if the file were a large dump."""
     if request.param == "large":
-        monkeypatch.setattr(files, "CAREFUL_BYTES_MAX", -1)
+        monkeypatch.setattr(files, "CHECKED_BYTES_MAX", -1)
     return str(request.param)
 
 
@@ -64,7 +64,7 @@ def test_b29_equal_keys_of_different_objects_are_fine(load: Any) -> None:
 def test_b29_a_written_object_in_a_large_file_is_still_checked(
     problems: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "CAREFUL_BYTES_MAX", -1)
+    monkeypatch.setattr(files, "CHECKED_BYTES_MAX", -1)
     item = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}, "spec": {}}'
     text = f'{{"apiVersion": "v1", "kind": "List", "items": [{item}]}}'
     assert "duplicate key" in problems(text, name="f.json")[0]

@@ -24,7 +24,7 @@ def test_b53_kind_and_api_version_are_required(problems: Any, document: Any, rea
 def test_b53_the_items_place_is_named(problems: Any) -> None:
     wrong = {"apiVersion": "v1", "metadata": {"name": "p"}}
     assert problems(items(pod(), wrong), name="f.json") == [
-        "f.json: items[1]: not a Kubernetes object: kind is missing"
+        "f.json:1:168: items[1]: not a Kubernetes object: kind is missing"
     ]
 
 
@@ -155,7 +155,7 @@ def test_b64_invalid_names_are_errors_in_manifests_and_warnings_in_dumps(
 
 def test_b65_a_name_may_stand_once_in_a_namespace(problems: Any, load: Any) -> None:
     assert "given twice" in problems(items(pod(), pod()))[0]
-    assert "first in f.json items[0]" in problems(items(pod(), pod()), name="f.json")[0]
+    assert "first in f.json:1:96 items[0], again in items[1]" in problems(items(pod(), pod()), name="f.json")[0]
     assert len(load(items(pod(), pod(meta={"namespace": "e"}))).pods) == 2
 
 

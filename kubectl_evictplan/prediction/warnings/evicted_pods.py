@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION, EvictionRefused
+from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.objects import (
     NO_EXECUTE,
     NO_SCHEDULE,
@@ -17,7 +18,6 @@ from kubectl_evictplan.kube.objects import (
 )
 from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations
-from kubectl_evictplan.prediction.warnings.budgets import BudgetIndex
 from kubectl_evictplan.prediction.warnings.situation import (
     FINISHED_PHASES,
     EvictedPod,

@@ -42,7 +42,7 @@ class _DuplicateKeys(Exception):
     pass
 
 
-def load_tree(data: bytes) -> Any:
+def read_json(data: bytes) -> Any:
     """Return the plain value of UTF-8 JSON; raises JsonSyntaxError with all problems."""
     try:
         text = data.decode()

@@ -1,4 +1,4 @@
-"""Where everything wrong or surprising about the input is collected before anything is raised.
+"""What is wrong or odd with the input, collected before anything is raised.
 
 Problems end the run, all of them together; warnings are grouped by code so that 10,000 odd pods
 make one line. With ``strict`` every warning is a problem too, except those about ignored kinds.
@@ -10,31 +10,76 @@ from typing import Any, NamedTuple
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import Warning
-from kubectl_evictplan.sources.marked_tree import place_of
+from kubectl_evictplan.sources.marked_tree import Path, place_of
 
 # Objects named per warning; the message carries the full count.
 OBJECTS_NAMED_MAX = 100
+# A file of a hundred million wrong items must not become as many messages.
+PROBLEMS_KEPT_MAX = 10_000
 # A kind, a namespace and a name of the greatest length that is valid.
 SUBJECT_LENGTH_MAX = 360
 NEVER_STRICT = frozenset({"unknown-kind"})
 
 
+class Document:
+    """One file, one document of it, or one list inside: knows where its items stand.
+
+    ``tree`` has marks when it comes from YAML. ``json_text`` is what JSON was read from, for the
+    lines that only messages need.
+    """
+
+    __slots__ = ("_base", "_json_text", "_root", "_tree", "file", "place")
+
+    def __init__(
+        self, file: str, place: str = "", *, tree: Any = None, json_text: bytes = b""
+    ) -> None:
+        self.file = file
+        self.place = place
+        self._root = self
+        self._base: Path = ()
+        self._tree = tree
+        self._json_text = json_text
+
+    def origin(self, index: int = -1) -> Origin:
+        """Return where item ``index`` stands; -1 is the document itself."""
+        if index < 0:
+            return Origin(self, self.place, self._base)
+        place = " ".join(part for part in (self.place, f"items[{index}]") if part)
+        return Origin(self, place, (*self._base, "items", index))
+
+    def list_at(self, origin: Origin) -> Document:
+        """Return the list that stands there as a document of its own."""
+        inner = Document(self.file, origin.place)
+        inner._root, inner._base = self._root, origin.path
+        return inner
+
+    def line_and_column(self, path: Path) -> str:
+        """Return ``LINE:COL`` of a field, or of the nearest container; "" when not known."""
+        root = self._root
+        if root._json_text:
+            from kubectl_evictplan.sources.yaml_reader import read_documents
+
+            # JSON is YAML: what the fast reader does not tell is read again.
+            root._tree = next(read_documents(root._json_text.decode())).tree
+            root._json_text = b""
+        return str(place_of(root._tree, path) or "")
+
+
 class Origin(NamedTuple):
-    """Where an object was written: the file, and its place in it (``items[3]``, ``doc 2``)."""
+    """Where an object was written: its document, a name for it there (``items[3]``), its path."""
 
-    file: str
+    document: Document
     place: str = ""
-    # The whole document, and the object's path inside it, for line and column.
-    tree: Any = None
-    base: tuple[str | int, ...] = ()
+    path: Path = ()
 
-    def location(self, path: tuple[str | int, ...] = ()) -> str:
-        """Return ``FILE[:LINE:COL]`` of a field inside the object."""
-        place = place_of(self.tree, self.base + path)
-        return f"{self.file}:{place}" if place else self.file
+    def location(self, field: Path = ()) -> str:
+        """Return ``FILE[:LINE:COL]`` of a field inside the object; of a whole file, its name."""
+        path = self.path + field
+        found = self.document.line_and_column(path) if path or self.place else ""
+        return f"{self.document.file}:{found}" if found else self.document.file
 
 
-def path_text(path: tuple[str | int, ...]) -> str:
+def path_text(path: Path) -> str:
     """Return the JSON path of a field: ``spec.taints[0].key``."""
     text = ""
     for part in path:
@@ -45,7 +90,7 @@ def path_text(path: tuple[str | int, ...]) -> str:
     return text
 
 
-class Findings:
+class Diagnostics:
     """Collects problems and warnings, in the order they are found."""
 
     def __init__(self, *, strict: bool = False) -> None:
@@ -53,18 +98,24 @@ class Findings:
         self.problems: list[Problem] = []
         self._warnings: dict[tuple[str, str], dict[str, None]] = {}
 
+    def add(self, problem: Problem) -> None:
+        """Record an error; raises at once when there are absurdly many."""
+        self.problems.append(problem)
+        if len(self.problems) >= PROBLEMS_KEPT_MAX:
+            raise InputError(self.problems)
+
     def problem(
         self,
         origin: Origin,
         message: str,
         *,
         subject: str = "",
-        path: tuple[str | int, ...] = (),
+        path: Path = (),
         got: object = None,
         expected: str = "",
     ) -> None:
         """Record an error about a field of one object; ``subject`` defaults to its place."""
-        self.problems.append(
+        self.add(
             Problem(
                 message,
                 location=origin.location(path),

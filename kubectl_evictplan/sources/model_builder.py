@@ -44,7 +44,7 @@ class BadTimestamp(ValueError):
     """A timestamp that cannot be read; the caller finds its field."""
 
 
-class Flattener:
+class ModelBuilder:
     """Builds model objects and remembers the parts that repeat."""
 
     def __init__(self) -> None:
@@ -248,13 +248,14 @@ class Flattener:
         old = decoded.api_version == "policy/v1beta1"
         if selector and old and not (selector.match_labels or selector.match_expressions):
             selector = None
+        expressions = (selector.match_expressions if selector else None) or ()
         return PodDisruptionBudget(
             self.shared(meta.namespace),
             self.shared(meta.name),
             None if selector is None else dict(sorted((selector.match_labels or {}).items())),
             tuple(
-                (item.key, item.operator, tuple(item.values or ()))
-                for item in (selector.match_expressions if selector else None) or ()
+                (item.key or "", item.operator or "", tuple(item.values or ()))
+                for item in expressions
             ),
             status.disruptions_allowed,
             status.current_healthy,

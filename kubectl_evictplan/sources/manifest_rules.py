@@ -1,0 +1,86 @@
+"""What the API server would refuse in an object that a person wrote.
+
+The same violations in an object that a server stored long ago are only odd: ``checks`` warns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kubectl_evictplan.kube import validation
+from kubectl_evictplan.sources import wire
+from kubectl_evictplan.sources.marked_tree import Path
+from kubectl_evictplan.sources.model_builder import ModelBuilder
+
+_WITH_VALUES = ("In", "NotIn")
+_WITHOUT_VALUES = ("Exists", "DoesNotExist")
+
+
+class Violation(NamedTuple):
+    """One rule that a field breaks."""
+
+    path: Path
+    message: str
+    got: str
+
+
+def violations(
+    kind: str, decoded: Any, build: ModelBuilder, *, comparison_operators: bool
+) -> Iterator[Violation]:
+    """Yield what is wrong; ``comparison_operators``: tolerations may use Lt and Gt."""
+    meta = decoded.metadata
+    for key, message, got in validation.validate_labels(build.labels(meta.labels)):
+        yield Violation(("metadata", "labels", key), message, got)
+    for field, value, rule in (
+        ("name", meta.name, validation.validate_dns_subdomain),
+        ("namespace", meta.namespace, validation.validate_dns_label),
+    ):
+        for message in rule(value) if value else ():
+            yield Violation(("metadata", field), message, value)
+    if kind == "PodDisruptionBudget":
+        yield from budget_violations(decoded.spec or wire.BudgetSpec())
+    listed, found = "tolerations", []
+    if kind == "Pod" and decoded.spec:
+        found = validation.validate_tolerations(
+            build.tolerations(decoded.spec.tolerations), comparison_operators=comparison_operators
+        )
+    elif kind == "Node":
+        listed, found = "taints", validation.validate_taints(build.node(decoded).taints)
+    for index, (field, message, got) in found:
+        path = ("spec", listed, index, field) if field else ("spec", listed, index)
+        yield Violation(path, message, got)
+
+
+def budget_violations(spec: wire.BudgetSpec) -> Iterator[Violation]:
+    """Yield what the API server refuses in a disruption budget."""
+    if spec.min_available is not None and spec.max_unavailable is not None:
+        message = "minAvailable and maxUnavailable are mutually exclusive, both are set"
+        yield Violation(("spec",), message, "")
+    for field, value in (
+        ("minAvailable", spec.min_available),
+        ("maxUnavailable", spec.max_unavailable),
+    ):
+        message = _count_problem(value)
+        if message:
+            yield Violation(("spec", field), message, str(value))
+    expressions = spec.selector.match_expressions if spec.selector else None
+    for index, item in enumerate(expressions or ()):
+        path = ("spec", "selector", "matchExpressions", index, "operator")
+        operator, values = item.operator or "", item.values or ()
+        if operator not in (*_WITH_VALUES, *_WITHOUT_VALUES):
+            yield Violation(path, "unknown operator: In, NotIn, Exists or DoesNotExist", operator)
+        elif bool(values) != (operator in _WITH_VALUES):
+            message = "In and NotIn need values, Exists and DoesNotExist have none"
+            yield Violation(path, message, operator)
+
+
+def _count_problem(value: int | str | None) -> str:
+    if isinstance(value, int):
+        return "a negative number of pods" if value < 0 else ""
+    if value is None:
+        return ""
+    percent = value.removesuffix("%")
+    if percent == value or not (percent.isascii() and percent.isdigit()):
+        return "neither a number nor a percentage"
+    return "a percentage above 100" if len(percent) > 3 or int(percent) > 100 else ""
