@@ -6,7 +6,11 @@ import json
 from typing import Any
 
 import pytest
+import yaml
+from msgspec import inspect
 from sources.builders import items, node, owner, pod, replica_set
+
+from kubectl_evictplan.sources.wire import KINDS
 
 
 @pytest.mark.parametrize(
@@ -19,6 +23,17 @@ from sources.builders import items, node, owner, pod, replica_set
 )
 def test_b53_kind_and_api_version_are_required(problems: Any, document: Any, reason: str) -> None:
     assert reason in problems(document)[0]
+
+
+@pytest.mark.parametrize("name", ["f.json", "f.yaml"])
+def test_b53_only_items_of_a_typed_list_may_leave_out_their_api_version(
+    problems: Any, load: Any, name: str
+) -> None:
+    bare = pod("a")
+    del bare["apiVersion"]
+    as_text = json.dumps if name == "f.json" else yaml.safe_dump
+    assert "apiVersion is missing" in problems(as_text(items(bare)), name=name)[0]
+    assert load(as_text(items(bare, kind="PodList")), name=name).pods
 
 
 def test_b53_the_items_place_is_named(problems: Any) -> None:
@@ -122,6 +137,26 @@ def test_b61_a_misspelled_kind_names_the_nearest(problems: Any, kind: str, near:
     assert f"did you mean {near}?" in problems({**pod(), "kind": kind})[0]
 
 
+@pytest.mark.parametrize("kind", ["Podd", "Nod", "Deploiment", "jobs"])
+def test_b61_a_kind_of_our_groups_is_never_dropped_for_a_typing_error(
+    problems: Any, kind: str
+) -> None:
+    versions = {"Deploiment": "apps/v1", "jobs": "batch/v1"}
+    document = {**pod(), "kind": kind, "apiVersion": versions.get(kind, "v1")}
+    assert "did you mean" in problems(document)[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "right"),
+    [("Deployment", "v1", "apps/v1"), ("Pod", "apps/v1", "v1"), ("Job", "v1", "batch/v1")],
+)
+def test_b61_a_known_kind_in_another_group_of_kubernetes_is_a_mistake(
+    problems: Any, kind: str, wrong: str, right: str
+) -> None:
+    (line,) = problems({**pod(), "kind": kind, "apiVersion": wrong})
+    assert line.endswith(f"{kind} is of apiVersion {right}, not {wrong}")
+
+
 @pytest.mark.parametrize("metadata", [None, [], "x"])
 def test_b62_metadata_is_required(problems: Any, metadata: Any) -> None:
     assert "metadata: must be an object" in problems({**pod(), "metadata": metadata})[0]
@@ -155,7 +190,10 @@ def test_b64_invalid_names_are_errors_in_manifests_and_warnings_in_dumps(
 
 def test_b65_a_name_may_stand_once_in_a_namespace(problems: Any, load: Any) -> None:
     assert "given twice" in problems(items(pod(), pod()))[0]
-    assert "first in f.json:1:96 items[0], again in items[1]" in problems(items(pod(), pod()), name="f.json")[0]
+    assert (
+        "first in f.json:1:96 items[0], again in items[1]"
+        in problems(items(pod(), pod()), name="f.json")[0]
+    )
     assert len(load(items(pod(), pod(meta={"namespace": "e"}))).pods) == 2
 
 
@@ -216,6 +254,43 @@ def test_b69_nulls_are_absent(load: Any) -> None:
     assert snapshot.pods[0].labels == {}
     assert snapshot.pods[0].termination_grace_period_seconds == 30
     assert snapshot.nodes[1].conditions == ()
+
+
+def every_field_null(kind: inspect.Type) -> Any:
+    """Return an object in which everything that is read stands, and is null."""
+    if isinstance(kind, inspect.UnionType):
+        return every_field_null(kind.types[0])
+    if isinstance(kind, inspect.Metadata):
+        held = (kind.extra or {}).get("holds")
+        return every_field_null(inspect.type_info(held) if held else kind.type)
+    if isinstance(kind, inspect.ListType):
+        item = every_field_null(kind.item_type)
+        return [] if item is None else [item]
+    if isinstance(kind, inspect.StructType):
+        return {field.encode_name: every_field_null(field.type) for field in kind.fields}
+    return None
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("uid", ["u", None])
+@pytest.mark.parametrize("name", ["f.json", "f.yaml"])
+def test_b69_null_is_absent_in_every_field_that_is_read(
+    load: Any, kind: str, uid: str | None, name: str
+) -> None:
+    empty = every_field_null(inspect.type_info(KINDS[kind].type))
+    named = {"name": "x", "namespace": None if kind == "Node" else "d", "uid": uid}
+    if uid is None:  # what a person wrote must at least be valid
+        empty["spec"] = None
+    group = f"{KINDS[kind].group}/v1".lstrip("/")
+    empty |= {"kind": kind, "apiVersion": group, "metadata": {**empty["metadata"], **named}}
+    text = json.dumps(empty) if name == "f.json" else yaml.safe_dump(empty)
+    assert kind in load(text, name=name).kinds_seen
+
+
+def test_b68_a_wrong_name_is_one_problem(problems: Any) -> None:
+    for name in (123, True, {}):
+        assert len(problems(pod(stored=False, meta={"name": name, "namespace": name}))) == 2
+        assert len(problems(pod(meta={"name": name}))) == 1
 
 
 def test_types_times_names_and_rules_are_reported_at_once(problems: Any) -> None:

@@ -111,27 +111,55 @@ def test_b95_a_negative_grace_period_is_one_and_a_long_one_is_named(load: Any) -
     assert [warning.code for warning in snapshot.warnings] == ["long-grace-period"]
 
 
+BUDGET = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "b", "namespace": "d"},
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"minAvailable": 1, "maxUnavailable": 1}, "spec: minAvailable and maxUnavailable are mut"),
+        ({"minAvailable": "150%"}, "spec.minAvailable: a percentage above 100"),
+        ({"maxUnavailable": "101%"}, "spec.maxUnavailable: a percentage above 100"),
+        ({"minAvailable": "50"}, "spec.minAvailable: neither a number nor a percentage"),
+        ({"minAvailable": -1}, "spec.minAvailable: a negative number of pods"),
+        (
+            {"selector": {"matchExpressions": [{"key": "a", "operator": "in", "values": ["b"]}]}},
+            "spec.selector.matchExpressions[0].operator: unknown operator",
+        ),
+        (
+            {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
+            "spec.selector.matchExpressions[0].operator: In and NotIn need values",
+        ),
+    ],
+)
+def test_b96_what_the_api_server_refuses_in_a_budget_is_an_error_and_stored_a_warning(
+    problems: Any, load: Any, spec: Any, problem: str
+) -> None:
+    written = {**BUDGET, "spec": spec}
+    (line,) = problems(written, name="f.json")
+    assert f"PodDisruptionBudget d/b: {problem}" in line
+    stored = {**written, "metadata": {**BUDGET["metadata"], "uid": "u"}}
+    messages = [w.message for w in load(stored).warnings if w.code == "odd-budget"]
+    assert any(problem in message for message in messages)
+
+
 @pytest.mark.parametrize(
     ("spec", "word"),
     [
-        ({"minAvailable": 1, "maxUnavailable": 1, "selector": None}, "both"),
         ({"selector": {"matchLabels": {"a": "b"}}}, "neither"),
-        ({"minAvailable": "150%", "selector": {}}, "above 100"),
-        ({"minAvailable": "50", "selector": {}}, "neither a number nor a percentage"),
-        ({"minAvailable": -1, "selector": {}}, "negative"),
         ({"minAvailable": 1}, "no selector"),
         ({"minAvailable": 1, "selector": {}}, "every pod of its namespace"),
     ],
 )
 def test_b96_odd_budgets_are_named(load: Any, spec: Any, word: str) -> None:
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "b", "namespace": "d", "uid": "u", "generation": 2},
-        "spec": spec,
-        "status": {"disruptionsAllowed": 0, "expectedPods": 3, "observedGeneration": 1},
-    }
-    messages = [w.message for w in load(budget).warnings if w.code == "odd-budget"]
+    metadata = {**BUDGET["metadata"], "uid": "u", "generation": 2}
+    status = {"disruptionsAllowed": 0, "expectedPods": 3, "observedGeneration": 1}
+    odd = {**BUDGET, "metadata": metadata, "spec": spec, "status": status}
+    messages = [w.message for w in load(odd).warnings if w.code == "odd-budget"]
     assert any(word in message for message in messages)
     assert any("older than its spec" in message for message in messages)
 

@@ -104,9 +104,7 @@ def test_b7_an_object_in_two_files_is_loaded_once(load: Any) -> None:
 
 def test_b8_an_object_with_two_contents_names_both_places(problems: Any) -> None:
     (line,) = problems(POD, POD + "spec: {nodeName: n1}\n")
-    assert (
-        line == "1-f.yaml: Pod d/p: given twice with different content, first in 0-f.yaml"
-    )
+    assert line == "1-f.yaml: Pod d/p: given twice with different content, first in 0-f.yaml"
 
 
 def test_b9_a_byte_order_mark_is_dropped(load: Any) -> None:
