@@ -39,6 +39,11 @@ def key_and_effect(taint: Taint) -> str:
     return f"{taint.key}:{taint.effect}"
 
 
+def taint_text(taint: Taint) -> str:
+    """The taint as people write it for kubectl: ``key=value:effect``."""
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else key_and_effect(taint)
+
+
 def no_execute_taints(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
     """The NoExecute taints in list order (``getNoExecuteTaints``)."""
     return tuple(taint for taint in taints if taint.effect == NO_EXECUTE)

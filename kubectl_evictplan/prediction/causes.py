@@ -46,7 +46,7 @@ from kubectl_evictplan.cluster.timeline import (
     ZoneStateChanged,
     ZoneStateRecorded,
 )
-from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.prediction.document import Because
@@ -101,13 +101,13 @@ def seconds(offset_ns: int) -> float:
 
 
 def _signed(offset_ns: int) -> str:
-    return f"{seconds(offset_ns):+.3f}s"
+    """An offset to the millisecond, as reports print it."""
+    text = format_duration(abs(offset_ns) // MILLISECOND_NS * MILLISECOND_NS)
+    return ("-" if offset_ns < 0 else "+") + text
 
 
 def _applied(entry: EventApplied) -> str:
-    event = entry.event
-    detail = event.detail or event.origin
-    return f"{event.action}: {detail}" if detail else event.action
+    return entry.event.told.format(detail=entry.event.detail)
 
 
 def _zone(entry: ZoneStateRecorded) -> str:
@@ -151,13 +151,13 @@ _WORDS: dict[type[Entry], _Words] = {
     NodeBecameUnknown: _Words(
         "tryUpdateNodeHealth",
         lambda e: (
-            f"Ready becomes Unknown: the last sign of life was noticed at {_signed(e.probe_ns)} "
-            "and the grace period is over"
+            f"Ready becomes Unknown: the last sign of life was noticed at {_signed(e.probe_ns)}, "
+            "a grace period ago"
         ),
     ),
     NodeQueued: _Words(
         "markNodeForTainting",
-        lambda _: "the node is put in its zone's line for the NoExecute taint",
+        lambda _: "waits in its zone's line for the NoExecute taint",
     ),
     TokenWasted: _Words(
         "doNoExecuteTaintingPass",
@@ -185,8 +185,8 @@ _WORDS: dict[type[Entry], _Words] = {
     EvictionScheduled: _Words(
         "processPodOnNode",
         lambda e: (
-            f"toleration {e.toleration_index} tolerates {_taint(e.taint)} for "
-            f"{e.toleration_seconds}s: deletion is due at {_signed(e.due_ns)}"
+            f"a timer starts: toleration {e.toleration_index} tolerates {_taint(e.taint)} for "
+            f"{e.toleration_seconds}s, deletion is due at {_signed(e.due_ns)}"
         ),
     ),
     EvictionRefused: _Words(

@@ -156,16 +156,13 @@ def _last_part(taint: TaintReference) -> str:
 
 def _explained(group: Sequence[Eviction]) -> str:
     first = group[0]
-    if first.taint is not None:
-        tolerances = Counter(words.tolerated(entry.toleration) for entry in group)
-        parts = sorted(tolerances.items(), key=lambda item: (-item[1], item[0]))
-        alone = len(parts) == 1
-        how = ", ".join(text if alone else f"{text} ({number})" for text, number in parts)
-        text = f"taint {words.name(words.taint(first.taint))}, {how}"
-    else:
-        text = words.name(first.because[-1].what) if first.because else words.UNKNOWN
-    controllers = sorted({words.name(entry.controller) for entry in group})
-    return f"{text}; deleted by {', '.join(controllers)}"
+    if first.taint is None:
+        return words.name(first.because[-1].what) if first.because else words.UNKNOWN
+    tolerances = Counter(words.tolerated(entry.toleration) for entry in group)
+    parts = sorted(tolerances.items(), key=lambda item: (-item[1], item[0]))
+    how = ", ".join(t if len(parts) == 1 else f"{t} ({number})" for t, number in parts)
+    controllers = ", ".join(sorted({words.name(entry.controller) for entry in group}))
+    return f"taint {words.name(words.taint(first.taint))}, {how}; deleted by {controllers}"
 
 
 # -- groups -----------------------------------------------------------------------------------------

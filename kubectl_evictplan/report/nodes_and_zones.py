@@ -37,9 +37,9 @@ class _Change(NamedTuple):
 
 def timeline(prediction: Prediction, clock: Clock) -> Timeline | None:
     """Return the events and what follows from them for nodes and zones, alike changes together."""
-    changes = [*_node_changes(prediction), *_zone_changes(prediction)]
-    if all(entry.certainty == CERTAIN for entry in prediction.evictions):
-        changes = [change for change in changes if change.certain]
+    sure = all(entry.certainty == CERTAIN for entry in prediction.evictions)
+    zones = [change for change in _zone_changes(prediction) if change.certain or not sure]
+    changes = [*_node_changes(prediction), *zones]
     told = {frozenset(event.nodes) for event in prediction.inputs.events}
     moments = [(at, 0, moment) for at, moment in _events(prediction.inputs.events, clock)]
     if not changes and len(moments) < 2:

@@ -35,21 +35,21 @@ TOLD_CODES = {
 }
 _STAYS = {
     "tolerated-forever": "with a toleration without limit",
-    "stale-key": "because of a stale key in the controller",
-    "delete-refused": "because their deletion fails",
-    "timer-cancelled": "because their timers are cancelled",
-    "after-horizon": "because they are due only after the horizon",
-    "gone-otherwise": "that are gone for another reason",
-    "already-terminating": "that are terminating already",
-    "node-not-in-input": "on nodes that are not in the input",
-    "daemon-set": "of DaemonSets, which this release leaves alone",
-    "not-due": "on nodes that are not due by the horizon",
+    "stale-key": "with a stale key in the controller",
+    "delete-refused": "whose deletion fails",
+    "timer-cancelled": "whose timer is cancelled",
+    "after-horizon": "due only after the horizon",
+    "gone-otherwise": "gone for another reason",
+    "already-terminating": "terminating already",
+    "node-not-in-input": "whose node is not in the input",
+    "daemon-set": "of a DaemonSet, which this release leaves alone",
+    "not-due": "whose node is not due by the horizon",
     "taint-eviction-disabled": "because taint eviction is switched off",
     "not-evaluated": "that taint eviction does not act on",
-    "no-no-execute-taint": "on nodes that get no NoExecute taint",
-    "node-unchanged": "on nodes that do not change",
-    "tainting-stopped": "on nodes that their zone's rate does not let be tainted",
-    "node-not-tainted": "on nodes that become Unknown and are not tainted",
+    "no-no-execute-taint": "whose node gets no NoExecute taint",
+    "node-unchanged": "whose node does not change",
+    "tainting-stopped": "whose node waits for a taint that its zone's rate does not let through",
+    "node-not-tainted": "whose node becomes Unknown and is not tainted",
 }
 
 
@@ -158,11 +158,14 @@ def _span(earliest: float, latest: float, clock: Clock) -> str:
 
 def _more_than_once(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
     times = Counter(map(words.pod_key, evictions))
-    again = [pod for pod, number in times.items() if number > 1]
-    if again:
-        pods = words.listed(again, _PODS_NAMED_MAX)
-        text = f"{words.count(len(again), 'pod')} may go more than once: {pods}"
-        yield Phrase(f"{text}. That makes {len(evictions)} deletions.")
+    again = [e for e in evictions if times[words.pod_key(e)] > 1]
+    pods = sorted({words.pod_key(e) for e in again})
+    if pods:
+        go = words.verb(len(pods), "goes", "go")
+        may = go if all(e.certainty == CERTAIN for e in again) else "may go"
+        text = f"{words.count(len(pods), 'pod')} {may} more than once"
+        names = words.listed(pods, _PODS_NAMED_MAX)
+        yield Phrase(f"{text}: {names}. That makes {len(evictions)} deletions.")
 
 
 def _namespaces(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
@@ -228,9 +231,5 @@ def _stays(prediction: Prediction, unsure: bool) -> Iterator[Phrase]:
         return
     pods = f"{words.count(total, 'pod')} on the affected nodes {words.verb(total, 'stays', 'stay')}"
     order = sorted(numbers, key=lambda code: (-numbers[code], code))
-    clauses = [(numbers[code], _STAYS.get(code, f"({words.name(code)})")) for code in order]
-    if len(clauses) == 1:
-        text = f"{pods}, {'' if total == 1 else 'all '}{clauses[0][1]}"
-    else:
-        text = f"{pods}: " + ", ".join(f"{number} {clause}" for number, clause in clauses)
-    yield Phrase(f"{text}.", "good")
+    clauses = [f"{numbers[code]} {_STAYS.get(code, f'({words.name(code)})')}" for code in order]
+    yield Phrase(f"{pods}: {', '.join(clauses)}.", "good")

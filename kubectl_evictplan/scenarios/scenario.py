@@ -34,6 +34,8 @@ class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     # The word in files and answers.
     action: ClassVar[str]
+    # What happens to one of its objects, in a sentence; "{detail}" is where the detail belongs.
+    told: ClassVar[str]
     # The kubelets of ``nodes`` afterwards: True renews and posts, False is silent, None is as before.
     kubelets_up: ClassVar[bool | None] = None
     # kube-controller-manager afterwards: True a new process, False none, None is as before.

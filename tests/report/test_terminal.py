@@ -219,9 +219,11 @@ def test_what_happens_leaves_out_what_explains_no_eviction() -> None:
     changes = (
         NodeChange("taint-added", "k:NoExecute", "certain", 3.0, 3.0, 3.0, "scenario"),
         NodeChange("taint-added", "k:NoSchedule", "certain", 4.0, 4.0, 4.0, "node-lifecycle"),
-        NodeChange("ready", "Unknown", "possible", 5.0, 5.0, 5.0),
     )
-    value = prediction(evictions=(eviction(),), nodes=(node_report(changes=changes),))
+    passing = ZoneState("PartialDisruption", "possible", None, 5.0, 5.0, 0.0, 1, 2)
+    zones = (ZoneReport("eu/1a", (ZoneState("Normal", "certain", 0, 0, 0, 0.1, 3, 0), passing)),)
+    nodes = (node_report(changes=changes),)
+    value = prediction(evictions=(eviction(),), nodes=nodes, zones=zones)
     assert "What happens" not in text_of(value)
     assert "gets the taint k:NoSchedule" in text_of(value, "wide")
 

@@ -149,6 +149,8 @@ def test_a_pod_that_goes_twice_counts_once_and_as_certain() -> None:
     lines = sentences(value)
     assert lines[0].startswith("1 pod is evicted for certain")
     assert lines[1] == "1 pod may go more than once: default/a. That makes 2 deletions."
+    lines = sentences(prediction(evictions=(eviction("a"), eviction("a", 400.0))))
+    assert lines[1] == "1 pod goes more than once: default/a. That makes 2 deletions."
 
 
 def test_namespaces_are_counted_where_there_are_several() -> None:
@@ -213,8 +215,8 @@ def test_what_stays_is_counted_by_reason_the_most_frequent_first() -> None:
         )
     )
     assert sentences(value)[-1] == (
-        "4 pods on the affected nodes stay: 2 with a toleration without limit, 1 because they are "
-        "due only after the horizon, 1 (some-new-code)."
+        "4 pods on the affected nodes stay: 2 with a toleration without limit, 1 due only after "
+        "the horizon, 1 (some-new-code)."
     )
 
 

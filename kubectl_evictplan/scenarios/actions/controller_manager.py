@@ -27,6 +27,7 @@ class StopManager(ManagerEvent, frozen=True, kw_only=True):
     """The process ends: every timer and all memory are lost."""
 
     action = "controller-stop"
+    told = "kube-controller-manager stops"
     manager_up = False
 
     @property
@@ -43,6 +44,7 @@ class StartManager(ManagerEvent, frozen=True, kw_only=True):
     """A new process begins, whose first node monitor tick is now."""
 
     action = "controller-start"
+    told = "kube-controller-manager starts"
     manager_up = True
 
     def happen(self, cluster: SimulatedCluster) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.scenarios.field_types import DURATION, STATUS
 from kubectl_evictplan.scenarios.scenario import NodesEvent
 from kubectl_evictplan.scenarios.targets import listed
@@ -30,6 +30,7 @@ class StopKubelet(KubeletEvent, frozen=True, kw_only=True):
     """The kubelets fall silent: power, network or process."""
 
     action = "kubelet-stop"
+    told = "the kubelet falls silent"
     kubelets_up = False
 
     # Offset of the last lease renewal that was sent, negative before the start; None: from the Lease.
@@ -47,7 +48,7 @@ class StopKubelet(KubeletEvent, frozen=True, kw_only=True):
         """The last heartbeat, when it is known."""
         if self.last_heartbeat_ns is None:
             return ""
-        return f"lastHeartbeat {round(self.last_heartbeat_ns / SECOND_NS, 6):.6f}s"
+        return f"lastHeartbeat {format_duration(self.last_heartbeat_ns)}"
 
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
         """A kubelet falls silent once before it is back."""
@@ -81,6 +82,7 @@ class StartKubelet(KubeletEvent, frozen=True, kw_only=True):
     """The kubelets are back, post Ready=True and finish what was deleted meanwhile."""
 
     action = "kubelet-start"
+    told = "the kubelet is back"
     kubelets_up = True
 
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
@@ -103,6 +105,7 @@ class PostReady(KubeletEvent, frozen=True, kw_only=True):
     """The kubelets themselves post a Ready condition."""
 
     action = "node-ready"
+    told = "the kubelet posts Ready={detail}"
     kubelets_up = True
 
     status: Annotated[str, STATUS]
@@ -134,6 +137,7 @@ class TouchLease(KubeletEvent, frozen=True, kw_only=True):
     """Somebody else writes the leases without renewing them: see 1.37's circuit breaker."""
 
     action = "lease-touch"
+    told = "somebody writes the Lease without renewing it"
 
     def happen(self, cluster: SimulatedCluster) -> None:
         """Write the lease; its renewTime stays."""

@@ -20,6 +20,7 @@ class DeleteNode(NodesEvent, frozen=True, kw_only=True):
     """Node objects go, as by ``kubectl delete node``."""
 
     action = "node-delete"
+    told = "the Node object is deleted"
 
     @property
     def critical_ns(self) -> int | None:
@@ -49,6 +50,7 @@ class CreateNode(ScenarioEvent, frozen=True, kw_only=True):
     """A Node object comes into being."""
 
     action = "node-create"
+    told = "the Node object is created"
     idle_because = "a node of that name exists then"
 
     manifest: Annotated[Manifest, NODE_MANIFEST]
@@ -101,6 +103,7 @@ class Cordon(SetUnschedulable, frozen=True, kw_only=True):
     """Nodes take no new pods; that alone evicts nothing."""
 
     action = "cordon"
+    told = "the node is cordoned"
     unschedulable = True
     idle_because = "the node is cordoned already or does not exist then"
 
@@ -109,5 +112,6 @@ class Uncordon(SetUnschedulable, frozen=True, kw_only=True):
     """Nodes take new pods again."""
 
     action = "uncordon"
+    told = "the node is uncordoned"
     unschedulable = False
     idle_because = "the node is not cordoned or does not exist then"

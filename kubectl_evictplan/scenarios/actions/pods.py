@@ -22,6 +22,7 @@ class CreatePod(ScenarioEvent, frozen=True, kw_only=True):
     """A pod comes into being, bound to its node already or waiting for one."""
 
     action = "pod-create"
+    told = "the pod is created"
     pods_only = True
 
     manifest: Annotated[Manifest, POD_MANIFEST]
@@ -73,6 +74,7 @@ class DeletePods(PodsEvent, frozen=True, kw_only=True):
     """Pods are deleted, as by ``kubectl delete pod``."""
 
     action = "pod-delete"
+    told = "somebody deletes the pod"
 
     @property
     def seen_by_pod_gc(self) -> bool:
@@ -89,6 +91,7 @@ class SetTolerations(PodsEvent, frozen=True, kw_only=True):
     """The whole list of tolerations of pods is replaced."""
 
     action = "pod-tolerations"
+    told = "the pod's tolerations are replaced"
     idle_because = "the pod does not exist then"
 
     tolerations: Annotated[tuple[Toleration, ...], TOLERATIONS]

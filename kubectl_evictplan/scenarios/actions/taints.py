@@ -12,6 +12,7 @@ from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import (
     LIFECYCLE_NO_EXECUTE_KEYS,
     OUT_OF_SERVICE,
+    taint_text,
     with_taint_put_first,
     without_taint,
 )
@@ -55,6 +56,7 @@ class AddTaint(TaintChange, frozen=True, kw_only=True):
     """A taint of the same key and effect is replaced."""
 
     action = "taint"
+    told = "somebody puts the taint {detail} on"
 
     taint: Annotated[Taint, TAINT]
 
@@ -66,7 +68,7 @@ class AddTaint(TaintChange, frozen=True, kw_only=True):
     @property
     def detail(self) -> str:
         """The taint, as kubectl writes it."""
-        return f"{self.taint.key}={self.taint.value}:{self.taint.effect}"
+        return taint_text(self.taint)
 
     @property
     def seen_by_pod_gc(self) -> bool:
@@ -92,6 +94,7 @@ class RemoveTaint(TaintChange, frozen=True, kw_only=True):
     """A taint goes, with one effect or with all of them."""
 
     action = "untaint"
+    told = "somebody takes the taint {detail} off"
     # Said by the warning taint-not-applied.
     idle_because = ""
 
