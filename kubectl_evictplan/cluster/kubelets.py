@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import NodeReadyPosted
+from kubectl_evictplan.cluster.timeline import KubeletSilent, NodeReadyPosted
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, NodeCondition, Pod
@@ -142,6 +142,15 @@ class Kubelets:
             elif is_up:
                 # Take the start itself as one of the heartbeats that we cannot see.
                 self._new_series(node.name, start_ns, _DEFAULT_PERIOD_NS, None)
+            if not is_up:
+                self._note_silence(node.name, ())
+
+    def _note_silence(self, name: str, because: tuple[int, ...]) -> None:
+        renewals, timeline = self._renewals.get(name), self._state.timeline
+        last_ns = renewals.last_ns if renewals is not None else None
+        last_offset_ns = None if last_ns is None else last_ns - timeline.start_ns
+        silent = KubeletSilent(self._state.offset_ns, because, name, last_offset_ns)
+        self._state.node_causes[name] = (timeline.append(silent),)
 
     def finish_terminating_at_start(self) -> None:
         """Kubelets that are up finish, by its deadline, what was deleted before the start."""
@@ -150,13 +159,21 @@ class Kubelets:
             deadline_ns = pod.deletion_timestamp_ns
             if deadline_ns is None or deadline_ns < now_ns - OVERDUE_NS:
                 continue  # long overdue: something that we cannot see holds it
-            if pod.node_name in self._up and pod.node_name in self._state.nodes:
+            if self._ends_pods(pod.node_name):
                 left_ns = int(max(deadline_ns - now_ns, 0) * self._pod_exit_fraction)
-                self._schedule_finish(pod, now_ns + left_ns)
+                self._schedule_finish(pod, now_ns + left_ns, ())
 
     def is_up(self, name: str) -> bool:
-        """Whether the node's kubelet renews and finishes pods now."""
+        """Whether the node's kubelet renews its lease now."""
         return name in self._up
+
+    def _ends_pods(self, name: str) -> bool:
+        """Whether the kubelet is up and does not say by Ready=False that its runtime is not."""
+        node = self._state.nodes.get(name)
+        if node is None or name not in self._up:
+            return False
+        ready = node.condition(READY)
+        return ready is None or ready.status != "False"
 
     def renews_slower_than(self, name: str, limit_ns: int) -> bool:
         """Whether two renewals of an up kubelet can lie more than ``limit_ns`` apart."""
@@ -174,7 +191,7 @@ class Kubelets:
 
     # -- the scenario's events ------------------------------------------------------------------
 
-    def stop(self, name: str, last_heartbeat_ns: int | None) -> None:
+    def stop(self, name: str, last_heartbeat_ns: int | None, because: tuple[int, ...]) -> None:
         """The kubelet falls silent; its last renewal was at ``last_heartbeat_ns`` (epoch)."""
         now_ns = self._state.events.now_ns
         series = self._renewals.get(name)
@@ -188,13 +205,9 @@ class Kubelets:
                 series.newest(now_ns) if last_heartbeat_ns is None else last_heartbeat_ns
             )
         self._before_change(name)
-        self._up.discard(name)
-
-    def start(self, name: str, because: tuple[int, ...]) -> None:
-        """The kubelet is back: it renews and posts Ready=True at once, and goes on."""
-        self._renew_now(name)
-        self.post_ready(name, "True", because)
-        self._finish_terminating(name)
+        if name in self._up:
+            self._up.discard(name)
+            self._note_silence(name, because)
 
     def touch_lease(self, name: str) -> None:
         """Somebody writes the node's Lease without renewing it; without a Lease nothing happens."""
@@ -203,7 +216,8 @@ class Kubelets:
             self._touches.setdefault(name, []).append(self._state.events.now_ns)
 
     def post_ready(self, name: str, status: str, because: tuple[int, ...]) -> None:
-        """The kubelet posts a Ready condition and renews its lease."""
+        """The kubelet renews its lease, posts a Ready condition, and goes on (it may be back)."""
+        ended_pods = self._ends_pods(name)
         self._renew_now(name)
         node = self._state.nodes.get(name)
         if node is None:
@@ -219,11 +233,11 @@ class Kubelets:
                 self._posted(condition, status, now_ns, transition_ns)
                 for condition in node.conditions
             )
-        index = self._state.timeline.append(
-            NodeReadyPosted(self._state.offset_ns, because, name, status)
-        )
-        self._state.node_cause[name] = index
+        posted_ready = NodeReadyPosted(self._state.offset_ns, because, name, status)
+        causes = self._state.node_causes[name] = (self._state.timeline.append(posted_ready),)
         self._state.update_node_conditions(name, conditions)
+        if self._ends_pods(name) and not ended_pods:
+            self._finish_terminating(name, causes)
 
     @staticmethod
     def _posted(
@@ -268,33 +282,32 @@ class Kubelets:
             ready = new.condition(READY)
             if ready is not None and ready.status != "Unknown":
                 self._renew_now(new.name)
+            elif new.name not in self._up:
+                self._note_silence(new.name, self._state.node_causes[new.name])
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None and new.deletion_timestamp_ns is not None:
             if old is None or old.deletion_timestamp_ns is None:
-                self._finish_later(new)
+                self._finish_later(new, self._state.deletion_causes.get(new.key, ()))
 
-    def _finish_later(self, pod: Pod) -> None:
-        if pod.node_name not in self._up or pod.node_name not in self._state.nodes:
-            return
-        grace_ns = (pod.deletion_grace_period_seconds or 0) * SECOND_NS
-        self._schedule_finish(
-            pod, self._state.events.now_ns + int(grace_ns * self._pod_exit_fraction)
-        )
+    def _finish_later(self, pod: Pod, because: tuple[int, ...]) -> None:
+        if self._ends_pods(pod.node_name):
+            grace_ns = (pod.deletion_grace_period_seconds or 0) * SECOND_NS
+            due_ns = self._state.events.now_ns + int(grace_ns * self._pod_exit_fraction)
+            self._schedule_finish(pod, due_ns, because)
 
-    def _schedule_finish(self, pod: Pod, due_ns: int) -> None:
-        cause = len(self._state.timeline.entries) - 1
+    def _schedule_finish(self, pod: Pod, due_ns: int, because: tuple[int, ...]) -> None:
         self._state.events.schedule(
-            due_ns, Priority.OUTSIDE, lambda: self._finish(pod.key, pod.uid, (max(cause, 0),))
+            due_ns, Priority.OUTSIDE, lambda: self._finish(pod.key, pod.uid, because)
         )
 
     def _finish(self, key: str, uid: str, because: tuple[int, ...]) -> None:
         pod = self._state.pods.get(key)
-        if pod is not None and pod.node_name in self._up:
+        if pod is not None and self._ends_pods(pod.node_name):
             self._state.finish_pod(key, uid, because)
 
-    def _finish_terminating(self, name: str) -> None:
-        """A kubelet that is back finishes what was deleted while it was silent."""
+    def _finish_terminating(self, name: str, back: tuple[int, ...]) -> None:
+        """A kubelet that is back ends what was deleted while it was silent, or its runtime down."""
         for pod in list(self._state.pods_by_node.get(name, {}).values()):
             if pod.deletion_timestamp_ns is not None:
-                self._finish_later(pod)
+                self._finish_later(pod, (*self._state.deletion_causes.get(pod.key, ()), *back))

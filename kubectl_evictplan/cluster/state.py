@@ -41,9 +41,11 @@ class ClusterState:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.pods_by_node: dict[str, dict[str, Pod]] = {}
-        # Last cause recorded for a node (condition or taint change): links of causal chains.
-        self.node_cause: dict[str, int] = {}
-        self.taint_cause: dict[tuple[str, str, str], int] = {}
+        # Links of causal chains: the entries that led to a node's present state, to each of its
+        # taints, and to the deletion of a pod that is terminating.
+        self.node_causes: dict[str, tuple[int, ...]] = {}
+        self.taint_causes: dict[tuple[str, str, str], tuple[int, ...]] = {}
+        self.deletion_causes: dict[str, tuple[int, ...]] = {}
         self.denied_deletes: frozenset[str] = frozenset()
         self._node_watchers: list[NodeWatcher] = []
         self._pod_watchers: list[PodWatcher] = []
@@ -124,7 +126,7 @@ class ClusterState:
         ]
         for change in changes:
             key = (name, change.taint.key, change.taint.effect)
-            self.taint_cause[key] = self.timeline.append(change)
+            self.taint_causes[key] = (self.timeline.append(change),)
         self.update_node(old, replace(old, taints=taints))
 
     def update_node_conditions(self, name: str, conditions: tuple[NodeCondition, ...]) -> None:
@@ -132,17 +134,21 @@ class ClusterState:
         old = self.nodes[name]
         self.update_node(old, replace(old, conditions=conditions))
 
-    def create_node(self, node: Node) -> None:
+    def create_node(self, node: Node, because: tuple[int, ...]) -> None:
         """POST a node; an existing one of that name is refused by the caller."""
         assert node.name not in self.nodes, f"node {node.name} exists"
-        self.timeline.append(NodeCreated(self.offset_ns, (), node.name))
+        ready = node.condition("Ready")
+        status = ready.status if ready is not None else ""
+        created = NodeCreated(self.offset_ns, because, node.name, status)
+        self.node_causes[node.name] = (self.timeline.append(created),)
         self.nodes[node.name] = node
         self._notify(self._node_watchers, None, node)
 
     def delete_node(self, name: str, because: tuple[int, ...]) -> None:
         """DELETE a node object; its pods stay."""
         old = self.nodes.pop(name)
-        self.node_cause[name] = self.timeline.append(NodeDeleted(self.offset_ns, because, name))
+        deleted = NodeDeleted(self.offset_ns, because, name)
+        self.node_causes[name] = (self.timeline.append(deleted),)
         self._notify(self._node_watchers, old, None)
 
     # -- pods ---------------------------------------------------------------------------------
@@ -194,6 +200,7 @@ class ClusterState:
         if grace_seconds == 0 and not pod.finalizers:
             self.remove_pod(key, because)
         else:
+            self.deletion_causes[key] = because
             self.update_pod(pod, terminating)
         return True
 
@@ -222,6 +229,7 @@ class ClusterState:
     def remove_pod(self, key: str, because: tuple[int, ...]) -> None:
         """The object's end."""
         pod = self.pods.pop(key)
+        self.deletion_causes.pop(key, None)
         self.pods_by_node.get(pod.node_name, {}).pop(key, None)
         self.timeline.append(PodGone(self.offset_ns, because, key, pod.uid, pod.node_name))
         self._notify(self._pod_watchers, pod, None)

@@ -48,11 +48,19 @@ class AboutNode(Entry, frozen=True):
 
 
 class NodeCreated(AboutNode, frozen=True):
-    """A Node object appears."""
+    """A Node object appears, with this status of its Ready condition ("": it has none)."""
+
+    status: str
 
 
 class NodeDeleted(AboutNode, frozen=True):
     """A Node object is deleted; its pods stay."""
+
+
+class KubeletSilent(AboutNode, frozen=True):
+    """The kubelet renews no more, or did not at the start (its last renewal is an offset)."""
+
+    last_renewal_ns: int | None
 
 
 class NodeReadyPosted(AboutNode, frozen=True):

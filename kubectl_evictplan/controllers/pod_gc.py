@@ -222,14 +222,23 @@ class PodGC:
         for _, pod in sorted(self._state.pods_by_node[name].items()):
             self._delete(pod, GarbageReason.ORPHANED)
 
+    def _causes(self, pod: Pod, reason: GarbageReason) -> tuple[int, ...]:
+        state, terminating = self._state, self._state.deletion_causes.get(pod.key, ())
+        if reason is GarbageReason.ORPHANED:
+            return state.node_causes.get(pod.node_name, ())
+        if reason is GarbageReason.OUT_OF_SERVICE:
+            taints = state.nodes[pod.node_name].taints
+            keys = [(pod.node_name, t.key, t.effect) for t in taints if t.key == OUT_OF_SERVICE]
+            return (*terminating, *(i for key in keys for i in state.taint_causes.get(key, ())))
+        return terminating
+
     def _delete(self, pod: Pod, reason: GarbageReason) -> None:
         if pod.key in self._state.denied_deletes:
             return
-        cause = self._state.node_cause.get(pod.node_name)
         index = self._state.timeline.append(
             PodDeleted(
                 self._state.offset_ns,
-                () if cause is None else (cause,),
+                self._causes(pod, reason),
                 pod.key,
                 pod.uid,
                 pod.node_name,

@@ -21,6 +21,7 @@ from kubectl_evictplan.cluster.timeline import (
     EvictionRefused,
     EvictionScheduled,
     GarbageReason,
+    KubeletSilent,
     MarkedForDeletion,
     MasterDisruptionEntered,
     MasterDisruptionLeft,
@@ -110,6 +111,12 @@ def _applied(entry: EventApplied) -> str:
     return entry.event.told.format(detail=entry.event.detail)
 
 
+def _silent(entry: KubeletSilent) -> str:
+    if entry.last_renewal_ns is None:
+        return "the kubelet is silent: no renewal of its Lease is known"
+    return f"the kubelet is silent: it last renewed its Lease at {_signed(entry.last_renewal_ns)}"
+
+
 def _zone(entry: ZoneStateRecorded) -> str:
     counts = f"{entry.ready} ready, {entry.not_ready} not ready, {entry.rate_qps:.10g} nodes/s"
     return f"the zone becomes {entry.state} ({counts})"
@@ -145,6 +152,7 @@ _WORDS: dict[type[Entry], _Words] = {
     ControllerManagerStopped: _Words("Run", lambda _: "kube-controller-manager stops"),
     NodeCreated: _Words("CREATE", lambda _: "the Node object is created"),
     NodeDeleted: _Words("DELETE", lambda _: "the Node object is deleted"),
+    KubeletSilent: _Words("kubelet", _silent),
     NodeReadyPosted: _Words(
         "kubelet syncNodeStatus", lambda e: f"the kubelet posts Ready={e.status}"
     ),

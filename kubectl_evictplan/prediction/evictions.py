@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
-from kubectl_evictplan.cluster.timeline import PodDeleted, PodGone, Timeline
+from kubectl_evictplan.cluster.timeline import PodDeleted, Timeline
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
-from kubectl_evictplan.prediction.causes import ChainCache, seconds
+from kubectl_evictplan.prediction.causes import ChainCache, link, seconds
 from kubectl_evictplan.prediction.document import (
     CERTAIN,
     POSSIBLE,
+    Because,
     Eviction,
     OutcomeWindow,
     TaintReference,
     TolerationReference,
-    Window,
 )
-from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.prediction.gone import PodEnds
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, Occurrence
-
-
-class _Nominal(NamedTuple):
-    entry: PodDeleted
-    place: int
 
 
 def owner_name(pod: Pod | None) -> str:
@@ -38,60 +32,36 @@ class EvictionList:
 
     def __init__(
         self,
-        scenario: Scenario,
+        start_ns: int,
         nominal: Timeline,
         exploration: Exploration,
         pods: Mapping[str, Pod],
-        silent_at_start: Iterable[str],
+        ends: PodEnds,
     ) -> None:
-        self._scenario = scenario
-        self._nominal = nominal
-        self._exploration = exploration
+        self._start_ns = start_ns
         self._pods = pods
+        self._ends = ends
         self._chains: dict[int, ChainCache] = {}
         self._times: dict[int, str] = {}
-        self._deletes: dict[EvictionKey, _Nominal] = {}
-        self._gone: dict[tuple[str, str], int] = {}
-        self._silent = _silence_spans(scenario, silent_at_start)
-        ordinals: dict[tuple[str, str, str], int] = {}
-        for index, entry in enumerate(nominal.entries):
-            if isinstance(entry, PodDeleted):
-                key = (entry.pod, entry.uid, entry.controller)
-                ordinal = ordinals[key] = ordinals.get(key, -1) + 1
-                self._deletes[EvictionKey(*key, ordinal)] = _Nominal(entry, index)
-            elif isinstance(entry, PodGone):
-                self._gone.setdefault((entry.pod, entry.uid), entry.at_ns)
+        self._occurrences = _with_nominal(exploration.evictions, nominal)
 
     def build(self) -> tuple[Eviction, ...]:
         """All evictions, sorted by offset, namespace, name."""
-        keys = sorted(set(self._exploration.evictions) | set(self._deletes))
-        evictions = [self._eviction(key) for key in keys]
-        evictions.sort(key=lambda e: (e.offset_seconds, e.namespace, e.pod, e.uid))
+        evictions = [self._eviction(*item) for item in self._occurrences.items()]
+        evictions.sort(key=lambda e: (e.offset_seconds, e.namespace, e.pod, e.uid, e.controller))
         return tuple(evictions)
 
-    def _eviction(self, key: EvictionKey) -> Eviction:
-        nominal = self._deletes.get(key)
-        occurrence = self._exploration.evictions.get(key)
-        entry = nominal.entry if nominal is not None else None
-        if occurrence is None:
-            assert entry is not None
-            earliest_ns = latest_ns = entry.at_ns
-            certain = False
-        else:
-            earliest_ns, latest_ns = occurrence.earliest_ns, occurrence.latest_ns
-            certain = occurrence.certain
-            if entry is not None:
-                earliest_ns, latest_ns = min(earliest_ns, entry.at_ns), max(latest_ns, entry.at_ns)
-        earliest_ns = max(earliest_ns, 0)
-        offset_ns = entry.at_ns if entry is not None else earliest_ns
+    def _eviction(self, key: EvictionKey, found: Occurrence) -> Eviction:
+        earliest_ns, latest_ns = found.earliest_ns, found.latest_ns
+        offset_ns, because = self._in_one_run(key, found)
         namespace, _, name = key.pod.partition("/")
-        taint = entry.taint if entry is not None else occurrence.taint if occurrence else None
+        taint, index = found.taint, found.toleration_index
         return Eviction(
             namespace=namespace,
             pod=name,
             uid=key.uid,
-            node=entry.node if entry is not None else occurrence.node if occurrence else "",
-            certainty=CERTAIN if certain else POSSIBLE,
+            node=found.node,
+            certainty=CERTAIN if found.certain else POSSIBLE,
             offset_seconds=seconds(offset_ns),
             earliest_seconds=seconds(earliest_ns),
             latest_seconds=seconds(latest_ns),
@@ -99,86 +69,80 @@ class EvictionList:
             time=self._time(offset_ns),
             controller=key.controller,
             taint=TaintReference(taint.key, taint.effect, taint.value) if taint else None,
-            toleration=_toleration(entry, occurrence),
-            gone=self._gone_window(key, earliest_ns, latest_ns, occurrence),
+            toleration=(
+                TolerationReference(index, found.toleration_seconds) if index is not None else None
+            ),
+            gone=self._ends.window(key, found),
             owner=owner_name(self._pods.get(key.pod)),
-            because=self._because(nominal, occurrence),
+            because=because,
         )
 
     def _time(self, offset_ns: int) -> str:
         # Pods of one node share their instants: format each one once.
         text = self._times.get(offset_ns)
         if text is None:
-            text = format_rfc3339(_to_millisecond(self._scenario.start_ns + offset_ns))
+            text = format_rfc3339(_to_millisecond(self._start_ns + offset_ns))
             self._times[offset_ns] = text
         return text
 
-    def _because(self, nominal: _Nominal | None, occurrence: Occurrence | None) -> tuple:  # type: ignore[type-arg]
-        if nominal is not None:
-            return self._cache(self._nominal).chain(nominal.place)
-        if occurrence is not None and occurrence.sample is not None:
-            timeline, index = occurrence.sample
-            return self._cache(timeline).chain(index)
-        return ()
-
-    def _cache(self, timeline: Timeline) -> ChainCache:
-        cache = self._chains.get(id(timeline))
-        if cache is None:
-            cache = self._chains[id(timeline)] = ChainCache(timeline)
-        return cache
-
-    def _gone_window(
-        self,
-        key: EvictionKey,
-        earliest_ns: int,
-        latest_ns: int,
-        occurrence: Occurrence | None,
-    ) -> Window:
-        """The object's end: a kubelet that is up finishes within the grace period, never before."""
-        if occurrence is not None:
-            first_ns, last_ns = occurrence.gone_earliest_ns, occurrence.gone_latest_ns
-        else:
-            first_ns, last_ns = self._gone.get((key.pod, key.uid)), None
-        first = None if first_ns is None else seconds(max(first_ns, earliest_ns, 0))
-        if last_ns is not None:
-            return Window(first, seconds(max(last_ns, latest_ns)))
-        return Window(first, None, self._why_stuck(key, earliest_ns))
-
-    def _why_stuck(self, key: EvictionKey, at_ns: int) -> str:
-        pod = self._pods.get(key.pod)
-        if pod is not None and pod.finalizers:
-            return "finalizers hold the object: " + ", ".join(pod.finalizers)
-        node = pod.node_name if pod is not None else ""
-        if any(start <= at_ns < end for start, end in self._silent.get(node, ())):
-            return (
-                "its kubelet is silent; that ends when the kubelet is back, the Node is deleted, the "
-                "node gets the out-of-service taint, or somebody force-deletes the pod"
-            )
-        return "its end is not certain within the horizon"
+    def _in_one_run(self, key: EvictionKey, found: Occurrence) -> tuple[int, tuple[Because, ...]]:
+        """When the pod is deleted in the sample run, and the chain of causes that ends with that."""
+        if found.sample is None:
+            return found.earliest_ns, (link(_deletion(key, found, found.earliest_ns)),)
+        timeline, index = found.sample
+        chains = self._chains.get(id(timeline))
+        if chains is None:
+            chains = self._chains[id(timeline)] = ChainCache(timeline)
+        entry, chain = timeline.entries[index], chains.chain(index)
+        if isinstance(entry, PodDeleted) and entry.at_ns <= found.latest_ns:
+            return entry.at_ns, chain
+        # The run stops short of the deletion (it has no pods) or goes on after the horizon.
+        offset_ns = max(found.earliest_ns, min(entry.at_ns, found.latest_ns))
+        earlier = [cause for cause in chain if (cause.offset_seconds or 0) <= seconds(offset_ns)]
+        return offset_ns, (*earlier, link(_deletion(key, found, offset_ns)))
 
 
-def _toleration(
-    entry: PodDeleted | None, occurrence: Occurrence | None
-) -> TolerationReference | None:
-    index = entry.toleration_index if entry is not None else None
-    given = entry.toleration_seconds if entry is not None else None
-    if entry is None and occurrence is not None:
-        index, given = occurrence.toleration_index, occurrence.toleration_seconds
-    return TolerationReference(index, given) if index is not None else None
+def _with_nominal(
+    explored: Mapping[EvictionKey, Occurrence], nominal: Timeline
+) -> dict[EvictionKey, Occurrence]:
+    """What was found over all runs, with the nominal run as the sample where it evicts as well."""
+    found = dict(sorted(explored.items()))
+    ordinals: dict[tuple[str, str, str], int] = {}
+    for index, entry in enumerate(nominal.entries):
+        if not isinstance(entry, PodDeleted):
+            continue
+        name = (entry.pod, entry.uid, entry.controller)
+        ordinal = ordinals[name] = ordinals.get(name, -1) + 1
+        key, at_ns = EvictionKey(*name, ordinal), entry.at_ns
+        other = explored.get(key)
+        found[key] = Occurrence(
+            min(other.earliest_ns, at_ns) if other else at_ns,
+            max(other.latest_ns, at_ns) if other else at_ns,
+            other.certain if other else False,
+            entry.node,
+            entry.taint,
+            entry.toleration_index,
+            entry.toleration_seconds,
+            (nominal, index),
+            other.gone_earliest_ns if other else None,
+            other.gone_latest_ns if other else None,
+        )
+    return found
+
+
+def _deletion(key: EvictionKey, found: Occurrence, at_ns: int) -> PodDeleted:
+    return PodDeleted(
+        at_ns,
+        (),
+        key.pod,
+        key.uid,
+        found.node,
+        key.controller,
+        found.taint,
+        found.toleration_index,
+        found.toleration_seconds,
+    )
 
 
 def _to_millisecond(at_ns: int) -> int:
     return at_ns // 1_000_000 * 1_000_000
-
-
-def _silence_spans(
-    scenario: Scenario, silent_at_start: Iterable[str]
-) -> dict[str, list[tuple[int, int]]]:
-    spans: dict[str, list[tuple[int, int]]] = {name: [(0, 2**62)] for name in silent_at_start}
-    for event in scenario.events:
-        for name in event.nodes:
-            if event.kubelets_up is False:
-                spans.setdefault(name, []).append((event.at_ns, 2**62))
-            elif event.kubelets_up and name in spans:
-                spans[name][-1] = (spans[name][-1][0], event.at_ns)
-    return spans

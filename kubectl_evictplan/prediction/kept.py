@@ -147,19 +147,12 @@ def _pod_reason(entry: Entry) -> tuple[str, str]:
     return "gone-otherwise", "the object is gone for another reason"
 
 
-def cancelled_list(
-    exploration: Exploration, pods: Mapping[str, Pod], nominal: Timeline
-) -> tuple[Cancelled, ...]:
+def cancelled_list(exploration: Exploration, pods: Mapping[str, Pod]) -> tuple[Cancelled, ...]:
     """Timers that were started and cancelled, sorted by instant and name."""
-    starts: dict[str, list[int]] = {}
-    for entry in nominal.entries:
-        if isinstance(entry, EvictionScheduled):
-            starts.setdefault(entry.pod, []).append(entry.at_ns)
     result = []
     for key, window in exploration.cancels.windows.items():
         (pod, uid, node, why), _ = key
         namespace, _, name = pod.partition("/")
-        started = [at for at in starts.get(pod, ()) if at <= window.latest_ns]
         result.append(
             Cancelled(
                 namespace=namespace,
@@ -167,7 +160,7 @@ def cancelled_list(
                 uid=uid,
                 node=node or (pods[pod].node_name if pod in pods else ""),
                 certainty=POSSIBLE if window.unsure else CERTAIN,
-                started=Window(*((seconds(started[-1]),) * 2)) if started else Window(None, None),
+                started=_window(exploration.cancelled_starts.windows[key]),
                 cancelled=_window(window),
                 reason=CANCEL_TEXTS[why],
             )
@@ -177,4 +170,4 @@ def cancelled_list(
 
 
 def _window(window: WindowOverRuns) -> Window:
-    return Window(seconds(max(window.earliest_ns, 0)), seconds(window.latest_ns))
+    return Window(seconds(window.earliest_ns), seconds(window.latest_ns))

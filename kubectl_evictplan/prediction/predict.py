@@ -16,12 +16,13 @@ from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, r
 from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
+from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Warning
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import EventSummary, Inputs, Prediction, Sourced
 from kubectl_evictplan.prediction.evictions import EvictionList
+from kubectl_evictplan.prediction.gone import PodEnds
 from kubectl_evictplan.prediction.kept import KeptList, cancelled_list
 from kubectl_evictplan.prediction.nodes import node_reports, zone_reports
 from kubectl_evictplan.prediction.warnings.merge import find_warnings, merge_warnings
@@ -55,9 +56,8 @@ def predict(
         if event.pod is not None:
             pods.setdefault(event.pod.key, event.pod)
     nodes = {node.name: node for node in snapshot.nodes}
-    evictions = EvictionList(
-        scenario, nominal, exploration, pods, _silent_nodes(snapshot, scenario)
-    ).build()
+    ends = PodEnds(snapshot.nodes, pods, nominal)
+    evictions = EvictionList(scenario.start_ns, nominal, exploration, pods, ends).build()
     evicted = {f"{eviction.namespace}/{eviction.pod}" for eviction in evictions}
     kept = KeptList(
         nominal,
@@ -71,22 +71,13 @@ def predict(
         inputs=_inputs(snapshot, scenario, configuration, nominal, exploration),
         evictions=evictions,
         kept=kept,
-        cancelled=cancelled_list(exploration, pods, nominal),
+        cancelled=cancelled_list(exploration, pods),
         nodes=reports,
         zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
         workloads=workload_reports(snapshot, evictions, pods.values()),
         joint=(),
         warnings=tuple(warnings),
     )
-
-
-def _silent_nodes(snapshot: ClusterSnapshot, scenario: Scenario) -> list[str]:
-    seen_ns = observed_at_ns(snapshot, scenario.start_ns)
-    return [
-        node.name
-        for node in snapshot.nodes
-        if not is_up_at_start(node, snapshot.leases.get(node.name), seen_ns)
-    ]
 
 
 def _relevant_part(
@@ -106,17 +97,21 @@ def _relevant_part(
         named.update(event.touched_nodes)
         keys.update(event.pods)
     existing = set()
-    quiet_limit_ns, seen_ns = _quiet_limit_ns(snapshot), observed_at_ns(snapshot, scenario.start_ns)
+    seen_ns = observed_at_ns(snapshot, scenario.start_ns)
     finished = _finished_pods(snapshot, configuration)
     for node in snapshot.nodes:
         existing.add(node.name)
         ready = node.condition("Ready")
         steady = ready is not None and ready.status == "True"
         lease = snapshot.leases.get(node.name)
-        renew_ns = lease.renew_time_ns if lease is not None else None
-        late = renew_ns is not None and seen_ns - renew_ns > quiet_limit_ns
+        up = is_up_at_start(node, lease, seen_ns)
         slow = renew_period_ns(lease) > configuration.node_monitor_grace_period_ns
-        if not steady or late or slow or any(taint.effect == "NoExecute" for taint in node.taints):
+        if (
+            not steady
+            or not up
+            or slow
+            or any(taint.effect == "NoExecute" for taint in node.taints)
+        ):
             named.add(node.name)
     pods = tuple(
         pod
@@ -137,16 +132,6 @@ def _finished_pods(snapshot: ClusterSnapshot, configuration: ControllerConfigura
     }
     threshold = configuration.terminated_pod_gc_threshold
     return finished if 0 < threshold < len(finished) else set()
-
-
-def _quiet_limit_ns(snapshot: ClusterSnapshot) -> int:
-    """A renewal period of the fastest kubelet: anything older may matter."""
-    durations = [
-        lease.lease_duration_seconds
-        for lease in snapshot.leases.values()
-        if lease.lease_duration_seconds > 0
-    ]
-    return min(durations, default=40) * SECOND_NS // 4
 
 
 def _pods_of_affected(

@@ -76,12 +76,13 @@ class ControlPlane:
     def start_cold(self, because: tuple[int, ...]) -> None:
         """A new process whose first monitor tick is now. A running one is replaced."""
         self.stop(because)
-        self._state.timeline.append(ControllerManagerStarted(self._state.offset_ns, because))
+        started = ControllerManagerStarted(self._state.offset_ns, because)
+        started_by = (self._state.timeline.append(started),)
         now_ns = self._state.events.now_ns
         if self._configuration.taint_eviction_enabled:
             eviction = TaintEviction(self._state, self._configuration, self._timing)
             self._running.append(eviction)
-            eviction.start(evaluate=True)
+            eviction.start(evaluate=True, because=started_by)
         if self._configuration.node_lifecycle_enabled:
             lifecycle = NodeLifecycle(
                 self._state,
@@ -92,7 +93,7 @@ class ControlPlane:
                 warm=False,
             )
             self._running.append(lifecycle)
-            lifecycle.start()
+            lifecycle.start(because=started_by)
         self._start_pod_gc(now_ns, warm=False)
 
     def _start_pod_gc(self, first_loop_ns: int, *, warm: bool) -> None:

@@ -32,12 +32,11 @@ class LifecycleTaintWritten(ScenarioEvent, frozen=True, kw_only=True):
         else:
             taints = without_taint(node.taints, self.key, NO_EXECUTE)
         if self.added or taints != node.taints:
-            cause = cluster.state.node_cause.get(self.name)
             cluster.state.patch_node_taints(
                 self.name,
                 taints,
                 by=NODE_LIFECYCLE,
-                because=() if cause is None else (cause,),
+                because=cluster.state.node_causes.get(self.name, ()),
                 rule="SwapNodeControllerTaint",
             )
 

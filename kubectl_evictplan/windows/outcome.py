@@ -70,6 +70,8 @@ class Exploration:
     def __init__(self) -> None:
         self.evictions: dict[EvictionKey, Occurrence] = {}
         self.cancels: WindowTable[CancelKey] = WindowTable()
+        # When the timers that are cancelled were started, by the same keys.
+        self.cancelled_starts: WindowTable[CancelKey] = WindowTable()
         self.nodes: WindowTable[NodeChangeKey] = WindowTable()
         self.zones: WindowTable[ZoneStateKey] = WindowTable()
         # An entry of some run for every state that a zone can get into.

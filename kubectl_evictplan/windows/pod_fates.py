@@ -382,6 +382,7 @@ class PodFates:
         for cancel, window in gathered.cancels.windows.items():
             self._result.cancels.windows[cancel] = window
             window.unsure = window.runs != gathered.total
+        self._result.cancelled_starts.windows.update(gathered.cancelled_starts.windows)
 
 
 class _DeleteKey(NamedTuple):
@@ -406,6 +407,7 @@ class _Gathered:
         self.cut_off: set[str] = set()
         self.deletes: WindowTable[_DeleteKey] = WindowTable()
         self.cancels: WindowTable[CancelKey] = WindowTable()
+        self.cancelled_starts: WindowTable[CancelKey] = WindowTable()
         self.gone: WindowTable[_GoneKey] = WindowTable()
         # The first run in which each delete happened.
         self.samples: dict[tuple[_DeleteKey, int], tuple[PodDeleted, tuple[Timeline, int]]] = {}
@@ -416,7 +418,7 @@ class _Gathered:
     def add(self, timeline: Timeline) -> None:
         """One more run."""
         self.total += 1
-        deletes, cancels, gone = [], [], []
+        deletes, cancels, starts, gone = [], [], [], []
         ordinals: dict[_DeleteKey, int] = {}
         for index, entry in enumerate(timeline.entries):
             if isinstance(entry, PodDeleted):
@@ -427,12 +429,16 @@ class _Gathered:
             elif isinstance(entry, TimerCancelled):
                 cancel = CancelKey(entry.pod, entry.uid, entry.node, entry.reason)
                 cancels.append((cancel, entry.at_ns))
+                # Work that was due at once has no entry of its start: it was started just then.
+                start = timeline.entries[entry.because[0]] if entry.because else entry
+                starts.append((cancel, start.at_ns))
             elif isinstance(entry, PodGone):
                 gone.append((_GoneKey(entry.pod, entry.uid), entry.at_ns))
             elif isinstance(entry, EvictionScheduled) and entry.due_ns > self._horizon_ns:
                 self.cut_off.add(entry.pod)
         self.deletes.add_sequence(deletes)
         self.cancels.add_sequence(cancels)
+        self.cancelled_starts.add_sequence(starts)
         self.gone.add_sequence(gone)
 
 

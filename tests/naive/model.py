@@ -238,7 +238,7 @@ class NaiveRun:
         if event.action == "kubelet-stop":
             world.kubelet_stops(name)
         elif event.action == "kubelet-start":
-            world.kubelet_starts(name)
+            world.kubelet_posts(name, "True")
         elif node is None:
             return
         elif event.action == "taint":
@@ -255,8 +255,7 @@ class NaiveRun:
             world.remove_taints(name, matching)
         elif event.action == "node-ready":
             if world.kubelet_up.get(name, False):
-                world.leases[name] = world.now
-                world.post_ready(name, event.status)
+                world.kubelet_posts(name, event.status)
         elif event.action == "node-delete":
             world.leases.pop(name, None)
             world.write_node(name, None)

@@ -216,8 +216,15 @@ class World:
 
     def _finish_later(self, pod: Record) -> None:
         """A kubelet that is up takes the whole grace period (the worst case)."""
-        if self.kubelet_up.get(pod["node"], False) and pod["node"] in self.nodes:
+        if self._ends_pods(pod["node"]):
             self.gone_at.append((self.now + pod["grace"] * SECOND, pod["key"], pod["incarnation"]))
+
+    def _ends_pods(self, name: str) -> bool:
+        """A kubelet that says Ready=False says that its container runtime does not work."""
+        if name not in self.nodes or not self.kubelet_up.get(name, False):
+            return False
+        ready = self.nodes[name]["conditions"].get("Ready")
+        return ready is None or ready["status"] != "False"
 
     def _finish(self, pod: Record) -> None:
         key = pod["key"]
@@ -236,7 +243,7 @@ class World:
             pod = self.pods.get(entry[1])
             if pod is None or pod["incarnation"] != entry[2]:
                 continue
-            if self.kubelet_up.get(pod["node"], False):
+            if self._ends_pods(pod["node"]):
                 self._finish(pod)
 
     # --- the outside
@@ -244,10 +251,14 @@ class World:
     def kubelet_stops(self, name: str) -> None:
         self.kubelet_up[name] = False
 
-    def kubelet_starts(self, name: str) -> None:
+    def kubelet_posts(self, name: str, status: str) -> None:
+        """It renews and posts; what it could not end before it ends now, if it can."""
+        ended = self._ends_pods(name)
         self.kubelet_up[name] = True
         self.leases[name] = self.now
-        self.post_ready(name, "True")
+        self.post_ready(name, status)
+        if ended or not self._ends_pods(name):
+            return
         for pod in list(self.pods.values()):
             if pod["node"] == name and pod["deleting"]:
                 self._finish_later(pod)

@@ -98,7 +98,7 @@ class NodeLifecycle:
 
     # -- life -------------------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def start(self, because: tuple[int, ...] = ()) -> None:
         """Subscribe; a cold start ticks at once, a warm one continues where a long run would be."""
         self._state.watch_nodes(self._node_changed)
         self._state.watch_pods(self._pod_changed)
@@ -106,6 +106,9 @@ class NodeLifecycle:
         for node in self._state.nodes.values():
             self._zones.enter(node)
             self._by_timeout.node_added(node.name)
+            if because:
+                causes = self._state.node_causes.get(node.name, ())
+                self._state.node_causes[node.name] = (*causes, *because)
         if self._warm:
             self._load_warm()
         else:
@@ -356,15 +359,13 @@ class NodeLifecycle:
             heapq.heappush(self._deadlines, (self._grid.at_or_after(due_ns), name))
 
     def _write_unknown(self, node: Node, conditions: tuple[NodeCondition, ...]) -> None:
-        cause = self._state.node_cause.get(node.name)
-        self._state.node_cause[node.name] = self._state.timeline.append(
-            NodeBecameUnknown(
-                self._state.offset_ns,
-                () if cause is None else (cause,),
-                node.name,
-                probe_ns=self._health[node.name].probe_ns - self._state.timeline.start_ns,
-            )
+        unknown = NodeBecameUnknown(
+            self._state.offset_ns,
+            self._state.node_causes.get(node.name, ()),
+            node.name,
+            probe_ns=self._health[node.name].probe_ns - self._state.timeline.start_ns,
         )
+        self._state.node_causes[node.name] = (self._state.timeline.append(unknown),)
         self._state.update_node_conditions(node.name, conditions)
 
     def _mark_pods_not_ready(self, name: str) -> None:
@@ -374,7 +375,7 @@ class NodeLifecycle:
             self._state.mark_pods_not_ready(name)
             self._state.timeline.append(
                 PodsMarkedNotReady(
-                    self._state.offset_ns, (self._state.node_cause[name],), name, count
+                    self._state.offset_ns, self._state.node_causes.get(name, ()), name, count
                 )
             )
 
@@ -430,11 +431,10 @@ class NodeLifecycle:
             return
         taints = reconcile_no_schedule(current, self._state.events.now_ns)
         if taints != current.taints:
-            cause = self._state.node_cause.get(node.name)
             self._state.patch_node_taints(
                 node.name,
                 taints,
                 by=NODE_LIFECYCLE,
-                because=() if cause is None else (cause,),
+                because=self._state.node_causes.get(node.name, ()),
                 rule="doNoScheduleTaintingPass",
             )

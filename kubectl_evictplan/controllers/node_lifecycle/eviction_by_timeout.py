@@ -85,13 +85,8 @@ class EvictionByTimeout:
                 return
             if name in self._eviction_state:
                 self._eviction_state[name] = _TO_BE_EVICTED
-        cause = self._state.node_cause.get(name)
-        self._queues.add(
-            self._zone_of(name),
-            name,
-            refreshed=False,
-            because=() if cause is None else (cause,),
-        )
+        because = self._state.node_causes.get(name, ())
+        self._queues.add(self._zone_of(name), name, refreshed=False, because=because)
 
     def cancel_eviction(self, name: str) -> None:
         """``cancelPodEviction``."""
@@ -107,8 +102,7 @@ class EvictionByTimeout:
             self._eviction_state[name] = _EVICTED
 
     def _delete_pods(self, name: str, only: str | None = None) -> None:
-        cause = self._state.node_cause.get(name)
-        because = () if cause is None else (cause,)
+        because = self._state.node_causes.get(name, ())
         for key, pod in sorted(self._state.pods_by_node.get(name, {}).items()):
             if only is not None and key != only:
                 continue

@@ -86,8 +86,7 @@ class NoExecuteTainter:
 
     def _mark_for_tainting(self, node: Node, wanted: str) -> None:
         zone, name = self._zone_of(node.name), node.name
-        cause = self._state.node_cause.get(name)
-        because = () if cause is None else (cause,)
+        because = self._state.node_causes.get(name, ())
         mode = self._profile.queue_mode
         lacks = not has_taint(node.taints, wanted, NO_EXECUTE)
         if not lacks:
@@ -109,12 +108,11 @@ class NoExecuteTainter:
     def _remove_taint(self, name: str, key: str) -> None:
         node = self._state.nodes.get(name)
         if node is not None and has_taint(node.taints, key, NO_EXECUTE):
-            cause = self._state.node_cause.get(name)
             self._state.patch_node_taints(
                 name,
                 without_taint(node.taints, key, NO_EXECUTE),
                 by=NODE_LIFECYCLE,
-                because=() if cause is None else (cause,),
+                because=self._state.node_causes.get(name, ()),
                 rule="markNodeAsReachable",
             )
 
@@ -141,12 +139,12 @@ class NoExecuteTainter:
 
     def _was_just_written(self, name: str) -> bool:
         """Whether Ready=Unknown was written so recently that an informer may not show it yet."""
-        index = self._state.node_cause.get(name)
-        while index is not None:
-            entry = self._state.timeline.entries[index]
+        causes = self._state.node_causes.get(name, ())
+        while causes:
+            entry = self._state.timeline.entries[causes[0]]
             if isinstance(entry, NodeBecameUnknown):
                 return self._state.offset_ns - entry.at_ns < STALE_LISTER_NS
-            index = entry.because[0] if entry.because else None
+            causes = entry.because
         return False
 
     def _swap(
@@ -161,14 +159,12 @@ class NoExecuteTainter:
         node = self._state.nodes.get(name)
         if node is None:
             return
-        cause = self._state.node_cause.get(name)
-        because = () if cause is None else (cause,)
         taint = Taint(wanted, NO_EXECUTE, time_added_ns=self._state.events.now_ns)
         self._state.patch_node_taints(
             name,
             with_taint_appended(node.taints, taint),
             by=NODE_LIFECYCLE,
-            because=because,
+            because=self._state.node_causes.get(name, ()),
             rule=rule,
         )
         if has_taint(copy.taints, opposite, NO_EXECUTE):

@@ -118,9 +118,8 @@ class ZoneQueues:
             if waits and name not in self._announced:
                 self._announced[name] = zone
                 self._log("eligible", zone, name)
-                self._state.node_cause[name] = self._state.timeline.append(
-                    NodeQueued(self._state.offset_ns, because, name, zone_display_name(zone))
-                )
+                queued = NodeQueued(self._state.offset_ns, because, name, zone_display_name(zone))
+                self._state.node_causes[name] = (self._state.timeline.append(queued),)
             self._plan_pass()
 
     def remove(self, zone: str, name: str) -> bool:

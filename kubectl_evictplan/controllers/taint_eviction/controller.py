@@ -108,12 +108,14 @@ class TaintEviction:
         self._node_items: dict[str, None] = {}  # the node work queue: first-in, no duplicates
         self._node_items_call: ScheduledCall | None = None
         self._decisions: dict[tuple[_TaintsKey, tuple[Toleration, ...]], Decision] = {}
-        self._last_schedule: dict[str, int] = {}
+        # While a new process looks at everything for the first time: the entry of its start.
+        self._started_by: tuple[int, ...] = ()
 
     # -- life -------------------------------------------------------------------------------------
 
-    def start(self, *, evaluate: bool) -> None:
+    def start(self, *, evaluate: bool, because: tuple[int, ...] = ()) -> None:
         """Subscribe. ``evaluate``: a new process sees every node and pod as an ADD, now."""
+        self._started_by = because
         self._state.watch_nodes(self._node_updated)
         self._state.watch_pods(self._pod_updated)
         for name in sorted(self._state.nodes):
@@ -123,6 +125,7 @@ class TaintEviction:
                 taints = no_execute_taints(self._state.nodes[name].taints)
                 if taints:
                     self._tainted_nodes[name] = taints
+        self._started_by = ()
 
     def stop(self) -> None:
         """The process ends; its timers die with it."""
@@ -316,9 +319,9 @@ class TaintEviction:
         self._cancel_key(pod.key, pod.node_name, pod.uid, reason)
 
     def _cancel_key(self, key: str, node: str, uid: str, reason: CancelReason) -> None:
-        if self._queue.cancel(key):
-            schedule = self._last_schedule.get(key)
-            because = () if schedule is None else (schedule,)
+        worker = self._queue.get(key)
+        if self._queue.cancel(key) and worker is not None:
+            because = worker.note[1]
             self._state.timeline.append(
                 TimerCancelled(self._state.offset_ns, because, key, uid, node, reason)
             )
@@ -326,14 +329,14 @@ class TaintEviction:
     # -- recording -----------------------------------------------------------------------------------
 
     def _cause(self, pod: Pod, decision: Decision) -> tuple[int, ...]:
-        taint = decision.taint
-        key = (pod.node_name, taint.key, NO_EXECUTE) if taint is not None else None
-        cause = self._state.taint_cause.get(key) if key is not None else None
-        return () if cause is None else (cause,)
+        if decision.taint is None:
+            return self._started_by
+        key = (pod.node_name, decision.taint.key, NO_EXECUTE)
+        return (*self._state.taint_causes.get(key, ()), *self._started_by)
 
     def _record_schedule(self, pod: Pod, decision: Decision, started_ns: int, due_ns: int) -> int:
         start_ns = self._state.timeline.start_ns
-        index = self._last_schedule[pod.key] = self._state.timeline.append(
+        return self._state.timeline.append(
             EvictionScheduled(
                 started_ns - start_ns,
                 self._cause(pod, decision),
@@ -346,7 +349,6 @@ class TaintEviction:
                 due_ns - start_ns,
             )
         )
-        return index
 
     def _record_refusal(self, pod: Pod, because: tuple[int, ...]) -> None:
         self._state.timeline.append(

@@ -74,8 +74,7 @@ class StopKubelet(KubeletEvent, frozen=True, kw_only=True):
         last_ns = self.last_heartbeat_ns
         epoch_ns = None if last_ns is None else cluster.state.timeline.start_ns + last_ns
         for name in self.nodes:
-            cluster.state.node_cause[name] = cluster.note(self, node=name)[0]
-            cluster.kubelets.stop(name, epoch_ns)
+            cluster.kubelets.stop(name, epoch_ns, cluster.note(self, node=name))
 
 
 class StartKubelet(KubeletEvent, frozen=True, kw_only=True):
@@ -98,7 +97,7 @@ class StartKubelet(KubeletEvent, frozen=True, kw_only=True):
     def happen(self, cluster: SimulatedCluster) -> None:
         """Start the renewals."""
         for name in self.nodes:
-            cluster.kubelets.start(name, cluster.note(self, node=name))
+            cluster.kubelets.post_ready(name, "True", cluster.note(self, node=name))
 
 
 class PostReady(KubeletEvent, frozen=True, kw_only=True):

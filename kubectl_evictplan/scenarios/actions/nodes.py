@@ -80,9 +80,8 @@ class CreateNode(ScenarioEvent, frozen=True, kw_only=True):
     def happen(self, cluster: SimulatedCluster) -> None:
         """Create the node; the API server stamps it, whatever the manifest says."""
         if self.node.name not in cluster.state.nodes:
-            cluster.note(self, node=self.node.name)
             created = replace(self.node, creation_timestamp_ns=cluster.now_seconds_ns)
-            cluster.state.create_node(created)
+            cluster.state.create_node(created, cluster.note(self, node=self.node.name))
 
 
 class SetUnschedulable(NodesEvent, frozen=True, kw_only=True):
@@ -95,7 +94,7 @@ class SetUnschedulable(NodesEvent, frozen=True, kw_only=True):
         for name in cluster.existing(self):
             node = cluster.state.nodes[name]
             if node.unschedulable != self.unschedulable:
-                cluster.state.node_cause[name] = cluster.note(self, node=name)[0]
+                cluster.state.node_causes[name] = cluster.note(self, node=name)
                 cluster.state.update_node(node, replace(node, unschedulable=self.unschedulable))
 
 

@@ -1,0 +1,120 @@
+"""When the object of a deleted pod is gone, and what holds it if it is not: decided once, for everybody.
+
+A DELETE ends nothing by itself: the kubelet ends the containers and confirms. Which kubelets can do so is
+read from the nominal run: it follows from the snapshot and the scenario, and is the same in every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import (
+    POD_GC,
+    KubeletSilent,
+    NodeCreated,
+    NodeDeleted,
+    NodeReadyPosted,
+    Timeline,
+)
+from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.prediction.causes import seconds
+from kubectl_evictplan.prediction.document import Window
+from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
+
+
+class Kubelet(Enum):
+    """What a node's kubelet does when nothing more happens."""
+
+    ENDS_PODS = "ends pods"
+    NOT_READY = "reports Ready=False"
+    SILENT = "is silent"
+    NO_NODE = "there is no Node object"
+
+
+class Stuck(Enum):
+    """Why the object of a deleted pod stays, in the words of ``gone.stuck``."""
+
+    FINALIZERS = "finalizers hold the object"
+    KUBELET_SILENT = (
+        "its kubelet is silent; that ends when the kubelet is back, the Node is deleted, the node gets "
+        "the out-of-service taint, or somebody force-deletes the pod"
+    )
+    KUBELET_NOT_READY = (
+        "its kubelet reports Ready=False: whether it can end the containers is not known"
+    )
+    NO_NODE = "its node does not exist: Terminating until pod garbage collection deletes it"
+    NOT_CERTAIN = "its end is not certain within the horizon"
+
+
+class PodEnds:
+    """The ends of evicted pods."""
+
+    def __init__(self, nodes: Iterable[Node], pods: Mapping[str, Pod], nominal: Timeline) -> None:
+        self._pods = pods
+        self._kubelets = _kubelets_at_the_end(nodes, nominal)
+        self.silent_nodes = frozenset(
+            name for name, kubelet in self._kubelets.items() if kubelet is Kubelet.SILENT
+        )
+
+    def why_stuck(self, key: EvictionKey, deleted: Occurrence) -> Stuck | None:
+        """What holds the object of an evicted pod; None when it ends within the horizon."""
+        pod = self._pods.get(key.pod)
+        if deleted.gone_latest_ns is not None or self._ends_at_once(key, pod):
+            return None
+        if pod is not None and pod.finalizers:
+            return Stuck.FINALIZERS
+        kubelet = self._kubelets.get(deleted.node, Kubelet.NO_NODE)
+        return {
+            Kubelet.ENDS_PODS: Stuck.NOT_CERTAIN,
+            Kubelet.NOT_READY: Stuck.KUBELET_NOT_READY,
+            Kubelet.SILENT: Stuck.KUBELET_SILENT,
+            Kubelet.NO_NODE: Stuck.NO_NODE,
+        }[kubelet]
+
+    def window(self, key: EvictionKey, deleted: Occurrence) -> Window:
+        """The object's end, which never comes before its deletion."""
+        pod = self._pods.get(key.pod)
+        if self._ends_at_once(key, pod):
+            return Window(seconds(deleted.earliest_ns), seconds(deleted.latest_ns))
+        stuck = self.why_stuck(key, deleted)
+        first_ns, last_ns = deleted.gone_earliest_ns, deleted.gone_latest_ns
+        if stuck is Stuck.KUBELET_NOT_READY:
+            first_ns = deleted.earliest_ns
+        first = None if first_ns is None else seconds(max(first_ns, deleted.earliest_ns))
+        if stuck is None:
+            return Window(first, seconds(max(last_ns or 0, deleted.latest_ns)))
+        why = stuck.value
+        if stuck is Stuck.FINALIZERS and pod is not None:
+            why += ": " + ", ".join(pod.finalizers)
+        return Window(first, None, why)
+
+    @staticmethod
+    def _ends_at_once(key: EvictionKey, pod: Pod | None) -> bool:
+        """A DELETE with no grace period is the end of an object that no finalizer holds."""
+        if pod is None or pod.finalizers:
+            return False
+        if key.controller == POD_GC:
+            return True  # it forces the deletion
+        terminating = pod.deletion_timestamp_ns is not None
+        return not terminating and ClusterState.effective_grace_seconds(pod) == 0
+
+
+def _kubelets_at_the_end(nodes: Iterable[Node], nominal: Timeline) -> dict[str, Kubelet]:
+    states = {}
+    for node in nodes:
+        ready = node.condition("Ready")
+        states[node.name] = _posts(ready.status if ready is not None else "")
+    for entry in nominal.entries:
+        if isinstance(entry, KubeletSilent):
+            states[entry.node] = Kubelet.SILENT
+        elif isinstance(entry, NodeReadyPosted | NodeCreated):
+            states[entry.node] = _posts(entry.status)
+        elif isinstance(entry, NodeDeleted):
+            states[entry.node] = Kubelet.NO_NODE
+    return states
+
+
+def _posts(status: str) -> Kubelet:
+    return Kubelet.NOT_READY if status == "False" else Kubelet.ENDS_PODS
