@@ -159,8 +159,8 @@ _WORDS: dict[type[Entry], _Words] = {
     NodeBecameUnknown: _Words(
         "tryUpdateNodeHealth",
         lambda e: (
-            f"Ready becomes Unknown: the last sign of life was noticed at {_signed(e.probe_ns)}, "
-            "a grace period ago"
+            f"Ready becomes Unknown (the last sign of life was noticed at {_signed(e.probe_ns)}, "
+            "a grace period ago)"
         ),
     ),
     NodeQueued: _Words(

@@ -38,6 +38,11 @@ class Column(NamedTuple):
     leave_out: int = 0
 
 
+def columns(*headers: str) -> tuple[Column, ...]:
+    """Return columns that no page does without."""
+    return tuple(map(Column, headers))
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of names and figures; ``notes`` tell once what all rows share."""

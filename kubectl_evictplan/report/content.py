@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from kubectl_evictplan.prediction.document import Joint, Kept, Prediction
+from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.report import words
-from kubectl_evictplan.report.blocks import Block, Column, Table
+from kubectl_evictplan.report.blocks import Block, Table, columns
 from kubectl_evictplan.report.clock import Clock
 from kubectl_evictplan.report.evictions import PODS_MAX, group_table, pod_table, wide_table
 from kubectl_evictplan.report.explanation import story
-from kubectl_evictplan.report.nodes_and_zones import node_table, timeline, zone_table
 from kubectl_evictplan.report.provenance import provenance, whole_provenance
 from kubectl_evictplan.report.verdict import verdict
 from kubectl_evictplan.report.warnings import alerts, all_warnings, warnings_that_matter
+from kubectl_evictplan.report.what_happens import timeline
 
 _GROUPS_MAX = 40
 
@@ -44,7 +44,7 @@ def contents(
         yield _evictions(prediction, clock, wide=wide, by=by)
     if wide:
         yield from _details(prediction)
-    elif (moments := timeline(prediction, clock)) is not None:
+    if (moments := timeline(prediction, clock, wide=wide)) is not None:
         yield moments
     found = (all_warnings if wide else warnings_that_matter)(prediction.warnings)
     if found is not None:
@@ -70,51 +70,26 @@ def _evictions(
 
 
 def _details(prediction: Prediction) -> Iterator[Block]:
+    """Yield by name what the verdict counts."""
     if prediction.kept:
-        yield _kept_table(prediction.kept)
+        yield Table(
+            columns("NAMESPACE", "POD", "NODE", "WHY", "OWNER", "REASON"),
+            [
+                tuple(map(words.name, (k.namespace, k.pod, k.node, k.code, k.owner, k.reason)))
+                for k in prediction.kept
+            ],
+            "Pods that stay",
+        )
     if prediction.cancelled:
-        yield _cancelled_table(prediction)
-    if prediction.joint:
-        yield _joint_table(prediction.joint)
-    if prediction.nodes:
-        yield node_table(prediction.nodes)
-    if prediction.zones:
-        yield zone_table(prediction.zones)
-
-
-def _kept_table(kept: tuple[Kept, ...]) -> Table:
-    columns = ("NAMESPACE", "POD", "NODE", "WHY", "OWNER", "REASON")
-    rows = [
-        tuple(map(words.name, (k.namespace, k.pod, k.node, k.code, k.owner, k.reason)))
-        for k in kept
-    ]
-    return Table(tuple(map(Column, columns)), rows, "Pods that stay")
-
-
-def _cancelled_table(prediction: Prediction) -> Table:
-    columns = ("NAMESPACE", "POD", "NODE", "CERTAINTY", "STARTED", "CANCELLED", "REASON")
-    rows = [
-        (
-            *map(words.name, (entry.namespace, entry.pod, entry.node, entry.certainty)),
-            *(
-                words.window(window.earliest_seconds, window.latest_seconds, exact=True)
-                for window in (entry.started, entry.cancelled)
-            ),
-            words.name(entry.reason),
+        yield Table(
+            columns("NAMESPACE", "POD", "NODE", "CERTAINTY", "STARTED", "CANCELLED", "REASON"),
+            [
+                (
+                    *map(words.name, (c.namespace, c.pod, c.node, c.certainty)),
+                    *(words.gone(window, exact=True) for window in (c.started, c.cancelled)),
+                    words.name(c.reason),
+                )
+                for c in prediction.cancelled
+            ],
+            "Timers that are cancelled",
         )
-        for entry in prediction.cancelled
-    ]
-    return Table(tuple(map(Column, columns)), rows, "Timers that are cancelled")
-
-
-def _joint_table(joints: tuple[Joint, ...]) -> Table:
-    columns = ("SCOPE", "WHAT", "LEAST", "MOST", "OF", "BY")
-    rows = [
-        (
-            *map(words.name, (joint.scope, joint.what)),
-            *map(str, (joint.least, joint.most, joint.of)),
-            words.offset(joint.by_seconds),
-        )
-        for joint in joints
-    ]
-    return Table(tuple(map(Column, columns)), rows, "Taken together")

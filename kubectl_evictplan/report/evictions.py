@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction, TaintReference
 from kubectl_evictplan.report import words
-from kubectl_evictplan.report.blocks import Cell, Column, Phrase, Row, Table, Tone
+from kubectl_evictplan.report.blocks import Cell, Column, Phrase, Row, Table, Tone, columns
 from kubectl_evictplan.report.clock import Clock
 
 PODS_MAX = 40
@@ -25,14 +25,9 @@ _NARROW = (
 )
 # What is the same in every row and said elsewhere; None: whatever it is.
 _ALIKE = {"NODE": None, "CERTAINTY": CERTAIN, "WHY": None, "BY": None, "GONE": "stuck"}
-_WIDE = tuple(
-    map(
-        Column,
-        (
-            *("NAMESPACE", "POD", "NODE", "CERTAINTY", "EVICTED-AT", "TIME"),
-            *("BY", "WHY", "OWNER", "GONE", "UID"),
-        ),
-    )
+_WIDE = columns(
+    *("NAMESPACE", "POD", "NODE", "CERTAINTY", "EVICTED-AT", "TIME"),
+    *("BY", "WHY", "OWNER", "GONE", "UID"),
 )
 _SHORT_KINDS = {
     "ReplicaSet": "rs",

@@ -8,10 +8,8 @@ from kubectl_evictplan.prediction.document import Inputs, Prediction
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Figures
 from kubectl_evictplan.report.clock import Clock
-from kubectl_evictplan.report.nodes_and_zones import event_text
 from kubectl_evictplan.report.warnings import noted
 
-_NAMES_MAX = 100
 _DEFAULT = "default"
 
 
@@ -52,8 +50,6 @@ def _facts(inputs: Inputs, clock: Clock) -> Iterator[tuple[str, str]]:
     yield "Start", f"{words.sourced(inputs.start)}; {clock.start() or words.UNKNOWN}"
     yield "Horizon", words.sourced(inputs.horizon)
     yield "Monitor phase", words.sourced(inputs.monitor_phase)
-    for event in inputs.events:
-        yield "Event", f"{words.offset(event.at_seconds)} {event_text(event, _NAMES_MAX)}"
     for flag, value in sorted(inputs.flags.items()):
         yield "Flag", f"{flag}={words.sourced(value)}"
     for assumption in inputs.assumptions:

@@ -95,10 +95,11 @@ def _possible(
         f"can see, {_from(unsure, prediction)}: {when}.{none}",
         "possible",
     )
-    for text in list(filter(None, (_together(joint, clock) for joint in prediction.joint)))[
-        :_JOINTS_MAX
-    ]:
+    together = [text for joint in prediction.joint if (text := _together(joint, clock))]
+    for text in together[:_JOINTS_MAX]:
         yield Phrase(text, "possible")
+    if len(together) > _JOINTS_MAX:
+        yield Phrase(f"And {len(together) - _JOINTS_MAX} more such statements (-o json).")
 
 
 def _together(joint: Joint, clock: Clock) -> str:

@@ -9,10 +9,12 @@ JSON string in ASCII. Lists stand at their key's indent, as kubectl prints them.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.report.document import document_parts, to_plain
@@ -22,77 +24,68 @@ _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 _NEEDS_ESCAPE = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")
 # Readers refuse an implicit key of more than 1024 characters.
 _IMPLICIT_KEY_MAX = 1000
-_CACHED_STRINGS_MAX = 10_000
-
-_Scalar = Callable[[Any], str]
 
 
 def render_yaml(prediction: Prediction) -> Iterator[str]:
     """Yield the document in chunks of whole lines; always ASCII."""
-    scalar = _cached_scalars()
     for key, value in document_parts(prediction):
         if isinstance(value, tuple) and value:
             yield f"{key}:\n"
             for item in value:
-                yield _lines(_block([to_plain(item)], "", scalar))
+                yield _lines(_block([to_plain(item)], ""))
         else:
-            yield _lines(_block({key: to_plain(value)}, "", scalar))
+            yield _lines(_block({key: to_plain(value)}, ""))
 
 
 def _lines(lines: Iterator[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _block(value: Any, indent: str, scalar: _Scalar) -> Iterator[str]:
+def _block(value: Any, indent: str) -> Iterator[str]:
     """Yield the lines of a non-empty mapping or sequence."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _entry(f"{indent}{_key(key, indent, scalar)}:", item, indent, scalar)
+            yield from _entry(f"{indent}{_key(key, indent)}:", item, indent)
         return
     for item in value:
         if not isinstance(item, dict | list) or not item:
-            yield f"{indent}- {scalar(item)}"
+            yield f"{indent}- {_scalar(item)}"
             continue
         # The first line of the item's own block shares the line of its dash.
         dash = f"{indent}- "
-        for line in _block(item, indent + "  ", scalar):
+        for line in _block(item, indent + "  "):
             yield dash + line[len(indent) + 2 :] if dash else line
             dash = ""
 
 
-def _entry(head: str, item: Any, indent: str, scalar: _Scalar) -> Iterator[str]:
-    if isinstance(item, dict) and item:
-        yield head
-        yield from _block(item, indent + "  ", scalar)
-    elif isinstance(item, list) and item:
-        yield head
-        yield from _block(item, indent, scalar)
+def _entry(head: str, item: Any, indent: str) -> Iterator[str]:
+    if not isinstance(item, dict | list) or not item:
+        yield f"{head} {_scalar(item)}"
     else:
-        yield f"{head} {scalar(item)}"
+        yield head
+        yield from _block(item, indent + "  " if isinstance(item, dict) else indent)
 
 
-def _key(key: str, indent: str, scalar: _Scalar) -> str:
-    text = scalar(str(key))
+def _key(key: str, indent: str) -> str:
+    text = _string(key)
     return text if len(text) <= _IMPLICIT_KEY_MAX else f"? {text}\n{indent}"
 
 
-def _cached_scalars() -> _Scalar:
-    """Return a writer of scalars that remembers short strings: most of them repeat."""
-    known: dict[str, str] = {}
-
-    def scalar(value: Any) -> str:
-        if not isinstance(value, str):
-            return _other_scalar(value)
-        text = known.get(value)
-        if text is None:
-            text = _string(value)
-            if len(known) < _CACHED_STRINGS_MAX:
-                known[value] = text
+def _scalar(value: Any) -> str:
+    """Return a scalar or an empty collection; JSON's spelling of all but strings is YAML's."""
+    if isinstance(value, str):
+        return _string(value)
+    text = msgspec.json.encode(value).decode()
+    mantissa, exponent_mark, exponent = text.partition("e")
+    if not isinstance(value, float) or not exponent_mark:
         return text
+    # YAML 1.1 takes it for a number only with a point and a sign.
+    point = "" if "." in mantissa else ".0"
+    sign = "" if exponent.startswith("-") else "+"
+    return f"{mantissa}{point}e{sign}{exponent.removeprefix('+')}"
 
-    return scalar
 
-
+@lru_cache(maxsize=10_000)  # most of them repeat
 def _string(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS and len(text) <= _IMPLICIT_KEY_MAX:
         return text
@@ -107,27 +100,3 @@ def _escaped(match: re.Match[str]) -> str:
     if point < 0x100:
         return f"\\x{point:02x}"
     return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
-
-
-def _other_scalar(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return _float(value)
-    if isinstance(value, int):
-        return str(value)
-    return "{}" if isinstance(value, dict) else "[]"
-
-
-def _float(value: float) -> str:
-    """Return a number that YAML 1.1 reads too: an exponent needs a point and a sign there."""
-    if not math.isfinite(value):
-        return "null"
-    mantissa, exponent_sign, exponent = repr(value).partition("e")
-    if not exponent_sign:
-        return mantissa
-    point = "" if "." in mantissa else ".0"
-    sign = "" if exponent.startswith("-") else "+"
-    return f"{mantissa}{point}e{sign}{exponent.removeprefix('+')}"

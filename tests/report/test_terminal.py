@@ -225,7 +225,8 @@ def test_what_happens_leaves_out_what_explains_no_eviction() -> None:
     nodes = (node_report(changes=changes),)
     value = prediction(evictions=(eviction(),), nodes=nodes, zones=zones)
     assert "What happens" not in text_of(value)
-    assert "gets the taint k:NoSchedule" in text_of(value, "wide")
+    assert "  22:00:04  +4s  node n1 gets the taint k:NoSchedule\n" in text_of(value, "wide")
+    assert "zone eu/1a becomes PartialDisruption" in text_of(value, "wide")
 
 
 def test_a_stopped_zone_says_so() -> None:

@@ -259,6 +259,6 @@ def test_wide_has_every_flag_event_and_assumption() -> None:
     value = prediction(inputs=inputs(assumptions=("kubelets are honest",)))
     text = text_of(value, "wide")
     assert "Flag: node-monitor-period=5s (default of release)\n" in text
-    assert "Event: +3s kubelet-stop n1\n" in text
+    assert "  22:00:03  +3s  kubelet-stop n1\n" in text
     assert "Assumed: kubelets are honest\n" in text
     assert "Ignored: 1 ConfigMap, 2 Service\n" in text

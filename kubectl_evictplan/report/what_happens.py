@@ -1,0 +1,161 @@
+"""Events, nodes and zones over time: as far as they explain an eviction, or (wide) all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.prediction.document import (
+    CERTAIN,
+    EventSummary,
+    NodeChange,
+    Prediction,
+    ZoneState,
+)
+from kubectl_evictplan.report import words
+from kubectl_evictplan.report.blocks import Moment, Timeline
+from kubectl_evictplan.report.clock import Clock
+
+_MOMENTS_MAX = 20
+_NAMES_MAX = 5
+_BY_SCENARIO = "scenario"
+# What a node does, and what several do.
+_NODE_VERBS = {
+    "ready": ("becomes Ready={}", "become Ready={}"),
+    "taint-added": ("gets the taint {}", "get the taint {}"),
+    "taint-removed": ("loses the taint {}", "lose the taint {}"),
+    "created": ("is created", "are created"),
+    "deleted": ("is deleted", "are deleted"),
+}
+
+
+class _Change(NamedTuple):
+    """Something that happens to a node or a zone: what one does, and what several do."""
+
+    kind: str
+    name: str
+    zone: str
+    verbs: tuple[str, str]
+    when: NodeChange | ZoneState
+
+    @property
+    def certain(self) -> bool:
+        return self.when.certainty == CERTAIN
+
+
+def timeline(prediction: Prediction, clock: Clock, *, wide: bool) -> Timeline | None:
+    """Return the events and what follows from them, alike changes of several nodes together.
+
+    ``wide`` leaves nothing out and puts nothing together.
+    """
+    changes = [*_node_changes(prediction, wide), *_zone_changes(prediction, wide)]
+    told = {frozenset(event.nodes) for event in prediction.inputs.events}
+    moments = [
+        (event.at_seconds, 0, _event_moment(event, clock, None if wide else _NAMES_MAX))
+        for event in (prediction.inputs.events if wide else _united(prediction.inputs.events))
+    ]
+    if not changes and len(moments) < 2 and not wide:
+        return None
+    for group in ([change] for change in changes) if wide else _together(changes):
+        moments.append((group[0].when.earliest_seconds, 1, _moment(group, told, clock, exact=wide)))
+    moments.sort(key=lambda item: item[:2])
+    more = 0 if wide else len(moments) - _MOMENTS_MAX
+    note = f"and {words.count(more, 'more moment')} (-o wide has all)" if more > 0 else ""
+    shown = moments[:_MOMENTS_MAX] if more > 0 else moments
+    return Timeline("What happens", tuple(moment for *_, moment in shown), note)
+
+
+def _united(events: Iterable[EventSummary]) -> Iterator[EventSummary]:
+    """Yield the events; what is done at one instant to several nodes is one."""
+    together: dict[tuple[float, str], list[EventSummary]] = {}
+    for event in events:
+        together.setdefault((event.at_seconds, event.action), []).append(event)
+    for group in together.values():
+        details = {event.detail for event in group}
+        yield replace(
+            group[0],
+            nodes=tuple(name for event in group for name in event.nodes),
+            pods=tuple(name for event in group for name in event.pods),
+            detail=details.pop() if len(details) == 1 else "",
+        )
+
+
+def _event_moment(event: EventSummary, clock: Clock, names_max: int | None) -> Moment:
+    targets = event.nodes or event.pods
+    names = words.listed(targets, names_max or len(targets))
+    text = " ".join(filter(None, (words.name(event.action), names, event.detail)))
+    return Moment(clock.time(event.at_seconds), words.offset(event.at_seconds), text)
+
+
+def _node_changes(prediction: Prediction, wide: bool) -> Iterator[_Change]:
+    """Yield what explains an eviction: readiness and NoExecute taints that nobody ordered."""
+    hit = {entry.node for entry in prediction.evictions}
+    for node in prediction.nodes:
+        for change in node.changes:
+            taint = change.what.startswith("taint")
+            explains = change.what == "ready" or (taint and change.value.endswith(":NoExecute"))
+            if wide or (explains and change.by != _BY_SCENARIO and (node.node in hit or not hit)):
+                value = words.name(change.value)
+                unforeseen = (f"{words.name(change.what)} {{}}",) * 2
+                one, many = _NODE_VERBS.get(change.what, unforeseen)
+                verbs = one.format(value), many.format(value)
+                yield _Change("node", node.node, node.zone, verbs, change)
+
+
+def _zone_changes(prediction: Prediction, wide: bool) -> Iterator[_Change]:
+    """Yield states after the first; a passing one matters where something is only possible."""
+    sure = all(entry.certainty == CERTAIN for entry in prediction.evictions)
+    for zone in prediction.zones:
+        for state in zone.states[1:]:
+            if wide or not sure or state.certainty == CERTAIN:
+                ready = f"{state.ready} of {state.ready + state.not_ready} nodes ready"
+                text = f"becomes {words.name(state.state)}: {ready}, {_rate(state)}"
+                yield _Change("zone", zone.zone, zone.zone, (text, text), state)
+
+
+def _together(changes: Iterable[_Change]) -> Iterator[list[_Change]]:
+    """Yield alike changes whose windows touch, as one group each."""
+    alike: dict[tuple[str, str, tuple[str, str]], list[_Change]] = {}
+    for change in changes:
+        alike.setdefault((change.kind, change.zone, change.verbs), []).append(change)
+    for members in alike.values():
+        members.sort(key=lambda c: (c.when.earliest_seconds, c.when.latest_seconds))
+        group: list[_Change] = []
+        for change in members:
+            last = max((one.when.latest_seconds for one in group), default=0.0)
+            if group and change.when.earliest_seconds > last:
+                yield group
+                group = []
+            group.append(change)
+        yield group
+
+
+def _moment(
+    group: list[_Change], told: Collection[frozenset[str]], clock: Clock, *, exact: bool
+) -> Moment:
+    """Return what happens to a group; ``told`` are the sets of names that stand there already."""
+    first = group[0]
+    names = sorted({change.name for change in group})
+    if len(names) == 1:
+        text = f"{first.kind} {words.name(first.name)} {first.verbs[0]}"
+    else:
+        place = f" of zone {words.name(first.zone)}" if first.zone else ""
+        which = "" if frozenset(names) in told else f": {words.listed(names, _NAMES_MAX)}"
+        text = f"{len(names)} nodes{place} {first.verbs[1]}{which}"
+    unsure = len(names) - len({change.name for change in group if change.certain})
+    if unsure:
+        text += " (possibly)" if unsure == len(names) else f" ({unsure} of them possibly)"
+    earliest = first.when.earliest_seconds
+    latest = max(change.when.latest_seconds for change in group)
+    by = first.when.by if exact and isinstance(first.when, NodeChange) else ""
+    return Moment(clock.time(earliest), words.window(earliest, latest, exact=exact), text, by)
+
+
+def _rate(state: ZoneState) -> str:
+    if state.rate_per_second is None:
+        return "tainted at an unknown rate"
+    if state.rate_per_second == 0:
+        return "no more node is tainted"
+    return f"{state.rate_per_second:.6g} nodes a second are tainted"
