@@ -29,9 +29,7 @@ def alerts(warnings: Iterable[Warning]) -> Findings | None:
     loud = _findings(w for w in warnings if w.code in LOUD_CODES)
     if not loud:
         return None
-    title = (
-        "THE INPUT IS NOT THE WHOLE CLUSTER: pods that are missing in it are missing in the answer."
-    )
+    title = "THE INPUT MAY NOT BE THE WHOLE CLUSTER: what it lacks is missing in this answer."
     return Findings(title, loud, _OBJECTS_MAX, "loud")
 
 

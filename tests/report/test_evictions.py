@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from report.builders import (
     text_of,
 )
 
+from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.document import (
     Eviction,
     OutcomeWindow,
@@ -29,7 +31,10 @@ from kubectl_evictplan.prediction.document import (
     Window,
     WorkloadReport,
 )
+from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.report import words
+from kubectl_evictplan.scenarios.files import load_scenario
+from kubectl_evictplan.sources.files import load_files
 
 STUCK = Window(1, None, "its kubelet is silent")
 
@@ -280,7 +285,24 @@ def test_every_number_of_the_verdict_can_be_counted_in_the_rows(
             if (pod, "shop") not in {entry[:2] for entry in evicted}
         ),
     )
-    verdict = " ".join(text_of(value).split("\n\n")[0].split())
+    check_that_numbers_can_be_counted(value)
+
+
+@pytest.mark.parametrize(
+    "run", ["controller-restart-1.29.6", "random-8-1.29.6", "random-1-1.23.13"]
+)
+def test_so_can_those_of_recorded_runs(fixtures_path: Path, run: str) -> None:
+    path = fixtures_path / "traces" / run
+    snapshot = load_files([str(path / "cluster.json")])
+    text = (path / "scenario.yaml").read_text(encoding="utf-8")
+    loaded = load_scenario(text, "scenario.yaml", snapshot)
+    configuration = resolve_configuration(loaded.settings, snapshot.control_plane)
+    check_that_numbers_can_be_counted(predict(snapshot, loaded.scenario, configuration))
+
+
+def check_that_numbers_can_be_counted(value: Prediction) -> None:
+    loud, _, rest = text_of(value).partition("\n\n")
+    verdict = " ".join((rest if loud.startswith("THE INPUT") else loud).split("\n\n")[0].split())
     lines = text_of(value, headers=False).splitlines()
     rows = [re.split(r" {2,}", line) for line in lines]
     pods = {(row[0], row[1]) for row in rows}
@@ -291,7 +313,8 @@ def test_every_number_of_the_verdict_can_be_counted_in_the_rows(
     assert number(r"(\d+) pods? (?:may go|goes|go) more than once", verdict) == len(again)
     assert number(r"That makes (\d+) deletions", verdict) == (len(rows) if again else 0)
     stuck = {(row[0], row[1]) for row in rows if "stuck" in row}
-    assert number(r"Once deleted, (?:all )?(\d+)", verdict) == len(stuck)
+    by_reason = map(int, re.findall(r"Once deleted, (?:all )?(\d+)", verdict))
+    assert sum(by_reason) == len(stuck)
     for namespace in {row[0] for row in rows} if len({row[0] for row in rows}) > 1 else ():
         assert number(rf"Namespaces:.* {namespace} (\d+)", verdict) == len(
             {pod for pod in pods if pod[0] == namespace}

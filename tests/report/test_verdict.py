@@ -235,7 +235,7 @@ def test_only_where_all_go_for_certain_no_other_pod_is_there() -> None:
 def test_an_input_that_is_not_the_whole_cluster_is_said_first_and_loudly(code: str) -> None:
     value = prediction(warnings=(Warning(code, "there is more", ("n1",)),))
     lines = text_of(value).splitlines()
-    assert lines[0].startswith("THE INPUT IS NOT THE WHOLE CLUSTER: ")
+    assert lines[0].startswith("THE INPUT MAY NOT BE THE WHOLE CLUSTER: ")
     assert f"  {code}: there is more (n1)" in lines[:4]
     assert lines.count(f"  {code}: there is more (n1)") == 1
     colored = text_of(value, color=True)
