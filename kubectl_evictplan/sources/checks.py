@@ -8,10 +8,12 @@ tolerations, which are few, are looked at once each.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from kubectl_evictplan.kube import taints, validation
+from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import (
     NO_EXECUTE,
@@ -25,6 +27,7 @@ from kubectl_evictplan.kube.objects import (
 from kubectl_evictplan.kube.topology import has_conflicting_zone_labels
 from kubectl_evictplan.sources import wire
 from kubectl_evictplan.sources.diagnostics import Diagnostics, path_text
+from kubectl_evictplan.sources.kubectl import GET_COMMAND
 from kubectl_evictplan.sources.manifest_rules import budget_violations
 
 # Components' clocks and the moment of the dump differ by a little without anything being wrong.
@@ -49,13 +52,56 @@ def check_cluster(
             node, snapshot, stored=("Node", node.name) not in manifests
         ):
             diagnostics.warning(code, message, f"Node {node.name}")
+    for code, message, objects in _missing_parts(snapshot, manifests):
+        for subject in objects or ("",):
+            diagnostics.warning(code, message, subject)
     _check_confusable_names(snapshot, diagnostics)
+    _check_overlapping_budgets(snapshot, diagnostics)
     _check_pods(snapshot, diagnostics, manifests)
     _check_uids(snapshot, diagnostics)
     _check_workloads(snapshot, diagnostics)
     for lease in snapshot.leases.values():
         for message in _lease_oddities(lease, now):
             diagnostics.warning("odd-lease", message, f"Lease {lease.name}")
+
+
+def _missing_parts(
+    snapshot: ClusterSnapshot, manifests: set[tuple[str, ...]]
+) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """Yield what looks as if the input were not the whole cluster: code, message, objects.
+
+    Only of objects that an API server stored: what people wrote is as small as they meant it.
+    """
+    pods = [pod for pod in snapshot.pods if ("Pod", pod.namespace, pod.name) not in manifests]
+    if not snapshot.pods:
+        yield "pods-not-listed", f"no pods: make the input with `{GET_COMMAND}`", ()
+    if not pods:
+        return
+    namespaces = {pod.namespace for pod in pods}
+    used = {pod.node_name for pod in pods if pod.node_name}
+    names = {node.name for node in snapshot.nodes}
+    if len(namespaces) == 1:
+        message = f"all pods are in one namespace: list them with -A (`{GET_COMMAND}`)"
+        yield "single-namespace", message, sorted(namespaces)
+    elif idle := sorted(names - used):
+        message = f"no pod runs on {len(idle)} of {len(names)} nodes: are pods missing?"
+        yield "nodes-without-pods", message, idle
+    missing = sorted(used - names)
+    if len(missing) > max(1, len(used) / 2):
+        message = f"{len(missing)} of {len(used)} nodes that pods run on are not in the input"
+        yield "nodes-not-listed", message, missing
+
+
+def _check_overlapping_budgets(snapshot: ClusterSnapshot, diagnostics: Diagnostics) -> None:
+    """Warn of pods that several budgets cover; the eviction API refuses them all."""
+    in_namespace = Counter(budget.namespace for budget in snapshot.budgets)
+    shared = {namespace for namespace, count in in_namespace.items() if count > 1}
+    index = BudgetIndex(snapshot.budgets) if shared else None
+    for pod in snapshot.pods if index else ():
+        if pod.namespace in shared and index and len(found := index.matching(pod)) > 1:
+            names = " and ".join(sorted(snapshot.budgets[at].name for at in found)[:3])
+            message = f"budgets {names} both cover it: the eviction API answers 500"
+            diagnostics.warning("overlapping-budgets", message, f"Pod {pod.key}")
 
 
 def _node_oddities(node: Node, snapshot: ClusterSnapshot, *, stored: bool) -> Iterable[Message]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubectl_evictplan.errors import InputError
@@ -24,15 +25,32 @@ NODE = {
     },
 }
 
+# The clusters of these tests are small on purpose.
+NOT_THE_WHOLE_CLUSTER = {
+    "pods-not-listed",
+    "single-namespace",
+    "nodes-without-pods",
+    "nodes-not-listed",
+}
+
 Load = Callable[..., ClusterSnapshot]
 Problems = Callable[..., list[str]]
 
 
 @pytest.fixture
 def load(tmp_path: Path) -> Load:
-    """Write each argument (text, bytes or a JSON value) to a file and load them all."""
+    """Write each argument (text, bytes or a JSON value) to a file and load them all.
 
-    def run(*contents: Any, name: str = "f.yaml", node: bool = True, **options: Any) -> Any:
+    Warnings that the cluster is not whole are left out unless ``whole`` asks for them.
+    """
+
+    def run(
+        *contents: Any,
+        name: str = "f.yaml",
+        node: bool = True,
+        whole: bool = False,
+        **options: Any,
+    ) -> Any:
         paths = []
         if node:
             paths.append(tmp_path / "node.json")
@@ -45,7 +63,9 @@ def load(tmp_path: Path) -> Load:
                 text = content if isinstance(content, str) else json.dumps(content)
                 path.write_bytes(text.encode())
             paths.append(path)
-        return load_files([str(path) for path in paths], **options)
+        snapshot = load_files([str(path) for path in paths], **options)
+        warnings = [w for w in snapshot.warnings if whole or w.code not in NOT_THE_WHOLE_CLUSTER]
+        return msgspec.structs.replace(snapshot, warnings=tuple(warnings))
 
     return run
 

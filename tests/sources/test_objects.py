@@ -358,6 +358,6 @@ def test_b52_files_that_lie_beside_manifests(
     directory = tmp_path / "all"
     directory.mkdir()
     (directory / "x.yaml").write_text(text)
-    (directory / "n.json").write_text(json.dumps(node()))
+    (directory / "n.json").write_text(json.dumps(items(node(), pod(stored=False))))
     warnings = load_files([str(directory)], recursive=True).warnings
     assert [warning.code for warning in warnings] == ["not-kubernetes"]

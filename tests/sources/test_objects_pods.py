@@ -220,9 +220,10 @@ def test_admission_knows_daemon_set_and_static_pods(load: Any) -> None:
 
 
 def test_strict_makes_warnings_errors(problems: Any) -> None:
-    (line,) = problems(pod(status={"phase": "Weird"}), strict=True)
+    (line,) = problems(pod(stored=False, status={"phase": "Weird"}), strict=True)
     assert line == "Pod d/p: status.phase is unknown: treated as Running [unknown-phase]"
 
 
 def test_strict_names_unknown_kinds_but_accepts_them(codes: Any) -> None:
-    assert codes({"apiVersion": "v1", "kind": "Secret"}, strict=True) == {"unknown-kind"}
+    secret = {"apiVersion": "v1", "kind": "Secret"}
+    assert codes(items(secret, pod(stored=False)), strict=True) == {"unknown-kind"}
