@@ -128,8 +128,11 @@ def test_b101_b102_b107_the_start(cordon: Ask, text: str, reason: str) -> None:
         ("apiVersion: evictplan.dev/v9\nkind: Scenario\nspec: {events: []}", "1:13: apiVersion: "),
         ("kind: Scenario\nspec: {events: []}\n", "1:1: required key 'apiVersion' is missing"),
         (CLUSTER, "2:7: kind: not a scenario: kind must be Scenario; cluster state is given wit"),
-        ("{at: 0, action: cordon, nodes: [n9]}", "3:49: spec.events[0].nodes: no node is called"),
-        ("{at: 0, action: cordon, nodes: ['n.*']}", "3:49: spec.events[0].nodes: no node is call"),
+        (
+            "{at: 0, action: cordon, nodes: [n9]}",
+            "3:49: spec.events[0].nodes[0]: no node is called",
+        ),
+        ("{at: 0, action: cordon, nodes: ['n.*']}", "3:49: spec.events[0].nodes[0]: no node is c"),
         ("{at: 0, action: cordon, selector: a=b}", "3:51: spec.events[0].selector: no node match"),
         (
             f"{STOP}, {STOP}",

@@ -21,7 +21,7 @@ from kubectl_evictplan.scenarios.files import load_scenario
 WRONG_EVENTS = [
     (
         "{at: 0, action: cordon, nodes: [a9]}",
-        "5:37: spec.events[0].nodes: no node is called 'a9'",
+        "5:37: spec.events[0].nodes[0]: no node is called 'a9'",
     ),
     ("{at: 0, action: cordon, nodes: []}", "the list is empty"),
     ("{at: 0, action: cordon, nodes: a1}", "expected a list, found a string"),
@@ -55,7 +55,7 @@ WRONG_EVENTS = [
     ("{at: 0, action: pod-delete, pods: [db]}", "expected NAMESPACE/NAME"),
     (
         "{at: 0, action: pod-create, manifest: {kind: Node, metadata: {}}}",
-        "pod-create needs a Pod",
+        "manifest.kind: a Pod is needed (got 'Node')",
     ),
     ("{at: 0, action: pod-create, manifest: {kind: Pod, metadata: {}}}", "name is missing"),
     (

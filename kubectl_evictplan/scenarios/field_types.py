@@ -1,4 +1,4 @@
-"""The types of the fields that a scenario's events have: how each is read, written and described.
+"""The types of the fields that a scenario's events have: how each is described, read and written.
 
 An action annotates its fields with them (``taint: Annotated[Taint, TAINT]``); the reader of files,
 the writer and the JSON Schema follow these annotations.
@@ -6,58 +6,82 @@ the writer and the JSON Schema follow these annotations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from functools import cache, partial
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.durations import format_duration, parse_duration_ns
 from kubectl_evictplan.kube.objects import EFFECTS, Node, Pod, Taint, Toleration
+from kubectl_evictplan.kube.taints import taint_text
+from kubectl_evictplan.kube.validation import validate_toleration
+from kubectl_evictplan.scenarios.document import Document, Schema
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval, parse_taint, parse_taint_removal
+from kubectl_evictplan.scenarios.targets import (
+    nodes_by_name,
+    nodes_by_selector,
+    nodes_by_zone,
+    unknown_name,
+)
+from kubectl_evictplan.sources.marked_tree import Path
 
 T = TypeVar("T")
-Schema = dict[str, Any]
-STATUSES = ("True", "False", "Unknown")
+# Turns one manifest object and its location into the typed object; raises InputError.
+ManifestDecoder = Callable[[dict[str, Any], str], Node | Pod]
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """A created object: as written, and as the API server would store it."""
+    """A created object: as the API server would store it, and as written."""
 
     stored: Node | Pod
     written: dict[str, Any] = {}
 
 
-class FieldSource(Protocol):
-    """One event of a file. Every method returns None after noting what is wrong with the field."""
+@dataclass(frozen=True)
+class Encounter:
+    """One event of a file and the cluster that it meets."""
 
-    def parsed(self, key: str, parse: Callable[[str], T], *, expected: str = "") -> T | None:
-        """Return a string's meaning; ``parse`` raises ValueError."""
+    document: Document
+    path: Path
+    nodes: Mapping[str, Node]
+    nodes_ever: Mapping[str, Node]
+    pods: Mapping[str, Pod]
+    decode_manifest: ManifestDecoder
 
-    def duration_ns(self, key: str, parse: Callable[[str], int]) -> int | None:
-        """Return a duration, which may also be the number 0."""
+    def problem(self, message: str, *below: str | int, expected: str = "") -> None:
+        """Note a problem of the event, or of what stands below it."""
+        self.document.problem((*self.path, *below), message, expected=expected)
 
-    def targets(self) -> tuple[str, ...] | None:
-        """Return the names of the nodes that the event's one target means at that instant."""
-
-    def pod_keys(self, key: str) -> tuple[str, ...] | None:
-        """Return the keys of pods that exist."""
-
-    def manifest(self, key: str, kind: str) -> Manifest | None:
-        """Return one object of that kind."""
-
-    def tolerations(self, key: str) -> tuple[Toleration, ...] | None:
-        """Return a whole list of tolerations, checked as the API server would; it may be empty."""
+    def read(self, field: FileField, event: dict[str, Any]) -> Any:
+        """Return a field's value; None after noting what is wrong with it."""
+        keys = tuple(TARGET_SCHEMAS) if field.type is TARGETS else (field.key,)
+        if not all(self.document.is_sound((*self.path, key)) for key in keys):
+            return None
+        value = event if field.type is TARGETS else event[field.key]
+        try:
+            return field.type.read(value, field.key, self)
+        except ValueError as error:
+            self.problem(str(error), field.key, expected=field.type.expected)
+            return None
 
 
 @dataclass(frozen=True)
 class FieldType(Generic[T]):
-    """One type of field."""
+    """One type of field.
+
+    ``read`` gets what stands in the file, of the schema's shape, and the field's key. It returns None
+    after noting problems, or raises ValueError with the one that the whole field has.
+    """
 
     schema: Schema
-    read: Callable[[FieldSource, str], T | None]
+    read: Callable[[Any, str, Encounter], T | None]
     write: Callable[[T], Any]
+    # How an answer tells of it, with {key} and {value} as they are written; "": not at all.
+    detail: str = ""
+    expected: str = ""
 
 
 class FileField(NamedTuple):
@@ -67,11 +91,6 @@ class FileField(NamedTuple):
     attribute: str
     type: FieldType[Any]
     required: bool
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys under which a file may give it."""
-        return tuple(TARGET_SCHEMAS) if self.type is TARGETS else (self.key,)
 
 
 @cache
@@ -85,17 +104,95 @@ def file_fields(action: type[msgspec.Struct]) -> tuple[FileField, ...]:
     )
 
 
-def _parsed(
-    schema: Schema, parse: Callable[[str], T], write: Callable[[T], str], expected: str = ""
-) -> FieldType[T]:
-    """Return the type of a field that is one string with a grammar of its own."""
-    return FieldType(
-        schema, lambda source, key: source.parsed(key, parse, expected=expected), write
+# -- reading ------------------------------------------------------------------------------------
+
+
+def _targets(event: dict[str, Any], _: str, meets: Encounter) -> tuple[str, ...] | None:
+    """Return the names of the nodes that the event's one target means at that instant."""
+    given = [key for key in TARGET_SCHEMAS if event.get(key) is not None]
+    if len(given) != 1:
+        which = f"both {given[0]!r} and {given[1]!r}" if given else "none"
+        meets.problem(f"one target is needed, given: {which}", expected=_TARGETS_EXPECTED)
+        return None
+    key, value, nodes = given[0], event[given[0]], meets.nodes
+    try:
+        if key == "nodes" and not _are_known("node", value, key, nodes, meets):
+            return None
+        if key == "allNodes" and not value:
+            raise ValueError("only 'allNodes: true' selects nodes")
+        if key == "allNodes" and not nodes:
+            raise ValueError("there is no node")
+        if key == "selector":
+            found = nodes_by_selector(nodes, value)
+        elif key == "zone":
+            found = nodes_by_zone(nodes, value)
+        else:
+            found = nodes_by_name(nodes, value if key == "nodes" else list(nodes))
+    except ValueError as error:
+        meets.problem(str(error), key, expected=_TARGETS_EXPECTED if key == "allNodes" else "")
+        return None
+    return tuple(node.name for node in found)
+
+
+def _are_known(
+    kind: str, names: list[str], key: str, known: Mapping[str, Any], meets: Encounter
+) -> bool:
+    """Tell whether all names are known, after noting those that are not."""
+    missing = [index for index, name in enumerate(names) if name not in known]
+    for index in missing:
+        message = unknown_name(kind, names[index], known)
+        if kind == "node" and names[index] in meets.nodes_ever:
+            message = f"node {names[index]!r} is deleted at this instant"
+        is_key = kind == "node" or names[index].count("/") == 1
+        meets.problem(message, key, index, expected="" if is_key else "NAMESPACE/NAME")
+    return not missing
+
+
+def _pod_keys(names: list[str], key: str, meets: Encounter) -> tuple[str, ...] | None:
+    """Return the keys of pods that exist, or existed."""
+    known = _are_known("pod", names, key, meets.pods, meets)
+    return tuple(sorted(set(names))) if known else None
+
+
+def _duration(_: str | int, key: str, meets: Encounter) -> int:
+    return parse_duration_ns(meets.document.text((*meets.path, key)))
+
+
+def _manifest(kind: str, written: dict[str, Any], key: str, meets: Encounter) -> Manifest | None:
+    """Return the object, decoded as the API server would store it."""
+    if written.get("kind") != kind:
+        meets.problem(f"a {kind} is needed", key, "kind")
+        return None
+    try:
+        return Manifest(meets.decode_manifest(written, meets.document.location), written)
+    except InputError as error:
+        path = (*meets.path, key)
+        for problem in error.problems:
+            meets.document.note(meets.document.place(path), problem, path)
+        return None
+
+
+def _tolerations(
+    written: list[dict[str, Any]], key: str, meets: Encounter
+) -> tuple[Toleration, ...] | None:
+    """Return the whole list, checked as the API server would; it may be empty."""
+    read = tuple(
+        Toleration(
+            **{name: item.get(name) or "" for name in ("key", "operator", "value", "effect")},
+            toleration_seconds=item.get("tolerationSeconds"),
+        )
+        for item in written
     )
-
-
-def _taint_text(taint: Taint) -> str:
-    return f"{taint.key}={taint.value}:{taint.effect}"
+    # Lt and Gt are judged with the release that is simulated, not here.
+    found = [
+        (index, name, message)
+        for index, toleration in enumerate(read)
+        for name, message, _ in validate_toleration(toleration, comparison_operators=True)
+    ]
+    for index, name, message in found:
+        below = (name,) if written[index].get(name) is not None else ()
+        meets.problem(message, key, index, *below)
+    return None if found else read
 
 
 def _added_taint(text: str) -> Taint:
@@ -116,6 +213,9 @@ def _status(text: str) -> str:
     return text
 
 
+# -- writing ------------------------------------------------------------------------------------
+
+
 def _written_toleration(toleration: Toleration) -> dict[str, Any]:
     """Return a ``v1.Toleration`` without what is empty; 0 seconds say something."""
     written = {
@@ -128,16 +228,24 @@ def _written_toleration(toleration: Toleration) -> dict[str, Any]:
     return {name: value for name, value in written.items() if value not in ("", None)}
 
 
-def _manifest_of(kind: str) -> FieldType[Manifest]:
-    return FieldType(
-        {"type": "object", "description": f"a v1 {kind}"},
-        lambda source, key: source.manifest(key, kind),
-        lambda manifest: manifest.written,
-    )
+# -- the types ----------------------------------------------------------------------------------
 
 
-TEXT: Schema = {"type": "string", "minLength": 1}
-_TEXTS: Schema = {"type": "array", "items": TEXT, "minItems": 1}
+def _word(
+    parse: Callable[[str], T], write: Callable[[T], str], expected: str, schema: Schema
+) -> FieldType[T]:
+    """Return the type of a field that is one string with a grammar of its own."""
+    return FieldType(schema, lambda text, *_: parse(text), write, "{value}", expected)
+
+
+def _object(kind: str) -> FieldType[Manifest]:
+    schema = {"type": "object", "description": f"a v1 {kind}"}
+    return FieldType(schema, partial(_manifest, kind), lambda manifest: manifest.written)
+
+
+STATUSES = ("True", "False", "Unknown")
+TEXT_SCHEMA: Schema = {"type": "string", "minLength": 1}
+_TEXTS_SCHEMA: Schema = {"type": "array", "items": TEXT_SCHEMA, "minItems": 1}
 DURATION_SCHEMA: Schema = {
     "description": "a Go duration such as 1h30m or 2.5s, or 0",
     "anyOf": [
@@ -145,11 +253,11 @@ DURATION_SCHEMA: Schema = {
         {"const": 0},
     ],
 }
-_TAINT_SCHEMA = {
+_TAINT_SCHEMA: Schema = {
     "type": "string",
     "description": "kubectl's form: key=value:Effect, key:Effect or key",
 }
-_TOLERATION_SCHEMA = {
+_TOLERATION_SCHEMA: Schema = {
     "type": "object",
     "properties": {
         "key": {"type": "string"},
@@ -163,28 +271,23 @@ _TOLERATION_SCHEMA = {
 
 # Exactly one of these keys says which nodes; written as names.
 TARGET_SCHEMAS: dict[str, Schema] = {
-    "nodes": _TEXTS,
+    "nodes": _TEXTS_SCHEMA,
     "selector": {"type": "string", "description": "a label selector as kubectl's -l"},
     "zone": {"type": "string", "description": "a zone's label, or region/zone"},
-    "allNodes": {"const": True},
+    "allNodes": {"type": "boolean", "const": True},
 }
-TARGETS = FieldType[tuple[str, ...]](_TEXTS, lambda source, _: source.targets(), list)
+_TARGETS_EXPECTED = "one of nodes, selector, zone, allNodes: true"
+TARGETS = FieldType[tuple[str, ...]](_TEXTS_SCHEMA, _targets, list)
 POD_KEYS = FieldType[tuple[str, ...]](
-    {**_TEXTS, "description": "NAMESPACE/NAME"},
-    lambda source, key: source.pod_keys(key),
-    list,
+    {**_TEXTS_SCHEMA, "description": "NAMESPACE/NAME"}, _pod_keys, list
 )
-DURATION = FieldType[int](
-    DURATION_SCHEMA,
-    lambda source, key: source.duration_ns(key, parse_duration_ns),
-    format_duration,
-)
-TAINT = _parsed(_TAINT_SCHEMA, _added_taint, _taint_text, "key=value:Effect or key:Effect")
-TAINT_REMOVAL = _parsed(_TAINT_SCHEMA, _removed_taint, str, "key:Effect or key (every effect)")
-STATUS = _parsed({"enum": list(STATUSES)}, _status, str, '"True", "False" or "Unknown"')
-NODE_MANIFEST, POD_MANIFEST = _manifest_of("Node"), _manifest_of("Pod")
+DURATION = FieldType[int](DURATION_SCHEMA, _duration, format_duration, "{key} {value}")
+TAINT = _word(_added_taint, taint_text, "key=value:Effect or key:Effect", _TAINT_SCHEMA)
+TAINT_REMOVAL = _word(_removed_taint, str, "key:Effect or key (every effect)", _TAINT_SCHEMA)
+STATUS = _word(_status, str, '"True", "False" or "Unknown"', {"enum": list(STATUSES)})
+NODE_MANIFEST, POD_MANIFEST = _object("Node"), _object("Pod")
 TOLERATIONS = FieldType[tuple[Toleration, ...]](
     {"type": "array", "items": _TOLERATION_SCHEMA},
-    lambda source, key: source.tolerations(key),
+    _tolerations,
     lambda tolerations: [_written_toleration(toleration) for toleration in tolerations],
 )

@@ -1,4 +1,4 @@
-"""Scenario files (public contract, section 2) as fully resolved ``Scenario`` values.
+"""Scenario files as fully resolved ``Scenario`` values.
 
 Rules: every problem of a file is reported at once, each with file, line and column; an unknown key
 is an error that names the nearest known one; targets that match nothing are errors; events are
@@ -13,20 +13,21 @@ from typing import Any
 
 import msgspec
 
+from kubectl_evictplan.errors import Problem
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
 from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags, Node, Pod
 from kubectl_evictplan.kube.objects import Warning as FileWarning
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
-from kubectl_evictplan.scenarios.event_reader import ManifestDecoder, read_events
-from kubectl_evictplan.scenarios.fields import FieldReader, ProblemList
+from kubectl_evictplan.scenarios.document import Document
+from kubectl_evictplan.scenarios.event_reader import read_events
+from kubectl_evictplan.scenarios.field_types import ManifestDecoder
 from kubectl_evictplan.scenarios.history import History, ties
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.schema import KIND, scenario_schema
 from kubectl_evictplan.scenarios.start import start_problem
-from kubectl_evictplan.sources.marked_tree import MarkedMap, Place
-from kubectl_evictplan.sources.yaml_reader import YamlDocument, read_documents
-
-KIND = "Scenario"
+from kubectl_evictplan.sources.marked_tree import Path, Place
+from kubectl_evictplan.sources.yaml_reader import YamlProblem, read_documents
 
 
 class LoadedScenario(msgspec.Struct, frozen=True):
@@ -53,28 +54,15 @@ def load_scenario(
     ``decode_manifest`` defaults to the one of the sources, for that version and the snapshot's
     API server. Raises InputError with all problems found.
     """
-    problems = ProblemList(location)
-    read = _the_document(text, problems)
-    warnings = [FileWarning(code, f"{location}: {message}") for code, message in read.warnings]
-    document = FieldReader(read.tree, problems)
-    _refuse_other_kind(document)
-    document.only(("apiVersion", "kind", "metadata", "spec"))
+    document, warnings = _read(text, location)
     _check_header(document)
-    metadata = document.mapping("metadata")
-    name = ""
-    if metadata is not None:
-        metadata.only(("name", "labels", "annotations"))
-        name = metadata.text("name") or ""
-    spec = document.mapping("spec", required=True)
-    if spec is None:
-        problems.raise_any()
-        raise AssertionError("spec is required")
-    spec.only(("start", "horizon", "controller", "events"))
-    settings = _settings(spec.mapping("controller"))
-    start_ns = _start(spec, snapshot) if start_ns is None else start_ns
-    horizon_ns = spec.duration_ns("horizon", parse_bounded_duration_ns)
-    if horizon_ns == 0:
-        spec.problem("horizon", "the horizon must be longer than 0")
+    document.check(scenario_schema())
+    if not isinstance(document.tree.get("spec"), dict):
+        document.raise_any()
+    settings = _settings(document)
+    horizon_ns = document.parsed(("spec", "horizon"), _positive_duration_ns)
+    if start_ns is None:
+        start_ns = document.parsed(("spec", "start"), partial(_start_ns, snapshot))
     decode_manifest = decode_manifest or partial(
         _decode_manifest,
         control_plane=snapshot.control_plane,
@@ -82,107 +70,89 @@ def load_scenario(
         or settings.kubernetes_version
         or snapshot.control_plane.kubernetes_version,
     )
-    events = _events(spec, snapshot, decode_manifest, warnings)
-    problems.raise_any()
-    warnings += _events_after_horizon(events, horizon_ns)
+    history = History(snapshot)
+    events = read_events(document, history, decode_manifest)
+    document.raise_any()
+    warnings += [*history.warnings, *ties(events), *_events_after_horizon(events, horizon_ns)]
+    if start_ns is None:
+        start_ns = snapshot.taken_at_ns
+    name = (document.tree.get("metadata") or {}).get("name") or ""
     scenario = Scenario(start_ns, tuple(events), horizon_ns, name)
     return LoadedScenario(scenario, settings, tuple(warnings))
 
 
-def _the_document(text: str, problems: ProblemList) -> YamlDocument:
+def _read(text: str, location: str) -> tuple[Document, list[FileWarning]]:
     """Return the one document, which holds a map; empty ones around it are skipped.
 
     Raises at once for what cannot be parsed; notes duplicate keys and the like.
     """
-    documents = [read for read in read_documents(text) if read.problems or read.tree is not None]
-    for read in documents:
-        for problem in read.problems:
-            problems.add(problem.place, problem.message, got=problem.got or None)
-    for extra in documents[1:]:
-        problems.add(extra.place, "a second document: write one per file")
-    if not documents:
-        problems.add(Place(1, 1), "the file is empty")
-    elif documents[0].tree is None:
-        pass
-    elif not isinstance(documents[0].tree, MarkedMap):
+    found = [read for read in read_documents(text) if read.problems or read.tree is not None]
+    document = Document(location, found[0].tree if found else None)
+    wrong = [problem for read in found for problem in read.problems]
+    wrong += [
+        YamlProblem("a second document: write one per file", extra.place) for extra in found[1:]
+    ]
+    if not found:
+        wrong.append(YamlProblem("the file is empty", Place(1, 1)))
+    elif document.tree is not None and not isinstance(document.tree, dict):
         message = f"not a {KIND}: expected a map with apiVersion, kind and spec"
-        problems.add(documents[0].place, message)
-    else:
-        return documents[0]
-    problems.raise_any()
-    raise AssertionError("a problem was just noted")
+        wrong.append(YamlProblem(message, found[0].place))
+    for message, place, got in wrong:
+        document.note(place, Problem(message, location=f"{location}:{place}", got=got or None))
+    if not isinstance(document.tree, dict):
+        document.raise_any()
+    warnings = found[0].warnings
+    return document, [FileWarning(code, f"{location}: {message}") for code, message in warnings]
 
 
-def _refuse_other_kind(document: FieldReader) -> None:
-    """Raise for another kind of document altogether: its fields would only add noise."""
-    kind = document.mapping_value.get("kind")
+def _check_header(document: Document) -> None:
+    """Note another version; raise for another kind altogether: its fields would only add noise."""
+    kind, version = document.tree.get("kind"), document.tree.get("apiVersion")
     if isinstance(kind, str) and kind != KIND:
-        other = ProblemList(document.problems.location)
+        other = Document(document.location, document.tree)
         message = f"not a scenario: kind must be {KIND}; cluster state is given with -f"
-        FieldReader(document.mapping_value, other).problem("kind", message)
+        other.problem(("kind",), message)
         other.raise_any()
+    if isinstance(version, str) and version != API_VERSION:
+        message = f"not a scenario of this version: apiVersion must be {API_VERSION}"
+        document.problem(("apiVersion",), message)
 
 
-def _check_header(document: FieldReader) -> None:
-    """Note a wrong or missing apiVersion and kind."""
-    for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
-        found = document.text(key, required=True)
-        if found is not None and found != expected:
-            document.problem(key, f"not a scenario of this version: {key} must be {expected}")
-
-
-def _settings(controller: FieldReader | None) -> ControllerSettings:
-    """Return what ``spec.controller`` says."""
-    if controller is None:
+def _settings(document: Document) -> ControllerSettings:
+    """Return what ``spec.controller`` says, and where."""
+    path: Path = ("spec", "controller")
+    if not document.is_sound(path) or document.tree["spec"].get("controller") is None:
         return ControllerSettings()
-    controller.only(("kubernetesVersion", "monitorPhase", "flags"))
-    flags: dict[str, str] = {}
-    flag_map = controller.mapping("flags")
-    for name in flag_map.keys() if flag_map is not None else ():
-        assert flag_map is not None
-        value = flag_map.flag_text(name)
+    controller = document.tree["spec"]["controller"]
+    flags = controller.get("flags") or {}
+    for name in flags:
         if name.startswith("-"):
-            flag_map.problem(name, "write the flag's own name, without dashes in front")
-        elif value is not None:
-            flags[name] = value
+            message = "write the flag's own name, without dashes in front"
+            document.problem((*path, "flags", name), message)
     return ControllerSettings(
-        kubernetes_version=controller.text("kubernetesVersion") or "",
-        monitor_phase_ns=controller.duration_ns("monitorPhase", parse_bounded_duration_ns),
-        flags=flags,
+        kubernetes_version=controller.get("kubernetesVersion") or "",
+        monitor_phase_ns=document.parsed((*path, "monitorPhase"), parse_bounded_duration_ns),
+        flags={name: document.text((*path, "flags", name)) for name in flags},
     )
 
 
-def _start(spec: FieldReader, snapshot: ClusterSnapshot) -> int:
+def _positive_duration_ns(text: str) -> int:
+    duration_ns = parse_bounded_duration_ns(text)
+    if duration_ns == 0:
+        raise ValueError("the horizon must be longer than 0")
+    return duration_ns
+
+
+def _start_ns(snapshot: ClusterSnapshot, text: str) -> int:
     """Return ``spec.start`` in epoch nanoseconds; it must not be before the snapshot."""
-    text = spec.text("start")
-    if text is None:
-        return snapshot.taken_at_ns
     try:
         start_ns = parse_rfc3339_ns(text)
     except ValueError as error:
-        spec.problem("start", f"not a time: {error}", expected="such as 2026-11-20T22:00:00Z")
-        return snapshot.taken_at_ns
+        raise ValueError(f"not a time: {error}; write it as 2026-11-20T22:00:00Z") from None
     if message := start_problem(start_ns, snapshot):
-        spec.problem("start", message)
-    return snapshot.taken_at_ns if start_ns is None else start_ns
-
-
-def _events(
-    spec: FieldReader,
-    snapshot: ClusterSnapshot,
-    decode_manifest: ManifestDecoder,
-    warnings: list[FileWarning],
-) -> list[ScenarioEvent]:
-    """Return the resolved events, ordered by instant and then by place in the file."""
-    listed = spec.sequence("events")
-    if listed is None:
-        if "events" not in spec.mapping_value:
-            spec.problem("", "required key 'events' is missing (it may be an empty list)")
-        return []
-    history = History(snapshot)
-    events = read_events(listed, spec.problems, history, decode_manifest)
-    warnings += [*history.warnings, *ties(events)]
-    return events
+        raise ValueError(message)
+    assert start_ns is not None, "the zero time is no start"
+    return start_ns
 
 
 def _events_after_horizon(events: list[ScenarioEvent], horizon_ns: int | None) -> list[FileWarning]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.kube.durations import HOUR_NS, format_duration
 from kubectl_evictplan.kube.objects import Node, Pod
-from kubectl_evictplan.scenarios.field_types import POD_KEYS, TARGETS
+from kubectl_evictplan.scenarios.field_types import POD_KEYS, TARGETS, file_fields
 
 if TYPE_CHECKING:
     from kubectl_evictplan.scenarios.history import History
@@ -84,12 +84,22 @@ class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def detail(self) -> str:
         """What an answer tells of it besides action, nodes and pods."""
-        return ""
+        parts = []
+        for key, attribute, field_type, _ in file_fields(type(self)):
+            value = getattr(self, attribute)
+            if field_type.detail and value is not None:
+                parts.append(field_type.detail.format(key=key, value=field_type.write(value)))
+        return " ".join(parts)
+
+    @property
+    def seen_by_monitor(self) -> bool:
+        """Whether a node monitor tick just before it and one just after it see different things."""
+        return False
 
     @property
     def critical_ns(self) -> int | None:
-        """Offset at which it matters whether a node monitor tick comes just before or just after."""
-        return None
+        """Offset at which it matters on which side of it the node monitor ticks."""
+        return self.at_ns if self.seen_by_monitor else None
 
     @property
     def seen_by_pod_gc(self) -> bool:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.scenarios.actions import ACTIONS
-from kubectl_evictplan.scenarios.event_reader import EVENTS_MAX
 from kubectl_evictplan.scenarios.field_types import (
     DURATION_SCHEMA,
     TARGET_SCHEMAS,
     TARGETS,
-    TEXT,
+    TEXT_SCHEMA,
     file_fields,
 )
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+
+KIND = "Scenario"
+EVENTS_MAX = 10_000
 
 
 def scenario_schema() -> dict[str, Any]:
     """Return the schema of a Scenario document."""
     controller = _closed(
         {
-            "kubernetesVersion": TEXT,
+            "kubernetesVersion": TEXT_SCHEMA,
             "monitorPhase": DURATION_SCHEMA,
             "flags": {
                 "type": "object",
@@ -39,7 +42,7 @@ def scenario_schema() -> dict[str, Any]:
     events = {
         "type": "array",
         "maxItems": EVENTS_MAX,
-        "items": {"oneOf": [_event(action) for action in ACTIONS.values()]},
+        "items": {"oneOf": [event_schema(action) for action in ACTIONS.values()]},
     }
     spec = _closed(
         {
@@ -52,14 +55,15 @@ def scenario_schema() -> dict[str, Any]:
     )
     properties = {
         "apiVersion": {"const": API_VERSION},
-        "kind": {"const": "Scenario"},
+        "kind": {"const": KIND},
         "metadata": metadata,
         "spec": spec,
     }
     return _closed(properties, required=["apiVersion", "kind", "spec"])
 
 
-def _event(action: type[ScenarioEvent]) -> dict[str, Any]:
+@cache
+def event_schema(action: type[ScenarioEvent]) -> dict[str, Any]:
     """Return the schema of one action's events."""
     properties: dict[str, Any] = {"at": DURATION_SCHEMA, "action": {"const": action.action}}
     required = ["at", "action"]
@@ -71,7 +75,7 @@ def _event(action: type[ScenarioEvent]) -> dict[str, Any]:
         else:
             properties[field.key] = field.type.schema
             required += [field.key] if field.required else []
-    schema = _closed(properties, required)
+    schema = {"title": f"action {action.action}", **_closed(properties, required)}
     return {**schema, "oneOf": one_of} if one_of else schema
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import Warning
-from kubectl_evictplan.sources.marked_tree import Path, place_of
+from kubectl_evictplan.sources.marked_tree import Path, path_text, place_of
 
 # Objects named per warning; the message carries the full count.
 OBJECTS_NAMED_MAX = 100
@@ -77,17 +77,6 @@ class Origin(NamedTuple):
         path = self.path + field
         found = self.document.line_and_column(path) if path or self.place else ""
         return f"{self.document.file}:{found}" if found else self.document.file
-
-
-def path_text(path: Path) -> str:
-    """Return the JSON path of a field: ``spec.taints[0].key``."""
-    text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            text += f".{part}" if text else part
-    return text
 
 
 class Diagnostics:

@@ -66,3 +66,14 @@ def written(container: Any, key: str | int) -> str:
     """Return a number, boolean or null as it was written; "" for anything else, and for JSON."""
     mark = getattr(container, "marks", {}).get(key)
     return mark.text if mark else ""
+
+
+def path_text(path: Path) -> str:
+    """Return the JSON path of a field: ``spec.taints[0].key``."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text

@@ -16,7 +16,6 @@ class ManagerEvent(ScenarioEvent, frozen=True, kw_only=True):
     """The process ends or begins; a first ``controller-start`` means that none ran before."""
 
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
-        """What is stopped is not stopped again, what runs is not started again."""
         before, history.manager = history.manager, self
         if before is not None and before.manager_up == self.manager_up:
             state = "running" if self.manager_up else "stopped"
@@ -29,14 +28,9 @@ class StopManager(ManagerEvent, frozen=True, kw_only=True):
     action = "controller-stop"
     told = "kube-controller-manager stops"
     manager_up = False
-
-    @property
-    def critical_ns(self) -> int | None:
-        """A tick just before it still happens."""
-        return self.at_ns
+    seen_by_monitor = True
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        """End the process."""
         cluster.manager.stop(cluster.note(self))
 
 
@@ -48,5 +42,4 @@ class StartManager(ManagerEvent, frozen=True, kw_only=True):
     manager_up = True
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        """Begin the process."""
         cluster.manager.start_cold(cluster.note(self))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.scenarios.field_types import DURATION, STATUS
 from kubectl_evictplan.scenarios.scenario import NodesEvent
 from kubectl_evictplan.scenarios.targets import listed
@@ -17,17 +16,8 @@ if TYPE_CHECKING:
     from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 
 
-class KubeletEvent(NodesEvent, frozen=True, kw_only=True):
-    """Something that the node lifecycle controller notices in its next tick."""
-
-    @property
-    def critical_ns(self) -> int | None:
-        """The tick after it sees other conditions or another lease."""
-        return self.at_ns
-
-
-class StopKubelet(KubeletEvent, frozen=True, kw_only=True):
-    """The kubelets fall silent: power, network or process."""
+class StopKubelet(NodesEvent, frozen=True, kw_only=True):
+    """The kubelets fall silent: power, network or process; a kubelet may be without its Node."""
 
     action = "kubelet-stop"
     told = "the kubelet falls silent"
@@ -40,18 +30,10 @@ class StopKubelet(KubeletEvent, frozen=True, kw_only=True):
 
     @property
     def critical_ns(self) -> int | None:
-        """What a tick sees is the last heartbeat, not the silence after it."""
+        # What a tick sees is the last heartbeat, not the silence after it.
         return self.last_heartbeat_ns
 
-    @property
-    def detail(self) -> str:
-        """The last heartbeat, when it is known."""
-        if self.last_heartbeat_ns is None:
-            return ""
-        return f"lastHeartbeat {format_duration(self.last_heartbeat_ns)}"
-
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
-        """A kubelet falls silent once before it is back."""
         if self.last_heartbeat_ns is not None and self.last_heartbeat_ns > self.at_ns:
             yield "lastHeartbeat", "the last heartbeat lies after the stop itself"
         for name in self.nodes:
@@ -61,31 +43,29 @@ class StopKubelet(KubeletEvent, frozen=True, kw_only=True):
             history.kubelets[name] = self
 
     def foretell(self, cluster: SimulatedCluster) -> None:
-        """Renewals before the stop are those of the scenario, not of the formula."""
+        # Renewals before the stop are those of the scenario, not of the formula.
         if self.last_heartbeat_ns is not None:
             start_ns = cluster.state.timeline.start_ns
+            stop_ns, last_ns = start_ns + self.at_ns, start_ns + self.last_heartbeat_ns
             for name in self.nodes:
-                cluster.kubelets.expect_stop(
-                    name, start_ns + self.at_ns, start_ns + self.last_heartbeat_ns
-                )
+                cluster.kubelets.expect_stop(name, stop_ns, last_ns)
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        """End each kubelet's renewals; they may go on without a Node object."""
         last_ns = self.last_heartbeat_ns
         epoch_ns = None if last_ns is None else cluster.state.timeline.start_ns + last_ns
         for name in self.nodes:
             cluster.kubelets.stop(name, epoch_ns, cluster.note(self, node=name))
 
 
-class StartKubelet(KubeletEvent, frozen=True, kw_only=True):
+class StartKubelet(NodesEvent, frozen=True, kw_only=True):
     """The kubelets are back, post Ready=True and finish what was deleted meanwhile."""
 
     action = "kubelet-start"
     told = "the kubelet is back"
     kubelets_up = True
+    seen_by_monitor = True
 
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
-        """Only a silent kubelet comes back; one whose node is not Ready may be silent already."""
         for name in self.nodes:
             before = history.kubelets.get(name)
             if before is not None and before.kubelets_up:
@@ -95,51 +75,41 @@ class StartKubelet(KubeletEvent, frozen=True, kw_only=True):
             history.kubelets[name] = self
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        """Start the renewals."""
         for name in self.nodes:
             cluster.kubelets.post_ready(name, "True", cluster.note(self, node=name))
 
 
-class PostReady(KubeletEvent, frozen=True, kw_only=True):
+class PostReady(NodesEvent, frozen=True, kw_only=True):
     """The kubelets themselves post a Ready condition."""
 
     action = "node-ready"
     told = "the kubelet posts Ready={detail}"
     kubelets_up = True
+    seen_by_monitor = True
+    # Pods of out-of-service nodes are force-deleted while the node is not ready.
+    seen_by_pod_gc = True
 
     status: Annotated[str, STATUS]
 
-    @property
-    def detail(self) -> str:
-        """The status."""
-        return self.status
-
-    @property
-    def seen_by_pod_gc(self) -> bool:
-        """Pods of out-of-service nodes are force-deleted while the node is not ready."""
-        return True
-
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
-        """Who is silent posts nothing."""
         silent = [name for name in self.nodes if history.is_silent(name)]
         if silent:
             where = history.kubelets[silent[0]].where
             yield "", f"a silent kubelet cannot post a status: {listed(silent)} since {where}"
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        """Post the condition and renew the lease."""
         for name in cluster.existing(self):
             cluster.kubelets.post_ready(name, self.status, cluster.note(self, node=name))
 
 
-class TouchLease(KubeletEvent, frozen=True, kw_only=True):
+class TouchLease(NodesEvent, frozen=True, kw_only=True):
     """Somebody else writes the leases without renewing them: see 1.37's circuit breaker."""
 
     action = "lease-touch"
     told = "somebody writes the Lease without renewing it"
+    seen_by_monitor = True
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        """Write the lease; its renewTime stays."""
         for name in cluster.existing(self):
             cluster.note(self, node=name)
             cluster.kubelets.touch_lease(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec.structs import replace
 
@@ -21,84 +21,51 @@ class DeleteNode(NodesEvent, frozen=True, kw_only=True):
 
     action = "node-delete"
     told = "the Node object is deleted"
-
-    @property
-    def critical_ns(self) -> int | None:
-        """The next tick misses the node."""
-        return self.at_ns
-
-    @property
-    def seen_by_pod_gc(self) -> bool:
-        """The loop after it finds orphans."""
-        return True
-
-    feeds_pod_gc = seen_by_pod_gc
+    seen_by_monitor = True
+    seen_by_pod_gc = True
+    feeds_pod_gc = True
 
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
-        """Nothing contradicts it: every target exists."""
         for name in self.nodes:
             history.remove_node(name)
         return iter(())
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        """Delete the objects."""
         for name in cluster.existing(self):
             cluster.state.delete_node(name, cluster.note(self, node=name))
 
 
 class CreateNode(ScenarioEvent, frozen=True, kw_only=True):
-    """A Node object comes into being."""
+    """A Node object comes into being; the API server stamps it, whatever the manifest says."""
 
     action = "node-create"
     told = "the Node object is created"
+    seen_by_monitor = True
     idle_because = "a node of that name exists then"
 
     manifest: Annotated[Manifest, NODE_MANIFEST]
 
     @property
     def node(self) -> Node:
-        """The node that is created."""
         assert isinstance(self.manifest.stored, Node)
         return self.manifest.stored
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The node that is created."""
         return (self.node.name,)
 
-    @property
-    def critical_ns(self) -> int | None:
-        """The next tick sees a new node."""
-        return self.at_ns
-
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
-        """A name is free before it is taken."""
         if self.node.name in history.nodes:
             yield "", f"node {self.node.name!r} exists already at this instant"
         history.add_node(self.node)
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        """Create the node; the API server stamps it, whatever the manifest says."""
         if self.node.name not in cluster.state.nodes:
             created = replace(self.node, creation_timestamp_ns=cluster.now_seconds_ns)
             cluster.state.create_node(created, cluster.note(self, node=self.node.name))
 
 
-class SetUnschedulable(NodesEvent, frozen=True, kw_only=True):
-    """What cordon and uncordon have in common."""
-
-    unschedulable: ClassVar[bool]
-
-    def happen(self, cluster: SimulatedCluster) -> None:
-        """Set spec.unschedulable where it is otherwise."""
-        for name in cluster.existing(self):
-            node = cluster.state.nodes[name]
-            if node.unschedulable != self.unschedulable:
-                cluster.state.node_causes[name] = cluster.note(self, node=name)
-                cluster.state.update_node(node, replace(node, unschedulable=self.unschedulable))
-
-
-class Cordon(SetUnschedulable, frozen=True, kw_only=True):
+class Cordon(NodesEvent, frozen=True, kw_only=True):
     """Nodes take no new pods; that alone evicts nothing."""
 
     action = "cordon"
@@ -106,11 +73,25 @@ class Cordon(SetUnschedulable, frozen=True, kw_only=True):
     unschedulable = True
     idle_because = "the node is cordoned already or does not exist then"
 
+    def happen(self, cluster: SimulatedCluster) -> None:
+        _set_unschedulable(self, cluster, True)
 
-class Uncordon(SetUnschedulable, frozen=True, kw_only=True):
+
+class Uncordon(NodesEvent, frozen=True, kw_only=True):
     """Nodes take new pods again."""
 
     action = "uncordon"
     told = "the node is uncordoned"
     unschedulable = False
     idle_because = "the node is not cordoned or does not exist then"
+
+    def happen(self, cluster: SimulatedCluster) -> None:
+        _set_unschedulable(self, cluster, False)
+
+
+def _set_unschedulable(event: ScenarioEvent, cluster: SimulatedCluster, value: bool) -> None:
+    for name in cluster.existing(event):
+        node = cluster.state.nodes[name]
+        if node.unschedulable != value:
+            cluster.state.node_causes[name] = cluster.note(event, node=name)
+            cluster.state.update_node(node, replace(node, unschedulable=value))

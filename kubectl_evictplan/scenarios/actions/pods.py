@@ -29,33 +29,28 @@ class CreatePod(ScenarioEvent, frozen=True, kw_only=True):
 
     @property
     def pod(self) -> Pod:
-        """The pod that is created."""
         assert isinstance(self.manifest.stored, Pod)
         return self.manifest.stored
 
     @property
     def pods(self) -> tuple[str, ...]:
-        """The pod that is created."""
         return (self.pod.key,)
 
     @property
     def touched_nodes(self) -> tuple[str, ...]:
-        """The node that the pod is bound to."""
         return (self.pod.node_name,) if self.pod.node_name else ()
 
     def commutes_with(self, other: ScenarioEvent) -> bool:
-        """Two pods on one node do not meet."""
         return isinstance(other, CreatePod) and other.pod.key != self.pod.key
 
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
-        """Its node may be gone, but it was there once."""
+        # Its node may be gone, but it was there once.
         if self.pod.node_name and self.pod.node_name not in history.nodes_ever:
             message = unknown_name("node", self.pod.node_name, history.nodes_ever)
             yield "manifest", f"spec.nodeName: {message}"
         history.pods[self.pod.key] = self.pod
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        """Create the pod, or bind the one that waits under its name."""
         state, pod = cluster.state, self.pod
         cause = cluster.note(self, pod=pod.key)
         if not pod.creation_timestamp_ns:
@@ -71,18 +66,14 @@ class CreatePod(ScenarioEvent, frozen=True, kw_only=True):
 
 
 class DeletePods(PodsEvent, frozen=True, kw_only=True):
-    """Pods are deleted, as by ``kubectl delete pod``."""
+    """Pods are deleted, as by ``kubectl delete pod``; a deletion that comes too late is told too."""
 
     action = "pod-delete"
     told = "somebody deletes the pod"
-
-    @property
-    def seen_by_pod_gc(self) -> bool:
-        """Terminating pods of out-of-service nodes are its business."""
-        return True
+    # Terminating pods of out-of-service nodes are its business.
+    seen_by_pod_gc = True
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        """Send the deletions; those of pods that are gone are noted too."""
         for key in self.pods:
             cluster.state.delete_pod(key, because=cluster.note(self, pod=key))
 
@@ -97,7 +88,7 @@ class SetTolerations(PodsEvent, frozen=True, kw_only=True):
     tolerations: Annotated[tuple[Toleration, ...], TOLERATIONS]
 
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
-        """The API server lets tolerations be added, but only their seconds be changed."""
+        # The API server lets tolerations be added, but only their seconds be changed.
         new = {(t.key, t.operator, t.value, t.effect) for t in self.tolerations}
         losing = tuple(
             f"pod/{key}"
@@ -116,7 +107,6 @@ class SetTolerations(PodsEvent, frozen=True, kw_only=True):
         return iter(())
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        """Write the list."""
         for key in self.pods:
             pod = cluster.state.pods.get(key)
             if pod is not None:

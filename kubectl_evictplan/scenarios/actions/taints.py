@@ -12,7 +12,6 @@ from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import (
     LIFECYCLE_NO_EXECUTE_KEYS,
     OUT_OF_SERVICE,
-    taint_text,
     with_taint_put_first,
     without_taint,
 )
@@ -28,32 +27,8 @@ if TYPE_CHECKING:
 _CONTROLLER_TAINT_PREFIX = "node.kubernetes.io/"
 
 
-class TaintChange(NodesEvent, frozen=True, kw_only=True):
-    """What adding and removing have in common."""
-
-    @property
-    def taint_key(self) -> str:
-        """The key of the taint that comes or goes."""
-        raise NotImplementedError
-
-    @property
-    def critical_ns(self) -> int | None:
-        """The monitor's tick looks at the taints that node lifecycle owns."""
-        return self.at_ns if self.taint_key in LIFECYCLE_NO_EXECUTE_KEYS else None
-
-    def commutes_with(self, other: ScenarioEvent) -> bool:
-        """Taints of different keys do not meet."""
-        return isinstance(other, TaintChange) and other.taint_key != self.taint_key
-
-    def _write(self, cluster: SimulatedCluster, name: str, taints: tuple[Taint, ...]) -> None:
-        cause = cluster.note(self, node=name)
-        cluster.state.patch_node_taints(
-            name, taints, by=SCENARIO, because=cause, rule="kubectl taint"
-        )
-
-
-class AddTaint(TaintChange, frozen=True, kw_only=True):
-    """A taint of the same key and effect is replaced."""
+class AddTaint(NodesEvent, frozen=True, kw_only=True):
+    """A taint comes first in each node's list, as by kubectl; one of its key and effect goes."""
 
     action = "taint"
     told = "somebody puts the taint {detail} on"
@@ -61,36 +36,30 @@ class AddTaint(TaintChange, frozen=True, kw_only=True):
     taint: Annotated[Taint, TAINT]
 
     @property
-    def taint_key(self) -> str:
-        """The key of the taint that comes."""
-        return self.taint.key
-
-    @property
-    def detail(self) -> str:
-        """The taint, as kubectl writes it."""
-        return taint_text(self.taint)
+    def seen_by_monitor(self) -> bool:
+        return self.taint.key in LIFECYCLE_NO_EXECUTE_KEYS
 
     @property
     def seen_by_pod_gc(self) -> bool:
-        """Only out-of-service nodes are its business."""
         return self.taint.key == OUT_OF_SERVICE
 
     feeds_pod_gc = seen_by_pod_gc
 
+    def commutes_with(self, other: ScenarioEvent) -> bool:
+        return _key(other) not in ("", self.taint.key)
+
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
-        """Nothing contradicts a taint."""
         for name in self.nodes:
             history.taints[name].add((self.taint.key, self.taint.effect))
         return iter(())
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        """Put the taint first in each node's list, as kubectl does."""
         for name in cluster.existing(self):
             taints = with_taint_put_first(cluster.state.nodes[name].taints, self.taint)
-            self._write(cluster, name, taints)
+            _write(self, cluster, name, taints)
 
 
-class RemoveTaint(TaintChange, frozen=True, kw_only=True):
+class RemoveTaint(NodesEvent, frozen=True, kw_only=True):
     """A taint goes, with one effect or with all of them."""
 
     action = "untaint"
@@ -101,17 +70,14 @@ class RemoveTaint(TaintChange, frozen=True, kw_only=True):
     removal: Annotated[TaintRemoval, TAINT_REMOVAL] = msgspec.field(name="taint")
 
     @property
-    def taint_key(self) -> str:
-        """The key of the taint that goes."""
-        return self.removal.key
+    def seen_by_monitor(self) -> bool:
+        return self.removal.key in LIFECYCLE_NO_EXECUTE_KEYS
 
-    @property
-    def detail(self) -> str:
-        """The taint, as kubectl writes it."""
-        return str(self.removal)
+    def commutes_with(self, other: ScenarioEvent) -> bool:
+        return _key(other) not in ("", self.removal.key)
 
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
-        """A user's taint must be there; a controller's may have come meanwhile."""
+        # A user's taint must be there; a controller's may have come meanwhile.
         absent = []
         for name in self.nodes:
             gone = {taint for taint in history.taints[name] if self.removal.removes(*taint)}
@@ -126,9 +92,22 @@ class RemoveTaint(TaintChange, frozen=True, kw_only=True):
             yield "", f"taint {self.removal} is not on {listed(absent)}: {why}"
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        """Take the taint off where it is."""
         for name in cluster.existing(self):
             old = cluster.state.nodes[name].taints
             new = without_taint(old, self.removal.key, self.removal.effect)
             if new != old:
-                self._write(cluster, name, new)
+                _write(self, cluster, name, new)
+
+
+def _key(event: ScenarioEvent) -> str:
+    """Return the key of the taint that comes or goes, "" for another action."""
+    if isinstance(event, AddTaint):
+        return event.taint.key
+    return event.removal.key if isinstance(event, RemoveTaint) else ""
+
+
+def _write(
+    event: ScenarioEvent, cluster: SimulatedCluster, name: str, taints: tuple[Taint, ...]
+) -> None:
+    cause = cluster.note(event, node=name)
+    cluster.state.patch_node_taints(name, taints, by=SCENARIO, because=cause, rule="kubectl taint")
