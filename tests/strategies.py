@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from builders import (
     EXCLUDE_LABEL,
@@ -170,7 +171,8 @@ def nodes(draw: st.DrawFn, name: str, zone: str, *, cold: bool) -> Node:
         zone=zone,
         labels=labels,
         taints=taints,
-        ready=draw(st.sampled_from(("True",) * 9 + ("False",))) if cold else "True",
+        ready=draw(st.sampled_from(("True",) * 9 + (("False", None) if cold else (None,)))),
+        created=draw(st.sampled_from((-100_000, -100_000, -6, -1))),
     )
 
 
@@ -196,7 +198,7 @@ class Script:
     def __init__(self, draw: st.DrawFn, snapshot: ClusterSnapshot, horizon: int) -> None:
         self.horizon = horizon
         self.draw = draw
-        self.up = {node.name for node in snapshot.nodes}
+        self.up = set(snapshot.leases)
         self.present = {node.name: node for node in snapshot.nodes}
         self.pods = {pod.key for pod in snapshot.pods}
         self.running = True
@@ -217,7 +219,8 @@ class Script:
         if set(self.present) - self.up:
             found += ["kubelet-start"] * 4
         if self.present:
-            found += ["taint"] * 4 + ["untaint"] * 2 + ["cordon", "uncordon", "node-delete"]
+            found += ["taint"] * 4 + ["untaint"] * 2 + ["cordon", "uncordon"] + ["node-delete"] * 2
+            found += ["lease-touch"]
         if set(self.zones) - set(self.present):
             found.append("node-create")
         if self.pods:
@@ -280,16 +283,20 @@ class Script:
     def node_delete(self) -> None:
         (name,) = self.some(set(self.present), 1)
         del self.present[name]
-        self.up.discard(name)
         self.add("node-delete", name)
 
     def node_create(self) -> None:
         name = self.draw(st.sampled_from(sorted(set(self.zones) - set(self.present))))
-        node = make_node(name, zone=self.zones[name], created=None, heartbeat=self.now)
+        ready = self.draw(st.sampled_from(("True", "True", "True", "False", None)))
+        node = make_node(name, zone=self.zones[name], ready=ready, created=None, heartbeat=self.now)
         self.present[name] = node
-        self.up.add(name)
-        self.since[name] = self.now
+        if ready is not None:
+            self.up.add(name)
+            self.since[name] = self.now
         self.add("node-create", node=node)
+
+    def lease_touch(self) -> None:
+        self.add("lease-touch", self.some(set(self.present)))
 
     def pod_create(self) -> None:
         node = self.draw(st.sampled_from([*sorted(self.zones), ""]))
@@ -334,7 +341,7 @@ def timings(draw: st.DrawFn, *, cold: bool) -> Timing:
 def settings_of(draw: st.DrawFn) -> ControllerSettings:
     nontaint = draw(st.integers(0, 4)) == 0
     release = draw(st.sampled_from(NONTAINT_RELEASES if nontaint else RELEASES))
-    rates = ("0.1", "0.25", "0.5", "1", "2")
+    rates = ("0.1", "0.25", "0.5", "1", "2", "0", "20")
     flags = {
         "node-monitor-period": draw(st.sampled_from(("1s", "1s", "2s", "700ms"))),
         "node-monitor-grace-period": draw(st.sampled_from(("6s", "6s", "9s", "5500ms"))),
@@ -362,12 +369,14 @@ def worlds(draw: st.DrawFn) -> World:
     leases = [
         make_lease(node.name, -draw(tenths(0.4, 1.4)), duration_seconds=LEASE_SECONDS)
         for node in all_nodes
+        if node.conditions or draw(st.booleans())
     ]
     some_pods = [
         draw(pods(f"q{i}", draw(st.sampled_from(all_nodes)).name))
         for i in range(draw(st.integers(0, 6)))
     ]
     snapshot = make_snapshot(all_nodes, some_pods, leases=leases)
+    snapshot = replace(snapshot, leases={lease.name: lease for lease in leases})
     horizon = draw(st.sampled_from(HORIZONS))
     script = Script(draw, snapshot, horizon)
     for _ in range(draw(st.integers(1, 14))):

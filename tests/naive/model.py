@@ -13,7 +13,7 @@ from naive.node_lifecycle import FULL, NORMAL, PARTIAL, NodeLifecycle, is_exclud
 from naive.node_lifecycle import zone_state as compute_zone_state
 from naive.pod_gc import PodGC
 from naive.profile import SECOND, Profile, make_profile
-from naive.queue import Bucket, ZoneQueue
+from naive.queue import ZoneQueue
 from naive.taint_eviction import TaintEviction
 from naive.world import Fact, World, copy_node, has_taint, renewals
 
@@ -128,7 +128,7 @@ class NaiveRun:
             "conditions": copy_node(node)["conditions"],
             "probe": (probe, 0),
             "trans": (tick_after(changed) if changed is not None else probe, 0),
-            "lease": lease,
+            "lease": None if lease is None else (lease, 0),
         }
 
     def remember_zones(self, nlc: NodeLifecycle) -> None:
@@ -137,7 +137,7 @@ class NaiveRun:
         for name in sorted(self.world.nodes):
             node = self.world.nodes[name]
             zone = zone_of(node, profile)
-            nlc.queues.setdefault(zone, ZoneQueue(profile.rate))
+            nlc.queues.setdefault(zone, ZoneQueue(profile.rate, profile.rate_zero_accepts))
             ready = node["conditions"].get("Ready")
             if not is_excluded(node, profile):
                 counted.setdefault(zone, []).append(None if ready is None else ready["status"])
@@ -146,15 +146,20 @@ class NaiveRun:
                 for key in ("not-ready", "unreachable")
             ):
                 nlc.queues[zone].set.add(name)
+        # Earlier ticks found the uncounted zones as well, and forgot those that they reached.
+        for zone in nlc.queues:
+            nlc.zone_states[zone] = ""
         for zone, statuses in counted.items():
             nlc.zone_states[zone] = compute_zone_state(statuses, profile.threshold)
-        all_full = all(state == FULL for state in nlc.zone_states.values())
-        for zone, state in nlc.zone_states.items():
+        nlc.all_were_full(counted)
+        all_full = all(nlc.zone_states[zone] == FULL for zone in counted)
+        for zone in counted:
+            state = nlc.zone_states[zone]
             small = len(counted[zone]) <= profile.large_zone
             if all_full or (state == PARTIAL and small):
-                nlc.queues[zone].bucket = Bucket(None)
+                nlc.queues[zone].swap_limiter(0, self.world.start)
             elif state == PARTIAL:
-                nlc.queues[zone].bucket = Bucket(profile.secondary_rate)
+                nlc.queues[zone].swap_limiter(profile.secondary_rate, self.world.start)
             else:
                 assert state in (NORMAL, FULL)
 
@@ -256,8 +261,9 @@ class NaiveRun:
         elif event.action == "node-ready":
             if world.kubelet_up.get(name, False):
                 world.kubelet_posts(name, event.status)
+        elif event.action == "lease-touch":
+            world.touch(name)
         elif event.action == "node-delete":
-            world.leases.pop(name, None)
             world.write_node(name, None)
         else:
             world.write_node(name, {**copy_node(node), "unschedulable": event.action == "cordon"})

@@ -6,7 +6,7 @@ from typing import Any
 
 from naive.profile import Profile, float32
 from naive.queue import Stamp, ZoneQueue
-from naive.world import Record, World, copy_node, has_taint
+from naive.world import Lease, Record, World, copy_node, has_taint
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -140,7 +140,7 @@ class NodeLifecycle:
         zone = zone_of(node, self.profile)
         if zone not in self.zone_states:
             self.zone_states[zone] = INITIAL
-            self.queues[zone] = ZoneQueue(self.profile.rate)
+            self.queues[zone] = ZoneQueue(self.profile.rate, self.profile.rate_zero_accepts)
 
     def swap(self, name: str, copy: Record, add: str, remove: str) -> None:
         self.world.add_taints(name, [self.new_taint(add, NE)])
@@ -185,7 +185,10 @@ class NodeLifecycle:
         self.handle_disruption(counted, nodes)
 
     def node_step(self, node: Record, counted: dict[str, list[str | None]]) -> None:
-        observed, current = self.update_health(node)
+        found = self.update_health(node)
+        if found is None:
+            return
+        observed, current = found
         if not is_excluded(node, self.profile):
             counted.setdefault(zone_of(node, self.profile), []).append(current)
         if current is None:
@@ -210,8 +213,8 @@ class NodeLifecycle:
                 queue.set_remove(node["name"])
         queue.add(node["name"], self.world.stamp())
 
-    def update_health(self, node: Record) -> tuple[str, str | None]:
-        """6: returns the observed and the current Ready status."""
+    def update_health(self, node: Record) -> tuple[str, str | None] | None:
+        """The observed and the current Ready status; None where the lease is not what it was."""
         name = node["name"]
         current = node["conditions"].get("Ready")
         h = self.health.get(name)
@@ -238,13 +241,15 @@ class NodeLifecycle:
         if current is not None:
             h = self.saw_ready(node, h, saved, current)
         assert h is not None
-        lease = self.world.leases.get(name) if self.profile.leases else None
-        if lease is not None and (saved_lease is None or saved_lease < lease):
+        lease = self.world.lease(name) if self.profile.leases else None
+        if lease is not None and (saved_lease is None or saved_lease[0] < lease[0]):
             h["lease"] = lease
             h["probe"] = self.world.stamp()
         self.health[name] = h
         if not self.world.stamp() > (h["probe"][0] + grace, h["probe"][1]):
             return observed["status"], None if current is None else current["status"]
+        if self.profile.lease_breaker and lease is not None and lease != h["lease"]:
+            return None
         return observed["status"], self.expire(node, h, observed, lease)
 
     def saw_ready(
@@ -261,7 +266,7 @@ class NodeLifecycle:
             return {"conditions": conditions, "probe": now, "trans": trans, "lease": None}
         return h
 
-    def expire(self, node: Record, h: Record, observed: Record, lease: int | None) -> str:
+    def expire(self, node: Record, h: Record, observed: Record, lease: Lease | None) -> str:
         """6.5: write Unknown where it is not Unknown yet."""
         time = self.world.stamp()
         conditions = {kind: dict(c) for kind, c in node["conditions"].items()}
@@ -338,7 +343,7 @@ class NodeLifecycle:
             return True, 0
         ready = node["conditions"].get("Ready")
         if ready is None:
-            return False, 50_000_000
+            return not self.profile.retries_without_ready, 50_000_000
         copy = copy_node(node)
         if ready["status"] == "False":
             self.swap(name, copy, NOT_READY, UNREACHABLE)

@@ -45,6 +45,9 @@ class Profile:
     exclude_label: bool
     exclude_name: bool
     ga_zone_labels: bool
+    lease_breaker: bool
+    rate_zero_accepts: bool
+    retries_without_ready: bool
     node_lifecycle_runs: bool
     eviction_runs: bool
     cancel_on_infinite: bool
@@ -111,6 +114,9 @@ def make_profile(version: str, flags: dict[str, str]) -> Profile:
         exclude_label=minor >= 21 or gate("NodeDisruptionExclusion", minor >= 19),
         exclude_name=minor <= 20 and gate("LegacyNodeRoleBehavior", True),
         ga_zone_labels=minor >= 17,
+        lease_breaker=minor >= 37 and gate("NodeControllerLeaseCircuitBreaker", True),
+        rate_zero_accepts=minor <= 23,
+        retries_without_ready=minor >= 30,
         node_lifecycle_runs=lifecycle,
         eviction_runs=eviction,
         cancel_on_infinite=minor >= 19 or patch >= old_infinite[minor],

@@ -1,4 +1,4 @@
-"""One zone's queue and its token bucket (spec node-lifecycle 7), over a list and a set."""
+"""One zone's queue and its token bucket, over a list and a set."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from naive.profile import SECOND, float32
 class Bucket:
     """A token bucket of burst 1 that is full when made; rate None is the Never limiter."""
 
-    def __init__(self, rate: float | None) -> None:
+    def __init__(self, rate: float | None, zero_accepts: bool = False) -> None:
         self.rate = rate
+        self.zero_accepts = zero_accepts
         self.tokens = 1.0
         self.last: int | None = None
 
@@ -22,6 +23,8 @@ class Bucket:
     def try_accept(self, now: int) -> bool:
         if self.rate is None:
             return False
+        if self.rate == 0 and self.zero_accepts:
+            return True
         elapsed = 0 if self.last is None else now - self.last
         seconds = float(elapsed // SECOND) + float(elapsed % SECOND) / 1e9
         tokens = min(1.0, self.tokens + (seconds * self.rate if self.rate > 0 else 0.0)) - 1.0
@@ -88,10 +91,10 @@ class GoHeap:
 class ZoneQueue:
     """``set`` outlives heap membership: a processed name stays in it."""
 
-    def __init__(self, rate: float) -> None:
+    def __init__(self, rate: float, zero_accepts: bool) -> None:
         self.heap = GoHeap()
         self.set: set[str] = set()
-        self.bucket = Bucket(float32(rate))
+        self.bucket = Bucket(float32(rate), zero_accepts)
 
     def add(self, name: str, stamp: Stamp) -> None:
         if name not in self.set:
@@ -129,6 +132,8 @@ class ZoneQueue:
                 self.remove_from_queue(item["name"])
             else:
                 self.replace(item["name"], (stamp[0] + wait + 1, stamp[1]))
+            if self.heap.items and self.heap.items[0] is item:
+                return  # a duplicate that nothing removes; upstream tries it for ever while it may
 
     def swap_limiter(self, rate: float, now: int) -> None:
         if self.bucket.qps() == float32(rate):

@@ -13,7 +13,10 @@ from naive.profile import SECOND
 
 Fact = tuple[int, str, str, str]
 Record = dict[str, Any]
+# What tells one resourceVersion of a lease from another: renewTime, and writes that left it alone.
+Lease = tuple[int, int]
 DEFAULT_LEASE_PERIOD = 10 * SECOND
+_NEW_BASE = ("kubelet-stop", "kubelet-start", "node-ready", "node-create")
 
 
 def whole_second(time: int) -> int:
@@ -102,6 +105,8 @@ class World:
             for name, lease in snapshot.leases.items()
             if lease.renew_time_ns is not None
         }
+        # Writes of a lease that left its renewTime alone.
+        self.touches: dict[str, int] = {}
         self.lease_periods = {
             name: lease.lease_duration_seconds * SECOND // 4
             for name, lease in snapshot.leases.items()
@@ -264,8 +269,14 @@ class World:
                 self._finish_later(pod)
 
     def renew(self, name: str) -> None:
-        if name in self.nodes:
-            self.leases[name] = self.now
+        self.leases[name] = self.now
+
+    def lease(self, name: str) -> Lease | None:
+        return (self.leases[name], self.touches.get(name, 0)) if name in self.leases else None
+
+    def touch(self, name: str) -> None:
+        if name in self.leases:
+            self.touches[name] = self.touches.get(name, 0) + 1
 
     def create_pod(self, pod: Pod) -> None:
         if pod.key in self.pods:
@@ -281,7 +292,8 @@ class World:
         record = node_record(node)
         record["created"] = whole_second(self.now)
         ready = record["conditions"].get("Ready")
-        self.kubelet_up[node.name] = ready is not None and ready["status"] != "Unknown"
+        if ready is not None and ready["status"] != "Unknown":
+            self.kubelet_up[node.name] = True
         self.write_node(node.name, record)
 
     def set_tolerations(self, key: str, tolerations: tuple[Toleration, ...]) -> None:
@@ -307,8 +319,6 @@ def renewals(world: World, scenario: Scenario, end: int) -> list[tuple[int, str]
             at = end + 1 if event is None else world.start + event.at_ns
             times |= on_grid(world, name, base, at, event)
             base = next_base(base, at, event)
-            if event is not None and event.action == "node-ready" and base is not None:
-                times.add(at)
         found += [(time, name) for time in times if world.start <= time <= end]
         before = [time for time in times if time < world.start]
         if before:
@@ -338,7 +348,7 @@ def on_grid(
     if event is not None and event.action == "kubelet-stop" and event.last_heartbeat_ns is not None:
         last = world.start + event.last_heartbeat_ns
         extra = {last}
-    elif event is not None and event.action not in ("kubelet-stop", "kubelet-start", "node-delete"):
+    elif event is not None and event.action not in _NEW_BASE:
         return set()
     times = set(extra)
     time = base
@@ -351,11 +361,11 @@ def on_grid(
 def next_base(base: int | None, at: int, event: ScenarioEvent | None) -> int | None:
     if event is None:
         return base
-    if event.action in ("kubelet-stop", "node-delete"):
+    if event.action == "kubelet-stop":
         return None
-    if event.action == "kubelet-start":
+    if event.action == "kubelet-start" or (event.action == "node-ready" and base is not None):
         return at
     if event.action == "node-create" and event.node is not None:
         ready = event.node.condition("Ready")
-        return at if ready is not None and ready.status != "Unknown" else None
+        return at if ready is not None and ready.status != "Unknown" else base
     return base

@@ -64,18 +64,19 @@ class ZoneStates:
 
     def load(self, zones: list[str], counts: Mapping[str, ZoneCount]) -> None:
         """States and limiters as a controller that has been running for long would hold them."""
+        threshold = self._configuration.unhealthy_zone_threshold
         for zone in zones:
             self._queues.create(zone)
-            if zone in counts:
-                threshold = self._configuration.unhealthy_zone_threshold
-                self._states[zone] = compute_zone_state(counts[zone], threshold)
-        every_full = bool(self._states) and set(self._states.values()) == {FULL}
-        for zone, state in self._states.items():
+            count = counts.get(zone)
+            self._states[zone] = EMPTY if count is None else compute_zone_state(count, threshold)
+        self._states = handle_disruption(counts, self._states, threshold).remaining
+        every_full = all(self._states[zone] == FULL for zone in counts)
+        for zone in sorted(counts):
             if every_full:
                 self._queues.swap_limiter(zone, 0.0)
             else:
-                self._set_limiter(zone, state, counts[zone].size)
-            self._record(zone, state, counts, ZoneStateAtStart)
+                self._set_limiter(zone, self._states[zone], counts[zone].size)
+            self._record(zone, self._states[zone], counts, ZoneStateAtStart)
         self._before = dict(self._states)
 
     def handle_disruption(self, counts: Mapping[str, ZoneCount]) -> Transition:
