@@ -153,9 +153,9 @@ class NaiveRun:
             nlc.zone_states[zone] = compute_zone_state(statuses, profile.threshold)
         nlc.all_were_full(counted)
         all_full = all(nlc.zone_states[zone] == FULL for zone in counted)
-        for zone in counted:
+        for zone, statuses in counted.items():
             state = nlc.zone_states[zone]
-            small = len(counted[zone]) <= profile.large_zone
+            small = len(statuses) <= profile.large_zone
             if all_full or (state == PARTIAL and small):
                 nlc.queues[zone].swap_limiter(0, self.world.start)
             elif state == PARTIAL:
