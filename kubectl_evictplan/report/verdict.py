@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Joint, Prediction
 from kubectl_evictplan.report import words
-from kubectl_evictplan.report.blocks import Phrase, Verdict
+from kubectl_evictplan.report.blocks import Phrase, Tone, Verdict
 from kubectl_evictplan.report.clock import Clock
 
 _NODES_NAMED_MAX = 3
@@ -21,8 +21,8 @@ _JOINTS_MAX = 4
 # Warnings that the verdict tells in its own words: how many pods (one, many).
 TOLD_CODES = {
     "bare-pod-lost": (
-        "has no controller and does not come back",
-        "have no controller and do not come back",
+        "has no controller and, once evicted, does not come back",
+        "have no controller and, once evicted, do not come back",
     ),
     "daemonset-deleted-and-not-recreated": (
         "of a DaemonSet is not created again while the taint stays",
@@ -66,7 +66,9 @@ def _sentences(prediction: Prediction, clock: Clock, complete: bool) -> Iterator
     if not evictions:
         horizon = prediction.inputs.horizon
         given = f" within {horizon.value}" if horizon.source == "given" else ""
-        yield Phrase(f"No pod is evicted{given}.", "good" if complete else "loud")
+        none = "" if prediction.inputs.pods else ": the input holds none"
+        tone: Tone = "good" if complete and not none else "loud"
+        yield Phrase(f"No pod is evicted{given}{none}.", tone)
     if sure:
         pods = words.count(len(certain), "pod")
         text = f"{pods} {words.verb(len(certain), 'is', 'are')} evicted for certain"

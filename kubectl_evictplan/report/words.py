@@ -16,6 +16,8 @@ from collections.abc import Collection, Iterable
 
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.kube.durations import HOUR_NS, MILLISECOND_NS, MINUTE_NS, format_duration
+from kubectl_evictplan.kube.objects import Taint
+from kubectl_evictplan.kube.taints import taint_text
 from kubectl_evictplan.prediction.document import (
     Eviction,
     OutcomeWindow,
@@ -81,8 +83,7 @@ def gone(end: Window, *, exact: bool = False) -> str:
 
 def taint(reference: TaintReference) -> str:
     """Return a taint as kubectl writes it."""
-    value = f"={reference.value}" if reference.value else ""
-    return f"{reference.key}{value}:{reference.effect}"
+    return taint_text(Taint(reference.key, reference.effect, reference.value))
 
 
 def tolerated(reference: TolerationReference | None) -> str:

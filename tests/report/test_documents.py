@@ -38,6 +38,15 @@ def test_every_emitted_warning_is_documented() -> None:
     assert sorted(set(emitted()) - set(documented())) == []
 
 
+def test_every_reason_to_stay_has_its_words() -> None:
+    from kubectl_evictplan.report.verdict import _STAYS
+
+    source = (PACKAGE / "prediction" / "kept.py").read_text(encoding="utf-8")
+    codes = set(re.findall(r'(?:return|^ +)\(?\s*"([a-z]+(?:-[a-z]+)+)",', source, re.MULTILINE))
+    assert len(codes) > 10
+    assert sorted(codes - set(_STAYS)) == []
+
+
 def test_codes_are_documented_once_in_kebab_case() -> None:
     codes = documented()
     assert len(codes) > 30

@@ -103,6 +103,9 @@ def test_nothing_evicted_is_said_in_words() -> None:
     nothing = prediction(inputs=inputs(horizon=Sourced("5s", "until nothing more can happen")))
     assert sentences(nothing) == ["No pod is evicted."]
     assert sentences(prediction()) == ["No pod is evicted within 30m0s."]
+    empty = prediction(inputs=inputs(pods=0))
+    assert sentences(empty) == ["No pod is evicted within 30m0s: the input holds none."]
+    assert "\x1b[1;31mNo pod" in text_of(empty, color=True)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +188,9 @@ def test_what_does_not_come_back_is_named() -> None:
         ),
     )
     lines = sentences(value)
-    assert "2 pods have no controller and do not come back: default/a, default/b." in lines
+    assert (
+        "2 pods have no controller and, once evicted, do not come back: default/a, default/b."
+    ) in lines
     assert (
         "1 pod of a StatefulSet is not replaced until the old pod is gone: default/db-0." in lines
     )
