@@ -218,7 +218,8 @@ def _stuck(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
             by_reason.setdefault(entry.gone.stuck, set()).add(words.pod_key(entry))
     for reason, stuck in sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0])):
         number = len(stuck)
-        who = f"all {number}" if number == len(pods) > 1 else words.count(number, "pod")
+        everyone = "both" if number == 2 else f"all {number}"
+        who = everyone if number == len(pods) > 1 else words.count(number, "pod")
         stay = words.verb(number, "stays Terminating,", "stay Terminating, each")
         yield Phrase(f"Once deleted, {who} {stay} because {reason}.", "stuck")
 

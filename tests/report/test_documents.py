@@ -47,6 +47,23 @@ def test_every_reason_to_stay_has_its_words() -> None:
     assert sorted(codes - set(_STAYS)) == []
 
 
+def test_the_readme_shows_what_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kubectl_evictplan import cli
+
+    monkeypatch.chdir(ROOT)
+    shown = re.search(
+        r"^    \$ kubectl evictplan (what-if taint .+)\n((?:    .*\n|\n)+)",
+        (ROOT / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    assert shown is not None
+    assert cli.run(shown[1].split(), program="kubectl-evictplan") == 0
+    block = shown[2].rstrip().replace("\n    ", "\n").removeprefix("    ")
+    assert block in capsys.readouterr().out
+
+
 def test_codes_are_documented_once_in_kebab_case() -> None:
     codes = documented()
     assert len(codes) > 30

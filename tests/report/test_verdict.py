@@ -201,7 +201,7 @@ def test_what_is_stuck_is_told_with_what_frees_it() -> None:
     stuck = Window(1, None, "its kubelet is silent; that ends when it is back")
     both = (eviction("a", gone=stuck), eviction("b", gone=stuck))
     assert (
-        "Once deleted, all 2 stay Terminating, each because its kubelet is silent; that ends when it "
+        "Once deleted, both stay Terminating, each because its kubelet is silent; that ends when it "
         "is back."
     ) in sentences(prediction(evictions=both))
     assert (
