@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -15,8 +17,7 @@ from pathlib import PurePath
 import click
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.commands.help_text import examples
-from kubectl_evictplan.commands.lazy import Entry, LazyGroup
+from kubectl_evictplan.commands.command import CommandGroup, Entry, examples
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import (
     EXIT_BAD_INPUT,
@@ -34,13 +35,16 @@ EXIT_PIPE_CLOSED = 141
 PLUGIN_NAME = "kubectl evictplan"
 
 _SHOWN_COLUMNS_MAX = 80
-# Only absurd names and texts reach it: no line of ours is that long.
+# Only absurd names and texts reach these: no line of ours, and no command line of people, is that long.
 _LINE_COLUMNS_MAX = 2000
-_CONNECTION_OPTIONS = frozenset(
-    (
-        *("--context", "--kubeconfig", "--cluster", "--user", "--server", "-s", "--token"),
-        *("--as", "--as-group", "--request-timeout", "--namespace", "-n", "--all-namespaces", "-A"),
-    )
+_COMMAND_COLUMNS_MAX = 1000
+# A file name is longer than other words, and never cut without need.
+_PATH_COLUMNS_MAX = 300
+# Tokens of Kubernetes (JWT, bootstrap, OpenShift), of clouds and of git, and passwords in addresses.
+_SECRET = re.compile(
+    r"eyJ[\w-]{8,}\.[\w.-]+|\b[a-z0-9]{6}\.[a-z0-9]{16}\b|sha256~[\w-]{20,}|k8s-aws-v1\.[\w-]+"
+    r"|\bgh[a-z]_\w{20,}|\bAKIA[A-Z0-9]{16}|-----BEGIN[\s\S]*|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
+    r"|(?<![\w/.-])[A-Za-z0-9+_-]{64,}={0,2}(?![\w/.-])",
 )
 
 COMMANDS = {
@@ -63,7 +67,7 @@ COMMANDS = {
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=CommandGroup,
     table=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples(
@@ -89,13 +93,12 @@ def run(arguments: Sequence[str], program: str = "") -> int:
         return _invoke(list(arguments), program)
     except click.exceptions.Exit as done:
         return done.exit_code
-    except click.UsageError as error:
-        return _report_usage(error)
     except click.ClickException as error:
-        _say(f"error: {escape(error.format_message())}")
+        text = error.format_message().rstrip(".")
+        _report_problems([Problem(text[:1].lower() + text[1:])], arguments, program)
         return EXIT_BAD_INPUT
     except InputError as error:
-        _report_problems(error.problems)
+        _report_problems(error.problems, arguments, program)
         return error.exit_code
     except EvictplanError as error:
         _say(f"error: {escape(str(error))}")
@@ -106,6 +109,9 @@ def run(arguments: Sequence[str], program: str = "") -> int:
     except BrokenPipeError:
         _silence_output()
         return EXIT_PIPE_CLOSED
+    except MemoryError:
+        _say("error: the input is too large for this machine's memory")
+        return EXIT_BAD_INPUT
     except OSError as error:
         # A full disk behind standard output, for one: the world's fault, not a bug.
         _silence_output()
@@ -148,39 +154,53 @@ def _prepare_streams() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def _report_usage(error: click.UsageError) -> int:
-    message = error.format_message()
-    if isinstance(error, click.NoSuchOption) and error.option_name in _CONNECTION_OPTIONS:
-        from kubectl_evictplan.commands.messages import NO_LIVE_CLUSTER
-
-        message = f"{error.option_name}: {NO_LIVE_CLUSTER}"
-    # A message of click ends in a stop only where it is a sentence with a hint.
-    _say(f"error: {escape(message[:1].lower() + message[1:].rstrip('.'))}")
-    path = error.ctx.command_path if error.ctx is not None else PLUGIN_NAME
-    _say(f"See '{path} --help' for usage and examples")
-    return EXIT_BAD_INPUT
-
-
-def _report_problems(problems: Sequence[Problem]) -> None:
-    """Print one line per problem, the first 50, and how many more there are."""
+def _report_problems(problems: Sequence[Problem], arguments: Sequence[str], program: str) -> None:
+    """Print one line per problem, the first 50, how many more there are, and what to type."""
     for problem in problems[:PROBLEMS_SHOWN_MAX]:
-        got = problem.got
+        got = None if problem.got is None else _bounded(str(problem.got), _SHOWN_COLUMNS_MAX)
         shown = Problem(
             problem.message,
-            location=problem.location,
+            location=_bounded(problem.location, _PATH_COLUMNS_MAX),
             subject=problem.subject,
             field=problem.field,
-            got=None if got is None else escape(str(got), max_columns=_SHOWN_COLUMNS_MAX),
+            got=got,
             expected=problem.expected,
         )
-        _say(f"error: {escape(str(shown), max_columns=_LINE_COLUMNS_MAX)}")
+        _say(f"error: {_bounded(str(shown), _LINE_COLUMNS_MAX)}")
     if len(problems) > PROBLEMS_SHOWN_MAX:
         _say(f"error: and {len(problems) - PROBLEMS_SHOWN_MAX} more")
+    if line := _corrected(problems, arguments, _program_name(program)):
+        _say(line)
+
+
+def _corrected(problems: Sequence[Problem], arguments: Sequence[str], program: str) -> str:
+    """Return the command line to type instead; "" unless every problem tells how to mend it."""
+    corrections = [problem.correction for problem in problems]
+    words: list[str] | None = list(arguments)
+    for correction in dict.fromkeys(corrections):
+        if correction is None or words is None:
+            return ""
+        words = correction.applied(words)
+    if words is None:
+        return ""
+    first = next((found.first for found in corrections if found and found.first), "")
+    line = f"{program} {shlex.join(words)}"
+    line = f"{first} && {line}" if first else line
+    # What cannot be shown as it is cannot be copied either.
+    if line != _bounded(line, _COMMAND_COLUMNS_MAX):
+        return ""
+    example = any(found.example for found in corrections if found)
+    return f"{'for example' if example else 'try'}: {line}"
+
+
+def _bounded(text: str, columns_max: int) -> str:
+    """Return a text to show: secrets masked, everything visible, not too long."""
+    return escape(_SECRET.sub("<not shown>", text), max_columns=columns_max)
 
 
 def _report_bug(error: Exception, arguments: Sequence[str]) -> int:
     """Print one line; with --debug also where the details are, never the details themselves."""
-    summary = escape(f"{type(error).__name__}: {error}", max_columns=_SHOWN_COLUMNS_MAX)
+    summary = _bounded(f"{type(error).__name__}: {error}", _SHOWN_COLUMNS_MAX)
     if "--debug" not in arguments:
         _say(
             f"error: internal error ({summary}); this is a bug, please report it: "

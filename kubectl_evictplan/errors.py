@@ -5,6 +5,9 @@ The codes are those of the public contract, section 4.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 EXIT_DONE = 0
 EXIT_GATE_FAILED = 1
 EXIT_BAD_INPUT = 2
@@ -20,15 +23,81 @@ class EvictplanError(Exception):
     exit_code = EXIT_INTERNAL
 
 
+class Correction(NamedTuple):
+    """What to type instead: the neighbouring words ``typed`` become ``instead``.
+
+    With ``option``, its names, ``typed`` is that option's value. Without ``typed``, the new words go
+    to the end; with ``whole`` they are the whole command line. ``example``: they are one choice of
+    several, or stand for what only the user knows. ``first`` is a command to run before.
+    """
+
+    typed: tuple[str, ...]
+    instead: tuple[str, ...]
+    example: bool = False
+    option: tuple[str, ...] = ()
+    first: str = ""
+    whole: bool = False
+
+    def applied(self, words: Sequence[str]) -> list[str] | None:
+        """Return the command line with the words exchanged; None when they are not in it."""
+        found = list(words)
+        count = len(self.typed)
+        if self.whole:
+            return list(self.instead)
+        if not count:
+            # What follows "--" is a name, never an option.
+            end = found.index("--") if "--" in found else len(found)
+            return [*found[:end], *self.instead, *found[end:]]
+        for index, word in enumerate(found):
+            there = tuple(found[index : index + count]) == self.typed
+            if there and (not self.option or (index and found[index - 1] in self.option)):
+                return [*found[:index], *self.instead, *found[index + count :]]
+            # --option=VALUE and -oVALUE are one word.
+            for name in self.option:
+                glued = f"{name}=" if name.startswith("--") else name
+                if word == glued + self.typed[0] != name:
+                    value, *more = self.instead
+                    return [*found[:index], glued + value, *more, *found[index + 1 :]]
+        return None
+
+
+class WrongWord(ValueError):
+    """A word that means nothing here; ``instead`` is what may be meant, the likeliest first.
+
+    ``together``: all of it, as one word was typed where several belong.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        typed: str = "",
+        instead: Sequence[str] = (),
+        *,
+        together: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.typed = typed
+        self.instead = tuple(instead)
+        self.together = together
+
+    def correction(self, *option: str) -> Correction | None:
+        """Return what to type, for a name or an option's value; an example when it is unsure."""
+        if not self.instead and not self.together:
+            return None
+        if self.together:
+            return Correction((self.typed,), self.instead, option=option)
+        return Correction((self.typed,), self.instead[:1], len(self.instead) > 1, option)
+
+
 class Problem:
     """One thing that is wrong with one input.
 
     ``location`` is ``FILE[:LINE[:COL]]`` (or a flag's name), ``subject`` is ``KIND NS/NAME`` or an
     index such as ``items[17]``, ``field`` a JSON path. Empty parts are left out of the line.
-    Strings may be hostile: they are escaped when the line is printed, never before.
+    ``correction`` is for words of the command line. Strings may be hostile: they are escaped when the line is printed, never before.
     """
 
-    __slots__ = ("expected", "field", "got", "location", "message", "subject")
+    __slots__ = ("correction", "expected", "field", "got", "location", "message", "subject")
 
     def __init__(
         self,
@@ -39,6 +108,7 @@ class Problem:
         field: str = "",
         got: object = None,
         expected: str = "",
+        correction: Correction | None = None,
     ) -> None:
         self.message = message
         self.location = location
@@ -46,6 +116,7 @@ class Problem:
         self.field = field
         self.got = got
         self.expected = expected
+        self.correction = correction
 
     def __str__(self) -> str:
         text = ": ".join(p for p in (self.location, self.subject, self.field, self.message) if p)

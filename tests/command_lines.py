@@ -45,7 +45,8 @@ class Answer(NamedTuple):
         assert self.code == 2, self
         assert self.out == ""
         lines = self.err.splitlines()
-        if lines and lines[-1].startswith("See '"):
+        # What to type instead is no problem.
+        if lines and lines[-1].startswith(("try: ", "for example: ")):
             lines.pop()
         assert lines and all(line.startswith("error: ") for line in lines), self.err
         assert all(line.isprintable() for line in lines)

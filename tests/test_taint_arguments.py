@@ -1,4 +1,4 @@
-"""``what-if taint`` reads the words of ``kubectl taint`` exactly as kubectl does."""
+"""``what-if taint`` accepts the words of ``kubectl taint`` exactly when kubectl does."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import pytest
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.objects import Node, Taint
 from kubectl_evictplan.scenarios.taint_arguments import (
-    TaintRemoval,
-    parse_taint,
     parse_taint_arguments,
-    parse_taint_removal,
     resolve_taint_events,
+)
+from kubectl_evictplan.scenarios.taint_words import (
+    TaintRemoval,
+    likely_taint,
+    parse_taint,
+    parse_taint_removal,
 )
 
 MAINTENANCE = Taint("maint", "NoExecute", "yes")
@@ -62,38 +65,56 @@ def test_words_before_the_first_taint_are_resources() -> None:
 
 
 def test_a_resource_after_a_taint_is_an_error() -> None:
-    expected = "all resources must be specified before taint changes: n2"
+    expected = "nodes are named before the taints: 'n2' comes too late"
     assert message_of("node", "n1", "k:NoExecute", "n2") == expected
 
 
-def test_missing_parts_have_kubectls_messages() -> None:
-    assert message_of() == "one or more resources must be specified as <resource> <name>"
+def test_what_is_missing_is_asked_for() -> None:
+    assert message_of() == "which nodes? write `node NAME...` before the taint"
     assert message_of("k:NoExecute") == message_of()
-    assert message_of("node", "n1") == "at least one taint update is required"
-    assert message_of("node", "k:NoExecute") == (
-        "at least one resource name must be specified since 'all' parameter is not set"
-    )
-    assert message_of("pod", "p", "k-").startswith("invalid resource type pod, only [")
+    assert message_of("node", "n1").startswith("which taint? write KEY=VALUE:EFFECT")
+    assert message_of("node", "k:NoExecute").startswith("which nodes? name them")
+    assert message_of("pod", "p", "k-") == "only nodes have taints (got 'pod')"
 
 
 def test_all_and_selector_exclude_each_other() -> None:
-    expected = "setting 'all' parameter with a non empty selector is prohibited"
-    assert message_of("node", "k:NoExecute", selector="a=b", all_nodes=True) == expected
+    message = message_of("node", "k:NoExecute", selector="a=b", all_nodes=True)
+    assert message.startswith("--all and --selector exclude each other")
     assert parse_taint_arguments(["node", "k-"], all_nodes=True).all_nodes
     assert parse_taint_arguments(["node", "k-"], selector="a=b").selector == "a=b"
 
 
 def test_adding_and_removing_one_taint_in_one_command_is_an_error() -> None:
-    expected = "can not both modify and remove the following taint(s) in the same command: k="
+    expected = "one command cannot set and remove the same taint: 'k'"
     assert message_of("node", "n1", "k=v:NoExecute", "k-") == expected
-    assert message_of("node", "n1", "k:NoExecute", "k:NoExecute-") == expected + "NoExecute"
+    assert message_of("node", "n1", "k:NoExecute", "k:NoExecute-") == expected
     assert parse_taint_arguments(["node", "n1", "k:NoExecute", "k:NoSchedule-"]).removals
 
 
 def test_the_same_key_and_effect_twice_is_an_error() -> None:
     text = message_of("node", "n1", "k=a:NoExecute", "k=b:NoExecute")
-    assert text.startswith("duplicated taints with the same key and effect")
+    assert text == "one taint is given twice, as 'k=a:NoExecute' and as 'k=b:NoExecute'"
     assert len(parse_taint_arguments(["node", "n", "k:NoExecute", "k:NoSchedule"]).additions) == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "taint"),
+    [
+        ("k=v", "k=v:NoExecute"),
+        ("k", "k:NoExecute"),
+        ("k:NoSched", "k:NoSchedule"),
+        ("k=v:preferNoSchedule", "k=v:PreferNoSchedule"),
+        ("k:NoExecute=v", "k=v:NoExecute"),
+        ("k:v:NoExecute", "k=v:NoExecute"),
+        ("a.b/c=d:noexecute", "a.b/c=d:NoExecute"),
+        ("my key=v w:NoExecute", "my-key=v-w:NoExecute"),
+        ("=v:NoExecute", "maint=v:NoExecute"),
+        ("a/b/c:NoExecute", "maint:NoExecute"),
+        ("", "maint:NoExecute"),
+    ],
+)
+def test_a_mistyped_taint_has_a_likely_meaning(typed: str, taint: str) -> None:
+    assert likely_taint(typed) == taint
 
 
 SPECS = [
@@ -178,7 +199,7 @@ def test_kubectl_gives_the_same_verdict(words: list[str]) -> None:
 def test_without_overwrite_an_existing_taint_stops_the_command_for_that_node() -> None:
     node = Node("n1", taints=(MAINTENANCE,))
     request = parse_taint_arguments(["node", "n1", "maint=yes:NoExecute"])
-    with pytest.raises(InputError, match=r"node n1 already has maint taint.s. with same effect"):
+    with pytest.raises(InputError, match=r"Node n1: has taint maint:NoExecute already"):
         resolve_taint_events(request, [node])
     request = parse_taint_arguments(["node", "n1", "maint=no:NoExecute"], overwrite=True)
     events, _ = resolve_taint_events(request, [node])
@@ -187,10 +208,12 @@ def test_without_overwrite_an_existing_taint_stops_the_command_for_that_node() -
 
 def test_removing_what_is_absent_is_an_error_for_that_node() -> None:
     request = parse_taint_arguments(["node", "n1", "maint:NoSchedule-"])
-    with pytest.raises(InputError, match='Node n1: taint "maint:NoSchedule" not found'):
+    with pytest.raises(
+        InputError, match="Node n1: has no taint maint:NoSchedule to remove; its taints: maint:NoEx"
+    ):
         resolve_taint_events(request, [Node("n1", taints=(MAINTENANCE,))])
     request = parse_taint_arguments(["node", "n1", "maint:NoExecute-", "maint-"])
-    with pytest.raises(InputError, match='taint "maint" not found'):
+    with pytest.raises(InputError, match="has no taint to remove; without the '-', maint is added"):
         resolve_taint_events(request, [Node("n1", taints=(MAINTENANCE,))])
 
 

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.help_text import examples
-from kubectl_evictplan.commands.options import WhatIfOptions, what_if_options
-from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.commands.command import Command, examples
+from kubectl_evictplan.commands.node_arguments import NodeArguments
+from kubectl_evictplan.commands.options import (
+    WhatIfOptions,
+    all_option,
+    selector_option,
+    what_if_options,
+)
+from kubectl_evictplan.errors import Correction, InputError, Problem
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Events
@@ -17,29 +23,27 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "kubectl evictplan what-if delete node n1 -f cluster.json",
         "kubectl evictplan what-if delete nodes -l pool=blue -f cluster.json",
     ),
 )
 @click.argument("words", nargs=-1, metavar="node NAME... | node/NAME...")
-@click.option("-l", "--selector", default="", help="Nodes whose labels match, as in kubectl.")
-@click.option("--all", "all_nodes", is_flag=True, help="Every node.")
+@selector_option
+@all_option
 @what_if_options
 def delete(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_nodes: bool) -> None:
     """Node objects are deleted, as by `kubectl delete node`."""
     from kubectl_evictplan.commands.run import what_if_events
-    from kubectl_evictplan.commands.words import refuse_mixed_targets, select_nodes
     from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 
-    names = _names(words)
-    refuse_mixed_targets(names, selector, all_nodes)
+    arguments = NodeArguments(_names(words), selector, all_nodes)
+    arguments.check()
     title = shlex.join(["delete", *words])
 
     def events(snapshot: ClusterSnapshot) -> Events:
-        nodes = {node.name: node for node in snapshot.nodes}
-        selected = select_nodes(nodes, names, selector=selector, all_nodes=all_nodes)
-        targets = tuple(node.name for node in selected)
+        targets = tuple(node.name for node in arguments.nodes(snapshot))
         return [DeleteNode(at_ns=0, nodes=targets, origin=title)], []
 
     what_if_events(options, title, events)
@@ -47,12 +51,21 @@ def delete(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_no
 
 def _names(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names after the type, or the TYPE/NAME words."""
-    from kubectl_evictplan.commands.words import NODE_WORDS
+    from kubectl_evictplan.scenarios.targets import NODE_WORDS, OTHER_TYPES
 
-    if not words:
-        raise InputError(Problem("what is deleted?", expected="node NAME"))
-    if words[0].lower() in NODE_WORDS:
+    first = words[0] if words else ""
+    kind = first.lower().partition("/")[0]
+    if first.lower() in NODE_WORDS:
         return words[1:]
-    if "/" in words[0]:
+    if kind in OTHER_TYPES:
+        message = "only nodes are deleted here; a scenario file can delete pods (`pod-delete`)"
+        known = Correction((), ("what-if", "scenario", "--help"), whole=True)
+        raise InputError(Problem(message, got=first, expected="node NAME", correction=known))
+    if "/" in first and "." not in kind:
         return words
-    raise InputError(Problem("only nodes can be deleted here", got=words[0], expected="node NAME"))
+    if not words:
+        known = Correction(("delete",), ("delete", "node", "--all"), example=True)
+        raise InputError(Problem("what is deleted?", expected="node NAME", correction=known))
+    instead = ("node",) if kind.partition(".")[0] in NODE_WORDS else ("node", first)
+    message = "the type comes first: write `node NAME`"
+    raise InputError(Problem(message, got=first, correction=Correction((first,), instead)))

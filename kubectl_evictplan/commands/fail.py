@@ -7,18 +7,31 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.help_text import examples
-from kubectl_evictplan.commands.options import WhatIfOptions, what_if_options
-from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.commands.command import Command, examples
+from kubectl_evictplan.commands.node_arguments import NodeArguments, nodes_of_zones
+from kubectl_evictplan.commands.options import (
+    WhatIfOptions,
+    all_option,
+    selector_option,
+    what_if_options,
+)
+from kubectl_evictplan.errors import Correction, InputError, Problem
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Events
     from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 
 ZONE_WORDS = ("zone", "zones")
+_ZONE_SYNONYMS = ("az", "azs", "availability-zone", "datacenter", "dc")
+_REGION_WORDS = ("region", "regions")
+_CONTROL_PLANE_WORDS = (
+    *("control-plane", "controlplane", "controller-manager", "kube-controller-manager"),
+    *("apiserver", "kube-apiserver", "api-server", "etcd", "master"),
+)
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "kubectl evictplan what-if fail node n1 n2 -f cluster.json",
         "kubectl evictplan what-if fail zone eu-1a -f cluster.json",
@@ -27,8 +40,8 @@ ZONE_WORDS = ("zone", "zones")
     ),
 )
 @click.argument("words", nargs=-1, metavar="node NAME... | zone ZONE...")
-@click.option("-l", "--selector", default="", help="With node: nodes whose labels match.")
-@click.option("--all", "all_nodes", is_flag=True, help="With node: every node.")
+@selector_option
+@all_option
 @what_if_options
 def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_nodes: bool) -> None:
     """Nodes or whole zones fall silent: power, network or kubelet.
@@ -38,14 +51,21 @@ def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_node
     from kubectl_evictplan.commands.run import what_if_events
     from kubectl_evictplan.scenarios.actions.kubelets import StopKubelet
 
-    zones, names = _words(words)
-    _check(zones, names, selector, all_nodes)
+    kind, names = _kind_and_names(words)
+    arguments = NodeArguments(names, selector, all_nodes)
+    if kind == "node":
+        arguments.check()
+    elif selector or all_nodes:
+        known = Correction((), ("what-if", "fail", "--help"), whole=True)
+        message = "cannot specify both a zone and --selector or --all"
+        raise InputError(Problem(message, correction=known))
     title = shlex.join(["fail", *words])
 
     def events(snapshot: ClusterSnapshot) -> Events:
         from kubectl_evictplan.kube.objects import Warning as ClusterWarning
 
-        selected = _selected(snapshot, zones, names, selector, all_nodes)
+        _refuse_mixed_up(kind, words, snapshot)
+        selected = nodes_of_zones(snapshot, names) if kind == "zone" else arguments.nodes(snapshot)
         targets = tuple(node.name for node in selected)
         silent = tuple(f"node/{node.name}" for node in selected if not _is_ready(node))
         warnings = []
@@ -57,57 +77,69 @@ def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_node
     what_if_events(options, title, events)
 
 
-def _words(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return (zones, names of nodes): one of them is empty."""
-    from kubectl_evictplan.commands.words import NODE_WORDS
+def _kind_and_names(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Return ("node" or "zone", names); ("", names) when the first word is no type."""
+    from kubectl_evictplan.scenarios.targets import NODE_WORDS, OTHER_TYPES
 
+    expected = "node NAME or zone ZONE"
     if not words:
-        raise InputError(Problem("what fails?", expected="node NAME or zone ZONE"))
-    if words[0].lower() in ZONE_WORDS:
+        known = Correction(("fail",), ("fail", "node", "--all"), example=True)
+        raise InputError(Problem("what fails?", expected=expected, correction=known))
+    first, kind = words[0], words[0].lower().partition("/")[0]
+    if first.lower() in NODE_WORDS:
+        return "node", words[1:]
+    if kind in NODE_WORDS:
+        return "node", words
+    if first.lower() in ZONE_WORDS:
         if not words[1:]:
-            raise InputError(Problem("which zone?", expected="zone ZONE"))
-        return words[1:], ()
-    if words[0].lower() in NODE_WORDS:
-        return (), words[1:]
-    if "/" in words[0]:
-        return (), words
-    raise InputError(
-        Problem("only nodes and zones can fail", got=words[0], expected="node NAME or zone ZONE")
-    )
+            known = Correction((), ("what-if", "fail", "--help"), whole=True)
+            raise InputError(Problem("which zone?", expected="zone ZONE", correction=known))
+        return "zone", words[1:]
+    if first.lower() in _ZONE_SYNONYMS:
+        known = Correction((first,), ("zone",))
+        raise InputError(Problem("write `zone ZONE`", got=first, correction=known))
+    if first.lower() in _CONTROL_PLANE_WORDS:
+        message = (
+            "a scenario file stops kube-controller-manager (controller-stop, controller-start)"
+        )
+        known = Correction((), ("what-if", "scenario", "--help"), whole=True)
+        raise InputError(Problem(message, got=first, expected=expected, correction=known))
+    if kind in OTHER_TYPES:
+        known = Correction((), ("what-if", "fail", "--help"), whole=True)
+        message = "only nodes and zones can fail"
+        raise InputError(Problem(message, got=first, expected=expected, correction=known))
+    return "", words
 
 
-def _check(zones: tuple[str, ...], names: tuple[str, ...], selector: str, all_nodes: bool) -> None:
-    from kubectl_evictplan.commands.words import refuse_mixed_targets
-
-    if not zones:
-        refuse_mixed_targets(names, selector, all_nodes)
-    elif selector or all_nodes:
-        raise InputError(Problem("cannot specify both a zone and --selector or --all"))
-
-
-def _selected(
-    snapshot: ClusterSnapshot,
-    zones: tuple[str, ...],
-    names: tuple[str, ...],
-    selector: str,
-    all_nodes: bool,
-) -> list[Node]:
-    from kubectl_evictplan.commands.words import select_nodes
-    from kubectl_evictplan.scenarios.targets import nodes_by_zone
+def _refuse_mixed_up(kind: str, words: tuple[str, ...], snapshot: ClusterSnapshot) -> None:
+    """Raise when the type is missing, or when the names are those of the other type."""
+    from kubectl_evictplan.scenarios.targets import NODE_WORDS, listed, zones_of
 
     nodes = {node.name: node for node in snapshot.nodes}
-    if not zones:
-        return select_nodes(nodes, names, selector=selector, all_nodes=all_nodes)
-    selected: dict[str, Node] = {}
-    problems = []
-    for zone in zones:
-        try:
-            selected |= {node.name: node for node in nodes_by_zone(nodes, zone)}
-        except ValueError as error:
-            problems.append(Problem(str(error)))
-    if problems:
-        raise InputError(problems)
-    return [selected[name] for name in sorted(selected)]
+    zones = zones_of(nodes)
+    first, rest = words[0], words[1:]
+    known: Correction | None
+    stated, _, value = first.replace(":", "=").partition("=")
+    if kind == "node" and rest and set(rest) <= set(zones) - set(nodes):
+        known, message = Correction((first,), ("zone",)), f"{rest[0]!r} is a zone, not a node"
+    elif kind == "zone" and set(rest) <= set(nodes) - set(zones):
+        known, message = Correction((first,), ("node",)), f"{rest[0]!r} is a node, not a zone"
+    elif kind:
+        return
+    elif value and stated.lower() in (*NODE_WORDS, *ZONE_WORDS):
+        known, message = (
+            Correction((first,), (stated, value)),
+            "the type and the name are two words",
+        )
+    elif first.lower() in _REGION_WORDS and rest:
+        of_region = [zone for region in rest for zone in zones_of(nodes, region)]
+        known = Correction(words, ("zone", *of_region)) if of_region else None
+        message = f"a region fails as all its zones (zones are {listed(zones)})"
+    else:
+        right = "zone" if set(words) <= set(zones) - set(nodes) else "node"
+        known = Correction((first,), (right, first))
+        message = "the type comes first: write `node NAME` or `zone ZONE`"
+    raise InputError(Problem(message, got=None if kind else first, correction=known))
 
 
 def _is_ready(node: Node) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
+import re
+import shlex
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
@@ -12,12 +14,34 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kubectl_evictplan.commands.messages import NO_LIVE_CLUSTER
-from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.commands.command import Choice
+from kubectl_evictplan.commands.node_arguments import FILE_ENDINGS, SELECTOR
+from kubectl_evictplan.errors import Correction, InputError, Problem
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.report import GROUPINGS, OUTPUTS
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.kube.objects import ClusterSnapshot
     from kubectl_evictplan.scenarios.scenario import ControllerSettings
+
+FILENAME = ("-f", "--filename")
+
+_MEANT_OUTPUTS = {
+    "yml": "yaml",
+    **dict.fromkeys(("jsonpath", "jq", "csv"), "json"),
+    **dict.fromkeys(("text", "txt", "human", "plain", "markdown", "md", "html"), "table"),
+    **dict.fromkeys(("names", "short"), "name"),
+    **dict.fromkeys(("long", "full", "custom"), "wide"),
+}
+_MEANT_GROUPINGS = {
+    **dict.fromkeys(("deployment", "owner", "app", "controller"), "workload"),
+    **dict.fromkeys(("ns", "project"), "namespace"),
+    **dict.fromkeys(("az", "region"), "zone"),
+}
+_MEANT_COLORS = {
+    **dict.fromkeys(("false", "no", "off", "none", "0"), "never"),
+    **dict.fromkeys(("true", "yes", "on", "1", "force"), "always"),
+}
 
 _Callback = TypeVar("_Callback", bound=Callable[..., Any])
 
@@ -31,7 +55,7 @@ class WhatIfOptions:
     output: str
     horizon: str | None
     start: str | None
-    kubernetes_version: str
+    kubernetes_version: str | None
     controller_flags: tuple[str, ...]
     monitor_phase: str | None
     explain: str | None
@@ -45,43 +69,74 @@ class WhatIfOptions:
 
     def given(self) -> Given:
         """Return what was said about time and the controller; InputError names every problem."""
+        from kubectl_evictplan.commands.likely import likely_duration, likely_instant
         from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
         from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
         from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
+        def duration_ns(flag: str, text: str | None) -> int | None:
+            return _parsed(flag, text, parse_bounded_duration_ns, likely_duration, problems)
+
+        def likely_start(text: str) -> str:
+            return likely_instant(text, time.time_ns())
+
         problems: list[Problem] = []
-        horizon_ns = _parsed("--horizon", self.horizon, parse_bounded_duration_ns, problems)
+        horizon_ns = duration_ns("--horizon", self.horizon)
         if horizon_ns == 0:
             problems.append(_flag_problem("--horizon", "must be longer than 0", self.horizon))
-        start_ns = _parsed("--start", self.start, parse_rfc3339_ns, problems)
-        phase_ns = _parsed(
-            "--monitor-phase", self.monitor_phase, parse_bounded_duration_ns, problems
-        )
+        start_ns = _parsed("--start", self.start, parse_rfc3339_ns, likely_start, problems)
+        phase_ns = duration_ns("--monitor-phase", self.monitor_phase)
         flags = _controller_flags(self.controller_flags, problems)
         self._check_version(problems)
         zone = _time_zone(self.time_zone, problems)
         if problems:
             raise InputError(problems)
-        settings = ControllerSettings(self.kubernetes_version, phase_ns, flags)
+        settings = ControllerSettings(self.kubernetes_version or "", phase_ns, flags)
         return Given(settings, horizon_ns, start_ns, zone)
 
     def _check_version(self, problems: list[Problem]) -> None:
         """Note an unknown release under the flag's own name, together with other wrong flags."""
-        if not self.kubernetes_version:
+        text = self.kubernetes_version
+        if text is None:
             return
-        from kubectl_evictplan.controllers.releases import release_profile
+        from kubectl_evictplan.commands.likely import likely_release
+        from kubectl_evictplan.controllers.releases import known_minors, release_profile
 
         try:
-            release_profile(self.kubernetes_version)
-        except InputError as error:
-            problems += [
-                Problem(p.message, location="--kubernetes-version", got=p.got, expected=p.expected)
-                for p in error.problems
-            ]
+            release_profile(text)
+        except InputError:
+            oldest, newest = known_minors()[0], known_minors()[-1]
+            likely = likely_release(text, oldest, newest)
+            rule = f"1.{oldest} to 1.{newest}, such as 1.29 or 1.29.6"
+            known = Correction(
+                (text,), (likely or f"1.{newest}",), not likely, ("--kubernetes-version",)
+            )
+            message = "unknown Kubernetes release"
+            problems.append(
+                Problem(
+                    message,
+                    location="--kubernetes-version",
+                    got=repr(text),
+                    expected=rule,
+                    correction=known,
+                )
+            )
 
     def require_files(self) -> None:
         """Raise when there is nothing to read the cluster from."""
-        require_files(self.filenames)
+        require_files(self.filenames, self.recursive)
+
+    def check_start(self, start_ns: int | None, snapshot: ClusterSnapshot) -> None:
+        """Raise when --start lies before the snapshot."""
+        from kubectl_evictplan.kube.timestamps import format_rfc3339
+        from kubectl_evictplan.scenarios.start import start_problem
+
+        if start_ns is None or not (message := start_problem(start_ns, snapshot)):
+            return
+        # The first whole second that is allowed.
+        taken = format_rfc3339(-(-snapshot.taken_at_ns // SECOND_NS) * SECOND_NS)
+        known = Correction((self.start or "",), (taken,), True, ("--start",))
+        raise InputError(Problem(message, location="--start", correction=known))
 
 
 @dataclass(frozen=True)
@@ -115,8 +170,7 @@ debug_option = click.option(
 
 filename_options = (
     click.option(
-        "-f",
-        "--filename",
+        *FILENAME,
         "filenames",
         multiple=True,
         metavar="FILE",
@@ -128,12 +182,17 @@ filename_options = (
     click.option("--strict", is_flag=True, help="Make warnings about the input errors."),
 )
 
+selector_option = click.option(
+    *SELECTOR, default="", help="Nodes whose labels match, as in kubectl."
+)
+all_option = click.option("--all", "all_nodes", is_flag=True, help="Every node.")
+
 _WHAT_IF_OPTIONS = (
     *filename_options,
     click.option(
         "-o",
         "--output",
-        type=click.Choice(OUTPUTS),
+        type=Choice(*OUTPUTS, meant=_MEANT_OUTPUTS),
         default="table",
         show_default=True,
         help="Output format.",
@@ -150,7 +209,6 @@ _WHAT_IF_OPTIONS = (
     ),
     click.option(
         "--kubernetes-version",
-        default="",
         metavar="VERSION",
         help="Release whose behaviour and defaults apply, such as 1.29; default: detected.",
     ),
@@ -173,7 +231,7 @@ _WHAT_IF_OPTIONS = (
     click.option("--force", is_flag=True, help="Let --save-scenario replace a file."),
     click.option(
         "--by",
-        type=click.Choice(GROUPINGS),
+        type=Choice(*GROUPINGS, meant=_MEANT_GROUPINGS),
         help="Rows of the table; default: as suits their number.",
     ),
     click.option(
@@ -186,7 +244,7 @@ _WHAT_IF_OPTIONS = (
     click.option("--no-headers", is_flag=True, help="Print the eviction rows alone."),
     click.option(
         "--color",
-        type=click.Choice(("auto", "always", "never")),
+        type=Choice("auto", "always", "never", meant=_MEANT_COLORS),
         default="auto",
         show_default=True,
         help="Colour in tables.",
@@ -211,33 +269,88 @@ def what_if_options(callback: _Callback) -> _Callback:
     return result
 
 
-def require_files(filenames: tuple[str, ...]) -> None:
-    """Raise when no file is named, or one that says more about the shell than about the file."""
+def require_files(filenames: tuple[str, ...], recursive: bool = False) -> None:
+    """Raise when no file is named, or one whose name shows already that it cannot be read."""
     if not filenames:
-        raise InputError(Problem(NO_LIVE_CLUSTER))
-    problems = []
-    for name in filenames:
-        if not name:
-            problems.append(Problem("the file name is empty", location="--filename"))
-        elif _is_pipe(name):
-            # `-f <(kubectl ...)`: such a pipe can be read only once, and may never end.
-            message = "not a regular file but a pipe: pipe the command into this one and use `-f -`"
-            problems.append(Problem(message, location=name))
+        from kubectl_evictplan.commands.mistakes import no_cluster
+
+        raise InputError(no_cluster())
+    problems = [problem for name in filenames if (problem := _file_problem(name, recursive))]
     if problems:
         raise InputError(problems)
 
 
-def _is_pipe(name: str) -> bool:
+def refuse_existing(option: tuple[str, ...], name: str, *, force: bool) -> None:
+    """Raise before the work for an output file that would not be written after it."""
+    path = Path(name)
+    if not name:
+        known = Correction((name,), ("new.yaml",), True, option)
+        raise InputError(Problem("the file name is empty", location=option[-1], correction=known))
+    if not force and _is_file(path):
+        others = (path.with_name(f"{number}-{path.name}") for number in range(2, 100))
+        new = next((str(other) for other in others if not _is_file(other)), name)
+        known = Correction((name,), (new,), True, option)
+        message = "already exists (use --force)"
+        raise InputError(Problem(message, location=name, correction=known))
+
+
+def _is_file(path: Path) -> bool:
     try:
-        return Path(name).is_fifo()
+        return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+def _file_problem(name: str, recursive: bool) -> Problem | None:
+    path = Path(name)
+    if not name:
+        known = Correction((name,), ("cluster.json",), True, FILENAME)
+        return Problem("the file name is empty", location="--filename", correction=known)
+    if name == "-":
+        return None
+    try:
+        if path.is_fifo():
+            # `-f <(kubectl ...)`: such a pipe can be read only once, and may never end.
+            message = "not a regular file but a pipe: pipe the command into this one and use `-f -`"
+            return Problem(
+                message, location=name, correction=Correction((name,), ("-",), option=FILENAME)
+            )
+        if path.is_dir() and not recursive:
+            known = Correction((), ("-R",))
+            return Problem("is a directory (use -R/--recursive)", location=name, correction=known)
+        return None if path.exists() else missing_file(name)
+    except (OSError, ValueError):
+        return None
+
+
+def missing_file(name: str) -> Problem | None:
+    """Say that there is no such file, and which one it is like."""
+    from kubectl_evictplan.scenarios.targets import did_you_mean, similar
+
+    if "://" in name:
+        message = "addresses are not read: download it first"
+        fetch = f"curl -fsSLo cluster.json {shlex.quote(name)}"
+        fetched = Correction((name,), ("cluster.json",), first=fetch)
+        return Problem(message, location=name, correction=fetched)
+    from kubectl_evictplan.sources.kubectl import GET_COMMAND
+
+    path = Path(name)
+    beside = [other.name for other in path.parent.iterdir() if other.is_file()]
+    close = similar(path.name, beside)
+    message = f"no such file{did_you_mean([str(path.with_name(other)) for other in close])}"
+    others = close or sorted(other for other in beside if other.endswith(FILE_ENDINGS))
+    if not others:
+        known = Correction((name,), ("cluster.json",), first=f"{GET_COMMAND} > cluster.json")
+        return Problem(message, location=name, correction=known)
+    known = Correction((name,), (str(path.with_name(others[0])),), len(close) != 1)
+    return Problem(message, location=name, correction=known)
 
 
 def _parsed(
     flag: str,
     text: str | None,
     parse: Callable[[str], int | None],
+    likely: Callable[[str], str],
     problems: list[Problem],
 ) -> int | None:
     """Return the parsed text, or None after noting what is wrong with it."""
@@ -246,7 +359,7 @@ def _parsed(
     try:
         value = parse(text)
     except ValueError as error:
-        problems.append(_flag_problem(flag, str(error), text))
+        problems.append(_flag_problem(flag, str(error), text, likely(text)))
         return None
     if value is None:
         problems.append(_flag_problem(flag, "the zero time is not a start", text))
@@ -261,31 +374,80 @@ def _time_zone(text: str, problems: list[Problem]) -> tzinfo | None:
         return None
     from zoneinfo import ZoneInfo, available_timezones
 
+    from kubectl_evictplan.scenarios.targets import did_you_mean, similar
+
     try:
         return ZoneInfo(text)
     except (KeyError, ValueError, OSError):
-        near = {zone.lower(): zone for zone in available_timezones()}
-        close = difflib.get_close_matches(text.lower(), near, n=1)
-        hint = f"; did you mean {near[close[0]]}?" if close else ""
+        close = similar(text, available_timezones())
+        known = Correction(
+            (text,), (close[0] if close else "local",), len(close) != 1, ("--time-zone",)
+        )
+        message = f"no such time zone{did_you_mean(close)}"
         expected = "UTC, local or a name such as Europe/Berlin"
-        message = f"no such time zone{hint}"
-        problems.append(Problem(message, location="--time-zone", got=repr(text), expected=expected))
+        problems.append(
+            Problem(
+                message, location="--time-zone", got=repr(text), expected=expected, correction=known
+            )
+        )
         return None
 
 
-def _flag_problem(flag: str, message: str, text: str | None) -> Problem:
-    return Problem(message, location=flag, got=None if text is None else repr(text))
+def _flag_problem(flag: str, message: str, text: str | None, likely: str = "") -> Problem:
+    from kubectl_evictplan.commands.mistakes import EXAMPLES
+
+    text = text or ""
+    # A number without a unit, and a time without a date, can be meant in several ways.
+    example = not likely or text.replace(":", "").isdecimal()
+    known = Correction((text,), (likely or EXAMPLES[flag],), example, (flag,))
+    expected = "date, time and zone, such as 2030-01-01T02:00:00Z" if flag == "--start" else ""
+    return Problem(message, location=flag, got=repr(text), expected=expected, correction=known)
 
 
 def _controller_flags(texts: tuple[str, ...], problems: list[Problem]) -> dict[str, str]:
     """Return NAME=VALUE pairs; names with dashes in front are fine, contradictions are not."""
+    from kubectl_evictplan.controllers.flags import flag_problem
+
     flags: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        name = name.lstrip("-")
+        # Upstream's own parser takes underscores for dashes.
+        name = name.lstrip("-").replace("_", "-")
         if not equals or not name:
-            problems.append(_flag_problem("--controller-flag", "expected NAME=VALUE", text))
+            message = "expected NAME=VALUE"
+            problems.append(_flag_problem("--controller-flag", message, text))
+        elif problem := flag_problem(name, value):
+            problem.correction = _likely_flag(name, value, text, problem.correction)
+            problems.append(problem)
         elif flags.setdefault(name, value) != value:
             message = f"{name} is given twice, with different values"
-            problems.append(_flag_problem("--controller-flag", message, text))
+            known = Correction(("--controller-flag", text), ())
+            problems.append(
+                Problem(message, location="--controller-flag", got=repr(text), correction=known)
+            )
     return flags
+
+
+def _likely_flag(name: str, value: str, typed: str, known: Correction | None) -> Correction | None:
+    """Return the correction of a flag as typed, with the value that is probably meant."""
+    from kubectl_evictplan.commands.likely import likely_duration
+    from kubectl_evictplan.controllers.flags import FLAG_DEFAULTS, flag_problem
+
+    if known is not None:
+        words = (typed if word == f"{name}={value}" else word for word in known.typed)
+        option = ("--controller-flag",) if len(known.typed) == 1 else ()
+        return known._replace(typed=tuple(words), option=option)
+    known = Correction((typed,), (f"{name}={FLAG_DEFAULTS[name]}",), True, ("--controller-flag",))
+    first, *others = value.split(",")
+    if others and all("=" in other for other in others):
+        more = [word for other in others for word in ("--controller-flag", other)]
+        return known._replace(instead=(f"{name}={first}", *more), example=False)
+    meant = [{"yes": "true", "on": "true", "no": "false", "off": "false"}.get(value.lower(), "")]
+    meant.append(likely_duration(value, SECOND_NS))
+    number = value.replace(",", ".").rstrip("% ")
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", number):
+        meant += ([] if "%" in value else [number]) + [f"{float(number) / 100:g}"]
+    for other in filter(None, meant):
+        if flag_problem(name, other) is None:
+            return known._replace(instead=(f"{name}={other}",), example=value.isdecimal())
+    return known

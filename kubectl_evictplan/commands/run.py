@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from datetime import tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
+from kubectl_evictplan.commands.options import refuse_existing
 from kubectl_evictplan.commands.progress import Progress
 from kubectl_evictplan.commands.terminal import use_color, wants_ascii
-from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.options import Given, WhatIfOptions
@@ -38,7 +39,8 @@ def what_if_events(
         from kubectl_evictplan.scenarios.scenario import Scenario
 
         events, warnings = events_on(snapshot)
-        start_ns = _checked_start(snapshot, given.start_ns)
+        options.check_start(given.start_ns, snapshot)
+        start_ns = snapshot.taken_at_ns if given.start_ns is None else given.start_ns
         return Scenario(start_ns, tuple(events), name=name), given.settings, warnings
 
     show(what_if(options, plan), options)
@@ -56,6 +58,8 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
     """Predict what a plan, made for the loaded cluster, causes."""
     options.require_files()
     given = options.given()
+    if options.save_scenario is not None:
+        refuse_existing(("--save-scenario",), options.save_scenario, force=options.force)
     import msgspec
 
     with Progress(sys.stderr) as progress:
@@ -84,7 +88,7 @@ def load(options: WhatIfOptions, progress: Progress) -> ClusterSnapshot:
         strict=options.strict,
         stdin=sys.stdin.buffer if sys.stdin is not None else None,
         progress=progress.reading,
-        manifest_version=options.kubernetes_version,
+        manifest_version=options.kubernetes_version or "",
     )
 
 
@@ -127,7 +131,13 @@ def _under_flag_name(problem: Problem) -> Problem:
     if problem.field != "monitorPhase":
         return problem
     field = "--monitor-phase"
-    return Problem(problem.message, field=field, got=problem.got, expected=problem.expected)
+    return Problem(
+        problem.message,
+        field=field,
+        got=problem.got,
+        expected=problem.expected,
+        correction=problem.correction,
+    )
 
 
 def show(answer: Answer, options: WhatIfOptions) -> None:
@@ -153,17 +163,6 @@ def show(answer: Answer, options: WhatIfOptions) -> None:
     sys.stdout.flush()
 
 
-def _checked_start(snapshot: ClusterSnapshot, start_ns: int | None) -> int:
-    """Return the start: as given, else the instant of the snapshot."""
-    from kubectl_evictplan.scenarios.start import start_problem
-
-    if start_ns is None:
-        return snapshot.taken_at_ns
-    if message := start_problem(start_ns, snapshot):
-        raise InputError(Problem(message, location="--start"))
-    return start_ns
-
-
 def _refuse_warnings(options: WhatIfOptions, warnings: Sequence[ClusterWarning]) -> None:
     if options.strict and warnings:
         raise InputError(
@@ -178,27 +177,29 @@ def _explained(options: WhatIfOptions, snapshot: ClusterSnapshot, scenario: Scen
     """Return the key of the pod to explain; a bare name will do while it is unique."""
     if options.explain is None:
         return None
-    from kubectl_evictplan.scenarios.targets import unknown_name
+    from kubectl_evictplan.scenarios.targets import pod_key
 
     keys = {pod.key for pod in snapshot.pods}
     keys |= {event.pod.key for event in scenario.events if event.pod is not None}
-    wanted = options.explain.removeprefix("pod/")
-    if wanted in keys:
-        return wanted
-    same_name = sorted(key for key in keys if key.partition("/")[2] == wanted)
-    if len(same_name) == 1:
-        return same_name[0]
-    message = unknown_name("pod", wanted, keys)
-    if same_name:
-        message = f"several namespaces have a pod {wanted!r}: {', '.join(same_name[:5])}"
-    raise InputError(Problem(message, location="--explain", expected="NAMESPACE/NAME"))
+    try:
+        return pod_key(keys, options.explain)
+    except WrongWord as error:
+        known, message = error.correction("--explain"), str(error)
+        if options.explain in {node.name for node in snapshot.nodes}:
+            message = f"{options.explain!r} is a node; --explain takes a pod"
+        if known is None and keys:
+            on_node = (pod.key for pod in snapshot.pods if pod.node_name == options.explain)
+            known = Correction(
+                (options.explain,), (next(on_node, min(keys)),), True, ("--explain",)
+            )
+        expected = "NAMESPACE/NAME"
+        problem = Problem(message, location="--explain", expected=expected, correction=known)
+        raise InputError(problem) from None
 
 
 def _save(options: WhatIfOptions, scenario: Scenario, settings: ControllerSettings) -> None:
     if options.save_scenario is None:
         return
-    if not options.save_scenario:
-        raise InputError(Problem("the file name is empty", location="--save-scenario"))
     from kubectl_evictplan.scenarios.writer import write_scenario
     from kubectl_evictplan.sources.snapshot import write_private
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.help_text import examples
-from kubectl_evictplan.commands.options import Given, WhatIfOptions, what_if_options
-from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.commands.command import Command, examples
+from kubectl_evictplan.commands.options import (
+    Given,
+    WhatIfOptions,
+    missing_file,
+    what_if_options,
+)
+from kubectl_evictplan.errors import Correction, InputError, Problem
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Planned
@@ -20,6 +26,7 @@ _BYTES_MAX = 16 * 2**20
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "kubectl evictplan what-if scenario outage.yaml -f cluster.json",
         "# Write one to start from",
@@ -29,23 +36,37 @@ _BYTES_MAX = 16 * 2**20
 @click.argument("file", metavar="FILE")
 @what_if_options
 def scenario(options: WhatIfOptions, file: str) -> None:
-    """A timed script of many events, from a YAML or JSON file.
+    r"""A timed script of many events, from a YAML or JSON file.
 
     What the command line says about time and the controller wins over the file.
+
+    \b
+    apiVersion: evictplan.dev/v1alpha1
+    kind: Scenario
+    spec:
+      events:
+      - {at: 0s,  action: kubelet-stop,  nodes: [n1]}      # the outage begins
+      - {at: 10m, action: kubelet-start, nodes: [n1]}      # and ends
+      - {at: 15m, action: pod-delete,    pods: [shop/web-0]}
+      - {at: 20m, action: taint,         nodes: [n2], taint: "maint=yes:NoExecute"}
+
+    `kubectl evictplan schema scenario` describes all actions.
     """
     from kubectl_evictplan.commands.run import show, what_if
 
     options.require_files()
     if file == STDIN and STDIN in options.filenames:
         raise InputError(Problem("standard input can be the scenario or the cluster, not both"))
+    if file in options.filenames:
+        known = Correction((), ("what-if", "scenario", "--help"), whole=True)
+        message = "the scenario and the cluster are two files"
+        raise InputError(Problem(message, got=file, correction=known))
     text = _read(file)
 
     def plan(snapshot: ClusterSnapshot, given: Given) -> Planned:
         from kubectl_evictplan.scenarios.files import load_scenario
-        from kubectl_evictplan.scenarios.start import start_problem
 
-        if given.start_ns is not None and (message := start_problem(given.start_ns, snapshot)):
-            raise InputError(Problem(message, location="--start"))
+        options.check_start(given.start_ns, snapshot)
         loaded = load_scenario(
             text,
             file,
@@ -62,6 +83,8 @@ def _read(file: str) -> str:
     """Return the scenario's text; InputError when it cannot be read."""
     from kubectl_evictplan.sources.reading import ReadProblem, read_file, read_stdin
 
+    if file != STDIN and not Path(file).exists() and (problem := missing_file(file)):
+        raise InputError(problem)
     try:
         stdin = sys.stdin.buffer if sys.stdin is not None else None
         content = read_stdin(stdin) if file == STDIN else read_file(file)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kubectl_evictplan.commands.help_text import examples
+from kubectl_evictplan.commands.command import Choice, Command, examples
 from kubectl_evictplan.commands.options import debug_option
 
 NAMES = ("prediction", "scenario")
@@ -15,15 +15,16 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "kubectl evictplan schema scenario > scenario.schema.json",
     ),
 )
-@click.argument("name", type=click.Choice(NAMES, case_sensitive=False))
+@click.argument("name", type=Choice(*NAMES))
 @debug_option
 def schema(name: str) -> None:
     """Print the JSON Schema of a Prediction or a Scenario."""
-    click.echo(json.dumps(schema_of(name.lower()), indent=2))
+    click.echo(json.dumps(schema_of(name), indent=2))
 
 
 def schema_of(name: str) -> dict[str, Any]:

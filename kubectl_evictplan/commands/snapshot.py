@@ -6,12 +6,22 @@ import sys
 
 import click
 
-from kubectl_evictplan.commands.help_text import examples
-from kubectl_evictplan.commands.options import debug_option, filename_options, require_files
+from kubectl_evictplan.commands.command import Command, examples
+from kubectl_evictplan.commands.options import (
+    debug_option,
+    filename_options,
+    refuse_existing,
+    require_files,
+)
 from kubectl_evictplan.display import escape
+from kubectl_evictplan.errors import Correction, InputError, Problem
+
+_OUTPUT = ("-o", "--output")
+_FORMATS = frozenset(("json", "yaml", "yml", "table", "wide", "name", "text", "gz", "json.gz"))
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "kubectl evictplan snapshot -f cluster.json -o cluster.snapshot.json.gz",
         "kubectl get nodes,pods,leases -A -o json | kubectl evictplan snapshot -f - -o c.json.gz",
@@ -20,7 +30,7 @@ from kubectl_evictplan.display import escape
 @filename_options[0]
 @filename_options[1]
 @filename_options[2]
-@click.option("-o", "--output", required=True, metavar="FILE", help="Where to write it.")
+@click.option(*_OUTPUT, required=True, metavar="FILE", help="Where to write it.")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @debug_option
 def snapshot(
@@ -32,7 +42,9 @@ def snapshot(
     """
     from kubectl_evictplan.commands.progress import Progress
 
-    require_files(filenames)
+    require_files(filenames, recursive)
+    _check_name(output)
+    refuse_existing(_OUTPUT, output, force=force)
     with Progress(sys.stderr) as progress:
         from kubectl_evictplan.sources.files import load_files
         from kubectl_evictplan.sources.snapshot import write_snapshot
@@ -50,3 +62,14 @@ def snapshot(
         for found, noun in ((cluster.nodes, "node"), (cluster.pods, "pod"))
     )
     click.echo(f"snapshot of {counts} written to {escape(output)}")
+
+
+def _check_name(output: str) -> None:
+    """Raise for the name of a format, which would become a file of that name."""
+    known = Correction((output,), ("cluster.json.gz",), True, _OUTPUT)
+    if output.lower() in _FORMATS:
+        message = "-o names the file to write, not a format"
+        raise InputError(Problem(message, got=output, correction=known))
+    if output.lower().endswith((".yaml", ".yml")):
+        known = Correction((output,), (f"{output.rpartition('.')[0]}.json.gz",), option=_OUTPUT)
+        raise InputError(Problem("a snapshot is JSON, never YAML", got=output, correction=known))

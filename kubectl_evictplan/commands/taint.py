@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.help_text import examples
-from kubectl_evictplan.commands.options import WhatIfOptions, what_if_options
+from kubectl_evictplan.commands.command import Command, examples
+from kubectl_evictplan.commands.node_arguments import NodeArguments
+from kubectl_evictplan.commands.options import (
+    WhatIfOptions,
+    all_option,
+    selector_option,
+    what_if_options,
+)
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Events
@@ -16,6 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "# Evict what does not tolerate it",
         "kubectl evictplan what-if taint node n1 maint=yes:NoExecute -f cluster.json",
@@ -26,8 +33,8 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("words", nargs=-1, metavar="node NAME... KEY[=VALUE]:EFFECT... | KEY[:EFFECT]-...")
-@click.option("-l", "--selector", default="", help="Nodes whose labels match, as in kubectl.")
-@click.option("--all", "all_nodes", is_flag=True, help="Every node.")
+@selector_option
+@all_option
 @click.option("--overwrite", is_flag=True, help="Replace taints that are there already.")
 @what_if_options
 def taint(
@@ -39,7 +46,6 @@ def taint(
 ) -> None:
     """Taints of nodes are added or, with a trailing '-', removed."""
     from kubectl_evictplan.commands.run import what_if_events
-    from kubectl_evictplan.commands.words import select_nodes
     from kubectl_evictplan.scenarios.taint_arguments import (
         parse_taint_arguments,
         resolve_taint_events,
@@ -48,13 +54,10 @@ def taint(
     request = parse_taint_arguments(
         words, selector=selector, all_nodes=all_nodes, overwrite=overwrite
     )
+    arguments = NodeArguments(request.node_names, request.selector, request.all_nodes)
     name = shlex.join(["taint", *words])
 
     def events(snapshot: ClusterSnapshot) -> Events:
-        nodes = {node.name: node for node in snapshot.nodes}
-        targets = select_nodes(
-            nodes, request.node_names, selector=request.selector, all_nodes=request.all_nodes
-        )
-        return resolve_taint_events(request, targets, origin=name)
+        return resolve_taint_events(request, arguments.nodes(snapshot), origin=name)
 
     what_if_events(options, name, events)

@@ -8,16 +8,17 @@ import platform
 import click
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.commands.help_text import examples
+from kubectl_evictplan.commands.command import Choice, Command, examples
 from kubectl_evictplan.commands.options import debug_option
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "kubectl evictplan version -o json",
     ),
 )
-@click.option("-o", "--output", type=click.Choice(["json"]), help="Print JSON instead of text.")
+@click.option("-o", "--output", type=Choice("json"), help="Print JSON instead of text.")
 @debug_option
 def version(output: str | None) -> None:
     """Print the version of this program."""

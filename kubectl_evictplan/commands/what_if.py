@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kubectl_evictplan.commands.help_text import examples
-from kubectl_evictplan.commands.lazy import Entry, LazyGroup
+from kubectl_evictplan.commands.command import CommandGroup, Entry, examples
 
 _HERE = "kubectl_evictplan.commands"
 
@@ -20,7 +19,7 @@ COMMANDS = {
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=CommandGroup,
     table=COMMANDS,
     epilog=examples(
         "# A node is tainted",

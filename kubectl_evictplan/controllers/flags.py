@@ -5,7 +5,6 @@ Upstream: cmd/kube-controller-manager/app/options and the controllers' ``config`
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable
@@ -14,10 +13,11 @@ from typing import Any
 import msgspec
 
 from kubectl_evictplan.controllers.releases import ReleaseProfile, known_minors, release_profile
-from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.errors import Correction, InputError, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration, parse_duration_ns
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Warning
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.scenarios.targets import did_you_mean, similar
 
 GIVEN, DETECTED, DEFAULT = "given", "detected", "default of release"
 ASSUMED = "assumed"
@@ -122,6 +122,23 @@ _FLAGS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "controllers": (str, "*", "a list such as *,-taint-eviction-controller"),
     "feature-gates": (str, "", "a list such as SomeGate=true"),
 }
+# For examples; the grace period is that of releases up to 1.31.
+FLAG_DEFAULTS = {name: default or "40s" for name, (_, default, _) in _FLAGS.items()}
+# What people look for here and would find elsewhere, by the beginning of the flag's name.
+_OTHER_FLAGS = {
+    "default-not-ready-": "kube-apiserver's: pods of the input have their tolerations already",
+    "default-unreachable-": "kube-apiserver's: pods of the input have their tolerations already",
+    "node-status-": "the kubelet's: renewals are read from the leases of the input",
+    "node-lease-": "the kubelet's: renewals are read from the leases of the input",
+    **dict.fromkeys(
+        ("eviction-", "shutdown-grace-", "system-reserved", "kube-reserved"), "the kubelet's"
+    ),
+    **dict.fromkeys(("scale-down-", "max-graceful-", "unremovable-"), "cluster-autoscaler's"),
+    **dict.fromkeys(
+        ("leader-elect", "concurrent-", "kubeconfig", "cluster-", "service-", "v", "vmodule"),
+        "one that decides no eviction: leave it out",
+    ),
+}
 _NONTAINT_FLAGS = ("enable-taint-manager", "pod-eviction-timeout")
 
 
@@ -139,26 +156,21 @@ def resolve_configuration(
     values: dict[str, Any] = {}
     sources = {"kubernetes-version": version_source}
     texts = {"kubernetes-version": profile.version}
-    for name, (parse, default, expected) in _FLAGS.items():
+    for name, (parse, default, _) in _FLAGS.items():
         if name in _NONTAINT_FLAGS and not profile.nontaint_mode:
             default = {"enable-taint-manager": "true", "pod-eviction-timeout": "5m0s"}[name]
             values[name] = parse(default)
             continue
         text, source = _pick(name, default, settings, control_plane, profile)
-        try:
-            values[name] = parse(text)
-        except ValueError as error:
-            problem = Problem(
-                str(error), field=f"--controller-flag {name}", got=repr(text), expected=expected
-            )
-            if source == DETECTED:
-                warnings.append(
-                    Warning("flag-ignored", f"detected --{name}={text} cannot be read: {error}")
-                )
-                text, source = _default(name, default, profile), DEFAULT
-                values[name] = parse(text)
-            else:
-                problems.append(problem)
+        problem = flag_problem(name, text)
+        if problem is not None and source == DETECTED:
+            message = f"detected --{name}={text} cannot be read: {problem.message}"
+            warnings.append(Warning("flag-ignored", message))
+            text, source = _default(name, default, profile), DEFAULT
+        elif problem is not None:
+            problems.append(problem)
+            continue
+        values[name] = parse(text)
         sources[name], texts[name] = source, text
     gates = _feature_gates(str(values.get("feature-gates", "")), problems)
     _check_phase(settings, values.get("node-monitor-period"), problems)
@@ -199,20 +211,47 @@ def _release_warning(profile: ReleaseProfile, source: str) -> list[Warning]:
     ]
 
 
+def flag_problem(name: str, text: str) -> Problem | None:
+    """Return what is wrong with a flag's name or value, whatever the release; None when nothing is."""
+    field = f"--controller-flag {name}"
+    if name not in _FLAGS:
+        return _unknown_flag(name, text, field)
+    parse, _, expected = _FLAGS[name]
+    try:
+        parse(text)
+    except ValueError as error:
+        return Problem(str(error), field=field, got=repr(text), expected=expected)
+    return None
+
+
+def _unknown_flag(name: str, text: str, field: str) -> Problem:
+    whose = next((whose for start, whose in _OTHER_FLAGS.items() if _begins(name, start)), "")
+    if whose:
+        known = Correction(("--controller-flag", f"{name}={text}"), ())
+        message = f"not a flag of these controllers but {whose}"
+        return Problem(message, field=field, correction=known)
+    dashed = re.sub("(?<=[a-z])(?=[A-Z])", "-", name).lower()
+    close = similar(dashed, _FLAGS)
+    right = f"{close[0]}={text}" if close else "node-monitor-period=5s"
+    known = Correction((f"{name}={text}",), (right,), example=len(close) != 1)
+    return Problem(
+        f"unknown kube-controller-manager flag{did_you_mean(close)}",
+        field=field,
+        expected="" if close else f"one of {', '.join(_FLAGS)}",
+        correction=known,
+    )
+
+
+def _begins(name: str, start: str) -> bool:
+    return name == start or (name.startswith(start) and len(start) > 1)
+
+
 def _check_names(
     settings: ControllerSettings, profile: ReleaseProfile, problems: list[Problem]
 ) -> None:
     for name, text in sorted(settings.flags.items()):
         if name not in _FLAGS:
-            near = difflib.get_close_matches(name, _FLAGS, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            problems.append(
-                Problem(
-                    f"unknown kube-controller-manager flag{hint}",
-                    field=f"--controller-flag {name}",
-                    expected="" if near else f"one of {', '.join(_FLAGS)}",
-                )
-            )
+            problems += filter(None, [flag_problem(name, text)])
         elif name in _NONTAINT_FLAGS and not profile.nontaint_mode:
             problems.append(
                 Problem(
@@ -220,6 +259,7 @@ def _check_names(
                     field=f"--controller-flag {name}",
                     got=repr(text),
                     expected="a release up to 1.26, or none",
+                    correction=Correction(("--controller-flag", f"{name}={text}"), ()),
                 )
             )
 
@@ -229,12 +269,15 @@ def _check_phase(
 ) -> None:
     phase_ns = settings.monitor_phase_ns
     if phase_ns is not None and period_ns is not None and not 0 <= phase_ns < period_ns:
+        # The same ticks, counted from the first one.
+        first = format_duration(phase_ns % period_ns)
         problems.append(
             Problem(
                 "the first monitor tick comes within one --node-monitor-period",
                 field="monitorPhase",
                 got=format_duration(phase_ns),
                 expected=f"less than {format_duration(period_ns)}",
+                correction=Correction((format_duration(phase_ns),), (first,)),
             )
         )
 

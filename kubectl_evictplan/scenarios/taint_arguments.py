@@ -1,31 +1,34 @@
 """The words of ``kubectl taint``: what they add, what they remove, and on which nodes.
 
-Rules: those of kubectl's pkg/cmd/taint, in its order and with its messages, so that a command line is
-accepted here exactly when kubectl accepts it. A node that kubectl would refuse to
-change is skipped with a warning, as kubectl goes on with the others (continue on error); when every
-node is refused, that is the answer: an error.
+A command line is accepted here exactly when kubectl accepts it, and the first thing that kubectl
+would refuse is reported (kubectl ``pkg/cmd/taint``: ``Complete``, ``parseTaints``, ``Validate``); the
+messages say more than kubectl's. A node that kubectl would refuse to change is skipped with a
+warning, as kubectl goes on with the others (continue on error); when every node is refused, that
+is the answer: an error.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.kube.objects import Node, Taint
+from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord
+from kubectl_evictplan.kube.objects import EFFECTS, Node, Taint
 from kubectl_evictplan.kube.objects import Warning as ClusterWarning
 from kubectl_evictplan.scenarios.actions.taints import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 from kubectl_evictplan.scenarios.taint_words import (
+    EFFECTS_RULE,
     TaintRemoval,
+    likely_taint,
     parse_taint,
     parse_taint_removal,
 )
+from kubectl_evictplan.scenarios.targets import NODE_WORDS, OTHER_TYPES, similar
 
-NODE_RESOURCES = ("node", "nodes")
-# kubectl's short name, accepted though its message does not list it.
-NODE_SHORT_NAMES = ("no",)
+_EXAMPLE = "maint=true:NoExecute"
 
 
 class TaintRequest(msgspec.Struct, frozen=True):
@@ -51,29 +54,28 @@ def parse_taint_arguments(
     all_nodes: bool = False,
     overwrite: bool = False,
 ) -> TaintRequest:
-    """Return what the words after ``taint`` ask for; InputError has kubectl's message.
+    """Return what the words after ``taint`` ask for; InputError for the first that is wrong.
 
-    Checks come in kubectl's order and, as there, the first one that fails is reported.
+    Checks come in kubectl's order.
     """
     resources, changes = _split_words(arguments)
     if not resources:
-        raise _usage("one or more resources must be specified as <resource> <name>")
+        raise _nothing_named(arguments)
     if not changes:
-        raise _usage("at least one taint update is required")
+        raise _no_change(resources)
     try:
         additions, removals = _parse_changes(changes)
-    except ValueError as error:
-        raise _usage(str(error)) from None
-    if resources[0].lower() not in (*NODE_RESOURCES, *NODE_SHORT_NAMES):
-        supported = " ".join(f'"{name}"' for name in NODE_RESOURCES)
-        raise _usage(f"invalid resource type {resources[0]}, only [{supported}] are supported")
-    _refuse_conflicts(additions, removals)
+    except WrongWord as error:
+        _refuse_blanks(arguments)
+        raise InputError(Problem(str(error), correction=error.correction())) from None
+    _refuse_other_types(resources[0])
+    _refuse_conflicts(additions, removals, changes)
     if all_nodes and selector:
-        raise _usage("setting 'all' parameter with a non empty selector is prohibited")
+        message = "--all and --selector exclude each other: every node, or those whose labels match"
+        raise _usage(message, ["--all"], [])
     if not all_nodes and not selector and len(resources) < 2:
-        raise _usage(
-            "at least one resource name must be specified since 'all' parameter is not set"
-        )
+        message = "which nodes? name them, or choose with --selector or --all"
+        raise _usage(message, resources, ["node", "--all"], example=True)
     return TaintRequest(
         node_names=tuple(resources[1:]),
         additions=additions,
@@ -82,6 +84,39 @@ def parse_taint_arguments(
         all_nodes=all_nodes,
         overwrite=overwrite,
     )
+
+
+def _nothing_named(words: Sequence[str]) -> InputError:
+    """Say that neither the type nor a name stands before the taint."""
+    message = "which nodes? write `node NAME...` before the taint"
+    taint = words or [_EXAMPLE]
+    return _usage(message, words, ["node", "--all", *taint], example=True)
+
+
+def _no_change(resources: Sequence[str]) -> InputError:
+    """Say that no word is a taint; the last one may be half of one."""
+    message = f"which taint? write KEY=VALUE:EFFECT: {EFFECTS_RULE}"
+    last = resources[-1]
+    if len(resources) > 2 or last in EFFECTS:
+        return _usage(message, [last], [likely_taint(last)], example=True)
+    named = resources if resources[0].lower() in NODE_WORDS else ["node", *resources]
+    return _usage(message, resources, [*named, _EXAMPLE], example=True)
+
+
+def _refuse_other_types(word: str) -> None:
+    """Raise unless the word is the type of which names follow."""
+    kind, _, name = word.partition("/")
+    if word.lower() in NODE_WORDS:
+        return
+    if kind.lower() in NODE_WORDS:
+        raise _usage("the type and the name are two words here", [word], ["node", name])
+    if kind.lower().partition(".")[0] in NODE_WORDS:
+        raise _usage(f"the type is written `node`, not {word!r}", [word], ["node"])
+    if kind.lower() in OTHER_TYPES:
+        known = Correction((), ("what-if", "taint", "--help"), whole=True)
+        raise InputError(Problem(f"only nodes have taints (got {word!r})", correction=known))
+    message = f"the type comes first: `node`, then the names (got {word!r})"
+    raise _usage(message, [word], ["node", word])
 
 
 def resolve_taint_events(
@@ -96,20 +131,16 @@ def resolve_taint_events(
     """
     targets = sorted(nodes, key=lambda node: node.name)
     refusals = {node.name: _refusals(request, node) for node in targets}
-    names = tuple(name for name, messages in refusals.items() if not messages)
+    names = tuple(name for name, problems in refusals.items() if not problems)
     if not names:
-        raise InputError(
-            [
-                Problem(message, subject=f"Node {name}")
-                for name, messages in refusals.items()
-                for message in messages
-            ]
-            or Problem("no node is selected")
-        )
+        found = [problem for problems in refusals.values() for problem in problems]
+        raise InputError(found or Problem("no node is selected"))
     warnings = [
-        ClusterWarning("taint-not-applied", f"kubectl refuses: {message}", (f"node/{name}",))
-        for name, messages in refusals.items()
-        for message in messages
+        ClusterWarning(
+            "taint-not-applied", f"kubectl refuses: {problem.message}", (f"node/{name}",)
+        )
+        for name, problems in refusals.items()
+        for problem in problems
     ]
     return _events(request, names, at_ns, origin), warnings
 
@@ -121,63 +152,84 @@ def _split_words(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     for word in arguments:
         if looks_like_taint(word):
             changes.append(word)
-        elif changes:
-            raise _usage(f"all resources must be specified before taint changes: {word}")
-        else:
+        elif not changes:
             resources.append(word)
+        else:
+            _refuse_blanks(arguments)
+            names = [word for word in arguments if not looks_like_taint(word)]
+            taints = [word for word in arguments if looks_like_taint(word)]
+            message = f"nodes are named before the taints: {word!r} comes too late"
+            raise _usage(message, arguments, [*names, *taints])
     return resources, changes
+
+
+def _refuse_blanks(arguments: Sequence[str]) -> None:
+    """Raise when a taint fell apart at blanks around '=' or ':'."""
+    joined = re.sub(r" ?([=:]) ?", r"\1", " ".join(arguments)).split()
+    if len(joined) < len(arguments):
+        raise _usage("a taint is one word, without blanks", arguments, joined)
 
 
 def _parse_changes(
     words: Sequence[str],
 ) -> tuple[tuple[Taint, ...], tuple[TaintRemoval, ...]]:
     """Return the additions and removals (kubectl's ``parseTaints``)."""
-    additions: list[Taint] = []
+    additions: dict[tuple[str, str], str] = {}
+    taints: list[Taint] = []
     removals: list[TaintRemoval] = []
-    seen: set[tuple[str, str]] = set()
     for word in words:
         if word.endswith("-"):
             removals.append(parse_taint_removal(word[:-1]))
             continue
         taint = parse_taint(word)
-        if (taint.key, taint.effect) in seen:
-            raise ValueError(f"duplicated taints with the same key and effect: {word}")
-        seen.add((taint.key, taint.effect))
-        additions.append(taint)
-    return tuple(additions), tuple(removals)
+        first = additions.setdefault((taint.key, taint.effect), word)
+        if first is not word:
+            message = f"one taint is given twice, as {first!r} and as {word!r}"
+            raise WrongWord(message, first, together=True)
+        taints.append(taint)
+    return tuple(taints), tuple(removals)
 
 
-def _refuse_conflicts(additions: Sequence[Taint], removals: Sequence[TaintRemoval]) -> None:
+def _refuse_conflicts(
+    additions: Sequence[Taint], removals: Sequence[TaintRemoval], words: Sequence[str]
+) -> None:
     """Raise when one command both adds and removes a taint."""
-    conflicts = [
-        f"{removal.key}={removal.effect}"
-        for taint in additions
-        for removal in removals
-        if removal.removes(taint.key, taint.effect)
-    ]
-    if conflicts:
-        raise _usage(
-            "can not both modify and remove the following taint(s) in the same command: "
-            + ", ".join(conflicts)
-        )
+    removing = [word for word in words if word.endswith("-")]
+    for removal, word in zip(removals, removing, strict=True):
+        for taint in additions:
+            if removal.removes(taint.key, taint.effect):
+                message = f"one command cannot set and remove the same taint: {taint.key!r}"
+                raise _usage(message, [word], [])
 
 
-def _refusals(request: TaintRequest, node: Node) -> list[str]:
+def _refusals(request: TaintRequest, node: Node) -> list[Problem]:
     """Return why kubectl would leave this node as it is (``reorderTaints``)."""
     present = {(taint.key, taint.effect) for taint in node.taints}
-    existing = [taint.key for taint in request.additions if (taint.key, taint.effect) in present]
+    existing = [
+        f"{taint.key}:{taint.effect}"
+        for taint in request.additions
+        if (taint.key, taint.effect) in present
+    ]
+    subject = f"Node {node.name}"
     if existing and not request.overwrite:
-        taints = f"{','.join(existing)} taint(s) with same effect(s)"
-        return [f"node {node.name} already has {taints} and --overwrite is false"]
-    messages = []
+        message = f"has taint {', '.join(existing)} already (--overwrite replaces its value)"
+        return [Problem(message, subject=subject, correction=Correction((), ("--overwrite",)))]
+    problems = []
     left = list(node.taints)
     # One after the other: after "k:NoExecute-", a further "k-" needs another effect to remove.
     for removal in request.removals:
         kept = [taint for taint in left if not removal.removes(taint.key, taint.effect)]
         if len(kept) == len(left):
-            messages.append(f'taint "{removal}" not found')
+            taints = ", ".join(f"{taint.key}:{taint.effect}" for taint in left)
+            message = f"has no taint {removal} to remove; its taints: {taints}"
+            if not taints:
+                message = f"has no taint to remove; without the '-', {removal} is added"
+            close = [f"{key}-" for key in similar(removal.key, {taint.key for taint in left})]
+            instead = (*close, likely_taint(str(removal)))[0]
+            correction = Correction((f"{removal}-",), (instead,), example=not close)
+            problems.append(Problem(message, subject=subject, correction=correction))
         left = kept
-    return messages
+    return problems
 
 
 def _events(
@@ -199,5 +251,8 @@ def _events(
     return [*added, *removed]
 
 
-def _usage(message: str) -> InputError:
-    return InputError(Problem(message))
+def _usage(
+    message: str, typed: Sequence[str] = (), instead: Sequence[str] = (), *, example: bool = False
+) -> InputError:
+    known = Correction(tuple(typed), tuple(instead), example) if typed or instead else None
+    return InputError(Problem(message, correction=known))

@@ -1,14 +1,21 @@
 """One taint in the words of ``kubectl taint``: what is added, what is removed.
 
-Upstream: ``parseTaint`` and ``validateTaintEffect`` of kubectl's pkg/cmd/taint, with their messages.
+Upstream: ``parseTaint`` and ``validateTaintEffect`` of kubectl's pkg/cmd/taint.
 """
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
-from kubectl_evictplan.kube.objects import EFFECTS, Taint
+from kubectl_evictplan.errors import WrongWord
+from kubectl_evictplan.kube.objects import EFFECTS, NO_EXECUTE, Taint
 from kubectl_evictplan.kube.validation import validate_label_value, validate_qualified_name
+from kubectl_evictplan.scenarios.targets import similar
+
+EFFECTS_RULE = "NoExecute evicts; NoSchedule and PreferNoSchedule do not"
+_WORD_RULE = "at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
 
 class TaintRemoval(msgspec.Struct, frozen=True):
@@ -28,41 +35,65 @@ class TaintRemoval(msgspec.Struct, frozen=True):
 def parse_taint(text: str) -> Taint:
     """Return the taint of ``key=value:Effect``, ``key:Effect`` or ``key=:Effect``.
 
-    ValueError has kubectl's message; a missing effect is one.
+    WrongWord for anything else, also when the effect is missing.
     """
-    taint = _parse_taint_words(text)
-    if not taint.effect:
-        raise ValueError(f"invalid taint spec: {text}")
-    return taint
+    taint = _taint_or_problem(text)
+    if isinstance(taint, Taint) and taint.effect:
+        return taint
+    message = _no_effect(text) if isinstance(taint, Taint) else taint
+    raise WrongWord(message, text, [likely_taint(text)])
 
 
 def parse_taint_removal(text: str) -> TaintRemoval:
     """Return what ``key``, ``key:Effect`` or ``key=value:Effect`` (value ignored) removes.
 
-    The trailing '-' of the command line is already gone. ValueError has kubectl's message.
+    The trailing '-' of the command line is already gone.
     """
-    taint = _parse_taint_words(text)
-    return TaintRemoval(taint.key, taint.effect)
+    taint = _taint_or_problem(text)
+    if isinstance(taint, Taint):
+        return TaintRemoval(taint.key, taint.effect)
+    key, _, effect = likely_taint(text).partition(":")
+    likely = f"{key.partition('=')[0]}{':' + effect if ':' in text else ''}-"
+    raise WrongWord(taint, f"{text}-", [likely])
 
 
-def _parse_taint_words(text: str) -> Taint:
-    """Return kubectl's ``parseTaint``: effect "" when the text has no colon."""
-    parts = text.split(":")
-    if len(parts) > 2:
-        raise ValueError(f"invalid taint spec: {text}")
-    key, value, effect = parts[0], "", ""
-    if len(parts) == 2:
-        effect = parts[1]
-        if effect not in EFFECTS:
-            raise ValueError(f"invalid taint effect: {effect}, unsupported taint effect")
-        words = parts[0].split("=")
-        if len(words) > 2:
-            raise ValueError(f"invalid taint spec: {text}")
-        key = words[0]
-        if len(words) == 2:
-            value = words[1]
-            if messages := validate_label_value(value):
-                raise ValueError(f"invalid taint spec: {text}, {'; '.join(messages)}")
-    if messages := validate_qualified_name(key):
-        raise ValueError(f"invalid taint spec: {text}, {'; '.join(messages)}")
+def likely_taint(text: str) -> str:
+    """Return the taint that a mistyped one probably means; NoExecute where no effect is named."""
+    words = [word.strip() for word in re.split("[:=,]+", text)]
+    effects = {word: similar(word, EFFECTS)[:1] for word in words}
+    effect = next((near[0] for near in effects.values() if near), NO_EXECUTE)
+    key, *values = [_cleaned(word) for word in words if not effects[word]] or [""]
+    likely = f"{key or 'maint'}{'=' if values else ''}{''.join(values[:1])}:{effect}"
+    return likely if isinstance(_taint_or_problem(likely), Taint) else f"maint:{effect}"
+
+
+def _cleaned(word: str) -> str:
+    """Return a word as the key or value of a taint, a domain in front of it included."""
+    domain, slash, name = word.rpartition("/")
+    return domain + slash + re.sub("[^A-Za-z0-9_.]+", "-", name).strip("-_.")
+
+
+def _taint_or_problem(text: str) -> Taint | str:
+    """Return kubectl's ``parseTaint``, effect "" when there is no colon; or what is wrong."""
+    before, colon, effect = text.partition(":")
+    key, equals, value = before.partition("=")
+    if any(character.isspace() for character in text):
+        return f"a taint is one word, without blanks: {text!r}"
+    if ":" in effect or (colon and "=" in value):
+        return f"a taint is written KEY=VALUE:EFFECT, not {text!r}"
+    if (equals and not colon) or (colon and not effect):
+        return _no_effect(text)
+    if colon and effect not in EFFECTS:
+        return f"{effect!r} is not an effect: {EFFECTS_RULE}"
+    if not key:
+        return f"taint {text!r} has no key"
+    if validate_qualified_name(key):
+        rule = f"{_WORD_RULE}; a domain and '/' may stand before it"
+        return f"the key of taint {text!r} must be {rule}"
+    if validate_label_value(value):
+        return f"the value of taint {text!r} must be {_WORD_RULE}"
     return Taint(key=key, effect=effect, value=value)
+
+
+def _no_effect(text: str) -> str:
+    return f"the effect of taint {text!r} is missing: {EFFECTS_RULE}"

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -51,9 +50,11 @@ class Asked:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Asked:
     """Stand in for the sources, the core and the reports; remember what they are asked."""
     seen = Asked()
+    monkeypatch.chdir(tmp_path)
+    Path("c.json").touch()
 
     def load_files(filenames: tuple[str, ...], **options: Any) -> ClusterSnapshot:
         seen.filenames, seen.load_options = filenames, options
@@ -81,10 +82,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     }
     monkeypatch.setattr("kubectl_evictplan.report.render", render)
     for name, fake in fakes.items():
-        module_name, _, attribute = f"kubectl_evictplan.{name}".rpartition(".")
-        module = ModuleType(module_name)
-        setattr(module, attribute, fake)
-        monkeypatch.setitem(sys.modules, module_name, module)
+        monkeypatch.setattr(f"kubectl_evictplan.{name}", fake)
     return seen
 
 
@@ -131,14 +129,14 @@ def test_common_options_reach_the_module_they_concern(
     asked: Asked, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = "fail node n1 -R --strict -o wide --horizon 30m --kubernetes-version 1.29"
-    words += " --controller-flag node-monitor-period=1s --controller-flag --a=b=c"
+    words += " --controller-flag node-monitor-period=1s --controller-flag --feature-gates=A=true"
     words += " --monitor-phase 2s --explain shop/db --no-headers --color always"
     words += " --by node --time-zone Europe/Berlin"
     words += " --start 2030-01-01T00:00:00Z"
     assert run(*words.split()) == 0
     assert asked.filenames == ("c.json",)
     assert asked.load_options["recursive"] and asked.load_options["strict"]
-    flags = {"node-monitor-period": "1s", "a": "b=c"}
+    flags = {"node-monitor-period": "1s", "feature-gates": "A=true"}
     assert asked.settings == ControllerSettings("1.29", 2 * SECOND, flags)
     assert asked.scenario.horizon_ns == 1800 * SECOND
     assert asked.scenario.start_ns == 1_893_456_000 * SECOND
@@ -155,18 +153,20 @@ def test_a_scenario_file_is_overridden_by_the_command_line(asked: Asked, tmp_pat
     path = tmp_path / "s.yaml"
     path.write_text(
         "apiVersion: evictplan.dev/v1alpha1\nkind: Scenario\nspec:\n"
-        "  horizon: 1m\n  controller: {kubernetesVersion: '1.23', flags: {a: x, b: y}}\n"
+        "  horizon: 1m\n  controller: {kubernetesVersion: '1.23', flags: {kube-api-qps: '1', kube-api-burst: '2'}}\n"
         "  events: [{at: 5s, action: cordon, zone: eu-1a}]\n"
     )
-    assert run("scenario", str(path), "--horizon", "2m", "--controller-flag", "a=z") == 0
-    assert asked.settings == ControllerSettings("1.23", None, {"a": "z", "b": "y"})
+    assert run("scenario", str(path), "--horizon", "2m", "--controller-flag", "kube-api-qps=3") == 0
+    assert asked.settings == ControllerSettings(
+        "1.23", None, {"kube-api-qps": "3", "kube-api-burst": "2"}
+    )
     assert asked.scenario.horizon_ns == 120 * SECOND
     assert events(asked) == [("cordon", ("n1", "n2"))]
 
 
 def test_a_saved_scenario_asks_the_same_again(asked: Asked, tmp_path: Path) -> None:
     path = tmp_path / "saved.yaml"
-    words = ["taint", "node", "n1", "k=v:NoExecute", "--controller-flag", "a=1"]
+    words = ["taint", "node", "n1", "k=v:NoExecute", "--controller-flag", "kube-api-qps=1"]
     assert run(*words, "--save-scenario", str(path)) == 0
     first, settings = asked.scenario, asked.settings
     assert run("scenario", str(path)) == 0
@@ -185,7 +185,7 @@ def test_saving_never_replaces_a_file_unless_forced(
     assert "already exists (use --force)" in capsys.readouterr().err
     assert run("cordon", "n1", "--save-scenario", str(path), "--force") == 0
     assert path.read_text() != "mine"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["saved.yaml"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["c.json", "saved.yaml"]
     link = tmp_path / "link"
     link.symlink_to(path)
     assert run("cordon", "n1", "--save-scenario", str(link), "--force") == 2
@@ -204,78 +204,12 @@ def test_explain_takes_a_bare_name_while_it_is_unique(asked: Asked) -> None:
     assert asked.explain == "shop/db"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("cordon n9", "no node is called 'n9'; did you mean"),
-        ("cordon", "which nodes? give names or --selector"),
-        ("cordon n1 -l a=b", "cannot specify both a node name and --selector"),
-        ("cordon pod/p", "only nodes can be named here (got pod/p; expected node/NAME)"),
-        ("cordon -l pool=red", "--selector: no node matches the selector 'pool=red'"),
-        ("taint node n1", "at least one taint update is required"),
-        ("taint node n1 k-", 'Node n1: taint "k" not found'),
-        ("taint node n1 k=v:NoExcute", "invalid taint effect: NoExcute, unsupported taint effect"),
-        ("delete pod p", "only nodes can be deleted here"),
-        ("delete", "what is deleted?"),
-        ("fail pod p", "only nodes and zones can fail"),
-        ("fail zone", "which zone?"),
-        ("fail zone eu-1c", "no node is in zone 'eu-1c'; did you mean"),
-        ("fail zone eu-1a --all", "cannot specify both a zone and"),
-        ("fail", "what fails?"),
-        (
-            "cordon n1 --explain shop/dbx",
-            "--explain: no pod is called 'shop/dbx'; did you mean 'shop/db'",
-        ),
-        ("cordon n1 --explain web-0", "--explain: several namespaces have a pod 'web-0'"),
-        ("cordon n1 --horizon 5", "--horizon: a unit is missing after 5"),
-        ("cordon n1 --horizon 0s", "--horizon: must be longer than 0"),
-        ("cordon n1 --horizon 87601h", "--horizon: duration is longer than 10 years"),
-        ("cordon n1 --monitor-phase -1s", "--monitor-phase: duration is negative"),
-        ("cordon n1 --start yesterday", "--start: "),
-        ("cordon n1 --start 2020-01-01T00:00:00Z", "--start: the start lies before the snapshot"),
-        ("cordon n1 --controller-flag x", "--controller-flag: expected NAME=VALUE"),
-        ("cordon n1 --controller-flag a=1 --controller-flag a=2", "a is given twice"),
-        ("cordon n1 -o xml", "invalid value for '-o' / '--output'"),
-        ("cordon n1 --bogus", "no such option"),
-        ("cordno n1", "unknown command 'cordno'; did you mean 'cordon'?"),
-        ("scenario no-such-file.yaml", "no-such-file.yaml: no such file"),
-        ("scenario", "missing argument 'FILE'"),
-    ],
-)
-def test_usage_errors_are_one_line_and_exit_2(
-    asked: Asked, capsys: pytest.CaptureFixture[str], words: str, message: str
-) -> None:
-    assert run(*words.split()) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("error: ") and message in captured.err, captured.err
-    assert "Traceback" not in captured.err
-
-
-def test_usage_errors_name_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["what-if", "taint", "--bogus"], program="/x/kubectl-evictplan") == 2
-    expected = "See 'kubectl evictplan what-if taint --help' for usage and examples\n"
-    assert capsys.readouterr().err.endswith(expected)
-
-
 def test_all_wrong_flags_are_reported_at_once(
     asked: Asked, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("cordon", "n1", "--horizon", "x", "--start", "y", "--controller-flag", "z") == 2
-    assert len(capsys.readouterr().err.splitlines()) == 3
-
-
-@pytest.mark.parametrize(
-    "words",
-    [["what-if", "cordon", "n1"], ["snapshot", "-o", "x"], ["what-if", "cordon", "n1", "-n", "x"]],
-)
-def test_without_files_the_kubectl_command_that_makes_one_is_shown(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.run(words) == 2
-    first = capsys.readouterr().err.splitlines()[0]
-    assert "reading a live cluster is not available in this version" in first
-    assert "kubectl get nodes,pods,leases," in first and "-A -o json > cluster.json" in first
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["error", "error", "error", "for example"]
 
 
 def test_fifty_problems_are_shown_and_the_rest_counted(
@@ -363,7 +297,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(json.loads(capsys.readouterr().out)) == {"version", "python", "platform"}
 
 
-@pytest.mark.parametrize("name", ["prediction", "scenario", "Prediction"])
+@pytest.mark.parametrize("name", ["prediction", "scenario"])
 def test_schemas_are_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["schema", name]) == 0
     assert json.loads(capsys.readouterr().out)["$schema"].startswith("https://json-schema.org/")

@@ -20,9 +20,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from kubectl_evictplan.commands.words import select_nodes
+from kubectl_evictplan.commands.node_arguments import NodeArguments
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.kube.objects import Node, Taint
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Taint
 from kubectl_evictplan.kube.selectors import parse_label_selector
 from kubectl_evictplan.kube.taints import with_taint_put_first, without_taint
 from kubectl_evictplan.scenarios.actions.taints import AddTaint
@@ -152,9 +152,8 @@ def ours(words: list[str]) -> tuple[bool, Changes]:
             arguments.append(word)
     try:
         request = parse_taint_arguments(arguments, **options)
-        nodes = select_nodes(
-            NODES, request.node_names, selector=request.selector, all_nodes=request.all_nodes
-        )
+        named = NodeArguments(request.node_names, request.selector, request.all_nodes)
+        nodes = named.nodes(ClusterSnapshot(nodes=tuple(NODES.values())))
         events, warnings = resolve_taint_events(request, nodes)
     except InputError:
         return False, {}

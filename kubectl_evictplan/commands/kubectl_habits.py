@@ -1,0 +1,136 @@
+"""What people type out of habit that is no command or option here, and what they mean by it.
+
+Tables only: ``mistakes`` looks words up in them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# A word in place of a command -> the command that does it.
+SAME_COMMAND = {
+    **dict.fromkeys(
+        ("stop", "kill", "shutdown", "poweroff", "reboot", "crash", "lose", "break", "down"), "fail"
+    ),
+    **dict.fromkeys(("remove", "rm", "destroy", "terminate"), "delete"),
+    **dict.fromkeys(("run", "file", "script", "play", "replay", "events"), "scenario"),
+    **dict.fromkeys(("predict", "simulate", "plan", "dry-run", "evictions", "what-if"), "what-if"),
+    **dict.fromkeys(("dump", "save", "export", "convert", "capture"), "snapshot"),
+}
+# Words that say nothing more here.
+EMPTY_WORDS = ("kubectl", "k", "oc", "evictplan", "kubectl-evictplan", "what-if")
+
+_CHANGES = "what-if knows taint, cordon, uncordon, delete, fail and scenario"
+DRAIN = (
+    "drain is not in this version; the nearest is a NoExecute taint, which also evicts the pods of "
+    "DaemonSets, and all at once, whatever PodDisruptionBudgets say"
+)
+# A command -> why it is none here.
+NO_COMMAND = {
+    **{
+        name: f"{name} changes nothing that could evict; {_CHANGES}"
+        for name in ("get", "describe", "logs", "top", "events", "wait", "exec")
+    },
+    **{
+        name: f"{name} is not predicted; {_CHANGES}"
+        for name in ("scale", "rollout", "patch", "edit", "label", "annotate", "replace", "create")
+    },
+    "evict": "evict is not predicted by itself; a scenario file can delete pods (pod-delete)",
+    "apply": f"apply is not in this version, which changes nothing; {_CHANGES}",
+    "verify": "verify is not in this version; keep the answer of `what-if -o json`",
+    "diff": "diff is not in this version; compare two answers of `what-if -o json`",
+    "sweep": "sweep is not in this version; ask `what-if fail zone ZONE` zone by zone",
+    "explain": "explain is an option: `what-if ... --explain NAMESPACE/POD`",
+}
+
+# What `kubectl drain` takes besides the names: words without and with a value.
+DRAIN_FLAGS = frozenset(
+    (
+        *("--ignore-daemonsets", "--delete-emptydir-data", "--delete-local-data", "--force"),
+        *("--disable-eviction", "--dry-run", "--ignore-errors"),
+    )
+)
+DRAIN_OPTIONS = frozenset(
+    (
+        *("--grace-period", "--timeout", "--pod-selector", "--skip-wait-for-delete-timeout"),
+        "--chunk-size",
+    )
+)
+
+
+class Habit(NamedTuple):
+    """An option of another program: what to say, and the words in its place."""
+
+    message: str
+    instead: tuple[str, ...] = ()
+    # Its value goes with it, or stands behind the new words.
+    has_value: bool = False
+    keep_value: bool = False
+
+
+_NO_EFFECT = "changes nothing in a prediction: leave it out"
+_NO_WATCH = "a prediction is whole at once: leave it out"
+_NO_CHANGE = "nothing is ever changed: leave it out"
+# What to say about --for.
+OUTAGE = "an outage that ends is two events of a scenario file (kubelet-stop, kubelet-start)"
+
+OPTION_HABITS = {
+    **dict.fromkeys(("--client", "--short"), Habit("there is no server to ask: leave it out")),
+    "--dry-run": Habit(_NO_CHANGE),
+    "--server-dry-run": Habit(_NO_CHANGE),
+    "--all-nodes": Habit("every node is --all", ("--all",)),
+    "--all-zones": Habit("every node is --all", ("--all",)),
+    **dict.fromkeys(
+        ("--grace-period", "--timeout", "--cascade", "--wait", "--now", "--ignore-not-found"),
+        Habit(_NO_EFFECT, has_value=True),
+    ),
+    **dict.fromkeys(DRAIN_FLAGS - {"--force", "--dry-run"}, Habit(_NO_EFFECT)),
+    **dict.fromkeys(("--yes", "-y", "-i", "--interactive", "--confirm"), Habit(_NO_CHANGE)),
+    **dict.fromkeys(("-w", "--watch", "--watch-only"), Habit(_NO_WATCH)),
+    **dict.fromkeys(
+        ("-v", "--v", "--verbose", "--details"), Habit("more is -o wide", ("-o", "wide"))
+    ),
+    **dict.fromkeys(("-q", "--quiet", "--silent"), Habit("less is -o name", ("-o", "name"))),
+    "--json": Habit("formats are values of -o", ("-o", "json")),
+    "--yaml": Habit("formats are values of -o", ("-o", "yaml")),
+    "--wide": Habit("formats are values of -o", ("-o", "wide")),
+    "--format": Habit("formats are values of -o", ("-o",), keep_value=True),
+    "--out": Habit("formats are values of -o; the answer goes to standard output", has_value=True),
+    **dict.fromkeys(
+        ("--file", "--filenames", "--files", "--input", "--cluster-file", "--snapshot"),
+        Habit("files are named with -f", ("-f",), keep_value=True),
+    ),
+    **dict.fromkeys(
+        ("--label", "--labels", "--label-selector", "--node-selector"),
+        Habit("labels are given with -l", ("-l",), keep_value=True),
+    ),
+    **dict.fromkeys(
+        ("--version", "--k8s-version", "--kube-version", "--release", "--kubernetes"),
+        Habit("the release is --kubernetes-version", ("--kubernetes-version",), keep_value=True),
+    ),
+    **dict.fromkeys(
+        ("--duration", "--until", "--look-ahead"),
+        Habit("how far to look is --horizon", ("--horizon",), keep_value=True),
+    ),
+    **dict.fromkeys(
+        ("--at", "--when", "--from", "--since", "--since-time"),
+        Habit("when it begins is --start", ("--start",), keep_value=True),
+    ),
+    **dict.fromkeys(
+        ("--pod", "--why"), Habit("a pod is --explain", ("--explain",), keep_value=True)
+    ),
+    **dict.fromkeys(
+        ("--no-color", "--no-colour", "--nocolor"), Habit("colour is --color", ("--color", "never"))
+    ),
+}
+
+# What reads a live cluster, in kubectl; True: with a value.
+CONNECTION_OPTIONS = {
+    **dict.fromkeys(("--context", "--kubeconfig", "--cluster", "--user", "--server", "-s"), True),
+    **dict.fromkeys(("--token", "--as", "--as-group", "--as-uid", "--request-timeout"), True),
+    **dict.fromkeys(("--certificate-authority", "--client-certificate", "--client-key"), True),
+    **dict.fromkeys(("--namespace", "-n", "--cache-dir", "--tls-server-name"), True),
+    **dict.fromkeys(("--all-namespaces", "-A", "--insecure-skip-tls-verify"), False),
+}
+# These change what `kubectl get` reads a whole cluster with.
+ABOUT_THE_CLUSTER = ("--context", "--kubeconfig", "--cluster")

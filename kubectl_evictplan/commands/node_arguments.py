@@ -1,0 +1,157 @@
+"""The words that name nodes, as kubectl reads them: ``node n1 n2``, ``node/n1``, ``nodes/n1``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
+
+    Nodes = dict[str, Node]
+
+SELECTOR = ("-l", "--selector")
+FILE_ENDINGS = (".json", ".yaml", ".yml", ".gz")
+# Every node has it: an example of a selector that works everywhere.
+LABEL_OF_EVERY_NODE = "kubernetes.io/hostname"
+
+
+class NodeArguments(NamedTuple):
+    """Which nodes a command means, as typed: names, a label selector, or every node."""
+
+    words: tuple[str, ...]
+    selector: str = ""
+    all_nodes: bool = False
+
+    def check(self) -> None:
+        """Raise unless exactly one of names, selector and --all says which nodes are meant."""
+        given = [bool(self.words), bool(self.selector), self.all_nodes]
+        if sum(given) == 0:
+            known = Correction((), ("-l", LABEL_OF_EVERY_NODE), example=True)
+            message = "which nodes? give names or --selector"
+            raise InputError(Problem(message, correction=known))
+        if sum(given) > 1:
+            raise InputError(self._contradiction())
+
+    def nodes(self, snapshot: ClusterSnapshot) -> list[Node]:
+        """Return the nodes, sorted by name; InputError for every word that means none."""
+        from kubectl_evictplan.scenarios import targets
+
+        known = {node.name: node for node in snapshot.nodes}
+        if self.selector:
+            return _found(lambda: targets.nodes_by_selector(known, self.selector), self.selector)
+        if self.all_nodes:
+            return [known[name] for name in sorted(known)]
+        problems: list[Problem] = []
+        found: set[str] = set()
+        for word in self.words:
+            try:
+                found.add(targets.nodes_by_name(known, [node_name(word)])[0].name)
+            except WrongWord as error:
+                problems.append(_unknown_node(word, error, known))
+            except InputError as error:
+                problems += error.problems
+        if problems:
+            raise InputError(problems)
+        return [known[name] for name in sorted(found)]
+
+    def _contradiction(self) -> Problem:
+        """Say what cannot stand together; a selector with spaces falls apart into names."""
+        words = self.words
+        if self.selector and words and words[0] in ("=", "==", "!=", "in", "notin"):
+            joined = " ".join((self.selector, *words))
+            known = Correction((self.selector, *words), (joined,))
+            return Problem("a selector with spaces needs quotes", got=joined, correction=known)
+        if not words:
+            known = Correction(("--all",), (), example=True)
+            return Problem("cannot specify both --selector and --all", correction=known)
+        message = "cannot specify both a node name and --selector or --all"
+        return Problem(message, correction=Correction(words, (), example=True))
+
+
+def node_name(word: str) -> str:
+    """Return the name in ``NAME`` or ``node/NAME``; InputError for another type or no name."""
+    from kubectl_evictplan.scenarios.targets import NODE_WORDS
+
+    kind, slash, name = word.partition("/")
+    if not slash:
+        name = word
+    elif kind.lower() not in NODE_WORDS or "/" in name:
+        named_so = kind.lower().partition(".")[0] in NODE_WORDS
+        known = Correction((word,), (f"node/{name}",)) if named_so else None
+        message = "only nodes can be named here"
+        raise InputError(Problem(message, got=word, expected="node/NAME", correction=known))
+    if not name or name.startswith("-"):
+        known = Correction((word,), ("-l", LABEL_OF_EVERY_NODE), example=True)
+        raise InputError(Problem("not the name of a node", got=repr(word), correction=known))
+    return name
+
+
+def nodes_of_zones(snapshot: ClusterSnapshot, words: tuple[str, ...]) -> list[Node]:
+    """Return the nodes of the zones, sorted by name; InputError for every wrong word."""
+    from kubectl_evictplan.scenarios.targets import nodes_by_zone
+
+    nodes = {node.name: node for node in snapshot.nodes}
+    selected: Nodes = {}
+    problems = []
+    for word in words:
+        try:
+            selected |= {node.name: node for node in nodes_by_zone(nodes, word)}
+        except WrongWord as error:
+            problems.append(Problem(str(error), correction=error.correction()))
+    if problems:
+        raise InputError(problems)
+    return [selected[name] for name in sorted(selected)]
+
+
+def _found(select: Callable[[], list[Node]], selector: str) -> list[Node]:
+    try:
+        return select()
+    except WrongWord as error:
+        problem = Problem(str(error), location="--selector", correction=error.correction(*SELECTOR))
+    except ValueError as error:
+        likely = _likely_selector(selector)
+        known = Correction((selector,), (likely or LABEL_OF_EVERY_NODE,), not likely, SELECTOR)
+        problem = Problem(str(error), location="--selector", correction=known)
+    raise InputError(problem)
+
+
+def _likely_selector(text: str) -> str:
+    """Return the selector that a mistyped one probably means, or ""."""
+    from kubectl_evictplan.kube.selectors import parse_label_selector
+
+    likely = re.sub(r"\s*[:=]+\s*", "=", text).strip(" ,\"'!")
+    try:
+        return likely if parse_label_selector(likely).requirements else ""
+    except ValueError:
+        return ""
+
+
+def _unknown_node(word: str, error: WrongWord, nodes: Nodes) -> Problem:
+    """Say what a word that is no node's name is, where that can be seen."""
+    from kubectl_evictplan.kube.topology import BETA_ZONE, ZONE
+    from kubectl_evictplan.scenarios.targets import NODE_WORDS, zones_of
+
+    kind, _, name = re.sub("[:=]", "/", word, count=1).partition("/")
+    if word.lower() in NODE_WORDS:
+        message = f"the names follow the command, without {word!r}"
+        return Problem(message, correction=Correction((word,), ()))
+    if word.endswith(FILE_ENDINGS) or Path(word).is_file():
+        return missing_option_f(word)
+    if kind.lower() in NODE_WORDS and name in nodes:
+        return Problem(f"write node/{name}", got=word, correction=Correction((word,), (name,)))
+    if word in zones_of(nodes):
+        label = ZONE if any(node.labels.get(ZONE) == word for node in nodes.values()) else BETA_ZONE
+        known = Correction((word,), ("-l", f"{label}={word}"))
+        return Problem(f"no node is called {word!r}: that is a zone", correction=known)
+    return Problem(str(error), correction=error.correction())
+
+
+def missing_option_f(word: str) -> Problem:
+    """Say that a file needs -f in front of it."""
+    known = Correction((word,), ("-f", word))
+    return Problem("this is a file: write -f in front of it", got=word, correction=known)

@@ -1,0 +1,132 @@
+"""What people type when they are tired, and what they are told: the table is ``mistakes.txt``.
+
+Each row is a command line and everything it writes to standard error. After an intended change run
+the tests with EVICTPLAN_UPDATE_GOLDEN=1 and read the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_lines import Answer, Ask, asker
+
+TABLE = Path(__file__).with_name("mistakes.txt")
+PROGRAM = "kubectl evictplan "
+NOW_NS = 1_795_213_800 * 1_000_000_000  # 2026-11-20T22:30:00Z, half an hour after the dump
+ADVICE = ("try: ", "for example: ")
+# As often as that, an answer may lead to the next mistake.
+STEPS_MAX = 3
+
+
+def node(name: str, zone: str, *taints: dict[str, str]) -> dict[str, Any]:
+    labels = {
+        "kubernetes.io/hostname": name,
+        "topology.kubernetes.io/region": "eu-1",
+        "topology.kubernetes.io/zone": zone,
+    }
+    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-11-20T21:59:00Z"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "uid": f"u-{name}", "labels": labels},
+        "spec": {"taints": list(taints)},
+        "status": {"conditions": [ready]},
+    }
+
+
+def pod(key: str, node_name: str) -> dict[str, Any]:
+    namespace, _, name = key.partition("/")
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "uid": f"u-{key}"},
+        "spec": {"nodeName": node_name},
+    }
+
+
+MASTER = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+CLUSTER = [
+    node("cp-1", "eu-1a", MASTER),
+    node("worker-a1", "eu-1a"),
+    node("worker-b1", "eu-1b"),
+    node("worker-b2", "eu-1b"),
+    node("worker-c1", "eu-1c"),
+    pod("shop/web-0", "worker-b1"),
+    pod("shop/web-1", "worker-b2"),
+    pod("shop/cache", "worker-a1"),
+    pod("data/cache", "worker-b1"),
+    pod("data/cassandra-0", "worker-c1"),
+]
+OUTAGE = """\
+apiVersion: evictplan.dev/v1alpha1
+kind: Scenario
+spec: {events: [{at: 1s, action: cordon, nodes: [worker-b1]}]}
+"""
+
+
+def rows() -> list[tuple[str, str]]:
+    """Return (command line, what it says) of the table."""
+    blocks = [block for block in TABLE.read_text().split("\n\n") if block.startswith("$ ")]
+    found = (block.strip().partition("\n") for block in blocks)
+    return [(typed.removeprefix("$ "), said) for typed, _, said in found]
+
+
+ROWS = rows()
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in a directory with a cluster's files, at a known time."""
+    monkeypatch.chdir(tmp_path)
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": CLUSTER})
+    Path("cluster.json").write_text(listed)
+    Path("other.json").write_text(listed)
+    Path("outage.yaml").write_text(OUTAGE)
+    Path("dumps").mkdir()
+    Path("dumps/cluster.json").write_text(listed)
+    monkeypatch.setattr("time.time_ns", lambda: NOW_NS)
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Ask:
+    return asker(capsys, monkeypatch)
+
+
+def say(ask: Ask, line: str) -> Answer:
+    return ask(*shlex.split(line.removeprefix(PROGRAM)))
+
+
+def told(answer: Answer) -> str:
+    """Return what is said, or that the words were accepted."""
+    assert answer.code in (0, 2), answer
+    return answer.err.strip() if answer.code else "(accepted)"
+
+
+def test_golden_answers_to_mistakes(ask: Ask) -> None:
+    if os.environ.get("EVICTPLAN_UPDATE_GOLDEN"):
+        text = TABLE.read_text()
+        for typed, said in ROWS:
+            answer = told(say(ask, typed))
+            text = text.replace(f"$ {typed}\n{said}".rstrip() + "\n\n", f"$ {typed}\n{answer}\n\n")
+        TABLE.write_text(text)
+    assert len(ROWS) > 200
+
+
+@pytest.mark.parametrize(("typed", "said"), ROWS, ids=[typed for typed, _ in ROWS])
+def test_a_mistake_is_answered_by_what_to_type_instead(ask: Ask, typed: str, said: str) -> None:
+    answer = say(ask, typed)
+    assert told(answer) == said
+    for _ in range(STEPS_MAX):
+        if not answer.code:
+            return
+        assert answer.out == ""
+        *_, last = answer.err.splitlines()
+        assert last.startswith(ADVICE), last
+        # A command to run before is no command of ours.
+        answer = say(ask, last.partition(": ")[2].rpartition(" && ")[2])
+    assert answer.code == 0, answer.err
