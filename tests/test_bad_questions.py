@@ -337,7 +337,7 @@ def test_b119_an_unknown_release_names_the_known_ones(cordon: Ask, version: str)
         (
             ["--time-zone", "Europe/Berln"],
             (
-                "--time-zone: no such time zone; did you mean Europe/Berlin? (got 'Europe/Berln'; "
+                "--time-zone: no such time zone; did you mean 'Europe/Berlin'? (got 'Europe/Berln'; "
                 "expected UTC, local or a name such as Europe/Berlin)"
             ),
         ),

@@ -88,7 +88,16 @@ def loaded_by(*arguments: str, code: str = "") -> set[str]:
     return set(done.stdout.rsplit("\n", 2)[-2].split())
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("what-if", "--help")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("--version",),
+        ("what-if", "--help"),
+        ("what-if", "taint", "--help"),
+        ("snapshot", "-h"),
+    ],
+)
 def test_help_loads_no_heavy_package(arguments: tuple[str, ...]) -> None:
     assert set() == loaded_by(*arguments) & HEAVY
 
