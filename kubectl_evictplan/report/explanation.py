@@ -110,16 +110,10 @@ def _outcomes(entry: Eviction, clock: Clock) -> str:
 def _cause(entry: Eviction) -> str:
     if entry.taint is None:
         return entry.because[-1].what if entry.because else "of a reason that is not recorded"
-    node = f"its node has the taint {words.name(words.taint(entry.taint))}"
-    if entry.toleration is None:
-        return f"{node} and no toleration of the pod matches it"
-    seconds = entry.toleration.toleration_seconds
-    place = f"toleration {entry.toleration.index}, counted from 0"
-    if seconds is None:
-        return f"{node}, which it tolerates without limit ({place})"
-    if seconds <= 0:
-        return f"{node}, which it tolerates for no time at all ({seconds}s; {place})"
-    return f"{node}, which it tolerates for {seconds}s only ({place})"
+    text = f"its node has the taint {words.name(words.taint(entry.taint))}"
+    text += f", {words.tolerated(entry.toleration)}"
+    place = entry.toleration.index if entry.toleration is not None else None
+    return text if place is None else f"{text} (spec.tolerations[{place}])"
 
 
 def _window(value: Window) -> str:

@@ -75,9 +75,9 @@ def gone(end: Window, *, exact: bool = False) -> str:
         return window(end.earliest_seconds, end.latest_seconds, exact=exact)
     if not exact:
         return "stuck"
-    ever = end.earliest_seconds is not None
+    ever = end.earliest_seconds
     return f"stuck: {end.stuck}" + (
-        f" (at the earliest {offset(end.earliest_seconds)})" if ever else ""
+        f" (at the earliest {offset(ever)})" if ever is not None else ""
     )
 
 

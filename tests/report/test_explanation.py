@@ -33,13 +33,9 @@ def test_upstream_functions_are_named_in_wide_only() -> None:
 @pytest.mark.parametrize(
     ("toleration", "words"),
     [
-        (
-            TolerationReference(1, 300),
-            "which it tolerates for 300s only (toleration 1, counted from",
-        ),
-        (None, "and no toleration of the pod matches it"),
-        (TolerationReference(0, 0), "tolerates for no time at all (0s; toleration 0,"),
-        (TolerationReference(2, None), "tolerates without limit (toleration 2,"),
+        (TolerationReference(1, 300), "tolerated for 300s (spec.tolerations[1])."),
+        (None, "maintenance=true:NoExecute, not tolerated."),
+        (TolerationReference(2, None), "tolerated without limit (spec.tolerations[2])."),
     ],
 )
 def test_the_reason_says_how_the_taint_was_tolerated(
