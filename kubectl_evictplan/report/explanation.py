@@ -71,9 +71,11 @@ def _conclusion(entry: Entry, clock: Clock) -> Iterator[Phrase]:
     pod = f"Pod {words.name(f'{entry.namespace}/{entry.pod}')}"
     if isinstance(entry, Cancelled):
         may = "" if entry.certainty == CERTAIN else "possibly "
+        started = _window(entry.started)
+        since = f" that starts at {started}" if started != words.UNKNOWN else ""
         yield Phrase(
-            f"{pod}: a timer that starts at {_window(entry.started)} is {may}cancelled at "
-            f"{_window(entry.cancelled)}: {_sentence(entry.reason)}"
+            f"{pod}: a timer{since} is {may}cancelled at {_window(entry.cancelled)}: "
+            f"{_sentence(entry.reason)}"
         )
         return
     if isinstance(entry, Kept):

@@ -10,7 +10,7 @@ import pytest
 from report.builders import MAINTENANCE, cancelled, eviction, kept, prediction, text_of
 
 from kubectl_evictplan.kube.objects import Warning
-from kubectl_evictplan.prediction.document import Because, TolerationReference
+from kubectl_evictplan.prediction.document import Because, TolerationReference, Window
 from kubectl_evictplan.report.clock import Clock
 
 
@@ -59,6 +59,12 @@ def test_every_eviction_of_the_pod_is_told_in_order() -> None:
     )
     text = text_of(value, explain="default/web-0")
     assert text.index("uid one") < text.index("possibly cancelled") < text.index("uid two")
+
+
+def test_a_timer_whose_start_is_unknown_is_cancelled_all_the_same() -> None:
+    value = prediction(cancelled=(cancelled(started=Window(None, None), cancelled=Window(60, 60)),))
+    text = text_of(value, explain="default/web-9")
+    assert text.startswith("Pod default/web-9: a timer is possibly cancelled at +1m0s: the node")
 
 
 def test_warnings_about_the_pod_end_its_story() -> None:
