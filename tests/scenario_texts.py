@@ -18,7 +18,7 @@ from kubectl_evictplan.kube.objects import (
     Toleration,
 )
 from kubectl_evictplan.scenarios.files import LoadedScenario, load_scenario
-from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.sources.marked_tree import place_of
 
 TAKEN_AT_NS = 1_800_000_000 * SECOND_NS
@@ -114,3 +114,27 @@ spec:
 def without_origins(scenario: Scenario) -> Scenario:
     events = tuple(msgspec.structs.replace(event, origin="") for event in scenario.events)
     return msgspec.structs.replace(scenario, events=events)
+
+
+def without_places(settings: ControllerSettings) -> ControllerSettings:
+    return msgspec.structs.replace(settings, places={})
+
+
+# One event of every action; the last of the file is meant.
+EXAMPLES = {
+    "taint": "{at: 2s, action: taint, nodes: [a1], taint: 'maint=yes:NoExecute'}",
+    "untaint": "{at: 2s, action: untaint, nodes: [dark], taint: 'maint:NoExecute'}",
+    "kubelet-stop": "{at: 3s, action: kubelet-stop, zone: eu-1a}",
+    "kubelet-start": "{at: 3s, action: kubelet-start, nodes: [dark]}",
+    "node-ready": "{at: 3s, action: node-ready, nodes: [a1], status: 'False'}",
+    "lease-touch": "{at: 6s, action: lease-touch, nodes: [a1]}",
+    "node-delete": "{at: 5s, action: node-delete, selector: pool=blue}",
+    "node-create": "{at: 6s, action: node-create, manifest: {kind: Node, metadata: {name: n}}}",
+    "pod-create": "{at: 6s, action: pod-create, manifest: {kind: Pod, metadata: {name: p}}}",
+    "pod-delete": "{at: 6s, action: pod-delete, pods: [default/web-0]}",
+    "pod-tolerations": "{at: 6s, action: pod-tolerations, pods: [default/web-0], tolerations: []}",
+    "controller-stop": "{at: 16s, action: controller-stop}",
+    "controller-start": "{at: 21s, action: controller-start}",
+    "cordon": "{at: 0s, action: cordon, allNodes: true}",
+    "uncordon": "{at: 0s, action: uncordon, nodes: [a1]}",
+}

@@ -314,6 +314,12 @@ def test_b118_a_phase_lies_within_a_period(cordon: Ask) -> None:
     )
 
 
+def test_a_start_near_the_end_of_the_calendar_is_one_clear_line(cordon: Ask) -> None:
+    assert cordon("--start", "9999-12-31T23:59:59Z").problem() == (
+        "--start: the start is too near the end of the year 9999; the latest is 9990-01-02T23:59:59Z"
+    )
+
+
 @pytest.mark.parametrize("version", ["1.9", "2.0", "latest", "v1.29.99", "x", "1", "1.29."])
 def test_b119_an_unknown_release_names_the_known_ones(cordon: Ask, version: str) -> None:
     problem = cordon(

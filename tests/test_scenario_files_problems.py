@@ -223,3 +223,38 @@ def test_no_text_escapes_as_anything_but_problems_with_a_place(text: str) -> Non
     with pytest.raises(InputError) as raised:
         load(text)
     assert all(problem.location.startswith("s.yaml:") for problem in raised.value.problems)
+
+
+def test_all_problems_of_one_event_are_told_each_with_its_line() -> None:
+    event = "at: 5\n    action: taint\n    nodes: [a9]\n    taint: k=v:NoExcute\n    node: [a1]"
+    problems = problems_of(with_events(event))
+    assert [problem.split(": ")[0] for problem in problems] == [
+        "s.yaml:5:9",
+        "s.yaml:7:13",
+        "s.yaml:8:12",
+        "s.yaml:9:5",
+    ]
+
+
+def test_an_event_with_a_misspelt_action_is_read_as_the_one_that_is_proposed() -> None:
+    problems = problems_of(with_events("{at: 1s, action: cordn, nodes: [a9]}"))
+    assert len(problems) == 2
+    assert "did you mean 'cordon'?" in problems[0] and "no node is called 'a9'" in problems[1]
+
+
+def test_an_event_without_an_instant_meets_every_node_that_ever_exists() -> None:
+    events = (
+        "{at: 1s, action: node-delete, nodes: [a1]}",
+        "{at: 2s, action: node-create, manifest: {kind: Node, metadata: {name: new}}}",
+        "{at: soon, action: cordon, nodes: [a1, new, never]}",
+    )
+    problems = problems_of(with_events(*events))
+    assert len(problems) == 2
+    assert "spec.events[2].at: " in problems[0] and "no node is called 'never'" in problems[1]
+
+
+def test_an_event_with_a_problem_does_not_happen_to_those_after_it() -> None:
+    problem = problem_of(
+        "{at: 1s, action: node-delete, nodes: [a1, a9]}", "{at: 2s, action: cordon, nodes: [a1]}"
+    )
+    assert "no node is called 'a9'" in problem

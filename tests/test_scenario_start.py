@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from builders import make_event, make_lease, make_node, make_scenario, make_snapshot, ns
+from kubectl_evictplan.kube.durations import DURATION_MAX_NS
+from kubectl_evictplan.kube.timestamps import LAST_INSTANT_NS
 from kubectl_evictplan.scenarios.start import start_problem
 from kubectl_evictplan.windows.timings import last_heartbeat_window
 
@@ -26,3 +28,11 @@ def test_a_renewal_seen_after_the_stop_counts_as_the_last_one() -> None:
     scenario = make_scenario([make_event(0, "kubelet-stop", "a")])
 
     assert last_heartbeat_window(snapshot, scenario, 0, "a") == (0, 0)
+
+
+def test_a_start_from_which_an_event_could_lie_beyond_the_year_9999_is_refused() -> None:
+    snapshot = make_snapshot([make_node("a")])
+    latest_ns = LAST_INSTANT_NS - DURATION_MAX_NS
+
+    assert start_problem(latest_ns, snapshot) == ""
+    assert "too near the end of the year 9999" in start_problem(latest_ns + 1, snapshot)

@@ -151,18 +151,6 @@ class Given:
     start_ns: int | None
     zone: tzinfo | None
 
-    def over(self, settings: ControllerSettings) -> ControllerSettings:
-        """Return a scenario file's settings with those of the command line on top."""
-        from kubectl_evictplan.scenarios.scenario import ControllerSettings
-
-        mine = self.settings
-        phase_ns = mine.monitor_phase_ns
-        return ControllerSettings(
-            kubernetes_version=mine.kubernetes_version or settings.kubernetes_version,
-            monitor_phase_ns=settings.monitor_phase_ns if phase_ns is None else phase_ns,
-            flags={**settings.flags, **mine.flags},
-        )
-
 
 debug_option = click.option(
     "--debug", is_flag=True, expose_value=False, help="On an internal error, keep the details."

@@ -62,9 +62,13 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
         refuse_existing(("--save-scenario",), options.save_scenario, force=options.force)
     import msgspec
 
+    from kubectl_evictplan.scenarios.start import start_problem
+
     with Progress(sys.stderr) as progress:
         snapshot = load(options, progress)
         scenario, settings, warnings = plan(snapshot, given)
+        if message := start_problem(scenario.start_ns, snapshot):
+            raise InputError(Problem(message))
         _refuse_warnings(options, warnings)
         if given.horizon_ns is not None:
             scenario = msgspec.structs.replace(scenario, horizon_ns=given.horizon_ns)
@@ -119,25 +123,8 @@ def _predict(
     from kubectl_evictplan.controllers.flags import resolve_configuration
     from kubectl_evictplan.prediction.predict import predict
 
-    try:
-        configuration = resolve_configuration(settings, snapshot.control_plane)
-    except InputError as error:
-        raise InputError([_under_flag_name(problem) for problem in error.problems]) from None
+    configuration = resolve_configuration(settings, snapshot.control_plane)
     return predict(snapshot, scenario, configuration, explain=explain, progress=progress.predicting)
-
-
-def _under_flag_name(problem: Problem) -> Problem:
-    """Return a problem of a scenario's field under the name that the command line has for it."""
-    if problem.field != "monitorPhase":
-        return problem
-    field = "--monitor-phase"
-    return Problem(
-        problem.message,
-        field=field,
-        got=problem.got,
-        expected=problem.expected,
-        correction=problem.correction,
-    )
 
 
 def show(answer: Answer, options: WhatIfOptions) -> None:

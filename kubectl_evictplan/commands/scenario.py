@@ -74,7 +74,7 @@ def scenario(options: WhatIfOptions, file: str) -> None:
             start_ns=given.start_ns,
             kubernetes_version=given.settings.kubernetes_version,
         )
-        return loaded.scenario, given.over(loaded.settings), loaded.warnings
+        return loaded.scenario, loaded.settings.under(given.settings), loaded.warnings
 
     show(what_if(options, plan), options)
 

@@ -16,7 +16,11 @@ from kubectl_evictplan.controllers.releases import ReleaseProfile, known_minors,
 from kubectl_evictplan.errors import Correction, InputError, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration, parse_duration_ns
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Warning
-from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.scenarios.scenario import (
+    KUBERNETES_VERSION,
+    MONITOR_PHASE,
+    ControllerSettings,
+)
 from kubectl_evictplan.scenarios.targets import did_you_mean, similar
 
 GIVEN, DETECTED, DEFAULT = "given", "detected", "default of release"
@@ -168,11 +172,11 @@ def resolve_configuration(
             warnings.append(Warning("flag-ignored", message))
             text, source = _default(name, default, profile), DEFAULT
         elif problem is not None:
-            problems.append(problem)
+            problems.append(settings.blamed(name, problem))
             continue
         values[name] = parse(text)
         sources[name], texts[name] = source, text
-    gates = _feature_gates(str(values.get("feature-gates", "")), problems)
+    gates = _feature_gates(settings, str(values.get("feature-gates", "")), problems)
     _check_phase(settings, values.get("node-monitor-period"), problems)
     if problems:
         raise InputError(problems)
@@ -184,7 +188,11 @@ def _resolve_release(
     settings: ControllerSettings, control_plane: ControlPlaneFlags
 ) -> tuple[ReleaseProfile, str]:
     if settings.kubernetes_version:
-        return release_profile(settings.kubernetes_version), GIVEN
+        try:
+            return release_profile(settings.kubernetes_version), GIVEN
+        except InputError as error:
+            blamed = [settings.blamed(KUBERNETES_VERSION, problem) for problem in error.problems]
+            raise InputError(blamed) from None
     if control_plane.kubernetes_version:
         return release_profile(control_plane.kubernetes_version), DETECTED
     kubelet = control_plane.newest_kubelet_version
@@ -251,17 +259,17 @@ def _check_names(
 ) -> None:
     for name, text in sorted(settings.flags.items()):
         if name not in _FLAGS:
-            problems += filter(None, [flag_problem(name, text)])
+            unknown = flag_problem(name, text)
+            problems += [settings.blamed(name, unknown)] if unknown is not None else []
         elif name in _NONTAINT_FLAGS and not profile.nontaint_mode:
-            problems.append(
-                Problem(
-                    f"flag does not exist in Kubernetes {profile.version}: removed in 1.27",
-                    field=f"--controller-flag {name}",
-                    got=repr(text),
-                    expected="a release up to 1.26, or none",
-                    correction=Correction(("--controller-flag", f"{name}={text}"), ()),
-                )
+            removed = Problem(
+                f"flag does not exist in Kubernetes {profile.version}: removed in 1.27",
+                field=f"--controller-flag {name}",
+                got=repr(text),
+                expected="a release up to 1.26, or none",
+                correction=Correction(("--controller-flag", f"{name}={text}"), ()),
             )
+            problems.append(settings.blamed(name, removed))
 
 
 def _check_phase(
@@ -271,15 +279,14 @@ def _check_phase(
     if phase_ns is not None and period_ns is not None and not 0 <= phase_ns < period_ns:
         # The same ticks, counted from the first one.
         first = format_duration(phase_ns % period_ns)
-        problems.append(
-            Problem(
-                "the first monitor tick comes within one --node-monitor-period",
-                field="monitorPhase",
-                got=format_duration(phase_ns),
-                expected=f"less than {format_duration(period_ns)}",
-                correction=Correction((format_duration(phase_ns),), (first,)),
-            )
+        late = Problem(
+            "the first monitor tick comes within one --node-monitor-period",
+            field="--monitor-phase",
+            got=format_duration(phase_ns),
+            expected=f"less than {format_duration(period_ns)}",
+            correction=Correction((format_duration(phase_ns),), (first,)),
         )
+        problems.append(settings.blamed(MONITOR_PHASE, late))
 
 
 def _pick(
@@ -302,21 +309,22 @@ def _default(name: str, default: str, profile: ReleaseProfile) -> str:
     return default
 
 
-def _feature_gates(text: str, problems: list[Problem]) -> dict[str, bool]:
+def _feature_gates(
+    settings: ControllerSettings, text: str, problems: list[Problem]
+) -> dict[str, bool]:
     gates = {}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
         try:
             gates[name.strip()] = _boolean(value.strip())
         except ValueError as error:
-            problems.append(
-                Problem(
-                    str(error),
-                    field=f"--controller-flag feature-gates {name}",
-                    got=repr(value),
-                    expected="NAME=true or NAME=false",
-                )
+            wrong = Problem(
+                f"{name}: {error}",
+                field="--controller-flag feature-gates",
+                got=repr(value),
+                expected="NAME=true or NAME=false",
             )
+            problems.append(settings.blamed("feature-gates", wrong))
     return gates
 
 

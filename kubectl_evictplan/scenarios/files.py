@@ -23,7 +23,13 @@ from kubectl_evictplan.scenarios.document import Document
 from kubectl_evictplan.scenarios.event_reader import read_events
 from kubectl_evictplan.scenarios.field_types import ManifestDecoder
 from kubectl_evictplan.scenarios.history import History, ties
-from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import (
+    KUBERNETES_VERSION,
+    MONITOR_PHASE,
+    ControllerSettings,
+    Scenario,
+    ScenarioEvent,
+)
 from kubectl_evictplan.scenarios.schema import KIND, scenario_schema
 from kubectl_evictplan.scenarios.start import start_problem
 from kubectl_evictplan.sources.marked_tree import Path, Place
@@ -121,18 +127,22 @@ def _check_header(document: Document) -> None:
 def _settings(document: Document) -> ControllerSettings:
     """Return what ``spec.controller`` says, and where."""
     path: Path = ("spec", "controller")
-    if not document.is_sound(path) or document.tree["spec"].get("controller") is None:
+    controller = document.tree["spec"].get("controller")
+    if controller is None or not document.is_sound(path):
         return ControllerSettings()
-    controller = document.tree["spec"]["controller"]
     flags = controller.get("flags") or {}
     for name in flags:
         if name.startswith("-"):
             message = "write the flag's own name, without dashes in front"
             document.problem((*path, "flags", name), message)
+    paths = {name: (*path, name) for name in (KUBERNETES_VERSION, MONITOR_PHASE)}
+    paths = {name: at for name, at in paths.items() if name in controller}
+    paths |= {name: (*path, "flags", name) for name in flags}
     return ControllerSettings(
-        kubernetes_version=controller.get("kubernetesVersion") or "",
-        monitor_phase_ns=document.parsed((*path, "monitorPhase"), parse_bounded_duration_ns),
-        flags={name: document.text((*path, "flags", name)) for name in flags},
+        controller.get(KUBERNETES_VERSION) or "",
+        document.parsed((*path, MONITOR_PHASE), parse_bounded_duration_ns),
+        {name: document.text(paths[name]) for name in flags},
+        {name: f"{document.location}:{document.place(at)}" for name, at in paths.items()},
     )
 
 
@@ -149,9 +159,10 @@ def _start_ns(snapshot: ClusterSnapshot, text: str) -> int:
         start_ns = parse_rfc3339_ns(text)
     except ValueError as error:
         raise ValueError(f"not a time: {error}; write it as 2026-11-20T22:00:00Z") from None
+    if start_ns is None:
+        raise ValueError("the zero time is not a start")
     if message := start_problem(start_ns, snapshot):
         raise ValueError(message)
-    assert start_ns is not None, "the zero time is no start"
     return start_ns
 
 

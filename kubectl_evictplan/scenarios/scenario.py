@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import msgspec
 from msgspec.structs import replace
 
+from kubectl_evictplan.errors import Problem
 from kubectl_evictplan.kube.durations import HOUR_NS, format_duration
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.scenarios.field_types import POD_KEYS, TARGETS, file_fields
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 
 HORIZON_DEFAULT_MAX_NS = 24 * HOUR_NS
+# Keys of ``ControllerSettings.places`` beside the flags' names.
+KUBERNETES_VERSION, MONITOR_PHASE = "kubernetesVersion", "monitorPhase"
 
 
 class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,9 +177,37 @@ class Scenario(msgspec.Struct, frozen=True):
 class ControllerSettings(msgspec.Struct, frozen=True):
     """What the user said about kube-controller-manager; empty parts are detected or defaulted.
 
-    ``flags`` maps a flag's own name (no dashes in front) to its text.
+    ``flags`` maps a flag's own name (no dashes in front) to its text. ``places`` says where a file
+    has a flag, the version or the phase; what is not in it was said on the command line.
     """
 
     kubernetes_version: str = ""
     monitor_phase_ns: int | None = None
     flags: dict[str, str] = {}
+    places: dict[str, str] = {}
+
+    def under(self, above: ControllerSettings) -> ControllerSettings:
+        """Return these settings with those of ``above`` in their place."""
+        said = {KUBERNETES_VERSION} if above.kubernetes_version else set()
+        said |= {MONITOR_PHASE} if above.monitor_phase_ns is not None else set()
+        kept = {key: at for key, at in self.places.items() if key not in said | above.flags.keys()}
+        return ControllerSettings(
+            above.kubernetes_version or self.kubernetes_version,
+            self.monitor_phase_ns if above.monitor_phase_ns is None else above.monitor_phase_ns,
+            {**self.flags, **above.flags},
+            {**kept, **above.places},
+        )
+
+    def blamed(self, name: str, problem: Problem) -> Problem:
+        """Return a problem of a flag, the version or the phase, in the file if that is where it is."""
+        place = self.places.get(name)
+        if place is None:
+            return problem
+        key = name if name in (KUBERNETES_VERSION, MONITOR_PHASE) else f"flags.{name}"
+        return Problem(
+            problem.message,
+            location=place,
+            field=f"spec.controller.{key}",
+            got=problem.got,
+            expected=problem.expected,
+        )

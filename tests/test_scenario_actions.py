@@ -1,0 +1,175 @@
+"""The table of actions: what every row must say, and what single rows do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from scenario_texts import EXAMPLES, events_of
+
+from builders import event_of, make_event, make_node, make_pod, make_scenario, make_snapshot, ns
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import ControlPlaneFlags
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.actions import ACTIONS
+from kubectl_evictplan.scenarios.field_types import TARGET_SCHEMAS, TARGETS, file_fields
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.scenarios.schema import event_schema
+
+EVERY_ACTION = pytest.mark.parametrize("action", ACTIONS)
+ROW = re.compile(r"^\| `([a-z-]+)` \| ([^|]*)\| ([^|]+) \|$", re.MULTILINE)
+
+
+def example(action: str) -> ScenarioEvent:
+    return events_of(EXAMPLES[action])[-1]
+
+
+@EVERY_ACTION
+def test_every_action_is_documented_with_its_fields(action: str, fixtures_path: Path) -> None:
+    text = (fixtures_path.parent / "docs" / "scenarios.md").read_text(encoding="utf-8")
+    rows = {name: fields for name, fields, _ in ROW.findall(text)}
+    described = file_fields(ACTIONS[action])
+    keys = ["target" if field.type is TARGETS else f"`{field.key}`" for field in described]
+    wanted = [
+        key if field.required else f"{key}?" for key, field in zip(keys, described, strict=True)
+    ]
+    assert rows[action].strip() == ", ".join(wanted)
+
+
+@EVERY_ACTION
+def test_every_action_is_in_the_schema_with_its_fields(action: str) -> None:
+    schema = event_schema(ACTIONS[action])
+    assert schema["properties"]["action"] == {"const": action}
+    described = file_fields(ACTIONS[action])
+    keys = {field.key for field in described}
+    if any(field.type is TARGETS for field in described):
+        keys |= set(TARGET_SCHEMAS)
+        assert schema["oneOf"] == [{"required": [key]} for key in TARGET_SCHEMAS]
+    assert set(schema["properties"]) == {"at", "action"} | keys
+    assert schema["additionalProperties"] is False
+
+
+@EVERY_ACTION
+def test_every_action_says_what_happens(action: str) -> None:
+    event = example(action)
+    assert event.action == action
+    assert len(event.told.format(detail=event.detail).split()) > 1
+
+
+@EVERY_ACTION
+def test_every_action_is_told_in_the_answer(action: str) -> None:
+    scenario = make_scenario([example(action)])
+    snapshot = make_snapshot([make_node("a1")], [make_pod("web-0", "a1")])
+    configuration = resolve_configuration(ControllerSettings("1.29"), ControlPlaneFlags())
+    (told,) = predict(snapshot, scenario, configuration).inputs.events
+    assert (told.action, told.nodes, told.pods) == (
+        action,
+        example(action).nodes,
+        example(action).pods,
+    )
+
+
+@EVERY_ACTION
+def test_an_event_on_what_does_not_exist_changes_nothing(action: str) -> None:
+    scenario = make_scenario([example(action)])
+    configuration = resolve_configuration(ControllerSettings("1.29"), ControlPlaneFlags())
+    prediction = predict(make_snapshot([]), scenario, configuration)
+    assert prediction.evictions == ()
+
+
+@pytest.mark.parametrize(
+    ("event", "detail"),
+    [
+        (make_event(0, "taint", "n", taint="k=v:NoExecute"), "k=v:NoExecute"),
+        (make_event(0, "taint", "n", taint="k:NoSchedule"), "k:NoSchedule"),
+        (make_event(0, "untaint", "n", taint="k"), "k"),
+        (make_event(0, "node-ready", "n", status="False"), "False"),
+        (make_event(3, "kubelet-stop", "n", last_heartbeat=2.1), "lastHeartbeat 2.1s"),
+        (make_event(3, "kubelet-stop", "n"), ""),
+        (make_event(3, "cordon", "n"), ""),
+    ],
+)
+def test_an_event_is_told_with_its_values_as_they_are_written(
+    event: ScenarioEvent, detail: str
+) -> None:
+    assert event.detail == detail
+
+
+def test_a_monitor_tick_sees_the_last_heartbeat_of_a_kubelet_that_stops() -> None:
+    assert make_event(3, "kubelet-stop", "n", last_heartbeat=2).critical_ns == ns(2)
+    assert make_event(3, "kubelet-stop", "n").critical_ns is None
+
+
+@pytest.mark.parametrize(
+    ("taint", "seen"),
+    [
+        ("node.kubernetes.io/unreachable:NoExecute", True),
+        ("node.kubernetes.io/not-ready:NoExecute", True),
+        ("maint:NoExecute", False),
+    ],
+)
+@pytest.mark.parametrize("action", ["taint", "untaint"])
+def test_a_monitor_tick_sees_only_the_taints_that_node_lifecycle_owns(
+    action: str, taint: str, seen: bool
+) -> None:
+    assert make_event(3, action, "n", taint=taint).seen_by_monitor is seen
+
+
+def test_pods_and_cordons_are_nothing_to_the_monitor() -> None:
+    nothing = {action for action in ACTIONS if not example(action).seen_by_monitor}
+    pods = {"pod-create", "pod-delete", "pod-tolerations"}
+    assert pods == {action for action, row in ACTIONS.items() if row.pods_only}
+    assert nothing == pods | {
+        "taint",
+        "untaint",
+        "cordon",
+        "uncordon",
+        "controller-start",
+        "kubelet-stop",
+    }
+
+
+def test_only_deleted_nodes_and_the_out_of_service_taint_feed_garbage_collection() -> None:
+    assert [action for action in ACTIONS if example(action).feeds_pod_gc] == ["node-delete"]
+    assert make_event(
+        0, "taint", "n", taint="node.kubernetes.io/out-of-service:NoExecute"
+    ).feeds_pod_gc
+
+
+def test_a_created_pod_touches_the_node_that_it_is_bound_to() -> None:
+    event = make_event(0, "pod-create", pod=make_pod("p", "n1"))
+    assert (event.nodes, event.pods, event.touched_nodes) == ((), ("default/p",), ("n1",))
+
+
+def test_an_event_can_be_restricted_to_some_of_its_objects() -> None:
+    cordon = make_event(0, "cordon", ("n1", "n2"))
+    assert cordon.restricted_to({"n2"}, ()).nodes == ("n2",)
+    delete = make_event(0, "pod-delete", pods=("default/p", "default/q"))
+    assert delete.restricted_to((), {"default/q"}).pods == ("default/q",)
+    stop = event_of(0, "controller-stop")
+    assert stop.restricted_to((), ()) is stop
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "commute"),
+    [
+        ("taint, nodes: [a1], taint: 'a:NoExecute'", "untaint, nodes: [dark], taint: maint", True),
+        (
+            "taint, nodes: [a1], taint: 'a:NoExecute'",
+            "taint, nodes: [a1], taint: 'a:NoSchedule'",
+            False,
+        ),
+        ("taint, nodes: [a1], taint: 'a:NoExecute'", "cordon, nodes: [a1]", False),
+        (
+            "pod-create, manifest: {kind: Pod, metadata: {name: p}}",
+            "pod-create, manifest: {kind: Pod, metadata: {name: q}}",
+            True,
+        ),
+    ],
+)
+def test_taints_of_different_keys_and_different_pods_do_not_tie(
+    first: str, second: str, commute: bool
+) -> None:
+    events = events_of(f"{{at: 0, action: {first}}}", f"{{at: 0, action: {second}}}")
+    assert events[0].commutes_with(events[1]) is commute
