@@ -1,9 +1,9 @@
 """Compare predictions with recorded runs of real control planes.
 
-    python benchmarks/fidelity.py [FOLDER ...]
+    python benchmarks/fidelity.py [--readme] [FOLDER ...]
 
 A folder is a trace or holds traces (see ``trace_runs``); without one, the repository's traces are
-taken. Exits 1 when a fact lies outside its window or a certain prediction did not happen, 2 when
+taken. ``--readme`` writes the table by release into the README. Exits 1 when a fact lies outside its window or a certain prediction did not happen, 2 when
 there is nothing to compare. The output depends on nothing but the traces.
 """
 
@@ -33,7 +33,10 @@ from trace_runs import (
 
 from kubectl_evictplan.errors import InputError
 
-TRACES = Path(__file__).resolve().parent.parent / "fixtures" / "traces"
+REPOSITORY = Path(__file__).resolve().parent.parent
+TRACES = REPOSITORY / "fixtures" / "traces"
+README = REPOSITORY / "README.md"
+BLOCK_BEGIN, BLOCK_END = "<!-- FIDELITY: made by `make fidelity` -->\n", "<!-- END FIDELITY -->\n"
 NAME_WIDTH = 28
 HEADERS = ("RUN", "DELETED", "INSIDE", "ABSENT", "SPARED", "MEDIAN", "LARGEST", "FITTED")
 NODE_FACTS = {
@@ -51,12 +54,19 @@ class Run(NamedTuple):
     node_facts: dict[str, Comparison]
     errors_seconds: list[float]
 
+    @property
+    def release(self) -> str:
+        """The last part of a trace's name."""
+        return self.name.rpartition("-")[2]
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the comparison; return the process's exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folders", type=Path, nargs="*", default=[TRACES], metavar="FOLDER")
-    folders = parser.parse_args(arguments).folders
+    parser.add_argument("--readme", action="store_true", help="write the README's table")
+    parsed = parser.parse_args(arguments)
+    folders = parsed.folders
     missing = [folder for folder in folders if not folder.is_dir()]
     traces = [] if missing else [path for folder in folders for path in trace_folders(folder)]
     if not traces:
@@ -71,6 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failures = [line for run in runs for line in failures_of(run)]
     for line in (*report(runs), *failures):
         print(line)
+    if parsed.readme:
+        text = README.read_text(encoding="utf-8")
+        before, _, rest = text.partition(BLOCK_BEGIN)
+        _, _, after = rest.partition(BLOCK_END)
+        block = "\n".join(readme_table(runs))
+        README.write_text(f"{before}{BLOCK_BEGIN}{block}\n{BLOCK_END}{after}", encoding="utf-8")
     return 1 if failures else 0
 
 
@@ -80,6 +96,35 @@ def compare_run(folder: Path) -> Run:
     node_facts = {what: compare(trace, prediction) for what, compare in NODE_FACTS.items()}
     deletions = compare_deletions(trace, prediction)
     return Run(trace.name, deletions, node_facts, fitted_errors(trace))
+
+
+def readme_table(runs: Sequence[Run]) -> list[str]:
+    """The comparison by release, in Markdown."""
+    releases = sorted(
+        {run.release for run in runs}, key=lambda text: tuple(map(int, text.split(".")))
+    )
+    rows = [
+        _release_row(release, [r for r in runs if r.release == release]) for release in releases
+    ]
+    rows.append(_release_row("all", runs))
+    headers = ("release", "runs", "evictions", "Ready=Unknown", "taints", "absent", "median window")
+    return tabulate(
+        rows, headers, tablefmt="github", disable_numparse=True, colalign=("left", *["right"] * 6)
+    ).splitlines()
+
+
+def _release_row(release: str, runs: Sequence[Run]) -> list[str]:
+    """Facts in their windows, of how many, and certain predictions without a fact."""
+    unknown, *taints = (together([run.node_facts[what] for run in runs]) for what in NODE_FACTS)
+    deletions, tainted = together([run.deletions for run in runs]), together(taints)
+    widths = deletions.widths_seconds
+    return [
+        release,
+        str(len(runs)),
+        *(f"{len(one.inside)} of {one.facts}" for one in (deletions, unknown, tainted)),
+        str(sum(len(one.absent) for one in (deletions, unknown, tainted))),
+        f"{statistics.median(widths):.2f} s" if widths else "",
+    ]
 
 
 def report(runs: list[Run]) -> Iterator[str]:

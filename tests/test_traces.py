@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from benchmarks.trace_runs import (
+from fidelity import BLOCK_BEGIN, BLOCK_END, NODE_FACTS, Run, readme_table
+from trace_runs import (
     Comparison,
     Expected,
     Fact,
@@ -24,6 +24,7 @@ from benchmarks.trace_runs import (
     predict_trace,
     trace_folders,
 )
+
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.document import Prediction
 
@@ -53,9 +54,8 @@ def assert_agrees(comparison: Comparison) -> None:
     assert comparison.absent == []
 
 
-def test_there_are_recorded_runs_of_two_releases() -> None:
-    assert len(NAMES) >= 15
-    assert {name.rpartition("-")[2] for name in NAMES} >= {"1.23.13", "1.29.6"}
+def test_there_are_recorded_runs_of_twelve_releases() -> None:
+    assert len({name.rpartition("-")[2] for name in NAMES}) >= 12
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -207,7 +207,7 @@ def test_deletions_before_the_start_are_not_the_scenarios() -> None:
 # -- make fidelity ----------------------------------------------------------------------------------
 
 
-def fidelity(*folders: Path) -> subprocess.CompletedProcess[str]:
+def make_fidelity(*folders: Path) -> subprocess.CompletedProcess[str]:
     script = str(REPOSITORY / "benchmarks" / "fidelity.py")
     command = [sys.executable, script, *map(str, folders)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -217,7 +217,7 @@ def test_fidelity_fits_100_columns_and_agrees_for_any_folder_of_the_same_shape(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "an-unknown-trace-with-a-very-long-name").symlink_to(TRACES / TAINTS_ONLY[0])
-    done = fidelity(tmp_path)
+    done = make_fidelity(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert max(map(len, done.stdout.splitlines())) <= 100
 
@@ -229,7 +229,7 @@ def test_fidelity_fails_when_a_real_deletion_is_not_explained(tmp_path: Path) ->
         (trace / name).write_bytes((TRACES / TAINTS_ONLY[0] / name).read_bytes())
     scenario = (trace / "scenario.yaml").read_text()
     (trace / "scenario.yaml").write_text(scenario.replace("at: 2s", "at: 4s"))
-    done = fidelity(trace)
+    done = make_fidelity(trace)
     assert done.returncode == 1
     assert "OUTSIDE contradiction: evictions: default/" in done.stdout
     assert "ABSENT contradiction: evictions: default/" in done.stdout
@@ -237,14 +237,20 @@ def test_fidelity_fails_when_a_real_deletion_is_not_explained(tmp_path: Path) ->
 
 def test_fidelity_says_so_when_there_is_nothing_to_compare(tmp_path: Path) -> None:
     assert not is_trace(tmp_path)
-    assert fidelity(tmp_path).returncode == 2
-    assert fidelity(tmp_path / "missing").returncode == 2
+    assert make_fidelity(tmp_path).returncode == 2
+    assert make_fidelity(tmp_path / "missing").returncode == 2
 
 
-def test_the_readme_quotes_how_many_deletions_were_predicted() -> None:
-    comparisons = [compare_deletions(*trace_and_prediction(name)) for name in NAMES]
-    inside = sum(len(comparison.inside) for comparison in comparisons)
-    facts = sum(comparison.facts for comparison in comparisons)
+def test_the_readme_quotes_the_comparison_by_release() -> None:
+    pairs = {name: trace_and_prediction(name) for name in NAMES}
+    runs = [
+        Run(
+            name,
+            compare_deletions(*pair),
+            {what: compare(*pair) for what, compare in NODE_FACTS.items()},
+            [],
+        )
+        for name, pair in pairs.items()
+    ]
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    assert f"{len(NAMES)} recorded runs" in readme
-    assert f"| real deletions in their predicted window | {inside} of {facts} |" in readme
+    assert "\n".join([BLOCK_BEGIN.rstrip(), *readme_table(runs), BLOCK_END]) in readme

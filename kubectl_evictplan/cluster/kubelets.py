@@ -104,6 +104,7 @@ class Kubelets:
         self._up: set[str] = set()
         # Instants at which somebody wrote a node's Lease without renewing it.
         self._touches: dict[str, list[int]] = {}
+        self.touch_causes: dict[str, tuple[int, ...]] = {}
         # Last heartbeats that the scenario states: (instant of the stop, last renewal) by node.
         self._stated: dict[str, list[tuple[int, int]]] = {}
         # Called with a node's name *before* its kubelet changes, so that observers can look back.
@@ -209,9 +210,10 @@ class Kubelets:
             self._up.discard(name)
             self._note_silence(name, because)
 
-    def touch_lease(self, name: str) -> None:
+    def touch_lease(self, name: str, because: tuple[int, ...]) -> None:
         """Somebody writes the node's Lease without renewing it; without a Lease nothing happens."""
         if name in self._renewals:
+            self.touch_causes[name] = because
             self._before_change(name)
             self._touches.setdefault(name, []).append(self._state.events.now_ns)
 

@@ -75,6 +75,10 @@ class NodeBecameUnknown(AboutNode, frozen=True):
     probe_ns: int
 
 
+class NodePassedOver(AboutNode, frozen=True):
+    """The node is due to become Unknown, but its Lease was written since it was judged (from 1.37)."""
+
+
 class NodeQueued(AboutNode, frozen=True):
     """The node is put in its zone's line for the NoExecute taint (or for deletion by timeout)."""
 

@@ -39,12 +39,15 @@ class PodGC:
             first_loop_ns, GC_CHECK_PERIOD_NS + timing.pod_gc_cost_ns, unbounded=warm
         )
         self._quarantine_ns = QUARANTINE_TIME_NS + timing.pod_gc_lag_ns
-        self._sightings = timing.pod_gc_sightings if warm else 0
-        # Node names that pods refer to and that do not exist, with the end of their quarantine.
+        # Node names that pods refer to and that do not exist: since when, and the end of the
+        # quarantine as the last loop that was run left it.
+        self._orphaned_since: dict[str, int] = {}
         self._quarantine: dict[str, int] = {}
+        self._missing_since_ns = state.events.now_ns
+        if warm and timing.pod_gc_sightings:
+            self._missing_since_ns = first_loop_ns - timing.pod_gc_sightings * self._grid.step_ns
         self._call: ScheduledCall | None = None
         # Candidates in the order in which they were found (dictionaries as ordered sets).
-        self._orphaned_names: dict[str, None] = {}
         self._out_of_service_names: dict[str, None] = {}
         self._unscheduled_keys: dict[str, None] = {}
         self._terminated_keys: dict[str, None] = {}
@@ -52,9 +55,7 @@ class PodGC:
     def start(self) -> None:
         """Subscribe and plan the first loop that can find something."""
         self._scan()
-        if self._sightings:
-            first_ns = self._grid.first_ns - self._sightings * self._grid.step_ns
-            self._quarantine = dict.fromkeys(self._orphaned_names, first_ns + self._quarantine_ns)
+        self._orphaned_since = dict.fromkeys(self._orphaned_since, self._missing_since_ns)
         self._state.watch_nodes(self._node_changed)
         self._state.watch_pods(self._pod_changed)
         self._plan()
@@ -74,7 +75,7 @@ class PodGC:
             self._note_pod(pod)
 
     def _note_node(self, node: Node) -> None:
-        self._orphaned_names.pop(node.name, None)
+        self._orphaned_since.pop(node.name, None)
         ready = node.condition("Ready")
         is_ready = ready is not None and ready.status == "True"
         if not is_ready and any(taint.key == OUT_OF_SERVICE for taint in node.taints):
@@ -84,7 +85,7 @@ class PodGC:
 
     def _note_pod(self, pod: Pod) -> None:
         if pod.node_name and pod.node_name not in self._state.nodes:
-            self._orphaned_names[pod.node_name] = None
+            self._orphaned_since.setdefault(pod.node_name, self._state.events.now_ns)
         if not pod.node_name and pod.deletion_timestamp_ns is not None:
             self._unscheduled_keys[pod.key] = None
         if pod.phase not in ("Pending", "Running", "Unknown"):
@@ -96,7 +97,7 @@ class PodGC:
         elif old is not None:
             self._out_of_service_names.pop(old.name, None)
             if self._state.pods_by_node.get(old.name):
-                self._orphaned_names[old.name] = None
+                self._orphaned_since.setdefault(old.name, self._state.events.now_ns)
         self._plan()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -105,6 +106,8 @@ class PodGC:
         elif old is not None:
             self._unscheduled_keys.pop(old.key, None)
             self._terminated_keys.pop(old.key, None)
+            if not self._state.pods_by_node.get(old.node_name):
+                self._orphaned_since.pop(old.node_name, None)
         self._plan()
 
     def _plan(self) -> None:
@@ -127,7 +130,7 @@ class PodGC:
 
     def _has_candidates(self) -> bool:
         return bool(
-            self._orphaned_names
+            self._orphaned_since
             or self._out_of_service_names
             or self._unscheduled_keys
             or len(self._terminated_keys) > self._configuration.terminated_pod_gc_threshold
@@ -175,7 +178,7 @@ class PodGC:
                     yield pod
 
     def _orphan_nodes(self) -> Iterable[str]:
-        for name in self._orphaned_names:
+        for name in self._orphaned_since:
             pods = self._state.pods_by_node.get(name, {})
             if any(not self._is_stuck(pod) for pod in pods.values()):
                 yield name
@@ -203,20 +206,30 @@ class PodGC:
             for name in orphans:
                 self._delete_pods_of(name)
             return
-        for name, due_ns in list(self._quarantine.items()):
-            if self._grid.at_or_after(due_ns) < now_ns:
-                # A loop that was not run, because nothing was orphaned then, dropped it.
-                del self._quarantine[name]
-        # The first sighting starts the quarantine; seeing the name again does not extend it.
         due = []
         for name in orphans:
-            if self._quarantine.get(name, now_ns + 1) <= now_ns:
+            end_ns = self._quarantine_end_ns(name, now_ns)
+            if end_ns <= now_ns:
                 due.append(name)
-                self._quarantine[name] = now_ns + self._quarantine_ns
-            else:
-                self._quarantine.setdefault(name, now_ns + self._quarantine_ns)
+                end_ns = now_ns + self._quarantine_ns
+            self._quarantine[name] = end_ns
         for name in due:
             self._delete_pods_of(name)
+
+    def _quarantine_end_ns(self, name: str, now_ns: int) -> int:
+        """When the name leaves quarantine, as if every loop up to now had been run.
+
+        The first loop that misses a node puts its name there, and so does the one that takes it out;
+        seeing it again meanwhile does not extend its stay.
+        """
+        since_ns, end_ns = self._orphaned_since[name], self._quarantine.get(name)
+        while True:
+            if end_ns is None:
+                end_ns = self._grid.at_or_after(since_ns) + self._quarantine_ns
+            taken_out_ns = self._grid.at_or_after(end_ns)
+            if taken_out_ns >= now_ns:
+                return end_ns
+            end_ns = taken_out_ns + self._quarantine_ns if since_ns <= taken_out_ns else None
 
     def _delete_pods_of(self, name: str) -> None:
         for _, pod in sorted(self._state.pods_by_node[name].items()):

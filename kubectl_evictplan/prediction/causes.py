@@ -28,6 +28,7 @@ from kubectl_evictplan.cluster.timeline import (
     NodeBecameUnknown,
     NodeCreated,
     NodeDeleted,
+    NodePassedOver,
     NodeQueued,
     NodeReadyPosted,
     PodCreated,
@@ -161,6 +162,13 @@ _WORDS: dict[type[Entry], _Words] = {
         lambda e: (
             f"Ready becomes Unknown (the last sign of life was noticed at {_signed(e.probe_ns)}, "
             "a grace period ago)"
+        ),
+    ),
+    NodePassedOver: _Words(
+        "tryUpdateNodeHealth",
+        lambda _: (
+            "the node is due, but its Lease was written without being renewed: the controller passes "
+            "it over until the kubelet renews or kube-controller-manager restarts"
         ),
     ),
     NodeQueued: _Words(

@@ -20,6 +20,7 @@ from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
     NODE_LIFECYCLE,
     NodeBecameUnknown,
+    NodePassedOver,
     PodsMarkedNotReady,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -90,6 +91,7 @@ class NodeLifecycle:
         )
         self._known: set[str] = set()
         self._health = NodeHealthMap(kubelets, self._grid, process_start_ns)
+        self._passed_over: set[str] = set()
         self._attention: set[str] = set()
         self._membership_changed: set[str] = set()
         self._deadlines: list[tuple[int, str]] = []
@@ -307,12 +309,9 @@ class NodeLifecycle:
         )
         self._health[name] = update.health
         if update.skipped:
-            # No decision is made about the node, and its zone does not count it.
-            self._zones.uncount(name)
-            self._queues.retire(self._zones.zone_of(name), name)
-            if self._kubelets.is_up(name):
-                self._attention.add(name)
+            self._pass_over(name)
             return
+        self._passed_over.discard(name)
         if update.conditions is not None:
             self._write_unknown(node, update.conditions)
         self._zones.count(node, update.current)
@@ -327,6 +326,19 @@ class NodeLifecycle:
             if update.current.status != TRUE and update.observed.status == TRUE:
                 self._mark_pods_not_ready(name)
         self._look_again(node, update, now_ns)
+
+    def _pass_over(self, name: str) -> None:
+        """The lease circuit breaker is open: no decision is made, and its zone does not count it."""
+        self._zones.uncount(name)
+        self._queues.retire(self._zones.zone_of(name), name)
+        if self._kubelets.is_up(name):
+            self._attention.add(name)
+        if name not in self._passed_over:
+            self._passed_over.add(name)
+            because = self._state.node_causes.get(name, ())
+            because += self._kubelets.touch_causes.get(name, ())
+            entry = NodePassedOver(self._state.offset_ns, because, name)
+            self._state.node_causes[name] = (self._state.timeline.append(entry),)
 
     def _look_again(self, node: Node, update: HealthUpdate, now_ns: int) -> None:
         """When must a tick look at this node next? Writes of this tick have asked for it already."""

@@ -111,5 +111,4 @@ class TouchLease(NodesEvent, frozen=True, kw_only=True):
 
     def happen(self, cluster: SimulatedCluster) -> None:
         for name in cluster.existing(self):
-            cluster.note(self, node=name)
-            cluster.kubelets.touch_lease(name)
+            cluster.kubelets.touch_lease(name, cluster.note(self, node=name))
