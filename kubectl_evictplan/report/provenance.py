@@ -8,30 +8,30 @@ from kubectl_evictplan.prediction.document import Inputs, Prediction
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Figures
 from kubectl_evictplan.report.clock import Clock
-from kubectl_evictplan.report.warnings import noted
-
-_DEFAULT = "default"
 
 
 def provenance(prediction: Prediction, clock: Clock) -> Figures:
     """Return the three lines at the end of every report."""
     inputs = prediction.inputs
+    by_source: dict[str, list[str]] = {}
+    for flag, value in sorted(inputs.flags.items()):
+        by_source.setdefault(value.source, []).append(f"{flag}={value.value}")
+    # Defaults are known from the release; what deviates is what an operator must check.
     flags = [
-        f"{flag}={value.value} ({value.source})"
-        for flag, value in sorted(inputs.flags.items())
-        if not value.source.startswith(_DEFAULT)
+        f"{len(found)} at {source}"
+        if source.startswith("default")
+        else f"{', '.join(found)} ({source})"
+        for source, found in sorted(
+            by_source.items(), key=lambda item: item[0].startswith("default")
+        )
     ]
-    defaults = len(inputs.flags) - len(flags)
-    if defaults:
-        flags.append(f"{words.count(defaults, 'other flag' if flags else 'flag')} at default")
-    codes = noted(prediction.warnings)
-    notes = f"; noted: {', '.join(codes)}" if codes else ""
+    release = words.sourced(inputs.release)
     return Figures(
         "",
         (
-            ("Read", f"{_read(inputs)}; Kubernetes {words.sourced(inputs.release)}"),
-            ("Flags", ", ".join(flags) or words.NONE),
-            ("Start", f"{_times(inputs, clock)}{notes}; -o wide tells all"),
+            ("Read", f"{_read(inputs)}; Kubernetes {release}; -o wide tells all"),
+            ("Flags", "; ".join(flags) or words.NONE),
+            ("Start", _start(inputs, clock)),
         ),
     )
 
@@ -62,6 +62,6 @@ def _read(inputs: Inputs) -> str:
     return f"{nodes}, {pods} in {words.count(inputs.namespaces, 'namespace')}"
 
 
-def _times(inputs: Inputs, clock: Clock) -> str:
+def _start(inputs: Inputs, clock: Clock) -> str:
     start = clock.start() or str(inputs.start.value)
     return f"{start} ({inputs.start.source}) is +0s; horizon {words.sourced(inputs.horizon)}"

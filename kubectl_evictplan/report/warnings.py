@@ -34,9 +34,12 @@ def alerts(warnings: Iterable[Warning]) -> Findings | None:
 
 
 def warnings_that_matter(warnings: Iterable[Warning]) -> Findings | None:
-    """Return what the rest of the report does not say already."""
+    """Return what the rest of the report does not say already; of routine the codes alone."""
     elsewhere = LOUD_CODES | ROUTINE_CODES | _TOLD
     found = _findings(w for w in warnings if w.code not in elsewhere)
+    routine = list(dict.fromkeys(w.code for w in warnings if w.code in ROUTINE_CODES))
+    if routine:
+        found += (Finding("noted", f"{', '.join(routine)} (-o wide explains)"),)
     return Findings("Warnings", found, _OBJECTS_MAX) if found else None
 
 
@@ -44,11 +47,6 @@ def all_warnings(warnings: Iterable[Warning]) -> Findings | None:
     """Return every warning with (nearly) all its objects."""
     found = _findings(warnings)
     return Findings("Warnings", found, _OBJECTS_MAX_WIDE) if found else None
-
-
-def noted(warnings: Iterable[Warning]) -> list[str]:
-    """Return the codes of routine warnings, for those who want to look them up."""
-    return list(dict.fromkeys(w.code for w in warnings if w.code in ROUTINE_CODES))
 
 
 def warnings_about(warnings: Iterable[Warning], pod: str) -> Findings | None:

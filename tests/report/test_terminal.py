@@ -199,9 +199,9 @@ def test_warnings_name_their_first_objects_and_count_the_rest() -> None:
     assert text.index("missing-lease") < text.index("tie-at-instant")
 
 
-def test_routine_warnings_are_noted_at_the_end_and_told_in_wide() -> None:
+def test_routine_warnings_are_noted_and_told_in_wide() -> None:
     value = prediction(warnings=(Warning("monitor-phase-unknown", "when it ticks"),))
-    assert "noted: monitor-phase-unknown; -o wide tells all" in " ".join(text_of(value).split())
+    assert "  noted: monitor-phase-unknown (-o wide explains)\n" in text_of(value)
     assert "monitor-phase-unknown: when it ticks\n" in text_of(value, "wide")
 
 
