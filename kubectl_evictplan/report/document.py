@@ -1,6 +1,6 @@
 """The Prediction document as ordered parts, the same for every data format.
 
-Top-level keys follow the public contract, section 3: ``apiVersion`` and ``kind`` first. A lone
+Top-level keys are those of ``Prediction``, ``apiVersion`` and ``kind`` first. A lone
 surrogate cannot be written as UTF-8; it becomes U+FFFD, as Go's decoder would read it.
 """
 

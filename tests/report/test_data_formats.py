@@ -90,7 +90,7 @@ def read_yaml(text: str) -> list[Any]:
     return [yaml.safe_load(text), YAML(typ="safe", pure=True).load(text)]
 
 
-def test_json_keys_stand_in_the_order_of_the_contract() -> None:
+def test_json_keys_stand_in_the_order_of_the_document() -> None:
     document = json.loads(text_of(one_of_each(), "json"))
     assert list(document) == [
         *("apiVersion", "kind", "inputs", "evictions", "kept", "cancelled"),
