@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 
-from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
@@ -19,7 +17,6 @@ from kubectl_evictplan.kube.objects import (
 )
 from kubectl_evictplan.scenarios.files import LoadedScenario, load_scenario
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
-from kubectl_evictplan.sources.marked_tree import place_of
 
 TAKEN_AT_NS = 1_800_000_000 * SECOND_NS
 READY = (NodeCondition("Ready", "True"),)
@@ -46,20 +43,8 @@ SNAPSHOT = ClusterSnapshot(
 )
 
 
-def decode_manifest(manifest: dict[str, Any], location: str) -> Node | Pod:
-    metadata, spec = manifest["metadata"], manifest.get("spec", {})
-    if "name" not in metadata:
-        place = f"{location}:{place_of(manifest, ())}"
-        raise InputError(Problem("name is missing", location=place, field="metadata.name"))
-    if manifest["kind"] == "Node":
-        return Node(metadata["name"], labels=metadata.get("labels", {}))
-    return Pod(
-        metadata.get("namespace", "default"), metadata["name"], node_name=spec.get("nodeName", "")
-    )
-
-
 def load(text: str, snapshot: ClusterSnapshot = SNAPSHOT) -> LoadedScenario:
-    return load_scenario(text, "s.yaml", snapshot, decode_manifest)
+    return load_scenario(text, "s.yaml", snapshot)
 
 
 def with_events(*events: str, spec: str = "") -> str:
@@ -129,8 +114,8 @@ EXAMPLES = {
     "node-ready": "{at: 3s, action: node-ready, nodes: [a1], status: 'False'}",
     "lease-touch": "{at: 6s, action: lease-touch, nodes: [a1]}",
     "node-delete": "{at: 5s, action: node-delete, selector: pool=blue}",
-    "node-create": "{at: 6s, action: node-create, manifest: {kind: Node, metadata: {name: n}}}",
-    "pod-create": "{at: 6s, action: pod-create, manifest: {kind: Pod, metadata: {name: p}}}",
+    "node-create": "{at: 6s, action: node-create, manifest: {apiVersion: v1, kind: Node, metadata: {name: new}}}",
+    "pod-create": "{at: 6s, action: pod-create, manifest: {apiVersion: v1, kind: Pod, metadata: {name: p}}}",
     "pod-delete": "{at: 6s, action: pod-delete, pods: [default/web-0]}",
     "pod-tolerations": "{at: 6s, action: pod-tolerations, pods: [default/web-0], tolerations: []}",
     "controller-stop": "{at: 16s, action: controller-stop}",

@@ -162,8 +162,8 @@ def test_an_event_can_be_restricted_to_some_of_its_objects() -> None:
         ),
         ("taint, nodes: [a1], taint: 'a:NoExecute'", "cordon, nodes: [a1]", False),
         (
-            "pod-create, manifest: {kind: Pod, metadata: {name: p}}",
-            "pod-create, manifest: {kind: Pod, metadata: {name: q}}",
+            "pod-create, manifest: {apiVersion: v1, kind: Pod, metadata: {name: p}}",
+            "pod-create, manifest: {apiVersion: v1, kind: Pod, metadata: {name: q}}",
             True,
         ),
     ],

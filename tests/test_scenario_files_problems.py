@@ -57,16 +57,19 @@ WRONG_EVENTS = [
     ("{at: 0, action: pod-delete, pods: [default/web-1]}", "did you mean 'default/web-0'?"),
     ("{at: 0, action: pod-delete, pods: [db]}", "expected NAMESPACE/NAME"),
     (
-        "{at: 0, action: pod-create, manifest: {kind: Node, metadata: {}}}",
+        "{at: 0, action: pod-create, manifest: {apiVersion: v1, kind: Node, metadata: {}}}",
         "manifest.kind: a Pod is needed (got 'Node')",
     ),
-    ("{at: 0, action: pod-create, manifest: {kind: Pod, metadata: {}}}", "name is missing"),
     (
-        "{at: 0, action: pod-create, manifest: {kind: Pod, metadata: {name: p}, spec: {nodeName: a9}}}",
+        "{at: 0, action: pod-create, manifest: {apiVersion: v1, kind: Pod, metadata: {}}}",
+        "metadata.name: is missing",
+    ),
+    (
+        "{at: 0, action: pod-create, manifest: {apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeName: a9}}}",
         "no node is called 'a9'",
     ),
     (
-        "{at: 0, action: node-create, manifest: {kind: Node, metadata: {name: a1}}}",
+        "{at: 0, action: node-create, manifest: {apiVersion: v1, kind: Node, metadata: {name: a1}}}",
         "exists already",
     ),
     ("cordon", "expected a map with 'at' and 'action'"),
@@ -210,7 +213,7 @@ def test_events_that_fit_are_no_contradiction() -> None:
         "{at: 1s, action: kubelet-start, nodes: [dark]}",
         "{at: 2s, action: kubelet-stop, nodes: [dark]}",
         "{at: 3s, action: node-delete, nodes: [dark]}",
-        "{at: 4s, action: node-create, manifest: {kind: Node, metadata: {name: dark}}}",
+        "{at: 4s, action: node-create, manifest: {apiVersion: v1, kind: Node, metadata: {name: dark}}}",
         "{at: 5s, action: kubelet-stop, nodes: [dark]}",
         "{at: 6s, action: untaint, nodes: [a1], taint: node.kubernetes.io/unreachable}",
         "{at: 7s, action: controller-start}",
@@ -245,7 +248,7 @@ def test_an_event_with_a_misspelt_action_is_read_as_the_one_that_is_proposed() -
 def test_an_event_without_an_instant_meets_every_node_that_ever_exists() -> None:
     events = (
         "{at: 1s, action: node-delete, nodes: [a1]}",
-        "{at: 2s, action: node-create, manifest: {kind: Node, metadata: {name: new}}}",
+        "{at: 2s, action: node-create, manifest: {apiVersion: v1, kind: Node, metadata: {name: new}}}",
         "{at: soon, action: cordon, nodes: [a1, new, never]}",
     )
     problems = problems_of(with_events(*events))

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenario_texts import (
-    decode_manifest,
     load,
     without_origins,
     without_places,
@@ -32,6 +31,7 @@ from kubectl_evictplan.scenarios.files import load_scenario
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval
 from kubectl_evictplan.scenarios.writer import write_scenario
+from kubectl_evictplan.sources.manifests import decode_manifest_object
 
 names = st.sampled_from(
     ["a1", "no", "1e3", "0300", "n:1", "on", "null", "x.y", "~", "#", "- a", "\u00e9"]
@@ -74,7 +74,7 @@ ANY_NODES = ClusterSnapshot(
 
 def manifest(kind: str, name: str) -> Manifest:
     written = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
-    return Manifest(decode_manifest(written, ""), written)
+    return Manifest(decode_manifest_object(written, ""), written)
 
 
 pod_sets = st.just(("1e3/x", "default/on"))
@@ -127,7 +127,7 @@ def test_every_action_of_the_table_is_read_back_as_it_was_written(action: str) -
     def read_back(event: ScenarioEvent) -> None:
         scenario = Scenario(0, (event,))
         text = write_scenario(scenario, ControllerSettings())
-        loaded = load_scenario(text, "saved.yaml", ANY_NODES, decode_manifest)
+        loaded = load_scenario(text, "saved.yaml", ANY_NODES)
         assert without_origins(loaded.scenario) == scenario
 
     read_back()
@@ -153,7 +153,7 @@ def test_a_saved_scenario_loads_back_to_the_same_one(
     scenario = Scenario(start_ns, ordered, horizon_ns, name)
     controller = ControllerSettings("1.30", None, flags)
     text = write_scenario(scenario, controller)
-    loaded = load_scenario(text, "saved.yaml", ANY_NODES, decode_manifest)
+    loaded = load_scenario(text, "saved.yaml", ANY_NODES)
     assert without_origins(loaded.scenario) == scenario
     assert without_places(loaded.settings) == controller
 

@@ -12,12 +12,13 @@ from functools import cache, partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import astuple
 
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.durations import format_duration, parse_duration_ns
 from kubectl_evictplan.kube.objects import EFFECTS, Node, Pod, Taint, Toleration
 from kubectl_evictplan.kube.taints import taint_text
-from kubectl_evictplan.kube.validation import validate_toleration
+from kubectl_evictplan.kube.validation import validate_tolerations
 from kubectl_evictplan.scenarios.document import Document, Schema
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval, parse_taint, parse_taint_removal
 from kubectl_evictplan.scenarios.targets import (
@@ -46,6 +47,7 @@ class Encounter:
 
     document: Document
     path: Path
+    # The nodes that exist then, all that ever existed, and the pods that did.
     nodes: Mapping[str, Node]
     nodes_ever: Mapping[str, Node]
     pods: Mapping[str, Pod]
@@ -178,18 +180,14 @@ def _tolerations(
     """Return the whole list, checked as the API server would; it may be empty."""
     read = tuple(
         Toleration(
-            **{name: item.get(name) or "" for name in ("key", "operator", "value", "effect")},
-            toleration_seconds=item.get("tolerationSeconds"),
+            **{name: item.get(name) or "" for name in _TOLERATION_WORDS},
+            toleration_seconds=item.get(_SECONDS),
         )
         for item in written
     )
     # Lt and Gt are judged with the release that is simulated, not here.
-    found = [
-        (index, name, message)
-        for index, toleration in enumerate(read)
-        for name, message, _ in validate_toleration(toleration, comparison_operators=True)
-    ]
-    for index, name, message in found:
+    found = validate_tolerations(read, comparison_operators=True)
+    for index, (name, message, _) in found:
         below = (name,) if written[index].get(name) is not None else ()
         meets.problem(message, key, index, *below)
     return None if found else read
@@ -213,19 +211,10 @@ def _status(text: str) -> str:
     return text
 
 
-# -- writing ------------------------------------------------------------------------------------
-
-
 def _written_toleration(toleration: Toleration) -> dict[str, Any]:
     """Return a ``v1.Toleration`` without what is empty; 0 seconds say something."""
-    written = {
-        "key": toleration.key,
-        "operator": toleration.operator,
-        "value": toleration.value,
-        "effect": toleration.effect,
-        "tolerationSeconds": toleration.toleration_seconds,
-    }
-    return {name: value for name, value in written.items() if value not in ("", None)}
+    written = zip((*_TOLERATION_WORDS, _SECONDS), astuple(toleration), strict=True)
+    return {name: value for name, value in written if value not in ("", None)}
 
 
 # -- the types ----------------------------------------------------------------------------------
@@ -243,6 +232,7 @@ def _object(kind: str) -> FieldType[Manifest]:
     return FieldType(schema, partial(_manifest, kind), lambda manifest: manifest.written)
 
 
+_TOLERATION_WORDS, _SECONDS = ("key", "operator", "value", "effect"), "tolerationSeconds"
 STATUSES = ("True", "False", "Unknown")
 TEXT_SCHEMA: Schema = {"type": "string", "minLength": 1}
 _TEXTS_SCHEMA: Schema = {"type": "array", "items": TEXT_SCHEMA, "minItems": 1}
@@ -264,7 +254,7 @@ _TOLERATION_SCHEMA: Schema = {
         "operator": {"enum": ["Exists", "Equal", "Lt", "Gt", ""]},
         "value": {"type": "string"},
         "effect": {"enum": [*EFFECTS, ""]},
-        "tolerationSeconds": {"type": "integer"},
+        _SECONDS: {"type": "integer"},
     },
     "additionalProperties": False,
 }

@@ -3,25 +3,23 @@
 Rules: every problem of a file is reported at once, each with file, line and column; an unknown key
 is an error that names the nearest known one; targets that match nothing are errors; events are
 resolved in the order in which they happen, so that a name may be used only while its object
-exists. JSON is YAML. Reading bytes and decoding manifests is done elsewhere.
+exists. JSON is YAML. Reading bytes is done elsewhere.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import msgspec
 
 from kubectl_evictplan.errors import Problem
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
-from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags, Node, Pod
+from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.objects import Warning as FileWarning
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.scenarios.document import Document
 from kubectl_evictplan.scenarios.event_reader import read_events
-from kubectl_evictplan.scenarios.field_types import ManifestDecoder
 from kubectl_evictplan.scenarios.history import History, ties
 from kubectl_evictplan.scenarios.scenario import (
     KUBERNETES_VERSION,
@@ -32,6 +30,7 @@ from kubectl_evictplan.scenarios.scenario import (
 )
 from kubectl_evictplan.scenarios.schema import KIND, scenario_schema
 from kubectl_evictplan.scenarios.start import start_problem
+from kubectl_evictplan.sources.manifests import decode_manifest_object
 from kubectl_evictplan.sources.marked_tree import Path, Place
 from kubectl_evictplan.sources.yaml_reader import YamlProblem, read_documents
 
@@ -48,7 +47,6 @@ def load_scenario(
     text: str,
     location: str,
     snapshot: ClusterSnapshot,
-    decode_manifest: ManifestDecoder | None = None,
     *,
     start_ns: int | None = None,
     kubernetes_version: str = "",
@@ -57,8 +55,8 @@ def load_scenario(
 
     ``location`` is the file's name for messages. ``start_ns`` (epoch) and ``kubernetes_version``
     override what the file says; the start's default is the instant the snapshot was taken.
-    ``decode_manifest`` defaults to the one of the sources, for that version and the snapshot's
-    API server. Raises InputError with all problems found.
+    Manifests are decoded for that version and the snapshot's API server. Raises InputError with all
+    problems found.
     """
     document, warnings = _read(text, location)
     _check_header(document)
@@ -69,12 +67,11 @@ def load_scenario(
     horizon_ns = document.parsed(("spec", "horizon"), _positive_duration_ns)
     if start_ns is None:
         start_ns = document.parsed(("spec", "start"), partial(_start_ns, snapshot))
-    decode_manifest = decode_manifest or partial(
-        _decode_manifest,
+    version = kubernetes_version or settings.kubernetes_version
+    decode_manifest = partial(
+        decode_manifest_object,
         control_plane=snapshot.control_plane,
-        version=kubernetes_version
-        or settings.kubernetes_version
-        or snapshot.control_plane.kubernetes_version,
+        manifest_version=version or snapshot.control_plane.kubernetes_version,
     )
     history = History(snapshot)
     events = read_events(document, history, decode_manifest)
@@ -172,14 +169,3 @@ def _events_after_horizon(events: list[ScenarioEvent], horizon_ns: int | None) -
         return []
     message = f"{len(late)} event(s) lie after the horizon and do not happen"
     return [FileWarning("event-after-horizon", message, tuple(late))]
-
-
-def _decode_manifest(
-    manifest: dict[str, Any], location: str, *, control_plane: ControlPlaneFlags, version: str
-) -> Node | Pod:
-    """Decode one manifest; most scenarios hold none, so the decoder is imported when needed."""
-    from kubectl_evictplan.sources.manifests import decode_manifest_object
-
-    return decode_manifest_object(
-        manifest, location, control_plane=control_plane, manifest_version=version
-    )

@@ -170,7 +170,7 @@ def effects_that_evict_nothing(situation: Situation) -> Iterator[Warning]:
 
 def cordon_evicts_nothing(situation: Situation) -> Iterator[Warning]:
     """Cordon keeps new pods away, no more."""
-    nodes = [name for e in situation.events if isinstance(e, Cordon) for name in e.nodes]
+    nodes = [name for e in situation.events if type(e) is Cordon for name in e.nodes]
     yield from caution(
         "cordon-evicts-nothing",
         "cordon keeps new pods off the node and evicts none; kubectl drain also evicts, through the "

@@ -74,24 +74,17 @@ class Cordon(NodesEvent, frozen=True, kw_only=True):
     idle_because = "the node is cordoned already or does not exist then"
 
     def happen(self, cluster: SimulatedCluster) -> None:
-        _set_unschedulable(self, cluster, True)
+        for name in cluster.existing(self):
+            node = cluster.state.nodes[name]
+            if node.unschedulable != self.unschedulable:
+                cluster.state.node_causes[name] = cluster.note(self, node=name)
+                cluster.state.update_node(node, replace(node, unschedulable=self.unschedulable))
 
 
-class Uncordon(NodesEvent, frozen=True, kw_only=True):
+class Uncordon(Cordon, frozen=True, kw_only=True):
     """Nodes take new pods again."""
 
     action = "uncordon"
     told = "the node is uncordoned"
     unschedulable = False
     idle_because = "the node is not cordoned or does not exist then"
-
-    def happen(self, cluster: SimulatedCluster) -> None:
-        _set_unschedulable(self, cluster, False)
-
-
-def _set_unschedulable(event: ScenarioEvent, cluster: SimulatedCluster, value: bool) -> None:
-    for name in cluster.existing(event):
-        node = cluster.state.nodes[name]
-        if node.unschedulable != value:
-            cluster.state.node_causes[name] = cluster.note(event, node=name)
-            cluster.state.update_node(node, replace(node, unschedulable=value))
