@@ -227,7 +227,13 @@ def test_fifty_problems_are_shown_and_the_rest_counted(
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(KeyboardInterrupt(), 130), (BrokenPipeError(), 141), (ValueError("x"), 8)]
+    ("error", "code"),
+    [
+        (KeyboardInterrupt(), 130),
+        (BrokenPipeError(), 141),
+        (MemoryError(), 2),
+        (ValueError("x"), 8),
+    ],
 )
 def test_whatever_happens_ends_with_its_exit_code(
     monkeypatch: pytest.MonkeyPatch,
@@ -355,6 +361,21 @@ def test_help_imports_no_command_and_no_heavy_library() -> None:
     )
     result = python("-c", code)
     assert result.returncode == 0, result.stderr
+
+
+def test_an_interrupt_while_the_program_is_imported_is_no_traceback() -> None:
+    code = (
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'kubectl_evictplan.cli':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from kubectl_evictplan.__main__ import main\n"
+        "main()\n"
+    )
+    result = python("-c", code)
+    assert (result.returncode, result.stderr) == (130, "")
 
 
 def test_a_closed_pipe_is_no_error() -> None:
