@@ -40,11 +40,12 @@ _LINE_COLUMNS_MAX = 2000
 _COMMAND_COLUMNS_MAX = 1000
 # A file name is longer than other words, and never cut without need.
 _PATH_COLUMNS_MAX = 300
-# Tokens of Kubernetes (JWT, bootstrap, OpenShift), of clouds and of git, and passwords in addresses.
+# Tokens of Kubernetes, of clouds and of git, passwords in addresses, and long words of mixed letters
+# and digits; names of Kubernetes have no capitals.
 _SECRET = re.compile(
-    r"eyJ[\w-]{8,}\.[\w.-]+|\b[a-z0-9]{6}\.[a-z0-9]{16}\b|sha256~[\w-]{20,}|k8s-aws-v1\.[\w-]+"
-    r"|\bgh[a-z]_\w{20,}|\bAKIA[A-Z0-9]{16}|-----BEGIN[\s\S]*|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
-    r"|(?<![\w/.-])[A-Za-z0-9+_-]{64,}={0,2}(?![\w/.-])",
+    r"eyJ[\w-]{8,}\.[\w.-]+|sha256~[\w-]{20,}|k8s-aws-v1\.[\w-]+|\bgh[a-z]_\w{20,}|\bAKIA[A-Z0-9]{16}"
+    r"|-----BEGIN[\s\S]*|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
+    r"|\b(?=\w*[a-z])(?=\w*[A-Z])(?=\w*[0-9])\w{40,}"
 )
 
 COMMANDS = {

@@ -61,6 +61,11 @@ class Correction(NamedTuple):
         return None
 
 
+def help_on(*path: str) -> Correction:
+    """Return the command line that prints the help of a command."""
+    return Correction((), (*path, "--help"), whole=True)
+
+
 class WrongWord(ValueError):
     """A word that means nothing here; ``instead`` is what may be meant, the likeliest first.
 

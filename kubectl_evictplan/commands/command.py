@@ -39,18 +39,22 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; InputError says what is wrong and what to type instead."""
-        from kubectl_evictplan.commands import mistakes
+        from kubectl_evictplan.commands import typed_words
 
-        words = mistakes.as_kubectl_reads(args, self)
-        mistakes.refuse_odd_words(words, self)
+        words = typed_words.as_kubectl_reads(args, self)
+        typed_words.refuse_slips(words, self)
         try:
             surplus = super().parse_args(ctx, list(words))
         except click.UsageError as error:
-            raise InputError(mistakes.usage_problem(error, ctx, args)) from None
+            from kubectl_evictplan.commands.unknown_words import usage_problem
+
+            raise InputError(usage_problem(error, ctx, args)) from None
         if surplus:
-            raise InputError(mistakes.surplus_words(surplus))
+            from kubectl_evictplan.commands.unknown_words import surplus_words
+
+            raise InputError(surplus_words(surplus))
         if ctx.params.get("filenames") == ():
-            mistakes.refuse_bare_files(words, self)
+            typed_words.refuse_bare_files(words, self)
         return surplus
 
 
@@ -114,7 +118,7 @@ class CommandGroup(click.Group):
         try:
             return super().parse_args(ctx, list(args) or ["--help"])
         except click.UsageError as error:
-            from kubectl_evictplan.commands.mistakes import usage_problem
+            from kubectl_evictplan.commands.unknown_words import usage_problem
 
             raise InputError(usage_problem(error, ctx, args)) from None
 
@@ -124,6 +128,6 @@ class CommandGroup(click.Group):
         """Return the command that the first word names; InputError says what it may mean."""
         if args[0] in self._table:
             return super().resolve_command(ctx, args)
-        from kubectl_evictplan.commands.mistakes import unknown_command
+        from kubectl_evictplan.commands.unknown_words import unknown_command
 
         raise InputError(unknown_command(args, list(self._table), ctx))

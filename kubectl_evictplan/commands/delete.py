@@ -15,7 +15,7 @@ from kubectl_evictplan.commands.options import (
     selector_option,
     what_if_options,
 )
-from kubectl_evictplan.errors import Correction, InputError, Problem
+from kubectl_evictplan.errors import Correction, InputError, Problem, help_on
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Events
@@ -59,7 +59,7 @@ def _names(words: tuple[str, ...]) -> tuple[str, ...]:
         return words[1:]
     if kind in OTHER_TYPES:
         message = "only nodes are deleted here; a scenario file can delete pods (`pod-delete`)"
-        known = Correction((), ("what-if", "scenario", "--help"), whole=True)
+        known = help_on("what-if", "scenario")
         raise InputError(Problem(message, got=first, expected="node NAME", correction=known))
     if "/" in first and "." not in kind:
         return words

@@ -15,7 +15,7 @@ from kubectl_evictplan.commands.options import (
     selector_option,
     what_if_options,
 )
-from kubectl_evictplan.errors import Correction, InputError, Problem
+from kubectl_evictplan.errors import Correction, InputError, Problem, help_on
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Events
@@ -56,7 +56,7 @@ def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_node
     if kind == "node":
         arguments.check()
     elif selector or all_nodes:
-        known = Correction((), ("what-if", "fail", "--help"), whole=True)
+        known = help_on("what-if", "fail")
         message = "cannot specify both a zone and --selector or --all"
         raise InputError(Problem(message, correction=known))
     title = shlex.join(["fail", *words])
@@ -91,21 +91,16 @@ def _kind_and_names(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     if kind in NODE_WORDS:
         return "node", words
     if first.lower() in ZONE_WORDS:
-        if not words[1:]:
-            known = Correction((), ("what-if", "fail", "--help"), whole=True)
-            raise InputError(Problem("which zone?", expected="zone ZONE", correction=known))
         return "zone", words[1:]
     if first.lower() in _ZONE_SYNONYMS:
         known = Correction((first,), ("zone",))
         raise InputError(Problem("write `zone ZONE`", got=first, correction=known))
     if first.lower() in _CONTROL_PLANE_WORDS:
-        message = (
-            "a scenario file stops kube-controller-manager (controller-stop, controller-start)"
-        )
-        known = Correction((), ("what-if", "scenario", "--help"), whole=True)
+        message = "only kube-controller-manager can be stopped and started, in a scenario file"
+        known = help_on("what-if", "scenario")
         raise InputError(Problem(message, got=first, expected=expected, correction=known))
     if kind in OTHER_TYPES:
-        known = Correction((), ("what-if", "fail", "--help"), whole=True)
+        known = help_on("what-if", "fail")
         message = "only nodes and zones can fail"
         raise InputError(Problem(message, got=first, expected=expected, correction=known))
     return "", words
@@ -119,6 +114,9 @@ def _refuse_mixed_up(kind: str, words: tuple[str, ...], snapshot: ClusterSnapsho
     zones = zones_of(nodes)
     first, rest = words[0], words[1:]
     known: Correction | None
+    if kind == "zone" and not rest:
+        known = Correction((first,), (first, *zones[:1]), example=True) if zones else None
+        raise InputError(Problem(f"which zone? zones are {listed(zones)}", correction=known))
     stated, _, value = first.replace(":", "=").partition("=")
     if kind == "node" and rest and set(rest) <= set(zones) - set(nodes):
         known, message = Correction((first,), ("zone",)), f"{rest[0]!r} is a zone, not a node"

@@ -1,6 +1,6 @@
 """What people type out of habit that is no command or option here, and what they mean by it.
 
-Tables only: ``mistakes`` looks words up in them.
+Tables only: ``unknown_words`` looks words up in them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ SAME_COMMAND = {
     **dict.fromkeys(("predict", "simulate", "plan", "dry-run", "evictions", "what-if"), "what-if"),
     **dict.fromkeys(("dump", "save", "export", "convert", "capture"), "snapshot"),
 }
+NOTES = {"fail": " (nodes fall silent; a scenario file lets them return)"}
 # Words that say nothing more here.
 EMPTY_WORDS = ("kubectl", "k", "oc", "evictplan", "kubectl-evictplan", "what-if")
 
@@ -25,6 +26,7 @@ DRAIN = (
     "drain is not in this version; the nearest is a NoExecute taint, which also evicts the pods of "
     "DaemonSets, and all at once, whatever PodDisruptionBudgets say"
 )
+DRAIN_TAINT = "drain=true:NoExecute"
 # A command -> why it is none here.
 NO_COMMAND = {
     **{
@@ -72,14 +74,15 @@ _NO_EFFECT = "changes nothing in a prediction: leave it out"
 _NO_WATCH = "a prediction is whole at once: leave it out"
 _NO_CHANGE = "nothing is ever changed: leave it out"
 # What to say about --for.
-OUTAGE = "an outage that ends is two events of a scenario file (kubelet-stop, kubelet-start)"
+OUTAGE = "no option --for: an outage that ends is for a scenario file: kubelet-stop, kubelet-start"
 
 OPTION_HABITS = {
     **dict.fromkeys(("--client", "--short"), Habit("there is no server to ask: leave it out")),
     "--dry-run": Habit(_NO_CHANGE),
     "--server-dry-run": Habit(_NO_CHANGE),
+    "--all": Habit("choose nodes by a label that all have", ("-l", "kubernetes.io/hostname")),
     "--all-nodes": Habit("every node is --all", ("--all",)),
-    "--all-zones": Habit("every node is --all", ("--all",)),
+    **dict.fromkeys(("-V", "-v"), Habit("more is -o wide", ("-o", "wide"))),
     **dict.fromkeys(
         ("--grace-period", "--timeout", "--cascade", "--wait", "--now", "--ignore-not-found"),
         Habit(_NO_EFFECT, has_value=True),
@@ -87,9 +90,7 @@ OPTION_HABITS = {
     **dict.fromkeys(DRAIN_FLAGS - {"--force", "--dry-run"}, Habit(_NO_EFFECT)),
     **dict.fromkeys(("--yes", "-y", "-i", "--interactive", "--confirm"), Habit(_NO_CHANGE)),
     **dict.fromkeys(("-w", "--watch", "--watch-only"), Habit(_NO_WATCH)),
-    **dict.fromkeys(
-        ("-v", "--v", "--verbose", "--details"), Habit("more is -o wide", ("-o", "wide"))
-    ),
+    **dict.fromkeys(("--v", "--verbose", "--details"), Habit("more is -o wide", ("-o", "wide"))),
     **dict.fromkeys(("-q", "--quiet", "--silent"), Habit("less is -o name", ("-o", "name"))),
     "--json": Habit("formats are values of -o", ("-o", "json")),
     "--yaml": Habit("formats are values of -o", ("-o", "yaml")),

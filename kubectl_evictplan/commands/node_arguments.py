@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kubectl_evictplan.commands.file_arguments import looks_like_file, missing_option_f
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     Nodes = dict[str, Node]
 
 SELECTOR = ("-l", "--selector")
-FILE_ENDINGS = (".json", ".yaml", ".yml", ".gz")
 # Every node has it: an example of a selector that works everywhere.
 LABEL_OF_EVERY_NODE = "kubernetes.io/hostname"
 
@@ -140,7 +139,7 @@ def _unknown_node(word: str, error: WrongWord, nodes: Nodes) -> Problem:
     if word.lower() in NODE_WORDS:
         message = f"the names follow the command, without {word!r}"
         return Problem(message, correction=Correction((word,), ()))
-    if word.endswith(FILE_ENDINGS) or Path(word).is_file():
+    if looks_like_file(word):
         return missing_option_f(word)
     if kind.lower() in NODE_WORDS and name in nodes:
         return Problem(f"write node/{name}", got=word, correction=Correction((word,), (name,)))
@@ -149,9 +148,3 @@ def _unknown_node(word: str, error: WrongWord, nodes: Nodes) -> Problem:
         known = Correction((word,), ("-l", f"{label}={word}"))
         return Problem(f"no node is called {word!r}: that is a zone", correction=known)
     return Problem(str(error), correction=error.correction())
-
-
-def missing_option_f(word: str) -> Problem:
-    """Say that a file needs -f in front of it."""
-    known = Correction((word,), ("-f", word))
-    return Problem("this is a file: write -f in front of it", got=word, correction=known)

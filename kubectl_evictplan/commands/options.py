@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import functools
 import re
-import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kubectl_evictplan.commands.command import Choice
-from kubectl_evictplan.commands.node_arguments import FILE_ENDINGS, SELECTOR
+from kubectl_evictplan.commands.file_arguments import FILENAME, require_files
+from kubectl_evictplan.commands.node_arguments import SELECTOR
+from kubectl_evictplan.commands.typed_words import EXAMPLES
 from kubectl_evictplan.errors import Correction, InputError, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.report import GROUPINGS, OUTPUTS
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kubectl_evictplan.kube.objects import ClusterSnapshot
     from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
-FILENAME = ("-f", "--filename")
 
 _MEANT_OUTPUTS = {
     "yml": "yaml",
@@ -124,7 +123,7 @@ class WhatIfOptions:
 
     def require_files(self) -> None:
         """Raise when there is nothing to read the cluster from."""
-        require_files(self.filenames, self.recursive)
+        require_files(self.filenames, recursive=self.recursive)
 
     def check_start(self, start_ns: int | None, snapshot: ClusterSnapshot) -> None:
         """Raise when --start lies before the snapshot."""
@@ -257,83 +256,6 @@ def what_if_options(callback: _Callback) -> _Callback:
     return result
 
 
-def require_files(filenames: tuple[str, ...], recursive: bool = False) -> None:
-    """Raise when no file is named, or one whose name shows already that it cannot be read."""
-    if not filenames:
-        from kubectl_evictplan.commands.mistakes import no_cluster
-
-        raise InputError(no_cluster())
-    problems = [problem for name in filenames if (problem := _file_problem(name, recursive))]
-    if problems:
-        raise InputError(problems)
-
-
-def refuse_existing(option: tuple[str, ...], name: str, *, force: bool) -> None:
-    """Raise before the work for an output file that would not be written after it."""
-    path = Path(name)
-    if not name:
-        known = Correction((name,), ("new.yaml",), True, option)
-        raise InputError(Problem("the file name is empty", location=option[-1], correction=known))
-    if not force and _is_file(path):
-        others = (path.with_name(f"{number}-{path.name}") for number in range(2, 100))
-        new = next((str(other) for other in others if not _is_file(other)), name)
-        known = Correction((name,), (new,), True, option)
-        message = "already exists (use --force)"
-        raise InputError(Problem(message, location=name, correction=known))
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
-def _file_problem(name: str, recursive: bool) -> Problem | None:
-    path = Path(name)
-    if not name:
-        known = Correction((name,), ("cluster.json",), True, FILENAME)
-        return Problem("the file name is empty", location="--filename", correction=known)
-    if name == "-":
-        return None
-    try:
-        if path.is_fifo():
-            # `-f <(kubectl ...)`: such a pipe can be read only once, and may never end.
-            message = "not a regular file but a pipe: pipe the command into this one and use `-f -`"
-            return Problem(
-                message, location=name, correction=Correction((name,), ("-",), option=FILENAME)
-            )
-        if path.is_dir() and not recursive:
-            known = Correction((), ("-R",))
-            return Problem("is a directory (use -R/--recursive)", location=name, correction=known)
-        return None if path.exists() else missing_file(name)
-    except (OSError, ValueError):
-        return None
-
-
-def missing_file(name: str) -> Problem | None:
-    """Say that there is no such file, and which one it is like."""
-    from kubectl_evictplan.scenarios.targets import did_you_mean, similar
-
-    if "://" in name:
-        message = "addresses are not read: download it first"
-        fetch = f"curl -fsSLo cluster.json {shlex.quote(name)}"
-        fetched = Correction((name,), ("cluster.json",), first=fetch)
-        return Problem(message, location=name, correction=fetched)
-    from kubectl_evictplan.sources.kubectl import GET_COMMAND
-
-    path = Path(name)
-    beside = [other.name for other in path.parent.iterdir() if other.is_file()]
-    close = similar(path.name, beside)
-    message = f"no such file{did_you_mean([str(path.with_name(other)) for other in close])}"
-    others = close or sorted(other for other in beside if other.endswith(FILE_ENDINGS))
-    if not others:
-        known = Correction((name,), ("cluster.json",), first=f"{GET_COMMAND} > cluster.json")
-        return Problem(message, location=name, correction=known)
-    known = Correction((name,), (str(path.with_name(others[0])),), len(close) != 1)
-    return Problem(message, location=name, correction=known)
-
-
 def _parsed(
     flag: str,
     text: str | None,
@@ -382,8 +304,6 @@ def _time_zone(text: str, problems: list[Problem]) -> tzinfo | None:
 
 
 def _flag_problem(flag: str, message: str, text: str | None, likely: str = "") -> Problem:
-    from kubectl_evictplan.commands.mistakes import EXAMPLES
-
     text = text or ""
     # A number without a unit, and a time without a date, can be meant in several ways.
     example = not likely or text.replace(":", "").isdecimal()

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
-from kubectl_evictplan.commands.options import refuse_existing
+from kubectl_evictplan.commands.file_arguments import refuse_existing
 from kubectl_evictplan.commands.progress import Progress
 from kubectl_evictplan.commands.terminal import use_color, wants_ascii
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord
@@ -59,7 +59,9 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
     options.require_files()
     given = options.given()
     if options.save_scenario is not None:
-        refuse_existing(("--save-scenario",), options.save_scenario, force=options.force)
+        refuse_existing(
+            ("--save-scenario",), options.save_scenario, "scenario.yaml", force=options.force
+        )
     import msgspec
 
     from kubectl_evictplan.scenarios.start import start_problem

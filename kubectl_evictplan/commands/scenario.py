@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_evictplan.commands.command import Command, examples
+from kubectl_evictplan.commands.file_arguments import STDIN, missing_file
 from kubectl_evictplan.commands.options import (
     Given,
     WhatIfOptions,
-    missing_file,
     what_if_options,
 )
-from kubectl_evictplan.errors import Correction, InputError, Problem
+from kubectl_evictplan.errors import InputError, Problem, help_on
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Planned
     from kubectl_evictplan.kube.objects import ClusterSnapshot
 
-STDIN = "-"
 _BYTES_MAX = 16 * 2**20
 
 
@@ -58,7 +57,7 @@ def scenario(options: WhatIfOptions, file: str) -> None:
     if file == STDIN and STDIN in options.filenames:
         raise InputError(Problem("standard input can be the scenario or the cluster, not both"))
     if file in options.filenames:
-        known = Correction((), ("what-if", "scenario", "--help"), whole=True)
+        known = help_on("what-if", "scenario")
         message = "the scenario and the cluster are two files"
         raise InputError(Problem(message, got=file, correction=known))
     text = _read(file)
@@ -83,11 +82,13 @@ def _read(file: str) -> str:
     """Return the scenario's text; InputError when it cannot be read."""
     from kubectl_evictplan.sources.reading import ReadProblem, read_file, read_stdin
 
-    if file != STDIN and not Path(file).exists() and (problem := missing_file(file)):
-        raise InputError(problem)
     try:
+        if file != STDIN and not Path(file).exists():
+            raise InputError(missing_file(file))
         stdin = sys.stdin.buffer if sys.stdin is not None else None
         content = read_stdin(stdin) if file == STDIN else read_file(file)
+    except OSError as error:
+        raise InputError(Problem(str(error.strerror).lower(), location=file)) from None
     except ReadProblem as error:
         # -R is about the cluster's files.
         reason = str(error).removesuffix(" (use -R/--recursive)")

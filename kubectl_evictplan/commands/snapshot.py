@@ -7,12 +7,8 @@ import sys
 import click
 
 from kubectl_evictplan.commands.command import Command, examples
-from kubectl_evictplan.commands.options import (
-    debug_option,
-    filename_options,
-    refuse_existing,
-    require_files,
-)
+from kubectl_evictplan.commands.file_arguments import refuse_existing, require_files
+from kubectl_evictplan.commands.options import debug_option, filename_options
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import Correction, InputError, Problem
 
@@ -42,9 +38,9 @@ def snapshot(
     """
     from kubectl_evictplan.commands.progress import Progress
 
-    require_files(filenames, recursive)
+    require_files(filenames, recursive=recursive)
     _check_name(output)
-    refuse_existing(_OUTPUT, output, force=force)
+    refuse_existing(_OUTPUT, output, "cluster.json.gz", force=force)
     with Progress(sys.stderr) as progress:
         from kubectl_evictplan.sources.files import load_files
         from kubectl_evictplan.sources.snapshot import write_snapshot

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kubectl_evictplan.kube.validation import validate_label_key, validate_label_value
+from kubectl_evictplan.kube.validation import LABEL_RULE, validate_label_key, validate_label_value
 
 EXISTS = "exists"
 DOES_NOT_EXIST = "!"
@@ -111,8 +111,8 @@ class _Parser:
             kind, literal = self._take()
         if kind != _IDENTIFIER:
             raise self._error(literal, "identifier", taken=True)
-        if messages := validate_label_key(literal):
-            raise self._invalid("key", literal, messages)
+        if validate_label_key(literal):
+            raise self._invalid("key", literal)
         if absent:
             return Requirement(literal, DOES_NOT_EXIST)
         if self._peek()[0] in (_END, ","):
@@ -130,8 +130,8 @@ class _Parser:
                 f"column {self._column()}: for 'Gt', 'Lt' operators, the value must be an integer"
             )
         for value in sorted(values):
-            if messages := validate_label_value(value):
-                raise self._invalid("value", value, messages)
+            if validate_label_value(value):
+                raise self._invalid("value", value)
         return Requirement(key, operator, tuple(sorted(values)))
 
     def _exact_value(self) -> str:
@@ -202,8 +202,8 @@ class _Parser:
         column = self._column(taken=taken)
         return ValueError(f"column {column}: found '{found}', expected: {expected}")
 
-    def _invalid(self, part: str, literal: str, messages: list[str]) -> ValueError:
-        return ValueError(f"invalid label {part} '{literal}': {'; '.join(messages)}")
+    def _invalid(self, part: str, literal: str) -> ValueError:
+        return ValueError(f"invalid label {part} '{literal}': it must be {LABEL_RULE}")
 
 
 def _scan(text: str) -> list[tuple[str, str, int]]:

@@ -25,6 +25,8 @@ _QUALIFIED_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
 _DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+# The rule of label words in short, for people.
+LABEL_RULE = "at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 _CANONICAL_INTEGER = "0|-?[1-9][0-9]*"
 
 _QUALIFIED_NAME_RULE = (

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord
+from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, help_on
 from kubectl_evictplan.kube.objects import EFFECTS, Node, Taint
 from kubectl_evictplan.kube.objects import Warning as ClusterWarning
 from kubectl_evictplan.scenarios.actions.taints import AddTaint, RemoveTaint
@@ -113,7 +113,7 @@ def _refuse_other_types(word: str) -> None:
     if kind.lower().partition(".")[0] in NODE_WORDS:
         raise _usage(f"the type is written `node`, not {word!r}", [word], ["node"])
     if kind.lower() in OTHER_TYPES:
-        known = Correction((), ("what-if", "taint", "--help"), whole=True)
+        known = help_on("what-if", "taint")
         raise InputError(Problem(f"only nodes have taints (got {word!r})", correction=known))
     message = f"the type comes first: `node`, then the names (got {word!r})"
     raise _usage(message, [word], ["node", word])
@@ -166,7 +166,8 @@ def _split_words(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 def _refuse_blanks(arguments: Sequence[str]) -> None:
     """Raise when a taint fell apart at blanks around '=' or ':'."""
     joined = re.sub(r" ?([=:]) ?", r"\1", " ".join(arguments)).split()
-    if len(joined) < len(arguments):
+    # A taint must not swallow the only name.
+    if len(joined) < len(arguments) and len([w for w in joined if not looks_like_taint(w)]) > 1:
         raise _usage("a taint is one word, without blanks", arguments, joined)
 
 

@@ -11,11 +11,14 @@ import msgspec
 
 from kubectl_evictplan.errors import WrongWord
 from kubectl_evictplan.kube.objects import EFFECTS, NO_EXECUTE, Taint
-from kubectl_evictplan.kube.validation import validate_label_value, validate_qualified_name
+from kubectl_evictplan.kube.validation import (
+    LABEL_RULE,
+    validate_label_value,
+    validate_qualified_name,
+)
 from kubectl_evictplan.scenarios.targets import similar
 
 EFFECTS_RULE = "NoExecute evicts; NoSchedule and PreferNoSchedule do not"
-_WORD_RULE = "at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
 
 class TaintRemoval(msgspec.Struct, frozen=True):
@@ -62,15 +65,15 @@ def likely_taint(text: str) -> str:
     words = [word.strip() for word in re.split("[:=,]+", text)]
     effects = {word: similar(word, EFFECTS)[:1] for word in words}
     effect = next((near[0] for near in effects.values() if near), NO_EXECUTE)
-    key, *values = [_cleaned(word) for word in words if not effects[word]] or [""]
+    key, *values = [word for word in words if not effects[word]] or [""]
+    domain, slash, name = key.rpartition("/")
+    key, values = domain + slash + _cleaned(name), [_cleaned(word) for word in values]
     likely = f"{key or 'maint'}{'=' if values else ''}{''.join(values[:1])}:{effect}"
     return likely if isinstance(_taint_or_problem(likely), Taint) else f"maint:{effect}"
 
 
 def _cleaned(word: str) -> str:
-    """Return a word as the key or value of a taint, a domain in front of it included."""
-    domain, slash, name = word.rpartition("/")
-    return domain + slash + re.sub("[^A-Za-z0-9_.]+", "-", name).strip("-_.")
+    return re.sub("[^A-Za-z0-9_.]+", "-", word).strip("-_.")
 
 
 def _taint_or_problem(text: str) -> Taint | str:
@@ -88,10 +91,9 @@ def _taint_or_problem(text: str) -> Taint | str:
     if not key:
         return f"taint {text!r} has no key"
     if validate_qualified_name(key):
-        rule = f"{_WORD_RULE}; a domain and '/' may stand before it"
-        return f"the key of taint {text!r} must be {rule}"
+        return f"the key of taint {text!r} must be {LABEL_RULE}; a domain and '/' may precede it"
     if validate_label_value(value):
-        return f"the value of taint {text!r} must be {_WORD_RULE}"
+        return f"the value of taint {text!r} must be {LABEL_RULE}"
     return Taint(key=key, effect=effect, value=value)
 
 

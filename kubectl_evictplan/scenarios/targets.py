@@ -42,8 +42,9 @@ _MEANT = str.maketrans({**dict.fromkeys(_DASHES, "-"), **dict.fromkeys(_QUOTES)}
 def similar(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names that a typed one may stand for, in order; empty when none is like it.
 
-    Those that differ only in case and punctuation, else those fewest typing errors away, else those
-    with the same first label (a name with and without its domain), else those that contain it.
+    Those that differ only in case and punctuation, else those one typing error away, else those that
+    begin so, else those fewest errors away, else those with the same first label (a name with and
+    without its domain), else those that contain it.
     """
     folded = _folded(name[:_NAME_MAX])
     if not folded:
@@ -54,7 +55,9 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
     found = (
         [other for other, text in names.items() if text == folded]
         or [other for other, text in names.items() if text.replace("-", "") == bare]
-        or _fewest_errors(folded, names)
+        or _fewest_errors(folded, names, 1)
+        or [other for other, text in names.items() if text.startswith(folded) and folded[2:]]
+        or _fewest_errors(folded, names, 3)
         or [other for other, text in names.items() if text.partition(".")[0] == host and host]
     )
     if not found and len(folded) > 1:
@@ -222,9 +225,9 @@ def _no_match(nodes: Mapping[str, Node], selector: LabelSelector) -> WrongWord:
     return WrongWord(f"{message}: each part matches some nodes, all together none")
 
 
-def _fewest_errors(typed: str, names: Mapping[str, str]) -> list[str]:
-    """Return the names the fewest typing errors away, at most three, fewer for short names."""
-    limit = min(3, (len(typed) + 1) // 3)
+def _fewest_errors(typed: str, names: Mapping[str, str], limit: int) -> list[str]:
+    """Return the names the fewest typing errors away, up to a limit that is less for short names."""
+    limit = min(limit, (len(typed) + 1) // 3)
     letters = Counter(typed)
     found: dict[int, list[str]] = {}
     measured = 0

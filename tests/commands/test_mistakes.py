@@ -20,7 +20,7 @@ PROGRAM = "kubectl evictplan "
 NOW_NS = 1_795_213_800 * 1_000_000_000  # 2026-11-20T22:30:00Z, half an hour after the dump
 ADVICE = ("try: ", "for example: ")
 # As often as that, an answer may lead to the next mistake.
-STEPS_MAX = 3
+STEPS_MAX = 4
 
 
 def node(name: str, zone: str, *taints: dict[str, str]) -> dict[str, Any]:

@@ -1,0 +1,126 @@
+"""The files that a command line names: which are missing, which would be overwritten, and what is meant."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from itertools import islice
+from pathlib import Path
+
+from kubectl_evictplan.errors import Correction, InputError, Problem
+from kubectl_evictplan.sources.kubectl import GET_COMMAND
+
+FILENAME = ("-f", "--filename")
+STDIN = "-"
+
+_ENDINGS = (".json", ".yaml", ".yml", ".gz")
+# So many names of a directory are looked at for one that is like the missing one.
+_BESIDE_MAX = 5000
+
+
+def exists(name: str) -> bool:
+    """Tell whether there is a file of that name; no name is too odd to ask."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def looks_like_file(word: str) -> bool:
+    """Tell whether a word is a file's name rather than an object's."""
+    return word.endswith(_ENDINGS) or exists(word)
+
+
+def require_files(filenames: tuple[str, ...], *, recursive: bool) -> None:
+    """Raise when no file is named, or one whose name shows already that it cannot be read."""
+    if not filenames:
+        raise InputError(no_cluster())
+    problems = [problem for name in filenames if (problem := _problem(name, recursive))]
+    if problems:
+        raise InputError(problems)
+
+
+def no_cluster(connection: str = "") -> Problem:
+    """Say that no file is named, and how to make one (``connection``: options for kubectl)."""
+    message = "no cluster is given: reading a live cluster is not available in this version"
+    known = _made_from_cluster((), connection)
+    return Problem(f"{message}; files are named with -f", correction=known)
+
+
+def missing_option_f(word: str) -> Problem:
+    """Say that a file needs -f in front of it."""
+    known = Correction((word,), ("-f", word))
+    return Problem("this is a file: write -f in front of it", got=word, correction=known)
+
+
+def missing_file(name: str) -> Problem:
+    """Say that there is no such file, and which one it is like."""
+    from kubectl_evictplan.scenarios.targets import did_you_mean, similar
+
+    if "://" in name:
+        fetch = f"curl -fsSLo cluster.json {shlex.quote(name)}"
+        known = Correction((name,), ("cluster.json",), first=fetch)
+        message = "addresses are not read: download it first"
+        return Problem(message, location=name, correction=known)
+    path = Path(name)
+    beside = _files_in(path.parent)
+    close = [str(path.with_name(other)) for other in similar(path.name, beside)]
+    others = close or [str(path.with_name(other)) for other in beside if other.endswith(_ENDINGS)]
+    known = Correction((name,), tuple(others[:1]), len(close) != 1)
+    if not others:
+        known = _made_from_cluster((name,))
+    message = f"no such file{did_you_mean(close)}"
+    return Problem(message, location=name, correction=known)
+
+
+def refuse_existing(option: tuple[str, ...], name: str, example: str, *, force: bool) -> None:
+    """Raise before the work for an output file that would not be written after it."""
+    if not name:
+        known = Correction((name,), (example,), True, option)
+        raise InputError(Problem("the file name is empty", location=option[-1], correction=known))
+    if not force and exists(name):
+        known = Correction((name,), (_unused(name),), True, option)
+        message = "already exists (use --force)"
+        raise InputError(Problem(message, location=name, correction=known))
+
+
+def _problem(name: str, recursive: bool) -> Problem | None:
+    """Return what the name alone shows; what else is wrong is said when the file is read."""
+    if not name:
+        known = Correction((name,), ("cluster.json",), True, FILENAME)
+        return Problem("the file name is empty", location="--filename", correction=known)
+    try:
+        path = Path(name)
+        if path.is_fifo():
+            # `-f <(kubectl ...)`: such a pipe can be read only once, and may never end.
+            message = "not a regular file but a pipe: pipe the command into this one and use `-f -`"
+            known = Correction((name,), (STDIN,), option=FILENAME)
+            return Problem(message, location=name, correction=known)
+        if path.is_dir() and not recursive:
+            known = Correction((), ("-R",))
+            return Problem("is a directory (use -R/--recursive)", location=name, correction=known)
+        return None if name == STDIN or path.exists() else missing_file(name)
+    except (OSError, ValueError):
+        return None
+
+
+def _files_in(directory: Path) -> list[str]:
+    try:
+        with os.scandir(directory) as entries:
+            return sorted(entry.name for entry in islice(entries, _BESIDE_MAX) if entry.is_file())
+    except (OSError, ValueError):
+        return []
+
+
+def _made_from_cluster(typed: tuple[str, ...], connection: str = "") -> Correction:
+    """Return the command line with a new file, made by kubectl in front of it."""
+    name = _unused("cluster.json")
+    get = GET_COMMAND.replace("kubectl ", f"kubectl {connection}", 1)
+    return Correction(typed, (name,) if typed else ("-f", name), first=f"{get} > {name}")
+
+
+def _unused(name: str) -> str:
+    """Return a name like this one that no file has."""
+    path = Path(name)
+    names = (name, *(str(path.with_name(f"{number}-{path.name}")) for number in range(2, 100)))
+    return next((other for other in names if not exists(other)), name)

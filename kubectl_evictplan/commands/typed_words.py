@@ -1,0 +1,185 @@
+"""The words of a command as typed: kubectl's spellings undone, slips refused that click would not see."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import click
+
+from kubectl_evictplan.commands.file_arguments import exists, looks_like_file, missing_option_f
+from kubectl_evictplan.errors import Correction, InputError, Problem
+
+EXAMPLES = {
+    "--filename": "cluster.json",
+    "--selector": "kubernetes.io/hostname",
+    "--horizon": "30m",
+    "--start": "2030-01-01T02:00:00Z",
+    "--kubernetes-version": "1.29",
+    "--controller-flag": "node-monitor-period=2s",
+    "--monitor-phase": "2s",
+    "--explain": "default/web-0",
+    "--save-scenario": "scenario.yaml",
+    "--time-zone": "local",
+}
+# Where programs for writing leave something else than what was typed.
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
+_QUOTES = "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"
+_BLANKS = "\u00a0\u200b\u202f\ufeff"
+_SHOWN_MAX = 60
+
+
+class Typed(NamedTuple):
+    """One option with its value, or one name (``option`` ""): the words as they stand there."""
+
+    words: tuple[str, ...]
+    option: str
+    value: str | None
+
+
+def shown(word: str) -> str:
+    """Return a word in quotes, the beginning of an absurd one."""
+    return repr(word if len(word) <= _SHOWN_MAX else word[:_SHOWN_MAX] + "...")
+
+
+def read_words(words: Sequence[str], command: click.Command) -> Iterator[Typed]:
+    """Yield what the words are, as click reads them; options have the name that was typed."""
+    valued = _names(command, flags=False)
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            yield from (Typed((name,), "", name) for name in rest)
+            return
+        option, equals, value = word.partition("=")
+        if word[:1] == "-" and word[:2] in valued:
+            option, equals, value = word[:2], word[2:3], word[2:].removeprefix("=")
+        if word[:1] != "-" or word == "-":
+            yield Typed((word,), "", word)
+        elif equals:
+            yield Typed((word,), option, value)
+        elif option in valued and rest:
+            value = rest.pop(0)
+            yield Typed((word, value), option, value)
+        else:
+            yield Typed((word,), option, None)
+
+
+def as_kubectl_reads(words: Sequence[str], command: click.Command) -> list[str]:
+    """Return the words with kubectl's spellings undone: ``-o=json``, ``--all=true``."""
+    end = words.index("--") if "--" in words else len(words)
+    flags = _names(command, flags=True)
+    result: list[str] = []
+    for typed in read_words(words[:end], command):
+        if typed.option in flags and typed.value in ("true", "false"):
+            result += [typed.option] if typed.value == "true" else []
+        elif typed.words[0].startswith(f"{typed.option}=") and typed.option[1:2] not in ("", "-"):
+            result += [typed.option, typed.value or ""]
+        else:
+            result += typed.words
+    return [*result, *words[end:]]
+
+
+def refuse_slips(words: Sequence[str], command: click.Command) -> None:
+    """Raise for words that click would take for something else than what is meant."""
+    _refuse_typography(words, command)
+    known = _names(command, flags=True) | _names(command, flags=False)
+    end = words.index("--") if "--" in words else len(words)
+    for word in words[end + 1 :]:
+        if word.partition("=")[0] in known:
+            raise _error(f"behind -- every word is a name, {word} too", ["--"], [])
+    given: dict[str, str] = {}
+    for typed in read_words(words[:end], command):
+        name, equals, _ = typed.words[0].partition("=")
+        if name[:1] == "-" != name[1:2] and f"-{name}" in known:
+            right = (f"-{typed.words[0]}", *typed.words[1:])
+            raise _error(f"long options have two dashes: -{name}", typed.words, right)
+        if not typed.option and equals and f"--{name}" in known and command.name != "taint":
+            right = (f"--{typed.words[0]}",)
+            raise _error(f"options have two dashes: --{name}", typed.words, right)
+        if typed.option in known and typed.value is not None:
+            if len(typed.words) == 2 and typed.value.partition("=")[0] in known:
+                raise InputError(needs_value(typed.option, command, typed.words[:1]))
+            _check_value(typed, words)
+            option = next(param for param in command.params if typed.option in param.opts)
+            first = given.setdefault(option.opts[-1], typed.value)
+            if "" != first != typed.value and not getattr(option, "multiple", False):
+                both = f"{shown(first)} and {shown(typed.value)}"
+                message = f"{option.opts[-1]} is given twice, as {both}"
+                raise _error(message, typed.words, (), example=True)
+
+
+def refuse_bare_files(words: Sequence[str], command: click.Command) -> None:
+    """Raise for a file among the names of a command that was given no -f."""
+    for typed in read_words(words, command):
+        if not typed.option and command.name != "scenario" and looks_like_file(typed.words[0]):
+            raise InputError(missing_option_f(typed.words[0]))
+
+
+def needs_value(name: str, command: click.Command, words: Sequence[str]) -> Problem:
+    """Say that an option stands without its value (``words`` are its own)."""
+    option = next((param for param in command.params if name in param.opts), None)
+    if option is None or getattr(option, "is_flag", False):
+        return Problem(f"{name} takes no value", correction=Correction(tuple(words), (name,)))
+    value = EXAMPLES.get(option.opts[-1], "cluster.json.gz")
+    if isinstance(option.type, click.Choice):
+        value = str(next(iter(option.type.choices)))
+    known = Correction(tuple(words), (*words, value), example=True)
+    return Problem(f"{name} needs a value", correction=known)
+
+
+def _names(command: click.Command, *, flags: bool) -> set[str]:
+    """Return the names of the options that take no value (``flags``), or of those that take one."""
+    options = (option for option in command.params if isinstance(option, click.Option))
+    return {name for option in options if option.is_flag == flags for name in option.opts}
+
+
+def _check_value(typed: Typed, words: Sequence[str]) -> None:
+    """Raise for a value that stands behind ``--option= ``, and for a flag that has lost its ``=``."""
+    name, value = typed.option, typed.value or ""
+    start = next(
+        i for i in range(len(words)) if tuple(words[i:][: len(typed.words)]) == typed.words
+    )
+    behind = [word for word in words[start + len(typed.words) :][:1] if word[:1] != "-"]
+    if not value and typed.words[0].endswith("=") and behind:
+        right = (f"{typed.words[0]}{behind[0]}",)
+        raise _error(f"no blank behind {typed.words[0]}", [*typed.words, *behind], right)
+    if name == "--controller-flag" and value and "=" not in value:
+        marked = re.sub("[: ]", "=", value, count=1)
+        if marked != value:
+            raise _error(f"{name}: expected NAME=VALUE", [value], [marked], got=value)
+        if behind:
+            right = (f"{value}={behind[0]}",)
+            raise _error(f"{name}: NAME and VALUE are joined by '='", [value, *behind], right)
+
+
+def _refuse_typography(words: Sequence[str], command: click.Command) -> None:
+    """Raise for dashes, quotes and blanks that a chat or a word processor put in."""
+    meant: list[str] = []
+    odd = ""
+    for typed in read_words(words, command):
+        plain = [word.strip(_QUOTES + _BLANKS) for word in typed.words]
+        if not typed.option and plain[0].strip("-")[:1] in tuple(_DASHES):
+            bare = plain[0].lstrip(_DASHES + "-")
+            plain = ["-" * min(2, len(bare.partition("=")[0])) + bare]
+        if not typed.option:
+            plain = re.split(f"[{_BLANKS}]+", plain[0])
+        if plain != list(typed.words) and not exists(typed.words[-1]):
+            odd = odd or next(word for word in typed.words if word not in plain)
+        meant += plain
+    if odd:
+        message = f"{shown(odd)} has dashes, quotes or blanks that no keyboard types (copied?)"
+        raise _error(message, words, [word for word in meant if word])
+
+
+def _error(
+    message: str,
+    typed: Sequence[str],
+    instead: Sequence[str],
+    *,
+    got: str | None = None,
+    example: bool = False,
+) -> InputError:
+    known = Correction(tuple(typed), tuple(instead), example)
+    return InputError(Problem(message, got=got, correction=known))

@@ -1,0 +1,232 @@
+"""What is meant by a command or option that does not exist, or by a word that is missing."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import click
+
+from kubectl_evictplan.commands import kubectl_habits as habits
+from kubectl_evictplan.commands.file_arguments import (
+    FILENAME,
+    exists,
+    looks_like_file,
+    missing_option_f,
+    no_cluster,
+)
+from kubectl_evictplan.commands.typed_words import needs_value, read_words, shown
+from kubectl_evictplan.errors import Correction, Problem, help_on
+
+
+def usage_problem(error: click.UsageError, ctx: click.Context, words: Sequence[str]) -> Problem:
+    """Return what is wrong in the words of a command, from the error that click found."""
+    if isinstance(error, click.NoSuchOption):
+        return _unknown_option(error.option_name, ctx, words)
+    if isinstance(error, click.BadOptionUsage):
+        return needs_value(error.option_name, ctx.command, words[-1:])
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        return _missing(error.param, ctx, words)
+    message = error.format_message().splitlines()[0]
+    return Problem(message[:1].lower() + message[1:].rstrip("."), correction=_help(ctx))
+
+
+def surplus_words(surplus: Sequence[str]) -> Problem:
+    """Say that words stand where none belongs."""
+    if looks_like_file(surplus[0]):
+        return missing_option_f(surplus[0])
+    known = Correction((surplus[0],), ())
+    return Problem(f"one word too many: {shown(surplus[0])}", correction=known)
+
+
+def unknown_command(words: Sequence[str], known: Sequence[str], ctx: click.Context) -> Problem:
+    """Return what is wrong with a first word that is no command, and the words to type instead."""
+    from kubectl_evictplan.commands.what_if import COMMANDS as WHAT_IF
+    from kubectl_evictplan.scenarios.targets import did_you_mean, similar
+
+    root = ctx.parent is None
+    inner = tuple(WHAT_IF) if root else ()
+    left = list(words)
+    while left[1:] and left[0].lower() in habits.EMPTY_WORDS and left[0] not in known:
+        left.pop(0)
+    if left[:2] == ["what", "if"]:
+        left[:2] = ["what-if"]
+    name, rest = left[0].lower(), tuple(left[1:])
+    if name in ("snapshot", "schema", "version") and not root:
+        right = Correction(("what-if", *words), (name, *rest))
+        return Problem(f"{name!r} stands alone, without what-if", correction=right)
+    habit = _habit(name, rest, ctx)
+    if habit is not None:
+        habit.correction = habit.correction and habit.correction._replace(typed=tuple(words))
+        return habit
+    target = habits.SAME_COMMAND.get(name, name)
+    close = [target] if target in (*known, *inner) else similar(target[:100], [*known, *inner])
+    lines = [("what-if", other) if other in inner else (other,) for other in close]
+    text = f"no command {shown(words[0])}{did_you_mean([' '.join(line) for line in lines])}"
+    if not close:
+        return Problem(f"{text}; commands are {', '.join(known)}", correction=_help(ctx))
+    note = habits.NOTES.get(target, "") if target != name else ""
+    if len(left) < len(words) and target == name:
+        text = f"leave out {shown(words[0])}"
+    right = Correction(tuple(words), (*lines[0], *rest), example=len(lines) > 1)
+    return Problem(text + note, correction=right)
+
+
+def _habit(name: str, rest: tuple[str, ...], ctx: click.Context) -> Problem | None:
+    """Return what to say about a word out of habit; the words replace all that was typed."""
+    from kubectl_evictplan.scenarios.targets import NODE_WORDS
+
+    head = ("what-if",) if ctx.parent is None else ()
+    if name == "help":
+        path = (*_help(ctx).instead[:-1], *(word for word in rest if word[:1] != "-"))
+        return Problem("help is an option: --help", correction=help_on(*path))
+    if name in habits.NO_COMMAND:
+        known = help_on("what-if", *(("scenario",) if name == "evict" else ()))
+        if rest[:1] and rest[0] in ("taint", "cordon", "uncordon", "delete"):
+            known = Correction((), (*head, *rest))
+        return Problem(habits.NO_COMMAND[name], correction=known)
+    plain = rest[1:] if rest[:1] and rest[0].lower() in NODE_WORDS else rest
+    if name == "drain":
+        known = Correction((), (*head, "taint", "node", *_drained(plain)))
+        return Problem(habits.DRAIN, correction=known)
+    if name == "untaint":
+        known = Correction((), (*head, "taint", "node", *_untainted(plain)))
+        message = "a taint is removed with `taint` and a '-' behind it, as in kubectl"
+        return Problem(message, correction=known)
+    if name in (*NODE_WORDS, "zone", "zones"):
+        known = Correction((), (*head, "fail", name, *rest), example=True)
+        message = f"what happens to the {name}? taint, cordon, uncordon, delete or fail"
+        return Problem(message, correction=known)
+    return None
+
+
+def _drained(words: tuple[str, ...]) -> list[str]:
+    """Return the words of a drain as those of a taint: without drain's own options."""
+    kept: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        option = word.partition("=")[0]
+        if option in habits.DRAIN_OPTIONS and "=" not in word:
+            del rest[:1]
+        elif option not in (*habits.DRAIN_OPTIONS, *habits.DRAIN_FLAGS):
+            kept.append(word.removeprefix("node/"))
+    names = _before_options(kept)
+    return (
+        [*names, habits.DRAIN_TAINT, *kept[len(names) :]] if names else [*kept, habits.DRAIN_TAINT]
+    )
+
+
+def _untainted(words: tuple[str, ...]) -> list[str]:
+    """Return the words of an imagined ``untaint`` as those of ``taint``."""
+    first = _before_options(words)
+    taints = [word for word in first if "=" in word or ":" in word] or first[-1:]
+    named = [word for word in first if word not in taints]
+    removed = [word if word.endswith("-") else f"{word}-" for word in taints]
+    return [*named, *removed, *words[len(first) :]]
+
+
+def _before_options(words: Sequence[str]) -> list[str]:
+    end = next((i for i, word in enumerate(words) if word[:1] == "-"), len(words))
+    return list(words[:end])
+
+
+def _unknown_option(name: str, ctx: click.Context, words: Sequence[str]) -> Problem:
+    from kubectl_evictplan.scenarios.targets import did_you_mean, similar
+
+    known = {option for param in ctx.command.params for option in param.opts if option[:1] == "-"}
+    typed, value = _typed_option(name, words)
+    if name in habits.CONNECTION_OPTIONS:
+        return _connection_option(name, typed, value, words)
+    flag = _controller_flag(name)
+    habit = habits.OPTION_HABITS.get(name)
+    if habit is not None and habit.instead == ("--all",) and "--all" not in known:
+        habit = habits.OPTION_HABITS["--all"]
+    if flag and "--controller-flag" in known:
+        right = Correction(typed, ("--controller-flag", f"{flag}={value}"))
+        message = f"{name} is a flag of kube-controller-manager"
+        return Problem(message, correction=_help(ctx) if value is None else right)
+    if name == "--for":
+        return Problem(habits.OUTAGE, correction=help_on("what-if", "scenario"))
+    if habit is not None and (not habit.instead or habit.instead[0] in known):
+        has_value = habit.has_value or habit.keep_value
+        kept = (value,) if habit.keep_value and value else ()
+        right = Correction(typed if has_value else typed[:1], (*habit.instead, *kept))
+        return Problem(f"no option {name}: {habit.message}", correction=right)
+    close = similar(name, known) if name.startswith("--") else []
+    text = f"no option {shown(name)}{did_you_mean(close)}"
+    if name in ("-v", "-V") and "--version" in known:
+        right = Correction(typed[:1], ("--version",))
+    elif close:
+        glued = "".join(typed[0].partition("=")[1:])
+        right = Correction(typed[:1], (close[0] + glued,), example=len(close) > 1)
+    elif isinstance(ctx.command, click.Group) and words[-1:] != typed[-1:]:
+        right = Correction(tuple(words), (*(w for w in words if w not in typed), *typed))
+        text = f"{name}: options come behind the command"
+    else:
+        right = _help(ctx)
+    return Problem(text, correction=right)
+
+
+def _typed_option(name: str, words: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+    """Return the words of an unknown option, and what may be its value."""
+    for index, word in enumerate(words):
+        if word == name:
+            behind = [other for other in words[index + 1 : index + 2] if other[:1] != "-"]
+            return (word, *behind), behind[0] if behind else None
+        if word.startswith(f"{name}=") or (len(name) == 2 and word.startswith(name)):
+            return (word,), word.removeprefix(name).removeprefix("=")
+    return (name,), None
+
+
+def _controller_flag(option: str) -> str:
+    """Return the kube-controller-manager flag of that name, or ""."""
+    from kubectl_evictplan.controllers.flags import FLAG_DEFAULTS
+
+    name = option.lstrip("-").replace("_", "-").lower()
+    return name if name in FLAG_DEFAULTS else ""
+
+
+def _connection_option(
+    name: str, typed: tuple[str, ...], value: str | None, words: Sequence[str]
+) -> Problem:
+    """Say that files are read, not a live cluster."""
+    typed = typed if habits.CONNECTION_OPTIONS[name] else typed[:1]
+    if any(word.startswith(FILENAME) for word in words):
+        message = f"{name}: the cluster is read from files: leave it out"
+        if name in ("-n", "--namespace"):
+            message += "; all namespaces are predicted, --explain NAMESPACE/POD shows one pod"
+        return Problem(message, correction=Correction(typed, ()))
+    chosen = f"{name} {shlex.quote(value)} " if value and name in habits.ABOUT_THE_CLUSTER else ""
+    problem = no_cluster(chosen)
+    known = problem.correction and problem.correction._replace(typed=typed)
+    return Problem(f"{name}: {problem.message}", correction=known)
+
+
+def _missing(param: click.Parameter, ctx: click.Context, words: Sequence[str]) -> Problem:
+    """Say which word is missing; a file among the words may be it."""
+    read = list(read_words(words, ctx.command))
+    if isinstance(param, click.Option):
+        new = [typed.words[0] for typed in read if not typed.option and not exists(typed.words[0])]
+        known = Correction(tuple(new[:1]), ("-o", *(new or ["cluster.json.gz"])[:1]), not new)
+        return Problem(f"where to? {param.opts[-1]} names the file to write", correction=known)
+    if isinstance(param.type, click.Choice):
+        choices = list(param.type.choices)
+        known = Correction((), tuple(choices[:1]), example=True)
+        return Problem(f"which one? {' or '.join(choices)}", correction=known)
+    files = [typed for typed in read if typed.option in FILENAME]
+    known = _help(ctx)
+    if len(files) > 1:
+        known = Correction(files[0].words, (files[0].value or "",), example=True)
+    message = "which scenario? its file stands without -f, the cluster's files with it"
+    return Problem(message, correction=known)
+
+
+def _help(ctx: click.Context) -> Correction:
+    """Return the command line that prints the command's help."""
+    path: list[str] = []
+    at: click.Context | None = ctx
+    while at is not None and at.parent is not None:
+        path.insert(0, at.info_name or "")
+        at = at.parent
+    return help_on(*path)
