@@ -32,7 +32,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Toleratio
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 
-# One or more of every version class of both specs.
+# One or more of every class of releases.
 RELEASES = (
     "1.16.2",
     "1.16.15",

@@ -32,7 +32,7 @@ def without_races(facts: list[Fact]) -> list[Fact]:
     """Leave out "cancel" of a pod that vanishes through the very DELETE its timer issued.
 
     Whether the watch event or the timer's own bookkeeping comes first is a race of the real
-    controller (spec taint-eviction 3.4, 3.5); the recorded runs show the event, not every time.
+    controller; the recorded runs show the event, not every time.
     """
     vanished = {(f[0], f[2]) for f in facts if f[1] == "delete"}
     vanished &= {(f[0], f[2]) for f in facts if f[1] == "gone"}

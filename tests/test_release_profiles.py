@@ -1,7 +1,6 @@
-"""Every row of the specs' release tables, at the releases before and after each change.
+"""Every row of the release table, at the releases before and after each change.
 
-Spec node-lifecycle 0, 1.2, 1.3 and 12; spec taint-eviction 0.2, 2.7 and 9. A row that changes no knob
-(metrics, event texts, log lines) is listed in docs/fidelity.md, not here.
+A change that moves no knob (metrics, event texts, log lines) is listed in docs/fidelity.md.
 """
 
 from __future__ import annotations
@@ -146,7 +145,7 @@ def test_a_newer_minor_never_loses_a_change(change: Change) -> None:
         assert getattr(release_profile(f"1.{minor}"), change.knob) == expected, minor
 
 
-# -- classes (spec node-lifecycle 0) ---------------------------------------------------------------
+# -- classes -------------------------------------------------------------------------------------
 
 CLASSES = {
     "V16": (["1.16.0", "1.16.7"], "ADD", 40, False),
@@ -213,7 +212,7 @@ def test_an_unknown_release_lists_the_known_ones(text: str) -> None:
     assert problem.expected == "one of " + ", ".join(ALL_MINORS)
 
 
-def test_known_minors_are_those_of_the_specs() -> None:
+def test_known_minors_have_a_profile() -> None:
     assert [f"1.{minor}" for minor in known_minors()] == ALL_MINORS
 
 

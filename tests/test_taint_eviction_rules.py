@@ -1,4 +1,4 @@
-"""Toleration matching and its arithmetic: spec taint-eviction 2.5, 5.1 and 5.2."""
+"""Toleration matching and its arithmetic."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The worked timelines TL-1 to TL-18 of spec node-lifecycle 13, with their literal instants.
+"""Worked timelines of the node lifecycle controller, with their literal instants.
 
 Each runs on the program's simulation and, as a check of the reading, on the naive model. The
-conventions are the spec's: the controller starts at 0, ticks at 0, 5, 10, ..., passes every
-100 ms, healthy nodes renew every 10 s, one unlabelled zone unless zones are named.
-TL-19 to TL-31 are in test_timelines_quirks.py.
+controller starts at 0, ticks at 0, 5, 10, ..., passes every 100 ms, healthy nodes renew every 10 s,
+one unlabelled zone unless zones are named. Restarts and quirks are in test_timelines_quirks.py.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def run(request: pytest.FixtureRequest) -> Runner:
     return Runner(MODELS[request.param])
 
 
-# --- TL-1 to TL-3: one node
+# --- one node
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,7 @@ def run(request: pytest.FixtureRequest) -> Runner:
         *((release, 55, 55.1) for release in CURRENT),
     ],
 )
-def test_tl_1_one_silent_node_of_three(
+def test_one_silent_node_of_three(
     run: Runner, release: str, unknown: float, tainted: float
 ) -> None:
     outcome = run(release, cluster("a", "b", "c"), [silence("a")])
@@ -77,7 +76,7 @@ def test_tl_1_one_silent_node_of_three(
         ("1.34.0", 0, 50, 50.1),
     ],
 )
-def test_tl_2_phase_formula_counts_from_the_first_tick_that_sees_the_heartbeat(
+def test_phase_formula_counts_from_the_first_tick_that_sees_the_heartbeat(
     run: Runner, release: str, last: float, unknown: float, tainted: float
 ) -> None:
     outcome = run(release, cluster("a", "b", "c"), [silence("a", last=last)])
@@ -86,7 +85,7 @@ def test_tl_2_phase_formula_counts_from_the_first_tick_that_sees_the_heartbeat(
 
 
 @pytest.mark.parametrize("phase", [0.02, 0.05, 0.0999])
-def test_tl_2_the_pass_phase_is_what_lies_between_queueing_and_tainting(
+def test_the_pass_phase_is_what_lies_between_queueing_and_tainting(
     run: Runner, phase: float
 ) -> None:
     timing = Timing(pass_phase_ns=ns(phase))
@@ -95,7 +94,7 @@ def test_tl_2_the_pass_phase_is_what_lies_between_queueing_and_tainting(
 
 
 @pytest.mark.parametrize("release", OLD)
-def test_tl_3_real_drift_of_ticks_and_passes(run: Runner, release: str) -> None:
+def test_real_drift_of_ticks_and_passes(run: Runner, release: str) -> None:
     timing = Timing(monitor_cost_ns=ns(0.02), pass_cost_ns=ns(0.001))
     snapshot = cluster("a", "b", "c", "d", "e")
     outcome = run(release, snapshot, [silence("a", "b")], timing=timing)
@@ -103,11 +102,11 @@ def test_tl_3_real_drift_of_ticks_and_passes(run: Runner, release: str) -> None:
     assert outcome.tainted() == at(50.298, 60.398, nodes=["a", "b"])
 
 
-# --- TL-4 to TL-9: rates
+# --- rates
 
 
 @pytest.mark.parametrize("release", UP_TO_1_31)
-def test_tl_4_four_of_ten_are_tainted_every_ten_seconds(run: Runner, release: str) -> None:
+def test_four_of_ten_are_tainted_every_ten_seconds(run: Runner, release: str) -> None:
     down = names(4)
     outcome = run(release, cluster(*names(10)), [silence(*down)], horizon=85)
     assert outcome.unknown() == all_at(45, down)
@@ -119,7 +118,7 @@ def test_tl_4_four_of_ten_are_tainted_every_ten_seconds(run: Runner, release: st
 
 
 @pytest.mark.parametrize("release", CURRENT)
-def test_tl_4_four_of_ten_from_1_34_on(run: Runner, release: str) -> None:
+def test_four_of_ten_from_1_34_on(run: Runner, release: str) -> None:
     down = names(4)
     outcome = run(release, cluster(*names(10)), [silence(*down)], horizon=95)
     assert outcome.unknown() == all_at(55, down)
@@ -127,7 +126,7 @@ def test_tl_4_four_of_ten_from_1_34_on(run: Runner, release: str) -> None:
 
 
 @pytest.mark.parametrize("release", [*UP_TO_1_31, *FROM_1_32])
-def test_tl_5_three_of_five_in_a_small_zone_stop_tainting(run: Runner, release: str) -> None:
+def test_three_of_five_in_a_small_zone_stop_tainting(run: Runner, release: str) -> None:
     unknown = 55 if release in FROM_1_32 else 45
     outcome = run(release, cluster(*"abcde"), [silence("a", "b", "c")])
     assert outcome.unknown() == all_at(unknown, ["a", "b", "c"])
@@ -137,7 +136,7 @@ def test_tl_5_three_of_five_in_a_small_zone_stop_tainting(run: Runner, release: 
 
 
 @pytest.mark.parametrize("release", UP_TO_1_31)
-def test_tl_6_the_third_node_stops_tainting_before_the_first_is_served(
+def test_the_third_node_stops_tainting_before_the_first_is_served(
     run: Runner, release: str
 ) -> None:
     outcome = run(release, cluster(*"abcde"), [silence("a", "b"), silence("c", last=7)])
@@ -147,7 +146,7 @@ def test_tl_6_the_third_node_stops_tainting_before_the_first_is_served(
 
 
 @pytest.mark.parametrize("release", CURRENT)
-def test_tl_6_from_1_34_on_exactly_one_node_is_tainted(run: Runner, release: str) -> None:
+def test_from_1_34_on_exactly_one_node_is_tainted(run: Runner, release: str) -> None:
     outcome = run(release, cluster(*"abcde"), [silence("a", "b"), silence("c", last=7)])
     assert outcome.unknown() == [(55, "a"), (55, "b"), (60, "c")]
     assert outcome.tainted() == [(55.1, "a")]
@@ -164,7 +163,7 @@ def test_tl_6_from_1_34_on_exactly_one_node_is_tainted(run: Runner, release: str
         *((release, 55, (55.1, 155.2, 255.3, 355.4)) for release in ["1.34.0", "1.37.0"]),
     ],
 )
-def test_tl_7_forty_of_sixty_fall_to_the_secondary_rate_with_a_full_bucket(
+def test_forty_of_sixty_fall_to_the_secondary_rate_with_a_full_bucket(
     run: Runner, release: str, unknown: float, tainted: tuple[float, ...]
 ) -> None:
     down = names(40)
@@ -175,7 +174,7 @@ def test_tl_7_forty_of_sixty_fall_to_the_secondary_rate_with_a_full_bucket(
 
 
 @pytest.mark.parametrize("release", ["1.18.0", "1.29.6"])
-def test_tl_8_a_swap_without_a_token_starts_an_empty_bucket(run: Runner, release: str) -> None:
+def test_a_swap_without_a_token_starts_an_empty_bucket(run: Runner, release: str) -> None:
     nodes = names(60)
     events = [silence(*nodes[:10]), silence(*nodes[10:40], last=32)]
     outcome = run(release, cluster(*nodes), events, horizon=280)
@@ -185,7 +184,7 @@ def test_tl_8_a_swap_without_a_token_starts_an_empty_bucket(run: Runner, release
 
 
 @pytest.mark.parametrize("release", ["1.18.0", "1.29.6"])
-def test_tl_9_back_to_the_normal_rate_starts_an_empty_bucket(run: Runner, release: str) -> None:
+def test_back_to_the_normal_rate_starts_an_empty_bucket(run: Runner, release: str) -> None:
     nodes = names(60)
     events = [silence(*nodes[:40]), posts_ready(162, *nodes[20:40])]
     outcome = run(release, cluster(*nodes), events, horizon=200)
@@ -193,11 +192,11 @@ def test_tl_9_back_to_the_normal_rate_starts_an_empty_bucket(run: Runner, releas
     assert outcome.tainted() == at(50.1, 150.2, 175, 185, 195, nodes=nodes[:5])
 
 
-# --- TL-10 to TL-13: total outages
+# --- total outages
 
 
 @pytest.mark.parametrize("release", ["1.16.0", "1.18.17", "1.29.6", "1.31.0"])
-def test_tl_10_total_outage_then_recovery_node_by_node(run: Runner, release: str) -> None:
+def test_total_outage_then_recovery_node_by_node(run: Runner, release: str) -> None:
     events = [
         silence(*"abcde"),
         posts_ready(101, "a"),
@@ -217,7 +216,7 @@ def test_tl_10_total_outage_then_recovery_node_by_node(run: Runner, release: str
 
 
 @pytest.mark.parametrize("release", OLD)
-def test_tl_11_one_dead_zone_of_two_keeps_the_full_rate(run: Runner, release: str) -> None:
+def test_one_dead_zone_of_two_keeps_the_full_rate(run: Runner, release: str) -> None:
     zone_a = names(3, "a")
     outcome = run(release, in_zones(release, zone_a, names(3, "b")), [silence(*zone_a)], horizon=90)
     assert outcome.zones("/a") == [(0, "Normal"), (45, "FullDisruption")]
@@ -226,9 +225,7 @@ def test_tl_11_one_dead_zone_of_two_keeps_the_full_rate(run: Runner, release: st
 
 
 @pytest.mark.parametrize("release", OLD)
-def test_tl_12_the_last_zone_to_die_removes_every_no_execute_taint(
-    run: Runner, release: str
-) -> None:
+def test_the_last_zone_to_die_removes_every_no_execute_taint(run: Runner, release: str) -> None:
     zone_a, zone_b = names(3, "a"), names(3, "b")
     events = [silence(*zone_a), silence(*zone_b, last=32)]
     outcome = run(release, in_zones(release, zone_a, zone_b), events)
@@ -240,7 +237,7 @@ def test_tl_12_the_last_zone_to_die_removes_every_no_execute_taint(
 
 
 @pytest.mark.parametrize("release", ["1.18.0", "1.23.13", "1.31.0"])
-def test_tl_13_restart_in_the_middle_of_a_total_outage(run: Runner, release: str) -> None:
+def test_restart_in_the_middle_of_a_total_outage(run: Runner, release: str) -> None:
     zone_a, zone_b = names(3, "a"), names(3, "b")
     events = [silence(*zone_a, *zone_b), *restart(98), posts_ready(131, *zone_b)]
     outcome = run(release, two_zones(*zone_a, b=zone_b), events, horizon=180)
@@ -250,18 +247,18 @@ def test_tl_13_restart_in_the_middle_of_a_total_outage(run: Runner, release: str
     assert outcome.tainted() == at(143, 153, 163, nodes=zone_a)
 
 
-# --- TL-14 to TL-18: heartbeats
+# --- heartbeats
 
 
 @pytest.mark.parametrize("release", UP_TO_1_31)
-def test_tl_14_a_flap_inside_the_grace_leaves_no_trace(run: Runner, release: str) -> None:
+def test_a_flap_inside_the_grace_leaves_no_trace(run: Runner, release: str) -> None:
     events = [silence("a"), posts_ready(44, "a")]
     outcome = run(release, cluster("a", "b", "c"), events)
     assert [fact for fact in outcome.facts if fact[2] == "a"] == []
 
 
 @pytest.mark.parametrize("release", OLD)
-def test_tl_14_a_lease_alone_never_clears_unknown(run: Runner, release: str) -> None:
+def test_a_lease_alone_never_clears_unknown(run: Runner, release: str) -> None:
     slow = make_lease("a", renewed=2 - 44, duration_seconds=4 * 44)
     snapshot = make_snapshot("abc", renewed=-8, leases=[slow])
     outcome = run(release, snapshot, horizon=130)
@@ -272,7 +269,7 @@ def test_tl_14_a_lease_alone_never_clears_unknown(run: Runner, release: str) -> 
 
 
 @pytest.mark.parametrize("release", UP_TO_1_31)
-def test_tl_15_recovery_between_unknown_and_queueing(run: Runner, release: str) -> None:
+def test_recovery_between_unknown_and_queueing(run: Runner, release: str) -> None:
     events = [silence("a"), posts_ready(47, "a")]
     outcome = run(release, cluster("a", "b", "c"), events)
     assert outcome.unknown() == [(45, "a")]
@@ -282,7 +279,7 @@ def test_tl_15_recovery_between_unknown_and_queueing(run: Runner, release: str) 
 
 
 @pytest.mark.parametrize("release", CURRENT)
-def test_tl_15_from_1_34_on_the_taint_stays_until_the_next_tick(run: Runner, release: str) -> None:
+def test_from_1_34_on_the_taint_stays_until_the_next_tick(run: Runner, release: str) -> None:
     events = [silence("a"), posts_ready(57, "a")]
     outcome = run(release, cluster("a", "b", "c"), events)
     assert outcome.tainted() == [(55.1, "a")]
@@ -296,7 +293,7 @@ def waiting_line(run: Runner, release: str, *events: ScenarioEvent) -> Outcome:
 
 
 @pytest.mark.parametrize("release", OLD)
-def test_tl_16a_a_waiting_node_that_recovers_before_a_tick_costs_nothing(
+def test_a_waiting_node_that_recovers_before_a_tick_costs_nothing(
     run: Runner, release: str
 ) -> None:
     outcome = waiting_line(run, release, posts_ready(59.95, "n01"))
@@ -304,13 +301,13 @@ def test_tl_16a_a_waiting_node_that_recovers_before_a_tick_costs_nothing(
 
 
 @pytest.mark.parametrize("release", OLD)
-def test_tl_16b_a_node_found_ready_by_the_pass_costs_a_token(run: Runner, release: str) -> None:
+def test_a_node_found_ready_by_the_pass_costs_a_token(run: Runner, release: str) -> None:
     outcome = waiting_line(run, release, posts_ready(60.05, "n01"))
     assert outcome.tainted() == at(50.1, 70.1, 80.1, nodes=["n00", "n02", "n03"])
 
 
 @pytest.mark.parametrize("release", REMOVE_ADD)
-def test_tl_16c_a_deleted_node_at_the_head_costs_a_token(run: Runner, release: str) -> None:
+def test_a_deleted_node_at_the_head_costs_a_token(run: Runner, release: str) -> None:
     outcome = waiting_line(run, release, make_event(56, "node-delete", "n01"))
     assert outcome.tainted() == at(50.1, 70.1, 80.1, nodes=["n00", "n02", "n03"])
 
@@ -323,7 +320,7 @@ def test_tl_16c_a_deleted_node_at_the_head_costs_a_token(run: Runner, release: s
         *((release, 85, 85) for release in CURRENT),
     ],
 )
-def test_tl_17_ready_false_of_a_live_kubelet_then_its_death(
+def test_ready_false_of_a_live_kubelet_then_its_death(
     run: Runner, release: str, unknown: float, swap: float
 ) -> None:
     events = [make_event(22, "node-ready", "n00", status="False"), silence("n00", last=32)]
@@ -337,9 +334,7 @@ def test_tl_17_ready_false_of_a_live_kubelet_then_its_death(
 
 
 @pytest.mark.parametrize("release", [*OLD, *FROM_1_32])
-def test_tl_18_a_node_that_never_posts_is_judged_by_the_startup_grace(
-    run: Runner, release: str
-) -> None:
+def test_a_node_that_never_posts_is_judged_by_the_startup_grace(run: Runner, release: str) -> None:
     fresh = make_node("x", ready=None, created=None)
     outcome = run(release, cluster("a", "b", "c"), [make_event(13.4, "node-create", node=fresh)])
     assert outcome.unknown() == [(75, "x")]
@@ -347,8 +342,8 @@ def test_tl_18_a_node_that_never_posts_is_judged_by_the_startup_grace(
 
 
 @pytest.mark.parametrize("release", [*OLD, *FROM_1_32])
-def test_tl_18_leases_alone_keep_a_node_that_never_posted(run: Runner, release: str) -> None:
-    # The start is TL-18's instant 13; ticks at 15, 20, ... (offsets 2, 7, ...).
+def test_leases_alone_keep_a_node_that_never_posted(run: Runner, release: str) -> None:
+    # Created and first renewed at the start, ticks at 2, 7, ...
     nodes = [make_node("x", ready=None, created=0), *(make_node(name) for name in "abc")]
     snapshot = make_snapshot(nodes, renewed=-1, leases=[make_lease("x", 0)])
     timing = Timing(monitor_phase_ns=ns(2))

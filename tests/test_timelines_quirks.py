@@ -1,4 +1,4 @@
-"""TL-19 to TL-31 of spec node-lifecycle 13: restarts, the mode without taints, and quirks.
+"""Worked timelines: restarts, the mode without taints, and quirks.
 
 Conventions as in test_timelines.py.
 """
@@ -48,11 +48,11 @@ def run(request: pytest.FixtureRequest) -> Runner:
     return Runner(MODELS[request.param])
 
 
-# --- TL-19, TL-20: restarts
+# --- restarts
 
 
 @pytest.mark.parametrize("release", UP_TO_1_31)
-def test_tl_19_a_restart_before_detection_starts_the_grace_again(run: Runner, release: str) -> None:
+def test_a_restart_before_detection_starts_the_grace_again(run: Runner, release: str) -> None:
     outcome = run(release, cluster("a", "b", "c"), [silence("a"), *restart(33)])
     assert outcome.unknown() == [(73, "a")]
     assert outcome.tainted() == [(78.1, "a")]
@@ -65,7 +65,7 @@ def test_tl_19_a_restart_before_detection_starts_the_grace_again(run: Runner, re
         *((release, 55.1, 113.0) for release in CURRENT),
     ],
 )
-def test_tl_20_a_restart_untaints_and_taints_again_one_by_one(
+def test_a_restart_untaints_and_taints_again_one_by_one(
     run: Runner, release: str, first: float, restarted: float
 ) -> None:
     down = names(3)
@@ -84,7 +84,7 @@ def test_tl_20_a_restart_untaints_and_taints_again_one_by_one(
     ]
 
 
-# --- TL-21: the lease quirk
+# --- a lease that the controller forgot
 
 
 class StatusWithoutRenewal(NaiveRun):
@@ -98,7 +98,7 @@ class StatusWithoutRenewal(NaiveRun):
 
 
 @pytest.mark.parametrize("release", UP_TO_1_31)
-def test_tl_21_a_status_post_after_the_last_renewal_grants_a_free_tick(release: str) -> None:
+def test_a_status_post_after_the_last_renewal_grants_a_free_tick(release: str) -> None:
     events = [silence("a", last=9), make_event(11, "node-ready", "a", status="True")]
     settings = ControllerSettings(kubernetes_version=release)
     scenario = make_scenario(events, horizon=70, cold=True)
@@ -110,22 +110,20 @@ def test_tl_21_a_status_post_after_the_last_renewal_grants_a_free_tick(release: 
 
 
 @pytest.mark.parametrize("release", UP_TO_1_31)
-def test_tl_21_status_and_lease_seen_by_one_tick_grant_no_free_tick(
-    run: Runner, release: str
-) -> None:
+def test_status_and_lease_seen_by_one_tick_grant_no_free_tick(run: Runner, release: str) -> None:
     events = [make_event(11, "node-ready", "a", status="True"), silence("a", last=11)]
     outcome = run(release, cluster("a", "b", "c"), events)
     assert outcome.unknown() == [(55, "a")]
 
 
 @pytest.mark.parametrize("release", UP_TO_1_31)
-def test_tl_21_control_status_at_9_and_lease_at_11(run: Runner, release: str) -> None:
+def test_control_status_at_9_and_lease_at_11(run: Runner, release: str) -> None:
     events = [make_event(9, "node-ready", "a", status="True"), silence("a", last=11)]
     outcome = run(release, cluster("a", "b", "c"), events)
     assert outcome.unknown() == [(55, "a")]
 
 
-# --- TL-22: --enable-taint-manager=false
+# --- --enable-taint-manager=false
 
 NO_TAINT_MANAGER = {"enable-taint-manager": "false"}
 NONTAINT = ["1.16.0", "1.17.0", "1.18.0", "1.20.0", "1.23.13", "1.26.0"]
@@ -137,7 +135,7 @@ def nontaint_pods(*node_names: str) -> list[Pod]:
 
 
 @pytest.mark.parametrize("release", NONTAINT)
-def test_tl_22_pods_go_three_hundred_seconds_after_the_last_observed_heartbeat(
+def test_pods_go_three_hundred_seconds_after_the_last_observed_heartbeat(
     run: Runner, release: str
 ) -> None:
     snapshot = make_snapshot("abc", nontaint_pods("a"), renewed=-8)
@@ -154,7 +152,7 @@ def test_tl_22_pods_go_three_hundred_seconds_after_the_last_observed_heartbeat(
 
 
 @pytest.mark.parametrize("release", NONTAINT)
-def test_tl_22_a_posted_false_counts_from_the_tick_that_saw_it(run: Runner, release: str) -> None:
+def test_a_posted_false_counts_from_the_tick_that_saw_it(run: Runner, release: str) -> None:
     snapshot = make_snapshot("abc", nontaint_pods("a"), renewed=-8)
     events = [make_event(22, "node-ready", "a", status="False")]
     outcome = run(release, snapshot, events, horizon=330, flags=NO_TAINT_MANAGER)
@@ -163,7 +161,7 @@ def test_tl_22_a_posted_false_counts_from_the_tick_that_saw_it(run: Runner, rele
 
 
 @pytest.mark.parametrize("release", NONTAINT)
-def test_tl_22_leaving_a_total_outage_restarts_the_countdown(run: Runner, release: str) -> None:
+def test_leaving_a_total_outage_restarts_the_countdown(run: Runner, release: str) -> None:
     snapshot = make_snapshot("abcd", nontaint_pods("c", "d"), renewed=-8)
     events = [silence(*"abcd"), posts_ready(202, "a", "b")]
     outcome = run(release, snapshot, events, horizon=520, flags=NO_TAINT_MANAGER)
@@ -171,11 +169,11 @@ def test_tl_22_leaving_a_total_outage_restarts_the_countdown(run: Runner, releas
     assert outcome.deleted() == [(505.1, "default/p-c"), (515.1, "default/p-d")]
 
 
-# --- TL-23 to TL-31: quirks
+# --- quirks
 
 
 @pytest.mark.parametrize("release", ["1.18.0", "1.23.13", "1.31.0"])
-def test_tl_23_a_new_ready_zone_does_not_end_the_disruption_of_the_old_one(
+def test_a_new_ready_zone_does_not_end_the_disruption_of_the_old_one(
     run: Runner, release: str
 ) -> None:
     zone_a = names(4, "a")
@@ -187,7 +185,7 @@ def test_tl_23_a_new_ready_zone_does_not_end_the_disruption_of_the_old_one(
 
 
 @pytest.mark.parametrize("release", ["1.18.0", "1.23.13", "1.31.0"])
-def test_tl_23_a_known_zone_that_recovers_does_end_it(run: Runner, release: str) -> None:
+def test_a_known_zone_that_recovers_does_end_it(run: Runner, release: str) -> None:
     zone_a = names(4, "a")
     events = [silence(*zone_a, "b00"), posts_ready(82, "b00")]
     outcome = run(release, two_zones(*zone_a, b=["b00"]), events, horizon=140)
@@ -197,7 +195,7 @@ def test_tl_23_a_known_zone_that_recovers_does_end_it(run: Runner, release: str)
 
 @pytest.mark.parametrize("release", ["1.18.0", "1.23.13", "1.31.0"])
 @pytest.mark.parametrize(("rate", "tainted"), [("1", []), ("0.5", [(87, "a"), (89, "b")])])
-def test_tl_24_rate_one_is_never_restored_after_never(
+def test_rate_one_is_never_restored_after_never(
     run: Runner, release: str, rate: str, tainted: list[tuple[float, str]]
 ) -> None:
     events = [silence("a", "b", "c"), posts_ready(82, "c")]
@@ -208,7 +206,7 @@ def test_tl_24_rate_one_is_never_restored_after_never(
 
 
 @pytest.mark.parametrize("release", SETREMOVE)
-def test_tl_25_duplicates_taint_the_same_nodes_again(run: Runner, release: str) -> None:
+def test_duplicates_taint_the_same_nodes_again(run: Runner, release: str) -> None:
     outcome = run(release, cluster(*names(10)), [silence(*names(3))])
     assert outcome.tainted() == [
         (50.1, "n00"),
@@ -224,7 +222,7 @@ def test_tl_25_duplicates_taint_the_same_nodes_again(run: Runner, release: str) 
 
 
 @pytest.mark.parametrize("release", SETREMOVE)
-def test_tl_25_an_orphaned_duplicate_blocks_its_zone_for_ever(run: Runner, release: str) -> None:
+def test_an_orphaned_duplicate_blocks_its_zone_for_ever(run: Runner, release: str) -> None:
     events = [silence(*names(3)), posts_ready(57, "n01", "n02"), silence("n05", last=62)]
     outcome = run(release, cluster(*names(10)), events, horizon=400)
     assert outcome.unknown() == [*all_at(45, names(3)), (105, "n05")]
@@ -233,21 +231,21 @@ def test_tl_25_an_orphaned_duplicate_blocks_its_zone_for_ever(run: Runner, relea
 
 
 @pytest.mark.parametrize("release", REMOVE_ADD)
-def test_tl_25_without_duplicates_the_next_node_is_served(run: Runner, release: str) -> None:
+def test_without_duplicates_the_next_node_is_served(run: Runner, release: str) -> None:
     events = [silence(*names(3)), posts_ready(57, "n01", "n02"), silence("n05", last=62)]
     outcome = run(release, cluster(*names(10)), events, horizon=400)
     assert outcome.tainted() == [(50.1, "n00"), (110.1, "n05")]
 
 
 @pytest.mark.parametrize("release", OLD)
-def test_tl_26_eleven_of_twenty_is_partial_in_single_precision(run: Runner, release: str) -> None:
+def test_eleven_of_twenty_is_partial_in_single_precision(run: Runner, release: str) -> None:
     outcome = run(release, cluster(*names(20)), [silence(*names(11))])
     assert outcome.zones() == [(0, "Normal"), (45, "PartialDisruption")]
     assert outcome.tainted() == []
 
 
 @pytest.mark.parametrize("release", ["1.18.0", "1.29.6"])
-def test_tl_27_only_a_change_of_state_changes_the_rate(run: Runner, release: str) -> None:
+def test_only_a_change_of_state_changes_the_rate(run: Runner, release: str) -> None:
     nodes = names(51)
     events = [silence(*nodes[:29]), make_event(62, "node-delete", nodes[-2:])]
     outcome = run(release, cluster(*nodes), events, horizon=260)
@@ -259,7 +257,7 @@ def test_tl_27_only_a_change_of_state_changes_the_rate(run: Runner, release: str
     ("release", "tainted"),
     [*((r, [50.1]) for r in ADD), *((r, [50.1, 65.1]) for r in REMOVE_ADD)],
 )
-def test_tl_28_a_taint_removed_by_hand_comes_back_since_the_reconcile(
+def test_a_taint_removed_by_hand_comes_back_since_the_reconcile(
     run: Runner, release: str, tainted: list[float]
 ) -> None:
     by_hand = make_event(62, "untaint", "a", taint=f"{UNREACHABLE}:NoExecute")
@@ -268,14 +266,14 @@ def test_tl_28_a_taint_removed_by_hand_comes_back_since_the_reconcile(
 
 
 @pytest.mark.parametrize("release", OLD)
-def test_tl_29_a_single_node_is_a_total_outage(run: Runner, release: str) -> None:
+def test_a_single_node_is_a_total_outage(run: Runner, release: str) -> None:
     outcome = run(release, cluster("a"), [silence("a")])
     assert outcome.zones() == [(0, "Normal"), (45, "FullDisruption")]
     assert outcome.tainted() == []
 
 
 @pytest.mark.parametrize("release", OLD)
-def test_tl_29_one_of_two_and_two_of_three_are_normal(run: Runner, release: str) -> None:
+def test_one_of_two_and_two_of_three_are_normal(run: Runner, release: str) -> None:
     one = run(release, cluster("a", "b"), [silence("a")])
     assert one.tainted() == [(50.1, "a")]
     two = run(release, cluster("a", "b", "c"), [silence("a", "b")])
@@ -283,7 +281,7 @@ def test_tl_29_one_of_two_and_two_of_three_are_normal(run: Runner, release: str)
 
 
 @pytest.mark.parametrize("release", CURRENT)
-def test_tl_30_a_pass_that_reads_a_stale_lister_wastes_its_token(release: str) -> None:
+def test_a_pass_that_reads_a_stale_lister_wastes_its_token(release: str) -> None:
     # The naive model has no watch lag.
     timing = Timing(pass_phase_ns=ns(0.02), stale_lister=True)
     outcome = Runner(MODELS["simulation"])(
@@ -294,9 +292,7 @@ def test_tl_30_a_pass_that_reads_a_stale_lister_wastes_its_token(release: str) -
 
 
 @pytest.mark.parametrize("release", OLD)
-def test_tl_31_a_zone_of_excluded_nodes_gets_a_fresh_token_every_tick(
-    run: Runner, release: str
-) -> None:
+def test_a_zone_of_excluded_nodes_gets_a_fresh_token_every_tick(run: Runner, release: str) -> None:
     gate = {"feature-gates": "NodeDisruptionExclusion=true"}
     flags = gate if release.startswith(("1.16.", "1.17.", "1.18.")) else {}
     nodes = [make_node(name, labels={EXCLUDE_LABEL: ""}) for name in "abcd"]

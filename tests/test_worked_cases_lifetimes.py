@@ -1,4 +1,4 @@
-"""Worked cases W31 to W59 of spec taint-eviction 10: restarts, names used again, ends, nodes.
+"""Worked cases of taint eviction and garbage collection: restarts, names used again, ends, nodes.
 
 Every case runs for each of the three behaviours a release can have, unless its name says otherwise.
 """
@@ -51,9 +51,9 @@ DAEMON_SET_TOLERATIONS = (
 @pytest.mark.parametrize(
     ("back_at", "deleted_at"),
     [(210, 510), (215, 515)],
-    ids=["W31 the same process", "W32 a standby"],
+    ids=["the same process", "a standby"],
 )
-def test_w31_w32_a_restarted_controller_counts_from_zero(
+def test_a_restarted_controller_counts_from_zero(
     release: str, back_at: int, deleted_at: int
 ) -> None:
     run = play(
@@ -68,7 +68,7 @@ def test_w31_w32_a_restarted_controller_counts_from_zero(
 
 
 @EVERY_RELEASE
-def test_w33_a_pod_that_a_user_deletes_cancels_its_timer_when_it_is_gone(release: str) -> None:
+def test_a_pod_that_a_user_deletes_cancels_its_timer_when_it_is_gone(release: str) -> None:
     run = play(release, pod(tol("A", 300)), add(0, "A"), delete(100))
 
     assert run.story() == "gone@130 C@130"
@@ -81,7 +81,7 @@ def named_again(release: str, *tolerations_of_the_second: object, timing: Timing
 
 
 @EVERY_RELEASE
-def test_w34_a_stale_key_shields_the_next_pod_of_that_name_up_to_1_32(release: str) -> None:
+def test_a_stale_key_shields_the_next_pod_of_that_name_up_to_1_32(release: str) -> None:
     run = named_again(release, tol("A", 30), timing=Timing(stale_nil="grace0"))
 
     second = " DEL@70 gone@70" if release == P2 else ""
@@ -89,21 +89,21 @@ def test_w34_a_stale_key_shields_the_next_pod_of_that_name_up_to_1_32(release: s
 
 
 @EVERY_RELEASE
-def test_w34_without_the_race_the_next_pod_is_evicted(release: str) -> None:
+def test_without_the_race_the_next_pod_is_evicted(release: str) -> None:
     run = named_again(release, tol("A", 30), timing=Timing(stale_nil="never"))
 
     assert run.deletes() == "DEL@30 gone@30 DEL@70 gone@70"
 
 
 @EVERY_RELEASE
-def test_w35_a_stale_key_does_not_shield_a_pod_that_tolerates_nothing(release: str) -> None:
+def test_a_stale_key_does_not_shield_a_pod_that_tolerates_nothing(release: str) -> None:
     run = named_again(release, timing=Timing(stale_nil="grace0"))
 
     assert run.deletes() == "DEL@30 gone@30 DEL@40 gone@40"
 
 
 @EVERY_RELEASE
-def test_w36_removing_the_taint_clears_the_stale_key(release: str) -> None:
+def test_removing_the_taint_clears_the_stale_key(release: str) -> None:
     run = play(
         release,
         pod(tol("A", 30), grace=0),
@@ -119,7 +119,7 @@ def test_w36_removing_the_taint_clears_the_stale_key(release: str) -> None:
 
 
 @EVERY_RELEASE
-def test_w37_a_pod_with_grace_leaves_no_stale_key(release: str) -> None:
+def test_a_pod_with_grace_leaves_no_stale_key(release: str) -> None:
     run = play(
         release,
         pod(tol("A", 30)),
@@ -145,17 +145,17 @@ def moved(release: str, *, late: bool) -> Run:
 
 
 @EVERY_RELEASE
-def test_w38_a_late_delete_item_lets_the_old_timer_hit_the_new_pod(release: str) -> None:
+def test_a_late_delete_item_lets_the_old_timer_hit_the_new_pod(release: str) -> None:
     assert moved(release, late=True).deletes() == "gone@100 DEL@300 gone@300"
 
 
 @EVERY_RELEASE
-def test_w38_a_prompt_delete_item_cancels_the_old_timer(release: str) -> None:
+def test_a_prompt_delete_item_cancels_the_old_timer(release: str) -> None:
     assert moved(release, late=False).story() == "gone@100 C@100"
 
 
 @EVERY_RELEASE
-def test_w39_another_tolerated_taint_while_terminating(release: str) -> None:
+def test_another_tolerated_taint_while_terminating(release: str) -> None:
     run = play(release, pod(tol("A", 60), tol("B", 60), grace=300), add(0, "A"), add(70, "B"))
 
     again = " M@130 DEL@130" if release == P2 else ""
@@ -163,14 +163,14 @@ def test_w39_another_tolerated_taint_while_terminating(release: str) -> None:
 
 
 @EVERY_RELEASE
-def test_w40_another_untolerated_taint_while_terminating_deletes_again(release: str) -> None:
+def test_another_untolerated_taint_while_terminating_deletes_again(release: str) -> None:
     run = play(release, pod(grace=300), add(0, "A"), add(70, "B"))
 
     assert run.story() == "M@0 DEL@0 M@70 DEL@70 gone@300"
 
 
 @EVERY_RELEASE
-def test_w41_a_pod_that_a_user_deleted_keeps_its_own_end(release: str) -> None:
+def test_a_pod_that_a_user_deleted_keeps_its_own_end(release: str) -> None:
     run = play(release, pod(grace=600), delete(0), add(10, "A"))
 
     assert run.story() == "M@10 DEL@10 gone@600"
@@ -178,14 +178,14 @@ def test_w41_a_pod_that_a_user_deleted_keeps_its_own_end(release: str) -> None:
 
 @EVERY_RELEASE
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_w42_a_finished_pod_is_deleted_and_goes_at_once(release: str, phase: str) -> None:
+def test_a_finished_pod_is_deleted_and_goes_at_once(release: str, phase: str) -> None:
     run = play(release, pod(phase=phase), add(5, "A"))
 
     assert run.deletes() == "DEL@5 gone@5"
 
 
 @EVERY_RELEASE
-def test_w43_a_finalizer_keeps_the_object(release: str) -> None:
+def test_a_finalizer_keeps_the_object(release: str) -> None:
     run = play(release, pod(finalizers=("example.org/keep",)), add(0, "A"))
 
     assert run.story() == "M@0 DEL@0"
@@ -200,32 +200,32 @@ def daemon_pod() -> Pod:
 
 @EVERY_RELEASE
 @pytest.mark.parametrize("key", [NOT_READY, UNREACHABLE])
-def test_w44_a_daemon_set_pod_stays_on_a_failed_node(release: str, key: str) -> None:
+def test_a_daemon_set_pod_stays_on_a_failed_node(release: str, key: str) -> None:
     assert play(release, daemon_pod(), add(0, key)).story() == ""
 
 
 @EVERY_RELEASE
-def test_w44_a_daemon_set_pod_leaves_for_a_custom_taint(release: str) -> None:
+def test_a_daemon_set_pod_leaves_for_a_custom_taint(release: str) -> None:
     assert play(release, daemon_pod(), add(0, "X")).story() == "M@0 DEL@0 gone@30"
 
 
 @EVERY_RELEASE
 @pytest.mark.parametrize("key", [NOT_READY, "X"])
-def test_w45_a_static_pod_stays(release: str, key: str) -> None:
+def test_a_static_pod_stays(release: str, key: str) -> None:
     static = pod(tol(""), config_source="file", mirror=True)
 
     assert play(release, static, add(0, key)).story() == ""
 
 
 @EVERY_RELEASE
-def test_w45_a_finite_toleration_in_the_manifest_deletes_the_mirror(release: str) -> None:
+def test_a_finite_toleration_in_the_manifest_deletes_the_mirror(release: str) -> None:
     static = pod(tol(NOT_READY, 30), tol(""), config_source="file", mirror=True)
 
     assert play(release, static, add(0, NOT_READY)).story().startswith("M@30 DEL@30")
 
 
 @EVERY_RELEASE
-def test_w46_a_timer_survives_the_deletion_of_its_node(release: str) -> None:
+def test_a_timer_survives_the_deletion_of_its_node(release: str) -> None:
     run = play(
         release,
         pod(tol("A", 300)),
@@ -238,7 +238,7 @@ def test_w46_a_timer_survives_the_deletion_of_its_node(release: str) -> None:
 
 
 @EVERY_RELEASE
-def test_w46_with_garbage_collection_a_timer_still_fires_before_the_quarantine_ends(
+def test_with_garbage_collection_a_timer_still_fires_before_the_quarantine_ends(
     release: str,
 ) -> None:
     # Looked for every 20 s, first missed at 60, due at 100.
@@ -248,7 +248,7 @@ def test_w46_with_garbage_collection_a_timer_still_fires_before_the_quarantine_e
 
 
 @EVERY_RELEASE
-def test_w47_a_node_created_again_without_the_taint_cancels(release: str) -> None:
+def test_a_node_created_again_without_the_taint_cancels(release: str) -> None:
     run = play(
         release,
         pod(tol("A", 300)),
@@ -261,7 +261,7 @@ def test_w47_a_node_created_again_without_the_taint_cancels(release: str) -> Non
 
 
 @EVERY_RELEASE
-def test_w48_pods_of_a_deleted_node_are_collected_after_the_quarantine(release: str) -> None:
+def test_pods_of_a_deleted_node_are_collected_after_the_quarantine(release: str) -> None:
     run = play(release, pod(), on_node(7, "node-delete"), timing=Timing(pod_gc_phase_ns=0))
 
     # First seen missing at 20, due 40 s later.
@@ -269,7 +269,7 @@ def test_w48_pods_of_a_deleted_node_are_collected_after_the_quarantine(release: 
 
 
 @EVERY_RELEASE
-def test_w48_a_quarantine_that_ends_just_after_a_loop_waits_for_the_next_one(release: str) -> None:
+def test_a_quarantine_that_ends_just_after_a_loop_waits_for_the_next_one(release: str) -> None:
     timing = Timing(pod_gc_lag_ns=1)
     run = play(release, pod(), on_node(7, "node-delete"), timing=timing)
 
@@ -278,7 +278,7 @@ def test_w48_a_quarantine_that_ends_just_after_a_loop_waits_for_the_next_one(rel
 
 
 @EVERY_RELEASE
-def test_w48_loops_that_cost_more_than_the_lag_find_the_quarantine_ended(release: str) -> None:
+def test_loops_that_cost_more_than_the_lag_find_the_quarantine_ended(release: str) -> None:
     timing = Timing(pod_gc_lag_ns=seconds(0.02), pod_gc_cost_ns=seconds(0.01))
     run = play(release, pod(), on_node(7, "node-delete"), timing=timing)
 
@@ -286,7 +286,7 @@ def test_w48_loops_that_cost_more_than_the_lag_find_the_quarantine_ended(release
 
 
 @pytest.mark.parametrize(("sightings", "story"), [(0, "GC@43"), (1, "GC@23"), (2, "GC@3")])
-def test_w48_a_node_that_never_existed_was_missed_by_loops_before_the_start(
+def test_a_node_that_never_existed_was_missed_by_loops_before_the_start(
     sightings: int, story: str
 ) -> None:
     timing = Timing(pod_gc_phase_ns=seconds(3), pod_gc_sightings=sightings)
@@ -295,7 +295,7 @@ def test_w48_a_node_that_never_existed_was_missed_by_loops_before_the_start(
     assert run.deletes() == f"{story} {story.replace('GC', 'gone')}"
 
 
-def test_w48_pods_of_a_deleted_node_are_collected_at_the_first_look_up_to_1_16() -> None:
+def test_pods_of_a_deleted_node_are_collected_at_the_first_look_up_to_1_16() -> None:
     run = play("1.16.15", pod(), on_node(7, "node-delete"), timing=Timing(pod_gc_phase_ns=0))
 
     assert run.deletes() == "GC@20 gone@20"
@@ -316,7 +316,7 @@ def out_of_service(release: str, effect: str, the_pod: Pod) -> Run:
 
 
 @pytest.mark.parametrize("release", [P1, P2])
-def test_w49_out_of_service_evicts_and_garbage_collection_finishes(release: str) -> None:
+def test_out_of_service_evicts_and_garbage_collection_finishes(release: str) -> None:
     run = out_of_service(release, "NoExecute", pod(*admitted()))
 
     # Whether the loop at 100 runs before or after the taint is a race.
@@ -326,14 +326,14 @@ def test_w49_out_of_service_evicts_and_garbage_collection_finishes(release: str)
     }
 
 
-def test_w49_before_out_of_service_existed_the_pod_stays_terminating() -> None:
+def test_before_out_of_service_existed_the_pod_stays_terminating() -> None:
     run = out_of_service(P0, "NoExecute", pod(*admitted()))
 
     assert run.story() == "C@100 M@100 DEL@100"
 
 
 @pytest.mark.parametrize("release", [P1, P2])
-def test_w50_out_of_service_without_no_execute_collects_only_the_terminating(release: str) -> None:
+def test_out_of_service_without_no_execute_collects_only_the_terminating(release: str) -> None:
     terminating = pod(
         *admitted(),
         deletion_timestamp_ns=START_NS - 5 * SECOND_NS,
@@ -348,14 +348,14 @@ def test_w50_out_of_service_without_no_execute_collects_only_the_terminating(rel
 
 
 @EVERY_RELEASE
-def test_w51_a_denied_delete_is_lost_until_the_next_taint(release: str) -> None:
+def test_a_denied_delete_is_lost_until_the_next_taint(release: str) -> None:
     run = play(release, pod(), add(0, "A"), add(70, "B"), denied_deletes=frozenset({"default/p"}))
 
     assert run.story() == "M@0 M@70"
 
 
 @EVERY_RELEASE
-def test_w51_a_denied_delete_is_not_tried_again_for_another_effect(release: str) -> None:
+def test_a_denied_delete_is_not_tried_again_for_another_effect(release: str) -> None:
     run = play(
         release,
         pod(),
@@ -373,7 +373,7 @@ def test_w51_a_denied_delete_is_not_tried_again_for_another_effect(release: str)
     [(9_223_372_037, ""), (18_446_744_074, "DEL@0.290448384 gone@0.290448384")],
     ids=["to a negative: for ever", "to a small positive"],
 )
-def test_w52_seconds_overflow_as_in_go(release: str, toleration_seconds: int, story: str) -> None:
+def test_seconds_overflow_as_in_go(release: str, toleration_seconds: int, story: str) -> None:
     run = play(release, pod(tol("A", toleration_seconds), grace=0), add(0, "A"))
 
     assert run.deletes() == story
@@ -382,16 +382,14 @@ def test_w52_seconds_overflow_as_in_go(release: str, toleration_seconds: int, st
 @pytest.mark.parametrize(
     ("case", "operator", "value", "gate", "story"),
     [
-        ("W53 99 > 95", "Gt", "99", "true", ""),
-        ("W53 the gate is off", "Gt", "99", "false", "M@0 DEL@0 gone@30"),
-        ("W54 a leading zero is no number", "Lt", "099", "true", "M@0 DEL@0 gone@30"),
+        ("99 > 95", "Gt", "99", "true", ""),
+        ("the gate is off", "Gt", "99", "false", "M@0 DEL@0 gone@30"),
+        ("a leading zero is no number", "Lt", "099", "true", "M@0 DEL@0 gone@30"),
         ("95 is not above 95", "Gt", "95", "true", "M@0 DEL@0 gone@30"),
         ("94 < 95", "Lt", "94", "true", ""),
     ],
 )
-def test_w53_w54_comparison_operators(
-    case: str, operator: str, value: str, gate: str, story: str
-) -> None:
+def test_comparison_operators(case: str, operator: str, value: str, gate: str, story: str) -> None:
     run = play(
         "1.35.0",
         pod(tol("sla", operator=operator, value="95")),
@@ -403,12 +401,12 @@ def test_w53_w54_comparison_operators(
 
 
 @EVERY_RELEASE
-def test_w55_a_pod_that_admission_gave_nothing_leaves_a_failed_node_at_once(release: str) -> None:
+def test_a_pod_that_admission_gave_nothing_leaves_a_failed_node_at_once(release: str) -> None:
     assert play(release, pod(), add(0, NOT_READY)).story() == "M@0 DEL@0 gone@30"
 
 
 @EVERY_RELEASE
-def test_w56_a_toleration_of_another_value_stops_admission_but_tolerates_nothing(
+def test_a_toleration_of_another_value_stops_admission_but_tolerates_nothing(
     release: str,
 ) -> None:
     # Admission sees a toleration of not-ready and adds only the one of unreachable.
@@ -418,12 +416,12 @@ def test_w56_a_toleration_of_another_value_stops_admission_but_tolerates_nothing
 
 
 @EVERY_RELEASE
-def test_w57_cordon_alone_never_evicts(release: str) -> None:
+def test_cordon_alone_never_evicts(release: str) -> None:
     assert play(release, pod(), on_node(0, "cordon")).story() == ""
 
 
 @EVERY_RELEASE
-def test_w58_each_pod_of_the_node_has_its_own_time(release: str) -> None:
+def test_each_pod_of_the_node_has_its_own_time(release: str) -> None:
     run = play(
         release,
         [pod(name="p1"), pod(tol("A", 5), name="p2"), pod(tol("A"), name="p3")],
@@ -436,7 +434,7 @@ def test_w58_each_pod_of_the_node_has_its_own_time(release: str) -> None:
 
 
 @EVERY_RELEASE
-def test_w59_a_taint_removed_at_the_very_instant_comes_too_late(release: str) -> None:
+def test_a_taint_removed_at_the_very_instant_comes_too_late(release: str) -> None:
     run = play(release, pod(tol("A", 30)), add(0, "A"), remove(30, "A"))
 
     assert run.deletes() == "DEL@30 gone@60"

@@ -1,4 +1,4 @@
-"""Runs one scenario on one of the two models and reads the facts in the specs' words."""
+"""Runs one scenario on one of the two models and reads the facts in words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Fact = tuple[int, str, str, str]
 Model = Callable[[ClusterSnapshot, Scenario, ControllerSettings, Timing], list[Fact]]
 NO_TIMING = Timing()
 
-# Releases by class (spec node-lifecycle 0).
+# Releases by class.
 ADD = ["1.16.0", "1.16.8", "1.17.0", "1.18.0", "1.18.16"]
 SETREMOVE = ["1.19.0", "1.19.8", "1.20.0", "1.20.4"]
 REMOVE_ADD = ["1.18.17", "1.19.9", "1.20.5", "1.21.0", "1.23.13", "1.27.0", "1.29.6", "1.31.0"]
@@ -92,7 +92,7 @@ class Outcome:
 
 
 class Runner:
-    """``run(...)`` with the conventions of spec node-lifecycle 13: a cold start at offset 0."""
+    """``run(...)``: a cold start at offset 0 unless told otherwise."""
 
     def __init__(self, model: Model) -> None:
         self.model = model

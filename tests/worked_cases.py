@@ -1,6 +1,6 @@
 """The vocabulary of the worked cases: one pod or a few, taints that come and go, a story to read.
 
-Notation of the stories, as in spec taint-eviction 10: ``M``/``C`` are the "Marking for deletion" and
+Notation of the stories: ``M``/``C`` are the "Marking for deletion" and
 "Cancelling deletion" events, ``DEL`` a DELETE by taint eviction, ``GC`` one by pod garbage
 collection, ``gone`` the object's end; after ``@`` stand seconds from the start.
 
@@ -55,7 +55,7 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 # One release of each behaviour: a timer survives when everything left is tolerated for ever (P0),
-# it does not (P1), and additionally no key outlives its worker (P2). Spec taint-eviction 0.2.
+# it does not (P1), and additionally no key outlives its worker (P2).
 P0, P1, P2 = "1.18.0", "1.29.6", "1.33.0"
 
 _SLEEPING_MONITOR = {"node-monitor-period": "240h", "node-monitor-grace-period": "1000h"}

@@ -1,7 +1,7 @@
 """The node side: kubelets that renew leases, post status, finish pods, and fall silent.
 
 A healthy kubelet costs nothing here: its renewals are a formula, evaluated when somebody asks. Only
-falling silent, coming back and posting a status are events (spec node-lifecycle 14).
+falling silent, coming back and posting a status are events.
 """
 
 from __future__ import annotations

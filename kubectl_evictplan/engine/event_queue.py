@@ -4,7 +4,7 @@ Rules of this file:
 
 * Time is integer nanoseconds and never goes back.
 * Equal instants are ordered by ``Priority``, then by a running counter, so that neither hash order
-  nor memory addresses can decide a tie (spec node-lifecycle 2.3, taint-eviction 11).
+  nor memory addresses can decide a tie.
 * The horizon is inclusive.
 """
 
@@ -18,7 +18,7 @@ from enum import IntEnum
 class Priority(IntEnum):
     """Order of things that happen at one instant."""
 
-    EVICTION_TIMER = 0  # "the timer wins" over a taint removed at the very same instant (W59)
+    EVICTION_TIMER = 0  # a timer that is due fires, also when its taint goes at that very instant
     OUTSIDE = 1  # people, kubelets: the scenario's events, in file order
     NODE_ITEM = 2  # the taint manager's node work queue: several writes, one item
     EVICTION_PASS = 3

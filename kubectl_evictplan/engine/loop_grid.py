@@ -1,6 +1,6 @@
 """When a ``wait.Until`` loop runs: first run, then every period plus the cost of one run.
 
-Upstream measures the period from the end of a run (spec node-lifecycle 2.2), so with a cost ``d``
+Upstream measures the period from the end of a run, so with a cost ``d``
 the k-th run starts at ``first + k * (period + d)``. A loop that has been running for long has no
 first run that matters: its grid reaches into the past.
 """

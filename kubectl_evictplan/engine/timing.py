@@ -21,7 +21,7 @@ class Timing(msgspec.Struct, frozen=True):
     all the same, and the order of service is explored apart from the run.
     ``mid_tick_pass``: a tick is not instantaneous; a pass falls between its node steps and its zone
     logic.
-    ``stale_lister``: from 1.34 on, that pass still sees Ready=True and wastes its token (Q-STALE34).
+    ``stale_lister``: from 1.34 on, that pass still sees Ready=True and wastes its token.
     ``initial_token``: whether a zone with waiting nodes has a token at a warm start.
     ``token_age_ns``: without an initial token, how long before the start the last one was taken.
     ``pod_gc_phase_ns``: from the start to the first pod garbage collection loop.
@@ -30,7 +30,7 @@ class Timing(msgspec.Struct, frozen=True):
     than the cost of two loops the one 40 s after the first sighting finds it still there.
     ``pod_gc_sightings``: how many loops have missed a node before the start that never existed.
     ``timer_start_fraction``: where in its window a timer of a warm start began (0 earliest, 1 latest).
-    ``stale_nil``: "grace0" leaves the NIL key of a pod that vanished at once (spec 3.5), "never" not.
+    ``stale_nil``: "grace0" leaves the NIL key of a pod that vanished at once, "never" not.
     ``pod_exit_fraction``: how much of its grace period a deleted pod uses (0: none, 1: all of it).
     ``late_pod_items``: keys of pods whose DELETE item is handled only after the name is re-used.
     """

@@ -1,6 +1,6 @@
 """When does a timer that is already running in a snapshot end? A window, never a guess.
 
-Timers are not visible from outside. What is known (spec taint-eviction 2.4, 11): the taints' timeAdded or the
+Timers are not visible from outside. What is known: the taints' timeAdded or the
 managedFields time (whole seconds), the pod's creation, the moment the present process became leader
 (a restart starts every timer anew); that a timer is never moved once it runs; and that the pod is still
 there, so it has not fired.

@@ -1,4 +1,4 @@
-"""The node lifecycle controller, tick by tick and pass by pass (spec node-lifecycle 3 to 10)."""
+"""The node lifecycle controller, tick by tick and pass by pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FULL = "FullDisruption"
 
 
 def zone_of(node: Record, profile: Profile) -> str:
-    """``GetZoneKey``: the beta label if present, even empty; else the GA label (9.5)."""
+    """``GetZoneKey``: the beta label if present, even empty; else the GA label."""
 
     def label(kind: str) -> str:
         labels = node["labels"]
@@ -91,7 +91,7 @@ class NodeLifecycle:
         self.no_schedule_pass(name)
 
     def pod_changed(self, old: Record | None, new: Record | None) -> None:
-        """The pod worker (5.6); marking pods not ready is not modelled."""
+        """``processPod``; marking pods not ready is not modelled."""
         if new is None or old is not None or not new["node"] or not self.profile.pod_worker:
             return
         name = new["node"]
@@ -104,7 +104,7 @@ class NodeLifecycle:
             self.process_notaint(node, saved["status"], [new["key"]])
 
     def no_schedule_pass(self, name: str) -> None:
-        """5.5: NoSchedule taints follow conditions and spec.unschedulable."""
+        """NoSchedule taints follow conditions and spec.unschedulable."""
         node = self.world.nodes[name]
         if not self.profile.taint_by_condition:
             return
@@ -255,7 +255,7 @@ class NodeLifecycle:
     def saw_ready(
         self, node: Record, h: Record | None, saved: Record | None, current: Record
     ) -> Record:
-        """6.3: B1, B2, B4 and B5."""
+        """Heartbeats since the last look move the probe, and drop the lease."""
         conditions = copy_node(node)["conditions"]
         if h is None or saved is None:
             now = self.world.stamp()
@@ -267,7 +267,7 @@ class NodeLifecycle:
         return h
 
     def expire(self, node: Record, h: Record, observed: Record, lease: Lease | None) -> str:
-        """6.5: write Unknown where it is not Unknown yet."""
+        """Write Unknown where it is not Unknown yet."""
         time = self.world.stamp()
         conditions = {kind: dict(c) for kind, c in node["conditions"].items()}
         for kind in ("Ready", *PRESSURES):
@@ -296,7 +296,7 @@ class NodeLifecycle:
             self.world.write_node(node["name"], live)
         return str(conditions["Ready"]["status"])
 
-    # --- nontaint mode (9.1)
+    # --- the mode without taints
 
     def process_notaint(self, node: Record, observed: str, pods: list[str]) -> None:
         h = self.health[node["name"]]
@@ -330,7 +330,7 @@ class NodeLifecycle:
             self.eviction_state[name] = "evicted"
         return True, 0
 
-    # --- the pass (8)
+    # --- the pass
 
     def run_pass(self) -> None:
         work: Any = self.taint if self.profile.taint_mode else self.evict
@@ -351,7 +351,7 @@ class NodeLifecycle:
             self.swap(name, copy, UNREACHABLE, NOT_READY)
         return True, 0
 
-    # --- zones (9.3)
+    # --- zones
 
     def handle_disruption(self, counted: dict[str, list[str | None]], nodes: list[Record]) -> None:
         threshold = self.profile.threshold
@@ -380,7 +380,7 @@ class NodeLifecycle:
                 self.set_zone(zone, state)
 
     def all_were_full(self, counted: dict[str, list[str | None]]) -> bool:
-        """Step 2: forgets zones without counted nodes until the early break."""
+        """Forgets zones without counted nodes until the early break."""
         for zone in sorted(self.zone_states):
             if zone not in counted:
                 del self.zone_states[zone]

@@ -1,4 +1,4 @@
-"""The taint eviction controller over one dictionary of timers (spec taint-eviction 2 to 5)."""
+"""The taint eviction controller over one dictionary of timers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def matches(toleration: Record, taint: Record) -> bool:
 
 
 def first_matches(taints: list[Record], tolerations: list[Record]) -> list[Record] | None:
-    """5.1: one toleration per taint, None when some taint has none."""
+    """One toleration per taint, None when some taint has none."""
     used = []
     for taint in taints:
         first = next((t for t in tolerations if matches(t, taint)), None)
@@ -34,7 +34,7 @@ def first_matches(taints: list[Record], tolerations: list[Record]) -> list[Recor
 
 
 def min_toleration(used: list[Record]) -> int:
-    """2.5: nanoseconds as a wrapped int64; negative means forever."""
+    """Nanoseconds as a wrapped int64; negative means forever."""
     finite = [t["seconds"] for t in used if t["seconds"] is not None]
     if not used or any(seconds <= 0 for seconds in finite):
         return 0
@@ -53,7 +53,7 @@ class TaintEviction:
         self.stale_nil = stale_nil
         self.tainted: dict[str, list[Record]] = {}
         self.workers: dict[str, Any] = {}
-        # Writes of one instant are one item: the handler reads the final state once (1.3).
+        # Writes of one instant are one item: the handler reads the final state once.
         self.node_items: dict[str, None] = {}
 
     def begin(self) -> None:
@@ -65,7 +65,7 @@ class TaintEviction:
             del self.node_items[name]
             self.handle_node(name)
 
-    # --- intake (1.1)
+    # --- intake
 
     def node_changed(self, name: str, old: Record | None, new: Record | None) -> None:
         if old is not None and new is not None and no_execute(old) == no_execute(new):
@@ -128,7 +128,7 @@ class TaintEviction:
             return
         worker = self.workers.get(key)
         if isinstance(worker, dict):
-            # createdAt < now always: the pending timer is kept (2.4).
+            # createdAt < now always: the pending timer is kept.
             assert worker["created"] < now
             return
         self.add(key, now, delay)

@@ -1,7 +1,7 @@
 """Deletion by --pod-eviction-timeout: the mode without taint manager, up to 1.26.
 
 Upstream: ``processNoTaintBaseEviction``, ``evictPods``, ``cancelPodEviction``, ``doEvictionPass``,
-``DeletePods`` (spec node-lifecycle 8.4, 9.1).
+``DeletePods``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class EvictionByTimeout:
     def process_pod(
         self, name: str, status: str, health: NodeHealth, now_ns: int, key: str
     ) -> None:
-        """The pod worker's share (1.17+): one pod that appeared on a node (spec 5.6)."""
+        """``processPod`` (from 1.16.8 and 1.17 on): one pod that appeared on a node."""
         if status == TRUE:
             self.cancel_eviction(name)
             return

@@ -1,8 +1,7 @@
 """Which node is in which zone, and what each counted node contributes to its zone.
 
 Upstream rebuilds ``zoneToNodeConditions`` from all nodes on every tick; here it is kept up to date by the
-nodes that a tick looks at, since a node that nobody has to look at contributes what it did before
-(spec node-lifecycle 4.1, 9.4, 9.5).
+nodes that a tick looks at, since a node that nobody has to look at contributes what it did before.
 """
 
 from __future__ import annotations

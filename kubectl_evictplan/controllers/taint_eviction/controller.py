@@ -1,13 +1,13 @@
 """Taint eviction (NoExecuteTaintManager; from 1.29 the taint-eviction-controller).
 
 Upstream: pkg/controller/tainteviction/taint_eviction.go, before 1.29
-pkg/controller/nodelifecycle/scheduler/taint_manager.go (spec taint-eviction 1-4).
+pkg/controller/nodelifecycle/scheduler/taint_manager.go.
 
 Rules of this file:
 
 * Three layers, as upstream: filters drop what does not matter (``_node_updated``, ``_pod_updated``),
   handlers read the latest state, ``process_pod_on_node`` decides from plain values and ``now``.
-* A pending timer is never moved, neither earlier nor later (spec 2.4). Two evaluations at one
+* A pending timer is never moved, neither earlier nor later. Two evaluations at one
   instant count as "later" too: a real clock never shows the same reading twice.
 * Work is keyed by ``namespace/name``: no UID anywhere (all releases up to 1.37).
 * Watches are instantaneous here. Pod items are handled at once; node items go through their
@@ -151,7 +151,7 @@ class TaintEviction:
         worker = TimedWorker(started_ns, due_ns, (decision, (schedule,)))
         self._queue.adopt(pod.key, worker, due_ns)
 
-    # -- event intake (spec 1.1) --------------------------------------------------------------------
+    # -- event intake -------------------------------------------------------------------------------
 
     def _node_updated(self, old: Node | None, new: Node | None) -> None:
         if old is not None and new is not None:
@@ -181,12 +181,12 @@ class TaintEviction:
         if new is None and pod.key in self._timing.late_pod_items:
             return  # handled when the name is in use again: then it finds another node and returns
         if new is not None:
-            # A worker drains the node items before it handles a pod item (spec 1.2); an item of a
+            # A worker drains the node items before it handles a pod item; an item of a
             # pod that is gone asks for no taints.
             self._handle_node_items()
         self._handle_pod_update(pod.key, pod.node_name)
 
-    # -- handlers (spec 2.1, 2.2) ------------------------------------------------------------------
+    # -- handlers ----------------------------------------------------------------------------------
 
     def _handle_node_update(self, name: str) -> None:
         node = self._state.nodes.get(name)
@@ -217,12 +217,12 @@ class TaintEviction:
             self._cancel_key(key, node_name, "", CancelReason.POD_GONE)
             return
         if pod.node_name != node_name or not node_name:
-            return  # no cancel: this is how a timer outlives its pod (spec 3.6)
+            return  # no cancel: this is how a timer outlives its pod
         taints = self._tainted_nodes.get(node_name)
         if taints:
             self.process_pod_on_node(pod, taints, self._state.events.now_ns)
 
-    # -- the decision (spec 2.3) ---------------------------------------------------------------------
+    # -- the decision --------------------------------------------------------------------------------
 
     def process_pod_on_node(self, pod: Pod, taints: tuple[Taint, ...], now_ns: int) -> None:
         """``processPodOnNode``: delete at once, start a timer, keep one, or cancel one."""
@@ -237,7 +237,7 @@ class TaintEviction:
                 self._cancel_work_with_event(pod, CancelReason.TOLERATED_FOREVER)
             self._note_forever(pod, decision)
             return
-        # "createdAt + m < now + m" is "createdAt < now": a live timer is always kept (spec 2.4).
+        # "createdAt + m < now + m" is "createdAt < now": a live timer is always kept.
         if self._queue.get(pod.key) is None:
             self._schedule(pod, decision, now_ns)
 
@@ -262,7 +262,7 @@ class TaintEviction:
         if not self._queue.add(pod.key, now_ns, due_ns, (decision, because)):
             self._record_refusal(pod, because)
 
-    # -- timed workers (spec 3, 4) ---------------------------------------------------------------------
+    # -- timed workers ---------------------------------------------------------------------------------
 
     def _run_worker(self, key: str, worker: TimedWorker) -> None:
         """``deletePodHandler`` and the bookkeeping after it."""
@@ -275,7 +275,7 @@ class TaintEviction:
             self._queue.forget(key)
         elif key in self._state.pods or self._timing.stale_nil == "grace0":
             # Success: NIL, unconditionally. When the object vanished at once, its DELETE item was
-            # handled (and the key removed) before this line runs: the key is stale (spec 3.5, I-1).
+            # handled (and the key removed) before this line runs: the key is stale.
             self._queue.keep_nil(key)
 
     def _delete(

@@ -1,8 +1,8 @@
 """``TimedWorkerQueue``: at most one pending deletion per pod name.
 
-Upstream: pkg/controller/tainteviction/timed_workers.go (spec taint-eviction 3). A key is absent, a
-live worker, or NIL: *present without a timer*. ``add`` is refused for any present key; that refusal of
-a NIL key is the bug of design note 002.
+Upstream: pkg/controller/tainteviction/timed_workers.go. A key is absent, a live worker, or NIL:
+*present without a timer*. ``add`` is refused for any present key. Up to 1.32 a key stays NIL after its
+pod was deleted, and then refuses the timer of the next pod of that name.
 """
 
 from __future__ import annotations

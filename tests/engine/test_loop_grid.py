@@ -1,0 +1,29 @@
+"""When a ``wait.Until`` loop runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubectl_evictplan.engine.loop_grid import LoopGrid
+
+
+@pytest.mark.parametrize(
+    ("at", "at_or_after", "after", "before"),
+    [(-3, 2, 2, None), (2, 2, 7, None), (3, 7, 7, 2), (7, 7, 12, 2), (11, 12, 12, 7)],
+)
+def test_a_new_process_runs_first_at_its_start_and_then_every_step(
+    at: int, at_or_after: int, after: int, before: int | None
+) -> None:
+    grid = LoopGrid(2, 5, unbounded=False)
+    assert (grid.at_or_after(at), grid.after(at), grid.before(at)) == (at_or_after, after, before)
+
+
+@pytest.mark.parametrize(
+    ("at", "at_or_after", "after", "before"),
+    [(2, 2, 7, -3), (-3, -3, 2, -8), (-4, -3, -3, -8), (0, 2, 2, -3)],
+)
+def test_a_process_that_has_run_for_long_has_runs_before_the_start(
+    at: int, at_or_after: int, after: int, before: int
+) -> None:
+    grid = LoopGrid(2, 5, unbounded=True)
+    assert (grid.at_or_after(at), grid.after(at), grid.before(at)) == (at_or_after, after, before)
