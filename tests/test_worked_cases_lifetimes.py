@@ -295,6 +295,21 @@ def test_a_node_that_never_existed_was_missed_by_loops_before_the_start(
     assert run.deletes() == f"{story} {story.replace('GC', 'gone')}"
 
 
+@EVERY_RELEASE
+def test_a_pod_bound_to_a_missing_node_joins_the_quarantine_of_a_stuck_one(release: str) -> None:
+    stuck = pod(
+        name="q",
+        finalizers=("example.org/f",),
+        deletion_timestamp_ns=START_NS - 100 * SECOND_NS,
+        deletion_grace_period_seconds=0,
+    )
+    events = (on_node(7, "node-delete"), create(50, pod()))
+    run = play(release, stuck, *events, timing=Timing(pod_gc_phase_ns=0))
+
+    # The name is in quarantine from 20 on, for the sake of the pod that nobody can end.
+    assert run.deletes() == "GC@60 gone@60"
+
+
 def test_pods_of_a_deleted_node_are_collected_at_the_first_look_up_to_1_16() -> None:
     run = play("1.16.15", pod(), on_node(7, "node-delete"), timing=Timing(pod_gc_phase_ns=0))
 
