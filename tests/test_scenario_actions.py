@@ -158,6 +158,11 @@ def test_an_event_can_be_restricted_to_some_of_its_objects() -> None:
         (
             "taint, nodes: [a1], taint: 'a:NoExecute'",
             "taint, nodes: [a1], taint: 'a:NoSchedule'",
+            True,
+        ),
+        (
+            "taint, nodes: [a1], taint: 'a:NoExecute'",
+            "taint, nodes: [a1], taint: 'a=x:NoExecute'",
             False,
         ),
         ("taint, nodes: [a1], taint: 'a:NoExecute'", "cordon, nodes: [a1]", False),
@@ -168,7 +173,7 @@ def test_an_event_can_be_restricted_to_some_of_its_objects() -> None:
         ),
     ],
 )
-def test_taints_of_different_keys_and_different_pods_do_not_tie(
+def test_taints_of_another_key_or_effect_and_different_pods_do_not_tie(
     first: str, second: str, commute: bool
 ) -> None:
     events = events_of(f"{{at: 0, action: {first}}}", f"{{at: 0, action: {second}}}")

@@ -108,16 +108,9 @@ def test_beta_zone_labels_count_too() -> None:
     assert loaded.scenario.events[0].nodes == ("n",)
 
 
-@pytest.mark.parametrize(
-    ("events", "code"),
-    [
-        (["cordon, nodes: [a1]", "uncordon, allNodes: true"], "tie-at-instant"),
-        (["pod-tolerations, pods: [default/web-0], tolerations: []"], "tolerations-removed"),
-    ],
-)
-def test_surprises_are_warnings(events: list[str], code: str) -> None:
-    loaded = load(with_events(*(f"{{at: 1s, action: {event}}}" for event in events)))
-    assert [warning.code for warning in loaded.warnings] == [code]
+def test_tolerations_that_are_left_out_are_a_warning() -> None:
+    event = "{at: 1s, action: pod-tolerations, pods: [default/web-0], tolerations: []}"
+    assert [w.code for w in load(with_events(event)).warnings] == ["tolerations-removed"]
 
 
 def test_events_after_the_horizon_are_a_warning() -> None:

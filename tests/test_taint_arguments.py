@@ -223,7 +223,7 @@ def test_other_nodes_of_the_command_are_still_changed() -> None:
         parse_taint_arguments(["node", "maint-"], all_nodes=True), nodes
     )
     assert [(event.action, event.nodes) for event in events] == [("untaint", ("n1",))]
-    assert [(w.code, w.objects) for w in warnings] == [("taint-not-applied", ("node/n2",))]
+    assert [(w.code, w.objects) for w in warnings] == [("kubectl-refuses", ("node/n2",))]
 
 
 def test_additions_come_before_removals() -> None:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from msgspec.structs import replace
-from warning_runs import TAINT, configured, message, objects, warn
+from warning_runs import TAINT, configured, message, objects, warn, warnings_of
 
 from builders import (
     START_NS,
@@ -23,11 +23,7 @@ from builders import (
     tolerates,
 )
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION, PodDeleted, Timeline
-from kubectl_evictplan.kube.objects import (
-    Warning,
-)
-from kubectl_evictplan.prediction.warnings.merge import find_warnings, merge_warnings
-from kubectl_evictplan.prediction.warnings.situation import caution
+from kubectl_evictplan.prediction.warnings.registry import CODES
 from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -44,14 +40,14 @@ def test_a_cluster_that_is_left_alone_has_none() -> None:
 
 
 def test_objects_are_sorted_and_named_once() -> None:
-    assert caution("c", "m", ["b", "a", "b"]) == [Warning("c", "m", ("a", "b"))]
-    assert caution("c", "m", []) == []
+    cordons = [make_event(at, "cordon", names) for at, names in ((1, "n2"), (2, ["n1", "n2"]))]
+    assert [w.objects for w in warn(["n1", "n2"], events=cordons)[1:]] == [("n1", "n2")]
 
 
 def test_nodes_that_are_not_affected_are_not_named() -> None:
     odd = make_node("n2", ready=None, labels={"failure-domain.beta.kubernetes.io/zone": "x"})
     snapshot = replace(make_snapshot(["n1", odd]), leases={"n1": make_lease("n1")})
-    warnings = find_warnings(
+    warnings = warnings_of(
         snapshot, make_scenario([TAINT]), configured(), Timeline(START_NS), {"n1"}, {}
     )
     assert not any("n2" in warning.objects for warning in warnings)
@@ -62,7 +58,7 @@ def test_an_eviction_of_another_admissible_run_counts() -> None:
     pod = make_pod("p", "n1", tolerations=[tolerates("", 60), tolerates(UNREACHABLE)])
     taint = make_event(0, "taint", "n1", taint=f"{UNREACHABLE}:NoExecute").taint
     occurrence = Occurrence(0, ns(60), False, "n1", taint, 0, 60, None, None, None)
-    warnings = find_warnings(
+    warnings = warnings_of(
         make_snapshot(["n1"], [pod]),
         make_scenario(),
         configured(),
@@ -74,16 +70,6 @@ def test_an_eviction_of_another_admissible_run_counts() -> None:
     assert objects(warnings, "bare-pod-lost") == ["default/p"]
 
 
-def test_merging_keeps_the_better_word() -> None:
-    mine = [Warning("conflicting-zone-labels", "m", ("n1",))]
-    loaders = [Warning("zone-labels", "m", ("Node n1", "Node n9")), Warning("odd-lease", "m", ())]
-    assert merge_warnings(mine, loaders) == [mine[0], loaders[1]]
-    assert merge_warnings([], loaders) == loaders
-    ready = [Warning("ready-condition", "m", ("Node n1",))]
-    for better in ("node-without-ready", "odd-ready-condition"):
-        assert merge_warnings([Warning(better, "m", ("n1",))], ready)[1:] == []
-
-
 def test_throttling_adds_up_over_neighbouring_instants() -> None:
     timeline = Timeline(START_NS)
     for second in range(10):
@@ -91,7 +77,7 @@ def test_throttling_adds_up_over_neighbouring_instants() -> None:
             timeline.append(
                 PodDeleted(ns(second), (), f"default/p{second}-{pod}", "", "n1", TAINT_EVICTION)
             )
-    warnings = find_warnings(
+    warnings = warnings_of(
         make_snapshot(["n1"]), make_scenario(), configured("1.25"), timeline, {"n1"}, {}
     )
     # 300 requests in 9 seconds against 30 at once and 20 a second: 90 are left over.
@@ -100,14 +86,7 @@ def test_throttling_adds_up_over_neighbouring_instants() -> None:
 
 def emitted_codes() -> set[str]:
     """First arguments, as literals, of everything that makes a warning in the package."""
-    makers = {
-        "Warning",
-        "ClusterWarning",
-        "FileWarning",
-        "warning",
-        "caution",
-        "caution_by_message",
-    }
+    makers = {"Warning", "ClusterWarning", "FileWarning", "warning"}
     found = set()
     for path in (REPOSITORY / "kubectl_evictplan").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -128,7 +107,12 @@ def documented_codes() -> list[str]:
 def test_every_code_is_documented_once() -> None:
     documented = documented_codes()
     assert len(documented) == len(set(documented))
-    assert emitted_codes() - set(documented) == set()
+    assert (emitted_codes() | CODES.keys()) - set(documented) == set()
+
+
+def test_every_code_has_one_author() -> None:
+    """What a prediction says under a code nobody else says: no loader, no command."""
+    assert emitted_codes() & CODES.keys() == set()
 
 
 def test_every_documented_code_is_emitted() -> None:
@@ -136,4 +120,5 @@ def test_every_documented_code_is_emitted() -> None:
         path.read_text(encoding="utf-8")
         for path in (REPOSITORY / "kubectl_evictplan").rglob("*.py")
     )
-    assert [code for code in documented_codes() if f'"{code}"' not in sources] == []
+    others = [code for code in documented_codes() if code not in CODES]
+    assert [code for code in others if f'"{code}"' not in sources] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from warning_runs import TAINT, configured, message, objects, warn
+from warning_runs import TAINT, configured, message, objects, warn, warnings_of
 
 from builders import (
     START_NS,
@@ -21,7 +21,6 @@ from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.kube.objects import (
     ControlPlaneFlags,
 )
-from kubectl_evictplan.prediction.warnings.merge import find_warnings
 
 
 @pytest.mark.parametrize(
@@ -221,7 +220,7 @@ def test_a_ready_condition_that_says_something_odd() -> None:
     twice = replace(twice, conditions=(*twice.conditions, twice.conditions[-1]))
     snapshot = make_snapshot([replace(odd, conditions=conditions), twice, "n3"])
     timeline = Timeline(START_NS)
-    warnings = find_warnings(
+    warnings = warnings_of(
         snapshot, make_scenario(), configured(), timeline, {"n1", "n2", "n3"}, {}
     )
     said = {w.message[:28]: w.objects for w in warnings if w.code == "odd-ready-condition"}
@@ -237,7 +236,7 @@ def test_times_after_the_snapshot_are_skewed() -> None:
     snapshot = make_snapshot(nodes, leases=[make_lease("n3", 60)])
     timeline = Timeline(START_NS)
     names = {node.name for node in snapshot.nodes}
-    warnings = find_warnings(snapshot, make_scenario(), configured(), timeline, names, {})
+    warnings = warnings_of(snapshot, make_scenario(), configured(), timeline, names, {})
     assert objects(warnings, "skewed-timestamps") == ["n1", "n2", "n3"]
 
 

@@ -22,7 +22,9 @@ from kubectl_evictplan.kube.objects import (
     Pod,
     Warning,
 )
-from kubectl_evictplan.prediction.warnings.merge import find_warnings
+from kubectl_evictplan.prediction.gone import PodEnds
+from kubectl_evictplan.prediction.warnings.context import WarningContext
+from kubectl_evictplan.prediction.warnings.registry import find_warnings
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
@@ -84,7 +86,25 @@ def warn(
     names = {node.name for node in snapshot.nodes} | {p.node_name for p in snapshot.pods}
     names |= {event.node.name for event in scenario.events if event.node is not None}
     names = names - {""} if affected is None else set(affected)
-    return find_warnings(snapshot, scenario, configuration, timeline, names, evictions_of(timeline))
+    return warnings_of(snapshot, scenario, configuration, timeline, names, evictions_of(timeline))
+
+
+def warnings_of(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    nominal: Timeline,
+    affected: set[str],
+    evictions: dict[EvictionKey, Occurrence],
+) -> list[Warning]:
+    """Warnings about a timeline and evictions that a test makes up."""
+    pods = {pod.key: pod for pod in snapshot.pods}
+    ends = PodEnds(snapshot.nodes, pods, nominal)
+    return list(
+        find_warnings(
+            WarningContext(snapshot, scenario, configuration, nominal, affected, evictions, ends)
+        )
+    )
 
 
 def objects(warnings: Iterable[Warning], code: str) -> list[str] | None:

@@ -18,7 +18,7 @@ from kubectl_evictplan.prediction.document import (
     TolerationReference,
 )
 from kubectl_evictplan.prediction.gone import PodEnds
-from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, Occurrence
+from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
 
 
 def owner_name(pod: Pod | None) -> str:
@@ -33,17 +33,16 @@ class EvictionList:
     def __init__(
         self,
         start_ns: int,
-        nominal: Timeline,
-        exploration: Exploration,
+        occurrences: Mapping[EvictionKey, Occurrence],
         pods: Mapping[str, Pod],
         ends: PodEnds,
     ) -> None:
         self._start_ns = start_ns
+        self._occurrences = occurrences
         self._pods = pods
         self._ends = ends
         self._chains: dict[int, ChainCache] = {}
         self._times: dict[int, str] = {}
-        self._occurrences = _with_nominal(exploration.evictions, nominal)
 
     def build(self) -> tuple[Eviction, ...]:
         """All evictions, sorted by offset, namespace, name."""
@@ -102,7 +101,7 @@ class EvictionList:
         return offset_ns, (*earlier, link(_deletion(key, found, offset_ns)))
 
 
-def _with_nominal(
+def with_nominal(
     explored: Mapping[EvictionKey, Occurrence], nominal: Timeline
 ) -> dict[EvictionKey, Occurrence]:
     """What was found over all runs, with the nominal run as the sample where it evicts as well."""

@@ -17,15 +17,16 @@ from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import format_duration
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Warning
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import EventSummary, Inputs, Prediction, Sourced
-from kubectl_evictplan.prediction.evictions import EvictionList
+from kubectl_evictplan.prediction.evictions import EvictionList, with_nominal
 from kubectl_evictplan.prediction.gone import PodEnds
 from kubectl_evictplan.prediction.kept import KeptList, cancelled_list
 from kubectl_evictplan.prediction.nodes import node_reports, zone_reports
-from kubectl_evictplan.prediction.warnings.merge import find_warnings, merge_warnings
+from kubectl_evictplan.prediction.warnings.context import WarningContext
+from kubectl_evictplan.prediction.warnings.registry import find_warnings
 from kubectl_evictplan.prediction.workloads import workload_reports
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller
@@ -57,7 +58,8 @@ def predict(
             pods.setdefault(event.pod.key, event.pod)
     nodes = {node.name: node for node in snapshot.nodes}
     ends = PodEnds(snapshot.nodes, pods, nominal)
-    evictions = EvictionList(scenario.start_ns, nominal, exploration, pods, ends).build()
+    occurrences = with_nominal(exploration.evictions, nominal)
+    evictions = EvictionList(scenario.start_ns, occurrences, pods, ends).build()
     evicted = {f"{eviction.namespace}/{eviction.pod}" for eviction in evictions}
     kept = KeptList(
         nominal,
@@ -66,7 +68,9 @@ def predict(
         {name for event in scenario.events for name in event.nodes},
     ).build(_pods_of_affected(exploration, nominal, pods, explain), evicted)
     reports = node_reports(nominal, exploration, nodes, configuration)
-    warnings = _all_warnings(relevant, scenario, configuration, nominal, exploration)
+    context = WarningContext(
+        relevant, scenario, configuration, nominal, exploration.affected, occurrences, ends
+    )
     return Prediction(
         inputs=_inputs(snapshot, scenario, configuration, nominal, exploration),
         evictions=evictions,
@@ -76,7 +80,7 @@ def predict(
         zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
         workloads=workload_reports(snapshot, evictions, pods.values()),
         joint=(),
-        warnings=tuple(warnings),
+        warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),
     )
 
 
@@ -146,24 +150,6 @@ def _pods_of_affected(
         for pod in pods.values()
         if pod.node_name in exploration.affected or pod.key == explain or pod.key in created
     ]
-
-
-def _all_warnings(
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    nominal: Timeline,
-    exploration: Exploration,
-) -> list[Warning]:
-    found = find_warnings(
-        snapshot,
-        scenario,
-        configuration,
-        nominal,
-        exploration.affected,
-        exploration.evictions,
-    )
-    return merge_warnings(found, [*configuration.warnings, *snapshot.warnings])
 
 
 # -- inputs -------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from kubectl_evictplan.kube.objects import Warning as FileWarning
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.scenarios.document import Document
 from kubectl_evictplan.scenarios.event_reader import read_events
-from kubectl_evictplan.scenarios.history import History, ties
+from kubectl_evictplan.scenarios.history import History
 from kubectl_evictplan.scenarios.scenario import (
     KUBERNETES_VERSION,
     MONITOR_PHASE,
@@ -76,7 +76,7 @@ def load_scenario(
     history = History(snapshot)
     events = read_events(document, history, decode_manifest)
     document.raise_any()
-    warnings += [*history.warnings, *ties(events), *_events_after_horizon(events, horizon_ns)]
+    warnings += [*history.warnings, *_events_after_horizon(events, horizon_ns)]
     if start_ns is None:
         start_ns = snapshot.taken_at_ns
     name = (document.tree.get("metadata") or {}).get("name") or ""

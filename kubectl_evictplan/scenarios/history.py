@@ -53,8 +53,8 @@ class History:
         return event is not None and event.kubelets_up is False
 
 
-def ties(events: Sequence[ScenarioEvent]) -> list[FileWarning]:
-    """Return one warning when events at one instant touch the same object."""
+def ties(events: Sequence[ScenarioEvent]) -> list[str]:
+    """Return where events stand that touch one object at one instant, so that their order matters."""
     origins: dict[str, None] = {}
     at_ns = -1
     latest: dict[str, ScenarioEvent] = {}
@@ -66,13 +66,7 @@ def ties(events: Sequence[ScenarioEvent]) -> list[FileWarning]:
             if before is not None and not before.commutes_with(event):
                 origins.update({before.origin: None, event.origin: None})
             latest[touched] = event
-    if not origins:
-        return []
-    message = (
-        "events at the same instant touch the same object: they happen in the order of the file, "
-        "and another order can give another result"
-    )
-    return [FileWarning("tie-at-instant", message, tuple(origins))]
+    return [origin for origin in origins if origin]
 
 
 def _touched(event: ScenarioEvent) -> list[str]:

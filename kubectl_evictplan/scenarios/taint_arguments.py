@@ -136,9 +136,7 @@ def resolve_taint_events(
         found = [problem for problems in refusals.values() for problem in problems]
         raise InputError(found or Problem("no node is selected"))
     warnings = [
-        ClusterWarning(
-            "taint-not-applied", f"kubectl refuses: {problem.message}", (f"node/{name}",)
-        )
+        ClusterWarning("kubectl-refuses", f"kubectl refuses: {problem.message}", (f"node/{name}",))
         for name, problems in refusals.items()
         for problem in problems
     ]

@@ -1,5 +1,8 @@
 """What is odd about a whole cluster: warnings only, the values stay as they were stored.
 
+What matters only to a prediction (a node's Ready condition and zone labels, tolerations that overflow
+or are not understood, pods of unknown nodes) is said with the prediction, about what it concerns.
+
 Stored objects can be older than today's validation, and a dump is taken while things move; the
 controllers run on what is there. One pass over each kind; per-pod tests are cheap because the
 tolerations, which are few, are looked at once each.
@@ -24,7 +27,6 @@ from kubectl_evictplan.kube.objects import (
     Pod,
     Toleration,
 )
-from kubectl_evictplan.kube.topology import has_conflicting_zone_labels
 from kubectl_evictplan.sources import wire
 from kubectl_evictplan.sources.diagnostics import Diagnostics
 from kubectl_evictplan.sources.kubectl import GET_COMMAND
@@ -34,10 +36,7 @@ from kubectl_evictplan.sources.marked_tree import path_text
 # Components' clocks and the moment of the dump differ by a little without anything being wrong.
 FUTURE_TOLERATED_NS = 60 * SECOND_NS
 LONG_GRACE_SECONDS = 3600
-# time.Duration holds no more seconds; kube-controller-manager multiplies without looking.
-DURATION_SECONDS_MAX = 9_223_372_036
 PHASES = frozenset({"Pending", "Running", "Succeeded", "Failed", "Unknown"})
-_STATUSES = frozenset({"True", "False", "Unknown"})
 _PLAIN_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
 Message = tuple[str, str]
@@ -112,8 +111,6 @@ def _node_oddities(node: Node, snapshot: ClusterSnapshot, *, stored: bool) -> It
             yield "invalid-name", "the name is not a valid one"
     yield from _taint_oddities(node, snapshot.taken_at_ns)
     yield from _condition_oddities(node, snapshot.taken_at_ns)
-    if has_conflicting_zone_labels(node.labels):
-        yield "zone-labels", "old and new zone labels contradict each other"
     if node.creation_timestamp_ns > snapshot.taken_at_ns + FUTURE_TOLERATED_NS:
         yield "future-timestamp", "creationTimestamp lies after the time of the dump"
 
@@ -143,17 +140,9 @@ def _taint_oddities(node: Node, now: int) -> Iterable[Message]:
 
 
 def _condition_oddities(node: Node, now: int) -> Iterable[Message]:
-    ready = [condition for condition in node.conditions if condition.type == "Ready"]
-    if not ready:
-        yield "ready-condition", "no Ready condition: the startup grace period applies"
-        return
-    if len(ready) > 1:
-        yield "ready-condition", "several Ready conditions: the first one counts"
-    if ready[0].status not in _STATUSES:
-        yield "ready-condition", "the Ready condition's status is none of True, False, Unknown"
-    if ready[0].last_heartbeat_time_ns is None:
-        yield "ready-condition", "the Ready condition has no heartbeat time"
-    elif ready[0].last_heartbeat_time_ns > now + FUTURE_TOLERATED_NS:
+    ready = node.condition("Ready")
+    heartbeat_ns = ready.last_heartbeat_time_ns if ready is not None else None
+    if heartbeat_ns is not None and heartbeat_ns > now + FUTURE_TOLERATED_NS:
         yield "future-timestamp", "the Ready heartbeat lies after the time of the dump"
 
 
@@ -170,7 +159,6 @@ def _check_pods(
     snapshot: ClusterSnapshot, diagnostics: Diagnostics, manifests: set[tuple[str, ...]]
 ) -> None:
     """Look at every pod; hot, so a pod with nothing odd costs a few comparisons."""
-    nodes = {node.name for node in snapshot.nodes}
     odd: dict[int, list[Message]] = {}
     late = snapshot.taken_at_ns + FUTURE_TOLERATED_NS
     plain = _PLAIN_NAME.fullmatch
@@ -184,21 +172,18 @@ def _check_pods(
                 if stored or code != "invalid-toleration":
                     diagnostics.warning(code, message, f"Pod {pod.key}")
         if (
-            (pod.node_name and pod.node_name not in nodes)
-            or pod.deletion_timestamp_ns is not None
+            pod.deletion_timestamp_ns is not None
             or pod.phase not in PHASES
             or pod.termination_grace_period_seconds > LONG_GRACE_SECONDS
             or pod.creation_timestamp_ns > late
             or not plain(pod.name)
             or len(pod.owner_references) > 1
         ):  # fmt: skip
-            for code, message in _pod_oddities(pod, nodes, late):
+            for code, message in _pod_oddities(pod, late):
                 diagnostics.warning(code, message, f"Pod {pod.key}")
 
 
-def _pod_oddities(pod: Pod, nodes: set[str], late: int) -> Iterable[Message]:
-    if pod.node_name and pod.node_name not in nodes:
-        yield "unknown-node", "bound to a node that is not in the input"
+def _pod_oddities(pod: Pod, late: int) -> Iterable[Message]:
     if pod.deletion_timestamp_ns is not None and (
         pod.finalizers or pod.deletion_timestamp_ns > late + LONG_GRACE_SECONDS * SECOND_NS
     ):
@@ -218,12 +203,7 @@ def _pod_oddities(pod: Pod, nodes: set[str], late: int) -> Iterable[Message]:
 def _toleration_oddities(tolerations: tuple[Toleration, ...]) -> Iterable[Message]:
     for toleration in tolerations:
         seconds = toleration.toleration_seconds
-        if seconds is not None and abs(seconds) > DURATION_SECONDS_MAX:
-            message = "tolerationSeconds overflows in kube-controller-manager: predicted as it does"
-            yield "toleration-overflow", message
         if toleration.operator in validation.NUMERIC_OPERATORS:
-            message = "operators Lt and Gt match nothing unless their feature gate is on (1.35+)"
-            yield "comparison-operator", message
             if not validation.is_canonical_integer(toleration.value):
                 yield "invalid-toleration", "Lt or Gt with a value that is no plain integer"
         elif validation.validate_toleration(toleration):

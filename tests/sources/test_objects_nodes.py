@@ -47,28 +47,6 @@ def test_b80_odd_taint_times_are_a_warning(codes: Any, load: Any) -> None:
     assert load(node(spec={"taints": [zero]})).nodes[1].taints[0].time_added_ns is None
 
 
-@pytest.mark.parametrize(
-    "conditions",
-    [
-        [],
-        [{"type": "Ready", "status": "True"}],
-        [{"type": "Ready", "status": "unknown", "lastHeartbeatTime": "2026-11-20T21:59:00Z"}],
-        [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-11-20T21:59:00Z"}] * 2,
-    ],
-)
-def test_b82_odd_ready_conditions_are_a_warning(codes: Any, conditions: Any) -> None:
-    assert "ready-condition" in codes(node(status={"conditions": conditions}))
-
-
-def test_b83_conflicting_zone_labels_are_a_warning(codes: Any) -> None:
-    odd = node()
-    odd["metadata"]["labels"] = {
-        "topology.kubernetes.io/zone": "a",
-        "failure-domain.beta.kubernetes.io/zone": "b",
-    }
-    assert "zone-labels" in codes(odd)
-
-
 def test_b84_odd_leases_are_warnings(codes: Any) -> None:
     assert "odd-lease" in codes(lease(holderIdentity="other"))
     assert "odd-lease" in codes(lease(renewTime=None))

@@ -12,10 +12,10 @@ from kubectl_evictplan.kube.objects import Toleration
 NOT_READY = "node.kubernetes.io/not-ready"
 
 
-def test_b87_a_pod_on_an_unknown_node_is_kept_with_a_warning(load: Any) -> None:
+def test_b87_a_pod_on_an_unknown_node_is_kept(load: Any) -> None:
     snapshot = load(pod(spec={"nodeName": "gone"}))
     assert snapshot.pods[0].node_name == "gone"
-    assert [warning.code for warning in snapshot.warnings] == ["unknown-node"]
+    assert not snapshot.warnings
 
 
 def test_b88_every_state_of_a_pod_is_loaded(load: Any) -> None:
@@ -56,12 +56,11 @@ def test_b89_small_and_negative_seconds_are_kept_silently(load: Any, seconds: in
 
 
 @pytest.mark.parametrize("seconds", [9_223_372_037, 18_446_744_074, 2**63 - 1])
-def test_b90_seconds_that_overflow_are_kept_with_a_warning(load: Any, seconds: int) -> None:
+def test_b90_seconds_that_overflow_are_kept(load: Any, seconds: int) -> None:
     toleration = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
     for stored in (True, False):
         snapshot = load(tolerating(toleration, stored=stored))
         assert snapshot.pods[0].tolerations[0].toleration_seconds == seconds
-        assert "toleration-overflow" in {warning.code for warning in snapshot.warnings}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +89,7 @@ def test_b93_comparison_operators_follow_the_version(problems: Any, codes: Any) 
     greater = {"key": "a", "operator": "Gt", "value": "5"}
     manifest = tolerating(greater, stored=False)
     assert "supported values" in problems(manifest, manifest_version="1.34")[0]
-    assert "comparison-operator" in codes(manifest, manifest_version="v1.35.1")
+    assert not codes(manifest, manifest_version="v1.35.1")
     bad = {**greater, "value": "+5"}
     assert "invalid-toleration" in codes(tolerating(bad))
 

@@ -1,13 +1,12 @@
 """What the control plane's release, flags and limits do to this prediction.
 
-Sources: spec node-lifecycle 5.7, 7, 8 and 9, spec taint-eviction 0.2 and 4.6. A rule speaks only when what
-it is about takes part in this prediction.
+A function speaks only when what it is about takes part in this prediction.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 
 from kubectl_evictplan.cluster.timeline import (
@@ -22,13 +21,12 @@ from kubectl_evictplan.controllers.flags import DEFAULT
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import float32
 from kubectl_evictplan.controllers.node_lifecycle.zone_disruption import PARTIAL
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
-from kubectl_evictplan.kube.objects import Warning
-from kubectl_evictplan.prediction.warnings.situation import (
-    Rule,
-    Situation,
-    Wait,
-    caution,
-    caution_by_message,
+from kubectl_evictplan.prediction.warnings.context import (
+    QueuedNode,
+    Statement,
+    Statements,
+    WarningContext,
+    WarningFunction,
 )
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.simulation.simulate import starts_without_controller
@@ -39,40 +37,43 @@ _CLIENT_QPS, _CLIENT_BURST = 5.0, 10
 _DELAY_SHOWN_MIN_NS = SECOND_NS
 
 
-def controllers_that_do_not_run(situation: Situation) -> Iterator[Warning]:
-    """Disabled controllers and the mode without taint manager."""
-    configuration = situation.configuration
-    if not situation.affected:
-        return
-    if not configuration.taint_mode:
+def taint_eviction_disabled(context: WarningContext) -> Statements:
+    """No taint evicts: the taint manager is off, or the controller is disabled."""
+    configuration = context.configuration
+    if context.affected and not configuration.taint_mode:
         timeout = format_duration(configuration.pod_eviction_timeout_ns)
-        yield Warning(
-            "taint-eviction-disabled",
+        yield Statement(
             "the taint manager is off: NoExecute taints evict nothing, and node lifecycle deletes the "
             f"pods of a node that is not ready after --pod-eviction-timeout={timeout}",
         )
-    elif not configuration.taint_eviction_enabled:
-        yield Warning(
-            "taint-eviction-disabled",
+    elif context.affected and not configuration.taint_eviction_enabled:
+        yield Statement(
             "the taint eviction controller is disabled by --controllers: no taint evicts anything",
         )
-    if not configuration.node_lifecycle_enabled:
-        yield Warning(
-            "node-lifecycle-disabled",
+
+
+def node_lifecycle_disabled(context: WarningContext) -> Statements:
+    """Nobody looks at leases."""
+    if context.affected and not context.configuration.node_lifecycle_enabled:
+        yield Statement(
             "the node lifecycle controller is disabled by --controllers: nobody notices silent kubelets, "
             "and no node is tainted for them",
         )
-    if not configuration.pod_gc_enabled and (
-        any(isinstance(event, DeleteNode) for event in situation.events)
-        or any(pod.node_name not in situation.node_by_name for pod in situation.pods)
+
+
+def pod_gc_disabled(context: WarningContext) -> Statements:
+    """Nobody removes orphans."""
+    if not context.affected or context.configuration.pod_gc_enabled:
+        return
+    if any(isinstance(event, DeleteNode) for event in context.events) or any(
+        pod.node_name not in context.node_by_name for pod in context.pods
     ):
-        yield Warning(
-            "pod-gc-disabled",
+        yield Statement(
             "pod garbage collection is disabled by --controllers: pods of deleted nodes stay for ever",
         )
 
 
-def unreadable_kinds(situation: Situation) -> Iterator[Warning]:
+def kind_not_readable(context: WarningContext) -> Statements:
     """Kinds that could not be listed: unknown is not the same as empty."""
     depends = {
         "Node": "nodes",
@@ -80,48 +81,53 @@ def unreadable_kinds(situation: Situation) -> Iterator[Warning]:
         "Lease": "when kubelets were last heard of, and since when the controller runs",
         "PodDisruptionBudget": "budgets that the evictions break",
     }
-    for kind in sorted(set(situation.snapshot.denied)):
+    for kind in sorted(set(context.snapshot.denied)):
         what = depends.get(kind, "who owns the pods")
-        yield Warning("kind-not-readable", f"{kind} could not be listed; unknown is: {what}")
+        yield Statement(f"{kind} could not be listed; unknown is: {what}")
 
 
-def webhooks(situation: Situation) -> Iterator[Warning]:
+def delete_webhook_not_evaluated(context: WarningContext) -> Statements:
     """Admission webhooks are not asked; said only when the input shows that there are any."""
     kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-    if situation.evicted and any(kind in situation.snapshot.ignored_kinds for kind in kinds):
-        yield Warning(
-            "delete-webhook-not-evaluated",
+    if context.evicted and any(kind in context.snapshot.ignored_kinds for kind in kinds):
+        yield Statement(
             "the input holds admission webhooks, which are not asked here: if one denies the DELETE of a "
             "pod, the controller tries five times and gives up for good",
         )
 
 
-def invisible_control_plane(situation: Situation) -> Iterator[Warning]:
-    """Phase, flags: what cannot be seen from outside and decides instants."""
-    configuration = situation.configuration
-    if not situation.health_matters:
-        return
-    if configuration.monitor_phase_ns is None and not starts_without_controller(situation.scenario):
+def monitor_phase_unknown(context: WarningContext) -> Statements:
+    """When the monitor ticks cannot be seen from outside and decides instants."""
+    configuration = context.configuration
+    unknown = configuration.monitor_phase_ns is None and context.health_matters
+    if unknown and not starts_without_controller(context.scenario):
         period = format_duration(configuration.node_monitor_period_ns)
-        yield Warning(
-            "monitor-phase-unknown",
+        yield Statement(
             f"when the node monitor ticks (every {period}) cannot be seen from outside: windows span all "
             "phases, single offsets are those of phase 0; see --monitor-phase",
         )
+
+
+def flags_assumed(context: WarningContext) -> Statements:
+    """Flags that nothing in the input tells."""
+    configuration = context.configuration
+    if context.snapshot.control_plane.controller_manager or not context.health_matters:
+        return
     flags = ("node-monitor-period", "node-monitor-grace-period", "node-eviction-rate")
-    if not situation.snapshot.control_plane.controller_manager:
-        assumed = [name for name in flags if configuration.sources.get(name) == DEFAULT]
-        if assumed:
-            values = ", ".join(f"--{name}={configuration.texts.get(name, '')}" for name in assumed)
-            yield Warning(
-                "flags-assumed",
-                "the flags of kube-controller-manager are not in the input; the release's defaults are "
-                f"used, such as {values}; see --controller-flag",
-            )
-    if configuration.lease_circuit_breaker and situation.entries(NodeBecameUnknown):
-        yield Warning(
-            "lease-breaker",
-            f"Kubernetes {situation.profile.version} judges no node while its lease cache is behind the "
+    assumed = [name for name in flags if configuration.sources.get(name) == DEFAULT]
+    if assumed:
+        values = ", ".join(f"--{name}={configuration.texts.get(name, '')}" for name in assumed)
+        yield Statement(
+            "the flags of kube-controller-manager are not in the input; the release's defaults are "
+            f"used, such as {values}; see --controller-flag",
+        )
+
+
+def lease_breaker(context: WarningContext) -> Statements:
+    """1.37 skips nodes while its lease cache is behind."""
+    if context.configuration.lease_circuit_breaker and context.entries(NodeBecameUnknown):
+        yield Statement(
+            f"Kubernetes {context.profile.version} judges no node while its lease cache is behind the "
             "API server: on an overloaded one silence is noticed later than predicted",
         )
 
@@ -129,104 +135,110 @@ def invisible_control_plane(situation: Situation) -> Iterator[Warning]:
 # -- the line before each zone's rate limiter ---------------------------------------------------------
 
 
-def queue_order(situation: Situation) -> Iterator[Warning]:
+def queue_order_unknown(context: WarningContext) -> Statements:
     """Several nodes in one line: who is next is not defined."""
-    first_in = situation.profile.queue_mode == "ADD"
-    found: dict[str, list[str]] = {}
-    for zone, waits in _by_zone(situation.waits).items():
-        nodes = _together(waits, same_start=first_in)
-        # Where nobody is served at all the order is no question: see ``stopped_zones``.
-        if nodes and any(wait.end_ns is not None for wait in waits):
-            name = zone or "the zone without a name"
-            message = (
-                f"several nodes wait in {name} for one rate, and the order among them is not defined: "
-                "windows span all orders, single offsets are those of one of them"
-            )
-            found[message] = nodes
-    yield from caution_by_message("queue-order-unknown", found)
-    if situation.profile.queue_mode == "SETREMOVE" and found:
-        yield from caution(
-            "queue-duplicates-bug",
-            f"Kubernetes {situation.profile.version} queues a waiting node again on every tick: tokens "
-            "are wasted, and when one of them gets ready no other node of the zone is tainted (fixed in "
-            "1.19.9 and 1.20.5)",
-            [name for nodes in found.values() for name in nodes],
+    for zone, nodes in _contended_zones(context).items():
+        yield Statement(
+            f"several nodes wait in {zone or 'the zone without a name'} for one rate, and the order "
+            "among them is not defined: windows span all orders, single offsets are those of one of them",
+            nodes,
         )
 
 
-def _by_zone(waits: list[Wait]) -> Mapping[str, list[Wait]]:
-    zones: dict[str, list[Wait]] = {}
-    for wait in sorted(waits, key=lambda wait: (wait.start_ns, wait.node)):
-        zones.setdefault(wait.zone, []).append(wait)
-    return zones
+def queue_duplicates_bug(context: WarningContext) -> Statements:
+    """1.19.0-1.19.8 and 1.20.0-1.20.4 queue what is queued."""
+    if context.profile.queue_mode == "SETREMOVE":
+        yield Statement(
+            f"Kubernetes {context.profile.version} queues a waiting node again on every tick: tokens "
+            "are wasted, and when one of them gets ready no other node of the zone is tainted (fixed in "
+            "1.19.9 and 1.20.5)",
+            [name for nodes in _contended_zones(context).values() for name in nodes],
+        )
 
 
-def _together(waits: list[Wait], *, same_start: bool) -> list[str]:
+def _contended_zones(context: WarningContext) -> dict[str, list[str]]:
+    """Zones in which nodes wait at one time and somebody is served, with those nodes."""
+    zones: dict[str, list[QueuedNode]] = {}
+    for queued in sorted(context.queued, key=lambda queued: (queued.queued_ns, queued.node)):
+        zones.setdefault(queued.zone, []).append(queued)
+    first_in_first_out = context.profile.queue_mode == "ADD"
+    found = {
+        zone: _together(waiting, same_start=first_in_first_out)
+        for zone, waiting in sorted(zones.items())
+        # Where nobody is served at all the order is no question: see ``zone_stopped``.
+        if any(queued.tainted_ns is not None for queued in waiting)
+    }
+    return {zone: nodes for zone, nodes in found.items() if nodes}
+
+
+def _together(waiting: list[QueuedNode], *, same_start: bool) -> list[str]:
     """Nodes that wait at one time; with ``same_start`` (first in, first out) those of one tick."""
     nodes: set[str] = set()
-    for before, after in pairwise(waits):
-        end_ns = before.start_ns if same_start else before.end_ns
-        if before.node != after.node and (end_ns is None or after.start_ns <= end_ns):
+    for before, after in pairwise(waiting):
+        end_ns = before.queued_ns if same_start else before.tainted_ns
+        if before.node != after.node and (end_ns is None or after.queued_ns <= end_ns):
             nodes |= {before.node, after.node}
     return sorted(nodes)
 
 
-def stopped_zones(situation: Situation) -> Iterator[Warning]:
-    """A small zone in partial disruption, or all zones in full: nobody is tainted."""
-    found: dict[str, list[str]] = {}
+def zone_stopped(context: WarningContext) -> Statements:
+    """A small zone in partial disruption: nobody is tainted."""
     states: dict[str, list[ZoneStateChanged]] = {}
-    for change in situation.entries(ZoneStateChanged):
+    for change in context.entries(ZoneStateChanged):
         states.setdefault(change.zone, []).append(change)
+    found: dict[str, list[str]] = {}
     for zone, changes in states.items():
         ends = [change.at_ns for change in changes[1:]]
         for change, end_ns in zip(changes, [*ends, None], strict=True):
-            if change.state != PARTIAL or change.rate_qps > 0:
-                continue
-            message = (
-                f"zone {zone or 'without a name'} is partially disrupted ({change.ready} ready, "
-                f"{change.not_ready} not ready) and small: its nodes are not tainted until the "
-                "state changes, their pods stay"
-            )
-            found.setdefault(message, []).extend(
-                wait.node
-                for wait in situation.waits
-                if wait.zone == zone
-                and (wait.end_ns is None or wait.end_ns > change.at_ns)
-                and (end_ns is None or wait.start_ns < end_ns)
-            )
-    yield from caution_by_message("zone-stopped", found)
-    if situation.entries(MasterDisruptionEntered):
-        yield Warning(
-            "master-disruption",
+            if change.state == PARTIAL and change.rate_qps <= 0:
+                message = (
+                    f"zone {zone or 'without a name'} is partially disrupted ({change.ready} ready, "
+                    f"{change.not_ready} not ready) and small: its nodes are not tainted until the "
+                    "state changes, their pods stay"
+                )
+                found.setdefault(message, []).extend(
+                    queued.node
+                    for queued in context.queued
+                    if queued.zone == zone and queued.waits_between(change.at_ns, end_ns)
+                )
+    yield from sorted(found.items())
+
+
+def master_disruption(context: WarningContext) -> Statements:
+    """All zones are fully disrupted: nobody is tainted."""
+    if context.entries(MasterDisruptionEntered):
+        yield Statement(
             "no node of any zone is ready: the controller takes its own fault into account, removes its "
             "NoExecute taints, which cancels their timers, and taints nothing until a node is back",
-            tuple(sorted({w.node for w in situation.waits if w.end_ns is None})),
+            {queued.node for queued in context.queued if queued.tainted_ns is None} or None,
         )
 
 
-def odd_rates(situation: Situation) -> Iterator[Warning]:
-    """Values of --node-eviction-rate that do not do what they say (spec node-lifecycle 7.5)."""
-    configuration = situation.configuration
-    waiting = sorted({wait.node for wait in situation.waits})
+def eviction_rate_zero(context: WarningContext) -> Statements:
+    """A rate of 0 lets one node through."""
+    configuration = context.configuration
     rate = configuration.node_eviction_rate_qps
     if rate <= 0:
-        yield from caution(
-            "eviction-rate-zero",
+        yield Statement(
             f"--node-eviction-rate={configuration.texts.get('node-eviction-rate', rate)}: each zone "
             "taints one node per life of its queue, and then none",
-            waiting,
+            [queued.node for queued in context.queued],
         )
-    stopped = bool(situation.entries(MasterDisruptionEntered)) or any(
-        change.rate_qps <= 0 for change in situation.entries(ZoneStateChanged)
-    )
+
+
+def rate_one_bug(context: WarningContext) -> Statements:
+    """A stopped limiter claims the rate 1: a swap to 1 changes nothing."""
+    if not context.entries(MasterDisruptionEntered) and all(
+        change.rate_qps > 0 for change in context.entries(ZoneStateChanged)
+    ):
+        return
     rates = {
-        "node-eviction-rate": rate,
-        "secondary-node-eviction-rate": configuration.secondary_node_eviction_rate_qps,
+        "node-eviction-rate": context.configuration.node_eviction_rate_qps,
+        "secondary-node-eviction-rate": context.configuration.secondary_node_eviction_rate_qps,
     }
     for name, value in rates.items():
-        if stopped and float32(value) == 1.0:
-            yield Warning(
-                "rate-one-bug",
+        if float32(value) == 1.0:
+            yield Statement(
                 f"--{name}=1 is not restored after a stop: a stopped limiter claims the rate 1, so the "
                 "controller sees no change and the zone stays stopped; 0.99 or 1.01 work",
             )
@@ -235,51 +247,49 @@ def odd_rates(situation: Situation) -> Iterator[Warning]:
 # -- the controllers' own clients ----------------------------------------------------------------------
 
 
-def api_throttling(situation: Situation) -> Iterator[Warning]:
+def api_throttling(context: WarningContext) -> Statements:
     """Client-side limits of kube-controller-manager: the tail comes later than predicted."""
-    qps, burst = _client_limits(situation)
+    qps, burst = _client_limits(context)
     if qps <= 0:
         return
-    per_delete = 3 if situation.configuration.disruption_condition else 1
-    entries = [e for e in situation.entries(PodDeleted) if e.controller == TAINT_EVICTION]
+    per_delete = 3 if context.configuration.disruption_condition else 1
+    entries = [e for e in context.entries(PodDeleted) if e.controller == TAINT_EVICTION]
     deletes = Counter([entry.at_ns for entry in entries])
     delays = _delays_ns({at: n * per_delete for at, n in deletes.items()}, qps, burst)
     late = {at: delay for at, delay in delays.items() if delay >= _DELAY_SHOWN_MIN_NS}
     if late:
         most = max(deletes[at_ns] for at_ns in late)
-        yield Warning(
-            "api-throttling",
+        yield Statement(
             f"up to {most} pods are deleted at one instant with up to {per_delete} request(s) each, and "
             f"the controller's client makes {qps:g} a second after {burst} at once: the last goes about "
             f"{format_duration(_rounded(max(late.values())))} later than predicted",
-            tuple(sorted({e.node for e in entries if e.at_ns in late and e.node})),
+            {e.node for e in entries if e.at_ns in late and e.node} or None,
         )
-    yield from _marking_throttled(situation, qps, burst)
+    yield from _marking_throttled(context, qps, burst)
 
 
-def _marking_throttled(situation: Situation, qps: float, burst: int) -> Iterator[Warning]:
+def _marking_throttled(context: WarningContext, qps: float, burst: int) -> Statements:
     """A tick that marks many pods not ready, one request each, takes that much longer."""
     marked: Counter[int] = Counter()
     nodes_at: dict[int, set[str]] = {}
-    for entry in situation.entries(PodsMarkedNotReady):
+    for entry in context.entries(PodsMarkedNotReady):
         marked[entry.at_ns] += entry.count
         nodes_at.setdefault(entry.at_ns, set()).add(entry.node)
     delays = _delays_ns(dict(marked), qps, burst)
     late = {at: delay for at, delay in delays.items() if delay >= _DELAY_SHOWN_MIN_NS}
     if late:
         most = max(marked[at_ns] for at_ns in late)
-        yield Warning(
-            "api-throttling",
+        yield Statement(
             f"up to {most} pods are marked not ready in one tick, one request each, at {qps:g} a second "
             f"after {burst} at once: that tick, and the tainting after it, takes about "
             f"{format_duration(_rounded(max(late.values())))} longer than predicted",
-            tuple(sorted({name for at_ns in late for name in nodes_at[at_ns]})),
+            {name for at_ns in late for name in nodes_at[at_ns]},
         )
 
 
-def _client_limits(situation: Situation) -> tuple[float, int]:
+def _client_limits(context: WarningContext) -> tuple[float, int]:
     """(requests per second, burst) of one controller's client; 0 or less per second: no limit."""
-    configuration = situation.configuration
+    configuration = context.configuration
     qps = configuration.kube_api_qps
     if qps < 0:
         return 0.0, 0
@@ -305,24 +315,30 @@ def _rounded(duration_ns: int) -> int:
     return round(duration_ns / tenth_ns) * tenth_ns
 
 
-def horizon_reached(situation: Situation) -> Iterator[Warning]:
+def horizon_reached(context: WarningContext) -> Statements:
     """What is due after the end of the prediction is not in it."""
-    if not situation.nominal.complete:
-        yield Warning(
-            "horizon-reached",
+    if not context.nominal.complete:
+        yield Statement(
             f"things were still going to happen after the horizon of "
-            f"{format_duration(situation.horizon_ns)}; see --horizon",
+            f"{format_duration(context.horizon_ns)}; see --horizon",
         )
 
 
-RULES: tuple[Rule, ...] = (
-    controllers_that_do_not_run,
-    unreadable_kinds,
-    webhooks,
-    invisible_control_plane,
-    queue_order,
-    stopped_zones,
-    odd_rates,
+WARNINGS: tuple[WarningFunction, ...] = (
+    taint_eviction_disabled,
+    node_lifecycle_disabled,
+    pod_gc_disabled,
+    kind_not_readable,
+    delete_webhook_not_evaluated,
+    monitor_phase_unknown,
+    flags_assumed,
+    lease_breaker,
+    queue_order_unknown,
+    queue_duplicates_bug,
+    zone_stopped,
+    master_disruption,
+    eviction_rate_zero,
+    rate_one_bug,
     api_throttling,
     horizon_reached,
 )

@@ -46,7 +46,7 @@ class AddTaint(NodesEvent, frozen=True, kw_only=True):
     feeds_pod_gc = seen_by_pod_gc
 
     def commutes_with(self, other: ScenarioEvent) -> bool:
-        return _key(other) not in ("", self.taint.key)
+        return _commute(self, other)
 
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
         for name in self.nodes:
@@ -74,7 +74,7 @@ class RemoveTaint(NodesEvent, frozen=True, kw_only=True):
         return self.removal.key in LIFECYCLE_NO_EXECUTE_KEYS
 
     def commutes_with(self, other: ScenarioEvent) -> bool:
-        return _key(other) not in ("", self.removal.key)
+        return _commute(self, other)
 
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
         # A user's taint must be there; a controller's may have come meanwhile.
@@ -99,11 +99,18 @@ class RemoveTaint(NodesEvent, frozen=True, kw_only=True):
                 _write(self, cluster, name, new)
 
 
-def _key(event: ScenarioEvent) -> str:
-    """Return the key of the taint that comes or goes, "" for another action."""
+def _commute(event: ScenarioEvent, other: ScenarioEvent) -> bool:
+    """Tell whether two changes concern taints that do not meet: of other keys, or of other effects."""
+    one, two = _changed(event), _changed(other)
+    if one is None or two is None:
+        return False
+    return one.key != two.key or ("" not in (one.effect, two.effect) and one.effect != two.effect)
+
+
+def _changed(event: ScenarioEvent) -> Taint | TaintRemoval | None:
     if isinstance(event, AddTaint):
-        return event.taint.key
-    return event.removal.key if isinstance(event, RemoveTaint) else ""
+        return event.taint
+    return event.removal if isinstance(event, RemoveTaint) else None
 
 
 def _write(

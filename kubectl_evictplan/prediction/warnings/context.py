@@ -1,4 +1,4 @@
-"""What every rule looks at, computed once: affected nodes and pods, evictions, what happened when.
+"""What every warning looks at, computed once: affected nodes and pods, evictions, what happened when.
 
 Costs one pass over the pods of affected nodes and one over the nominal timeline; tolerations are looked
 at once per distinct (list of tolerations, taints of a node), however many pods share them.
@@ -6,12 +6,11 @@ at once per distinct (list of tolerations, taints of a node), however many pods 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 
-from kubectl_evictplan.cluster.kubelets import is_silent_at
 from kubectl_evictplan.cluster.timeline import (
     NODE_LIFECYCLE,
     Entry,
@@ -29,10 +28,8 @@ from kubectl_evictplan.kube.objects import (
     Pod,
     Taint,
     Toleration,
-    Warning,
 )
-from kubectl_evictplan.kube.topology import get_zone_key, zone_display_name
-from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
+from kubectl_evictplan.prediction.gone import PodEnds
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
 from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
 
@@ -66,17 +63,23 @@ class TolerationGroup(NamedTuple):
         return [pod.key for pod in self.pods]
 
 
-class Wait(NamedTuple):
-    """A node in its zone's line for a taint; ``end_ns`` None: not served before the end."""
+class QueuedNode(NamedTuple):
+    """A node in its zone's queue for a taint; ``tainted_ns`` None: not before the end."""
 
     node: str
     zone: str
-    start_ns: int
-    end_ns: int | None
+    queued_ns: int
+    tainted_ns: int | None
+
+    def waits_between(self, from_ns: int, until_ns: int | None) -> bool:
+        """Whether it waits at some time after ``from_ns`` and before ``until_ns`` (None: the end)."""
+        return (self.tainted_ns is None or self.tainted_ns > from_ns) and (
+            until_ns is None or self.queued_ns < until_ns
+        )
 
 
-class Situation:
-    """One prediction, as the rules see it. Read only once built."""
+class WarningContext:
+    """One prediction, as the warnings see it. Read only once built."""
 
     def __init__(
         self,
@@ -86,12 +89,15 @@ class Situation:
         nominal: Timeline,
         affected_nodes: Collection[str],
         evictions: Mapping[EvictionKey, Occurrence],
+        ends: PodEnds,
     ) -> None:
         self.snapshot = snapshot
         self.scenario = scenario
         self.configuration = configuration
         self.profile = configuration.profile
         self.nominal = nominal
+        self.evictions = evictions
+        self.ends = ends
         self.affected = frozenset(affected_nodes)
         self.node_by_name = {node.name: node for node in snapshot.nodes}
         self.nodes: list[Node] = [n for n in snapshot.nodes if n.name in self.affected]
@@ -113,10 +119,9 @@ class Situation:
         # Every taint that a node carries at some time, NoExecute and others, without timeAdded.
         self.taints_of: dict[str, tuple[Taint, ...]] = self._taints_of_nodes()
         self.groups: list[TolerationGroup] = self._toleration_groups()
-        self.silent: frozenset[str] = self._silent_at_the_end()
-        self.waits: list[Wait] = self._waits()
+        self.queued: list[QueuedNode] = self._queued_nodes()
 
-    # -- facts that several rules ask for -----------------------------------------------------------
+    # -- facts that several warnings ask for --------------------------------------------------------
 
     def entries(self, kind: type[_Kind]) -> list[_Kind]:
         """The nominal run's entries of one kind, in order."""
@@ -133,11 +138,6 @@ class Situation:
                 for change in (*self.entries(TaintAdded), *self.entries(TaintRemoved))
             )
         )
-
-    def zone_name(self, node: Node) -> str:
-        """The zone that node lifecycle counts the node in, for people."""
-        key = get_zone_key(node.labels, ga_labels=self.profile.ga_zone_labels)
-        return zone_display_name(key)
 
     # -- building -----------------------------------------------------------------------------------
 
@@ -238,52 +238,36 @@ class Situation:
                 merged.setdefault((shared[identity], no_execute[name]), []).extend(pods)
         return [TolerationGroup(key[0], key[1], pods) for key, pods in merged.items()]
 
-    def _silent_at_the_end(self) -> frozenset[str]:
-        """Nodes whose kubelet is silent when the scenario ends, and whose object still exists."""
-        silent = set()
-        for node in self.nodes:
-            ready = node.condition("Ready")
-            lease = self.snapshot.leases.get(node.name)
-            if is_silent_at(lease, self.scenario.start_ns) or (
-                ready is not None and ready.status == "Unknown"
-            ):
-                silent.add(node.name)
-        for event in self.events:
-            if event.kubelets_up is False:
-                silent.update(event.nodes)
-            elif event.kubelets_up or isinstance(event, DeleteNode):
-                silent.difference_update(event.nodes)
-        return frozenset(silent)
-
-    def _waits(self) -> list[Wait]:
+    def _queued_nodes(self) -> list[QueuedNode]:
         tainted: dict[str, list[int]] = {}
         for added in self.entries(TaintAdded):
             if added.by == NODE_LIFECYCLE and added.taint.effect == NO_EXECUTE:
                 tainted.setdefault(added.node, []).append(added.at_ns)
-        waits = []
-        for queued in self.entries(NodeQueued):
-            served = [at_ns for at_ns in tainted.get(queued.node, ()) if at_ns >= queued.at_ns]
-            waits.append(
-                Wait(queued.node, queued.zone, queued.at_ns, min(served) if served else None)
+        return [
+            QueuedNode(
+                queued.node,
+                queued.zone,
+                queued.at_ns,
+                min(
+                    (at for at in tainted.get(queued.node, ()) if at >= queued.at_ns), default=None
+                ),
             )
-        return waits
+            for queued in self.entries(NodeQueued)
+        ]
 
 
-Rule = Callable[[Situation], Iterable[Warning]]
+class Statement(NamedTuple):
+    """What is said under one code: a message, and the objects it is about.
+
+    Objects None: it is about the whole prediction. A message about no object is not said.
+    """
+
+    message: str
+    objects: Iterable[str] | None = None
 
 
-def caution(code: str, message: str, objects: Iterable[str]) -> list[Warning]:
-    """One warning with its sorted objects; none without objects."""
-    # Most lists come sorted: sorting first costs nothing then, while a set would shuffle them.
-    names = tuple(dict.fromkeys(sorted(objects)))
-    return [Warning(code, message, names)] if names else []
-
-
-def caution_by_message(code: str, found: Mapping[str, Iterable[str]]) -> list[Warning]:
-    """One warning per distinct message, in the order of the messages."""
-    return [
-        warning for message in sorted(found) for warning in caution(code, message, found[message])
-    ]
+Statements = Iterator[tuple[str, Iterable[str] | None]]
+WarningFunction = Callable[[WarningContext], Statements]
 
 
 def _plain(taint: Taint) -> Taint:
