@@ -13,9 +13,9 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.actions import ACTIONS
-from kubectl_evictplan.scenarios.field_types import TARGET_SCHEMAS, TARGETS, file_fields
+from kubectl_evictplan.scenarios.field_types import TARGET_KEYS, TARGETS, file_fields
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
-from kubectl_evictplan.scenarios.schema import event_schema
+from kubectl_evictplan.scenarios.schema import scenario_schema
 
 EVERY_ACTION = pytest.mark.parametrize("action", ACTIONS)
 ROW = re.compile(r"^\| `([a-z-]+)` \| ([^|]*)\| ([^|]+) \|$", re.MULTILINE)
@@ -39,13 +39,13 @@ def test_every_action_is_documented_with_its_fields(action: str, fixtures_path: 
 
 @EVERY_ACTION
 def test_every_action_is_in_the_schema_with_its_fields(action: str) -> None:
-    schema = event_schema(ACTIONS[action])
+    schema = scenario_schema()["$defs"][action]
     assert schema["properties"]["action"] == {"const": action}
     described = file_fields(ACTIONS[action])
     keys = {field.key for field in described}
     if any(field.type is TARGETS for field in described):
-        keys |= set(TARGET_SCHEMAS)
-        assert schema["oneOf"] == [{"required": [key]} for key in TARGET_SCHEMAS]
+        keys |= set(TARGET_KEYS)
+        assert schema["oneOf"] == [{"required": [key]} for key in TARGET_KEYS]
     assert set(schema["properties"]) == {"at", "action"} | keys
     assert schema["additionalProperties"] is False
 

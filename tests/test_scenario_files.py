@@ -129,5 +129,5 @@ def test_two_taints_at_one_instant_are_no_tie() -> None:
 
 
 def test_every_action_of_the_format_is_in_the_schema() -> None:
-    events = scenario_schema()["properties"]["spec"]["properties"]["events"]["items"]["oneOf"]
-    assert [event["properties"]["action"]["const"] for event in events] == list(ACTIONS)
+    events = scenario_schema()["$defs"]["Spec"]["properties"]["events"]["items"]["oneOf"]
+    assert events == [{"$ref": f"#/$defs/{action}"} for action in ACTIONS]

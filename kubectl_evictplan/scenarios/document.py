@@ -1,4 +1,4 @@
-"""The tree of one scenario file, held against a JSON Schema, with all that is wrong with it.
+"""The tree of one scenario file, with all that is wrong with it.
 
 Rules: null counts as absent; an unquoted word that kubectl takes for a number or a boolean is not a
 string (a node called ``no``); problems carry file, line and column and are raised together.
@@ -6,20 +6,19 @@ string (a node called ``no``); problems carry file, line and column and are rais
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.scenarios.targets import nearest
-from kubectl_evictplan.sources.marked_tree import Path, Place, path_text, place_of, written
-from kubectl_evictplan.sources.schema import describe_type
+from msgspec import Struct
 
-Schema = dict[str, Any]
+from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.scenarios.targets import did_you_mean, similar
+from kubectl_evictplan.sources.marked_tree import Path, Place, path_text, place_of, written
+from kubectl_evictplan.sources.schema import describe_type, read_fields
+
 T = TypeVar("T")
 
 _SHOWN_MAX = 60
-_PLAIN_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
 
 
 class Document:
@@ -81,16 +80,19 @@ class Document:
             self.problem(path, str(error), expected=expected)
             return None
 
-    def check(self, schema: Schema, path: Path = ()) -> None:
-        """Note where the value has not the shape that a schema says."""
+    def check(self, wire_type: type[Struct], path: Path = ()) -> None:
+        """Note which fields are not as a type says, or are none of its fields."""
         _, value = self._find(path)
-        kind = schema.get("type", "string")
-        if kind == "object":
-            self._check_map(value, schema, path)
-        elif kind == "array":
-            self._check_list(value, schema, path)
-        elif message := self._wrong_scalar(value, kind, schema, path):
-            self.problem(path, message)
+        if not isinstance(value, dict):
+            self.problem(path, f"must be an object, not {describe_type(value)}")
+            return
+        read = read_fields(wire_type, value)
+        for field in read.wrong:
+            self.problem((*path, *field.path), field.message, expected=field.expected)
+        for below, known in read.unknown:
+            message = f"unknown key {below[-1]!r}{did_you_mean(similar(str(below[-1]), known))}"
+            expected = f"one of {', '.join(known)}"
+            self.problem((*path, *below), message, expected=expected, at_key=True)
 
     def _find(self, path: Path) -> tuple[Any, Any]:
         """Return what holds the value under the path, and the value; None for what is not there."""
@@ -102,51 +104,3 @@ class Document:
             else:
                 value = container.get(part) if isinstance(container, dict) else None
         return container, value
-
-    def _check_map(self, value: Any, schema: Schema, path: Path) -> None:
-        if not isinstance(value, dict):
-            self.problem(path, f"expected a map, found {describe_type(value)}")
-            return
-        others = schema.get("additionalProperties", True)
-        known = schema.get("properties", {})
-        for name in value:
-            if name not in known and others is False:
-                close = nearest(name, known)
-                hint = f"; did you mean {close!r}?" if close else ""
-                expected = f"one of {', '.join(known)}" if known else "no keys"
-                message = f"unknown key {name!r}{hint}"
-                self.problem((*path, name), message, expected=expected, at_key=True)
-            elif name in known and value[name] is not None:
-                self.check(known[name], (*path, name))
-            elif isinstance(others, dict):
-                self.check(others, (*path, name))
-        whose = f" for {schema['title']}" if "title" in schema else ""
-        for name in schema.get("required", ()):
-            if value.get(name) is None:
-                self.problem(path, f"required key {name!r} is missing{whose}")
-
-    def _check_list(self, value: Any, schema: Schema, path: Path) -> None:
-        if not isinstance(value, list):
-            self.problem(path, f"expected a list, found {describe_type(value)}")
-        elif len(value) < schema.get("minItems", 0):
-            self.problem(path, "the list is empty")
-        elif "oneOf" not in schema["items"]:
-            for index in range(len(value)):
-                self.check(schema["items"], (*path, index))
-
-    def _wrong_scalar(self, value: Any, kind: Any, schema: Schema, path: Path) -> str:
-        is_plain = type(value) is int and _PLAIN_DECIMAL.fullmatch(self.text(path)) is not None
-        if isinstance(kind, list):
-            return "" if isinstance(value, str | int | float) else "expected a value"
-        if kind == "boolean":
-            return "" if isinstance(value, bool) else "expected true or false"
-        if kind == "integer" and not is_plain:
-            return "expected an integer: write plain decimal, without quotes"
-        if kind == "integer":
-            return "" if -(2**63) <= value < 2**63 else "does not fit into 64 bits"
-        # Go's one duration without a unit is 0, which YAML takes for a number.
-        if isinstance(value, str) or (is_plain and "anyOf" in schema):
-            return ""
-        if isinstance(value, dict | list) or value is None:
-            return f"expected a string, found {describe_type(value)}"
-        return f"{describe_type(value)} where a string is expected: quote it"

@@ -8,7 +8,6 @@ from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
 from kubectl_evictplan.scenarios.actions import ACTIONS
 from kubectl_evictplan.scenarios.document import Document
 from kubectl_evictplan.scenarios.field_types import (
-    DURATION_SCHEMA,
     TARGETS,
     Encounter,
     ManifestDecoder,
@@ -16,17 +15,11 @@ from kubectl_evictplan.scenarios.field_types import (
 )
 from kubectl_evictplan.scenarios.history import History
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
-from kubectl_evictplan.scenarios.schema import EVENTS_MAX, event_schema
+from kubectl_evictplan.scenarios.schema import EVENTS_MAX, AnyEvent, event_type
 from kubectl_evictplan.scenarios.targets import nearest, unknown_name
 from kubectl_evictplan.sources.marked_tree import Path
 
 _EVENTS: Path = ("spec", "events")
-# An event of which nobody knows what it means to be.
-_ANY_EVENT_SCHEMA = {
-    "type": "object",
-    "properties": {"at": DURATION_SCHEMA, "action": {"type": "string"}},
-    "required": ["at", "action"],
-}
 
 
 def read_events(
@@ -69,7 +62,7 @@ def _draft(document: Document, path: Path, written: Any) -> _Draft | None:
         return None
     name = written.get("action")
     likely = name if name in ACTIONS else nearest(name, ACTIONS) if isinstance(name, str) else ""
-    document.check(event_schema(ACTIONS[likely]) if likely else _ANY_EVENT_SCHEMA, path)
+    document.check(event_type(ACTIONS[likely]) if likely else AnyEvent, path)
     if isinstance(name, str) and name not in ACTIONS:
         expected = f"one of {', '.join(ACTIONS)}"
         message = unknown_name("action", name, ACTIONS)

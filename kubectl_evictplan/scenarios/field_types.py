@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import astuple
 
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.durations import format_duration, parse_duration_ns
-from kubectl_evictplan.kube.objects import EFFECTS, Node, Pod, Taint, Toleration
+from kubectl_evictplan.kube.objects import Node, Pod, Taint, Toleration
 from kubectl_evictplan.kube.taints import taint_text
 from kubectl_evictplan.kube.validation import validate_tolerations
-from kubectl_evictplan.scenarios.document import Document, Schema
+from kubectl_evictplan.scenarios.document import Document
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval, parse_taint, parse_taint_removal
 from kubectl_evictplan.scenarios.targets import (
     nodes_by_name,
@@ -28,6 +29,7 @@ from kubectl_evictplan.scenarios.targets import (
     unknown_name,
 )
 from kubectl_evictplan.sources.marked_tree import Path
+from kubectl_evictplan.sources.wire import WireToleration
 
 T = TypeVar("T")
 # Turns one manifest object and its location into the typed object; raises InputError.
@@ -59,7 +61,7 @@ class Encounter:
 
     def read(self, field: FileField, event: dict[str, Any]) -> Any:
         """Return a field's value; None after noting what is wrong with it."""
-        keys = tuple(TARGET_SCHEMAS) if field.type is TARGETS else (field.key,)
+        keys = tuple(TARGET_KEYS) if field.type is TARGETS else (field.key,)
         if not all(self.document.is_sound((*self.path, key)) for key in keys):
             return None
         value = event if field.type is TARGETS else event[field.key]
@@ -74,11 +76,11 @@ class Encounter:
 class FieldType(Generic[T]):
     """One type of field.
 
-    ``read`` gets what stands in the file, of the schema's shape, and the field's key. It returns None
-    after noting problems, or raises ValueError with the one that the whole field has.
+    ``wire`` is its type in a file. ``read`` gets such a value and the field's key; it returns None after
+    noting problems, or raises ValueError with the one that the whole field has.
     """
 
-    schema: Schema
+    wire: Any
     read: Callable[[Any, str, Encounter], T | None]
     write: Callable[[T], Any]
     # How an answer tells of it, with {key} and {value} as they are written; "": not at all.
@@ -111,7 +113,7 @@ def file_fields(action: type[msgspec.Struct]) -> tuple[FileField, ...]:
 
 def _targets(event: dict[str, Any], _: str, meets: Encounter) -> tuple[str, ...] | None:
     """Return the names of the nodes that the event's one target means at that instant."""
-    given = [key for key in TARGET_SCHEMAS if event.get(key) is not None]
+    given = [key for key in TARGET_KEYS if event.get(key) is not None]
     if len(given) != 1:
         which = f"both {given[0]!r} and {given[1]!r}" if given else "none"
         meets.problem(f"one target is needed, given: {which}", expected=_TARGETS_EXPECTED)
@@ -140,6 +142,8 @@ def _are_known(
     kind: str, names: list[str], key: str, known: Mapping[str, Any], meets: Encounter
 ) -> bool:
     """Tell whether all names are known, after noting those that are not."""
+    if not names:
+        raise ValueError("the list is empty")
     missing = [index for index, name in enumerate(names) if name not in known]
     for index in missing:
         message = unknown_name(kind, names[index], known)
@@ -178,12 +182,12 @@ def _tolerations(
     written: list[dict[str, Any]], key: str, meets: Encounter
 ) -> tuple[Toleration, ...] | None:
     """Return the whole list, checked as the API server would; it may be empty."""
+    wire = [msgspec.convert(item, WrittenToleration) for item in written]
     read = tuple(
         Toleration(
-            **{name: item.get(name) or "" for name in _TOLERATION_WORDS},
-            toleration_seconds=item.get(_SECONDS),
+            t.key or "", t.operator or "", t.value or "", t.effect or "", t.toleration_seconds
         )
-        for item in written
+        for t in wire
     )
     # Lt and Gt are judged with the release that is simulated, not here.
     found = validate_tolerations(read, comparison_operators=True)
@@ -213,71 +217,67 @@ def _status(text: str) -> str:
 
 def _written_toleration(toleration: Toleration) -> dict[str, Any]:
     """Return a ``v1.Toleration`` without what is empty; 0 seconds say something."""
-    written = zip((*_TOLERATION_WORDS, _SECONDS), astuple(toleration), strict=True)
-    return {name: value for name, value in written if value not in ("", None)}
+    written = msgspec.to_builtins(WrittenToleration(*astuple(toleration)))
+    return {name: value for name, value in written.items() if value not in ("", None)}
 
 
 # -- the types ----------------------------------------------------------------------------------
 
 
 def _word(
-    parse: Callable[[str], T], write: Callable[[T], str], expected: str, schema: Schema
+    parse: Callable[[str], T], write: Callable[[T], str], expected: str, wire: Any
 ) -> FieldType[T]:
     """Return the type of a field that is one string with a grammar of its own."""
-    return FieldType(schema, lambda text, *_: parse(text), write, "{value}", expected)
+    return FieldType(wire, lambda text, *_: parse(text), write, "{value}", expected)
 
 
 def _object(kind: str) -> FieldType[Manifest]:
-    schema = {"type": "object", "description": f"a v1 {kind}"}
-    return FieldType(schema, partial(_manifest, kind), lambda manifest: manifest.written)
+    wire = Annotated[dict[str, Any], Meta(description=f"a v1 {kind}")]
+    return FieldType(wire, partial(_manifest, kind), lambda manifest: manifest.written)
 
 
-_TOLERATION_WORDS, _SECONDS = ("key", "operator", "value", "effect"), "tolerationSeconds"
+class WrittenToleration(WireToleration, rename="camel", forbid_unknown_fields=True):
+    """All that a toleration of a scenario can have."""
+
+
 STATUSES = ("True", "False", "Unknown")
-TEXT_SCHEMA: Schema = {"type": "string", "minLength": 1}
-_TEXTS_SCHEMA: Schema = {"type": "array", "items": TEXT_SCHEMA, "minItems": 1}
-DURATION_SCHEMA: Schema = {
-    "description": "a Go duration such as 1h30m or 2.5s, or 0",
-    "anyOf": [
-        {"type": "string", "pattern": r"^[-+]?(0|([0-9]*(\.[0-9]*)?[a-zµμ]+)+)$"},
-        {"const": 0},
-    ],
-}
-_TAINT_SCHEMA: Schema = {
-    "type": "string",
-    "description": "kubectl's form: key=value:Effect, key:Effect or key",
-}
-_TOLERATION_SCHEMA: Schema = {
-    "type": "object",
-    "properties": {
-        "key": {"type": "string"},
-        "operator": {"enum": ["Exists", "Equal", "Lt", "Gt", ""]},
-        "value": {"type": "string"},
-        "effect": {"enum": [*EFFECTS, ""]},
-        _SECONDS: {"type": "integer"},
-    },
-    "additionalProperties": False,
-}
+Text = Annotated[str, Meta(min_length=1)]
+_Texts = Annotated[list[Text], Meta(min_length=1)]
+# Go's one duration without a unit is 0, which YAML takes for a number.
+WireDuration = Annotated[
+    Any,
+    Meta(
+        description="a Go duration such as 1h30m or 2.5s, or 0",
+        extra_json_schema={
+            "anyOf": [
+                {"type": "string", "pattern": r"^[-+]?(0|([0-9]*(\.[0-9]*)?[a-zµμ]+)+)$"},
+                {"const": 0},
+            ]
+        },
+    ),
+]
+_WireTaint = Annotated[str, Meta(description="kubectl's form: key=value:Effect, key:Effect or key")]
+_WireStatus = Annotated[str, Meta(extra_json_schema={"enum": list(STATUSES)})]
 
 # Exactly one of these keys says which nodes; written as names.
-TARGET_SCHEMAS: dict[str, Schema] = {
-    "nodes": _TEXTS_SCHEMA,
-    "selector": {"type": "string", "description": "a label selector as kubectl's -l"},
-    "zone": {"type": "string", "description": "a zone's label, or region/zone"},
-    "allNodes": {"type": "boolean", "const": True},
+TARGET_KEYS: dict[str, Any] = {
+    "nodes": _Texts,
+    "selector": Annotated[str, Meta(description="a label selector as kubectl's -l")],
+    "zone": Annotated[str, Meta(description="a zone's label, or region/zone")],
+    "allNodes": Annotated[bool, Meta(extra_json_schema={"const": True})],
 }
 _TARGETS_EXPECTED = "one of nodes, selector, zone, allNodes: true"
-TARGETS = FieldType[tuple[str, ...]](_TEXTS_SCHEMA, _targets, list)
+TARGETS = FieldType[tuple[str, ...]](_Texts, _targets, list)
 POD_KEYS = FieldType[tuple[str, ...]](
-    {**_TEXTS_SCHEMA, "description": "NAMESPACE/NAME"}, _pod_keys, list
+    Annotated[_Texts, Meta(description="NAMESPACE/NAME")], _pod_keys, list
 )
-DURATION = FieldType[int](DURATION_SCHEMA, _duration, format_duration, "{key} {value}")
-TAINT = _word(_added_taint, taint_text, "key=value:Effect or key:Effect", _TAINT_SCHEMA)
-TAINT_REMOVAL = _word(_removed_taint, str, "key:Effect or key (every effect)", _TAINT_SCHEMA)
-STATUS = _word(_status, str, '"True", "False" or "Unknown"', {"enum": list(STATUSES)})
+DURATION = FieldType[int](WireDuration, _duration, format_duration, "{key} {value}")
+TAINT = _word(_added_taint, taint_text, "key=value:Effect or key:Effect", _WireTaint)
+TAINT_REMOVAL = _word(_removed_taint, str, "key:Effect or key (every effect)", _WireTaint)
+STATUS = _word(_status, str, '"True", "False" or "Unknown"', _WireStatus)
 NODE_MANIFEST, POD_MANIFEST = _object("Node"), _object("Pod")
 TOLERATIONS = FieldType[tuple[Toleration, ...]](
-    {"type": "array", "items": _TOLERATION_SCHEMA},
+    list[WrittenToleration],
     _tolerations,
     lambda tolerations: [_written_toleration(toleration) for toleration in tolerations],
 )

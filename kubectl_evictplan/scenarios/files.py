@@ -28,7 +28,7 @@ from kubectl_evictplan.scenarios.scenario import (
     Scenario,
     ScenarioEvent,
 )
-from kubectl_evictplan.scenarios.schema import KIND, scenario_schema
+from kubectl_evictplan.scenarios.schema import KIND, ScenarioFile
 from kubectl_evictplan.scenarios.start import start_problem
 from kubectl_evictplan.sources.manifests import decode_manifest_object
 from kubectl_evictplan.sources.marked_tree import Path, Place
@@ -60,7 +60,7 @@ def load_scenario(
     """
     document, warnings = _read(text, location)
     _check_header(document)
-    document.check(scenario_schema())
+    document.check(ScenarioFile)
     if not isinstance(document.tree.get("spec"), dict):
         document.raise_any()
     settings = _settings(document)

@@ -1,17 +1,20 @@
-"""The JSON Schema of scenario files, made from the table of actions."""
+"""The wire types of scenario files, made from the table of actions, and their JSON Schema."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
 
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.scenarios.actions import ACTIONS
 from kubectl_evictplan.scenarios.field_types import (
-    DURATION_SCHEMA,
-    TARGET_SCHEMAS,
+    TARGET_KEYS,
     TARGETS,
-    TEXT_SCHEMA,
+    Text,
+    WireDuration,
     file_fields,
 )
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
@@ -19,68 +22,74 @@ from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 KIND = "Scenario"
 EVENTS_MAX = 10_000
 
+_Flag = Annotated[Any, Meta(extra_json_schema={"type": ["string", "number", "boolean"]})]
 
-def scenario_schema() -> dict[str, Any]:
-    """Return the schema of a Scenario document."""
-    controller = _closed(
-        {
-            "kubernetesVersion": TEXT_SCHEMA,
-            "monitorPhase": DURATION_SCHEMA,
-            "flags": {
-                "type": "object",
-                "additionalProperties": {"type": ["string", "number", "boolean"]},
-            },
-        }
-    )
-    metadata = _closed(
-        {
-            "name": {"type": "string"},
-            "labels": {"type": "object"},
-            "annotations": {"type": "object"},
-        }
-    )
-    events = {
-        "type": "array",
-        "maxItems": EVENTS_MAX,
-        "items": {"oneOf": [event_schema(action) for action in ACTIONS.values()]},
-    }
-    spec = _closed(
-        {
-            "start": {"type": "string", "format": "date-time"},
-            "horizon": DURATION_SCHEMA,
-            "controller": controller,
-            "events": events,
-        },
-        required=["events"],
-    )
-    properties = {
-        "apiVersion": {"const": API_VERSION},
-        "kind": {"const": KIND},
-        "metadata": metadata,
-        "spec": spec,
-    }
-    return _closed(properties, required=["apiVersion", "kind", "spec"])
+
+class Metadata(Struct, forbid_unknown_fields=True):
+    """Only the name is used."""
+
+    name: str | None = None
+    labels: dict[str, Any] | None = None
+    annotations: dict[str, Any] | None = None
+
+
+class Controller(Struct, rename="camel", forbid_unknown_fields=True):
+    """What is said about kube-controller-manager; the command line wins."""
+
+    kubernetes_version: Text | None = None
+    monitor_phase: WireDuration | None = None
+    flags: dict[str, _Flag] | None = None
+
+
+class Spec(Struct, forbid_unknown_fields=True):
+    """What happens, and when."""
+
+    # Each event is read as its own action.
+    events: Annotated[list[Any], Meta(max_length=EVENTS_MAX)]
+    start: Annotated[str, Meta(extra_json_schema={"format": "date-time"})] | None = None
+    horizon: WireDuration | None = None
+    controller: Controller | None = None
+
+
+class ScenarioFile(Struct, rename="camel", forbid_unknown_fields=True):
+    """A timed script of what people, kubelets and machines do to a cluster."""
+
+    api_version: Annotated[str, Meta(extra_json_schema={"const": API_VERSION})]
+    kind: Annotated[str, Meta(extra_json_schema={"const": KIND})]
+    spec: Spec
+    metadata: Metadata | None = None
+
+
+class AnyEvent(Struct):
+    """What every event has."""
+
+    at: WireDuration
+    action: str
 
 
 @cache
-def event_schema(action: type[ScenarioEvent]) -> dict[str, Any]:
-    """Return the schema of one action's events."""
-    properties: dict[str, Any] = {"at": DURATION_SCHEMA, "action": {"const": action.action}}
-    required = ["at", "action"]
-    one_of: list[dict[str, Any]] = []
+def event_type(action: type[ScenarioEvent]) -> type[Struct]:
+    """Return the wire type of one action's events."""
+    fields: list[Any] = [("at", WireDuration), ("action", str)]
     for field in file_fields(action):
         if field.type is TARGETS:
-            properties |= TARGET_SCHEMAS
-            one_of = [{"required": [key]} for key in TARGET_SCHEMAS]
+            fields += [(key, kind | None, None) for key, kind in TARGET_KEYS.items()]
+        elif field.required:
+            fields.append((field.key, field.type.wire))
         else:
-            properties[field.key] = field.type.schema
-            required += [field.key] if field.required else []
-    schema = {"title": f"action {action.action}", **_closed(properties, required)}
-    return {**schema, "oneOf": one_of} if one_of else schema
+            fields.append((field.key, field.type.wire | None, None))
+    required_first = sorted(fields, key=len)
+    return msgspec.defstruct(action.action, required_first, forbid_unknown_fields=True)
 
 
-def _closed(properties: dict[str, Any], required: list[str] | None = None) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    if required:
-        schema["required"] = required
-    return {**schema, "additionalProperties": False}
+def scenario_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a Scenario document."""
+    types = [ScenarioFile, *(event_type(action) for action in ACTIONS.values())]
+    (document, *events), components = msgspec.json.schema_components(types)
+    components["Spec"]["properties"]["events"]["items"] = {"oneOf": events}
+    for name, action in ACTIONS.items():
+        components[name]["description"] = action.__doc__
+        components[name]["properties"]["action"] = {"const": name}
+        if any(field.type is TARGETS for field in file_fields(action)):
+            components[name]["oneOf"] = [{"required": [key]} for key in TARGET_KEYS]
+    return {**document, "$defs": components}

@@ -39,13 +39,15 @@ class FieldsRead(NamedTuple):
     wrong: list[WrongField]
     # Fields that are not read, each with the one that was probably meant.
     misspelled: list[tuple[Path, str]]
+    # Fields that a type with ``forbid_unknown_fields`` has not, each with those that it has.
+    unknown: list[tuple[Path, tuple[str, ...]]]
 
 
 def read_fields(wire_type: type[msgspec.Struct], tree: dict[str, Any]) -> FieldsRead:
     """Read the fields of one object, as many as are right."""
     reader = _FieldWalk()
     result = reader.struct(tree, _struct_type(wire_type), ())
-    return FieldsRead(result, reader.wrong, reader.misspelled)
+    return FieldsRead(result, reader.wrong, reader.misspelled, reader.unknown)
 
 
 @cache
@@ -61,19 +63,24 @@ class _FieldWalk:
     def __init__(self) -> None:
         self.wrong: list[WrongField] = []
         self.misspelled: list[tuple[Path, str]] = []
+        self.unknown: list[tuple[Path, tuple[str, ...]]] = []
 
     def struct(self, value: Any, expected: inspect.StructType, path: Path) -> dict[str, Any]:
         result = {}
         fields = {field.encode_name: field for field in expected.fields}
         for name, field in fields.items():
             item = value.get(name)
-            if item is not None or field.required:
+            if item is None and field.required and expected.forbid_unknown_fields:
+                self._note(path, f"required key {name!r} is missing", "")
+            elif item is not None or field.required:
                 found = self._value(item, field.type, (*path, name), written(value, name))
                 if found is not None:
                     result[name] = found
         for name in value:
+            if expected.forbid_unknown_fields:
+                self.unknown += [((*path, name), tuple(fields))] if name not in fields else []
             # Keys with these are data: annotations and the paths of managedFields.
-            if name not in fields and "/" not in name and ":" not in name:
+            elif name not in fields and "/" not in name and ":" not in name:
                 likely = _likely_name(name[:80], tuple(fields))
                 self.misspelled += [((*path, name), likely)] if likely else []
         return result
@@ -82,6 +89,8 @@ class _FieldWalk:
         """Return the value as it may be encoded; None after noting why it is wrong."""
         kinds, extra = _unwrapped(expected)
         kind = kinds[0]
+        if isinstance(kind, inspect.AnyType):
+            return value
         if isinstance(kind, inspect.StructType):
             if isinstance(value, dict):
                 return self.struct(value, kind, path)
