@@ -282,3 +282,24 @@ def test_more_finished_pods_than_garbage_collection_leaves() -> None:
     warnings = warn(["n1"], pods, configuration=configuration)
     assert objects(warnings, "terminated-pod-gc") == ["default/p0"]
     assert objects(warn(["n1"], pods), "terminated-pod-gc") is None
+
+
+def test_a_pod_eviction_timeout_that_decides_nothing_is_said() -> None:
+    """Up to 1.26 it decides only without taint manager; people set it and wait for it in vain."""
+    timeout = {"pod-eviction-timeout": "30s"}
+    by_timeout = timeout | {"enable-taint-manager": "false"}
+
+    assert "flag-ignored" in [w.code for w in configured("1.26", timeout).warnings]
+    assert configured("1.26", by_timeout).warnings == ()
+    assert configured("1.26").warnings == ()
+
+
+def test_nodes_that_a_release_takes_for_masters_by_name_are_named() -> None:
+    """Up to 1.20; from then on labels decide."""
+    nodes = ["prod-master", "prod-master-abc", "masterful", "n1", "n2"]
+    silence = [make_event(1, "kubelet-stop", "n1")]
+
+    warnings = warn(nodes, events=silence, configuration=configured("1.20"), affected=["n1"])
+    assert objects(warnings, "master-by-name") == ["prod-master", "prod-master-abc"]
+    warnings = warn(nodes, events=silence, configuration=configured("1.21"), affected=["n1"])
+    assert objects(warnings, "master-by-name") is None

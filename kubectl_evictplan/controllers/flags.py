@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -412,5 +412,18 @@ def _assemble(
         monitor_phase_ns=settings.monitor_phase_ns,
         sources=sources,
         texts=texts,
-        warnings=tuple(warnings),
+        warnings=(*warnings, *_ignored_timeout(sources, texts, switches["taint_mode"])),
     )
+
+
+def _ignored_timeout(
+    sources: dict[str, str], texts: dict[str, str], taint_mode: bool
+) -> Iterator[Warning]:
+    """What many people look for: the flag by which pods were evicted before taints decided."""
+    name = "pod-eviction-timeout"
+    if taint_mode and sources.get(name) in (GIVEN, DETECTED):
+        yield Warning(
+            "flag-ignored",
+            f"--{name}={texts[name]} decides nothing while the taint manager is on: a pod goes by its "
+            "own tolerationSeconds for not-ready and unreachable, 300 unless it says otherwise",
+        )

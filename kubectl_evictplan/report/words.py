@@ -55,9 +55,9 @@ def window(
         return f"{_offset(first)} or later"
     if first == last:
         return _offset(first)
-    step = 1 if exact else _rounding_step_ms(max(abs(first), abs(last)))
-    low, high = first // step * step, -(-last // step) * step
-    return f"{_coarse(low, step)} .. {_coarse(high, step)}"
+    # Each bound by its own size: a cause is never shown after its effect.
+    down, up = (1, 1) if exact else (_rounding_step_ms(abs(first)), _rounding_step_ms(abs(last)))
+    return f"{_coarse(first // down * down, down)} .. {_coarse(-(-last // up) * up, up)}"
 
 
 def outcomes(windows: Iterable[OutcomeWindow], *, exact: bool = False) -> str:
@@ -133,10 +133,10 @@ def _offset(ms: int) -> str:
     return ("-" if ms < 0 else "+") + format_duration(abs(ms) * MILLISECOND_NS)
 
 
-def _rounding_step_ms(largest_ms: int) -> int:
-    if largest_ms * MILLISECOND_NS < MINUTE_NS:
+def _rounding_step_ms(ms: int) -> int:
+    if ms * MILLISECOND_NS < MINUTE_NS:
         return 100
-    return 1000 if largest_ms * MILLISECOND_NS < HOUR_NS else 60_000
+    return 1000 if ms * MILLISECOND_NS < HOUR_NS else 60_000
 
 
 def _coarse(ms: int, step_ms: int) -> str:

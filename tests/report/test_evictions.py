@@ -338,8 +338,8 @@ def check_that_numbers_can_be_counted(value: Prediction) -> None:
         (350.81, 356.2, "+5m50.81s .. +5m56.2s", "+5m50s .. +5m57s"),
         (20.12, 21.31, "+20.12s .. +21.31s", "+20.1s .. +21.4s"),
         (-2.5, 1.0, "-2.5s .. +1s", "-2.5s .. +1s"),
-        (59.95, 60.01, "+59.95s .. +1m0.01s", "+59s .. +1m1s"),
-        (3590.2, 5400.7, "+59m50.2s .. +1h30m0.7s", "+59m .. +1h31m"),
+        (59.95, 60.01, "+59.95s .. +1m0.01s", "+59.9s .. +1m1s"),
+        (3590.2, 5400.7, "+59m50.2s .. +1h30m0.7s", "+59m50s .. +1h31m"),
         (0.0, 7200.5, "+0s .. +2h0m0.5s", "+0s .. +2h1m"),
         (5.0, None, "+5s or later", "+5s or later"),
         (None, 5.0, "until +5s", "until +5s"),
@@ -352,3 +352,9 @@ def test_windows_read_as_go_durations_and_round_outwards(
 ) -> None:
     assert words.window(earliest, latest, exact=True) == exact
     assert words.window(earliest, latest) == rounded
+
+
+def test_rounding_shows_no_cause_after_its_effect() -> None:
+    """A taint from +54.5s on, and the eviction that follows from +54.5s on but may come later."""
+    cause, effect = words.window(54.5, 59.0), words.window(54.5, 66.0)
+    assert cause.partition(" ")[0] == effect.partition(" ")[0] == "+54.5s"
