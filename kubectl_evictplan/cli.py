@@ -28,6 +28,7 @@ from kubectl_evictplan.errors import (
     EvictplanError,
     InputError,
     Problem,
+    help_on,
 )
 
 # What a shell reports for a program that SIGPIPE ended, as `... | head` does.
@@ -96,7 +97,8 @@ def run(arguments: Sequence[str], program: str = "") -> int:
         return done.exit_code
     except click.ClickException as error:
         text = error.format_message().rstrip(".")
-        _report_problems([Problem(text[:1].lower() + text[1:])], arguments, program)
+        problem = Problem(text[:1].lower() + text[1:], correction=help_on())
+        _report_problems([problem], arguments, program)
         return EXIT_BAD_INPUT
     except InputError as error:
         _report_problems(error.problems, arguments, program)
@@ -142,9 +144,12 @@ def _program_name(program: str) -> str:
 
 def _refuse_broken_text(arguments: Sequence[str]) -> None:
     """Raise for words that were not valid text in the caller's encoding."""
+    encoding = sys.getfilesystemencoding().upper()
     broken = [word for word in arguments if any("\ud800" <= char <= "\udfff" for char in word)]
     if broken:
-        raise InputError([Problem("argument is not valid UTF-8", got=word) for word in broken])
+        raise InputError(
+            [Problem(f"argument is not valid {encoding}", got=word) for word in broken]
+        )
 
 
 def _prepare_streams() -> None:

@@ -482,6 +482,7 @@ def test_closed_streams_and_a_deleted_directory_are_no_bugs(directory: Path) -> 
     closed = run(f"what_if cordon n1 -f {cluster} >&-")
     assert (closed.returncode, closed.stderr) == (2, "error: standard output is closed\n")
     silent = run("what_if cordon n1 -f - <&-")
-    assert (silent.returncode, silent.stderr) == (2, "error: -: nothing on standard input\n")
+    assert silent.returncode == 2
+    assert silent.stderr.startswith("error: -: nothing on standard input\ntry: kubectl get ")
     gone = run(f'mkdir d && cd d && rmdir "$PWD" && what_if cordon n1 -f {cluster} -o name')
     assert gone.returncode == 0, gone.stderr

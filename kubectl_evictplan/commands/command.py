@@ -42,7 +42,11 @@ class Command(click.Command):
         from kubectl_evictplan.commands import typed_words
 
         words = typed_words.as_kubectl_reads(args, self)
-        typed_words.refuse_slips(words, self)
+        if set(ctx.help_option_names) & set(words):
+            # Somebody who needs help may well have typed something wrong before.
+            words = ["--help"]
+        else:
+            typed_words.refuse_slips(args, self)
         try:
             surplus = super().parse_args(ctx, list(words))
         except click.UsageError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from itertools import islice
 from pathlib import Path
 
@@ -89,6 +90,9 @@ def _problem(name: str, recursive: bool) -> Problem | None:
     if not name:
         known = Correction((name,), ("cluster.json",), True, FILENAME)
         return Problem("the file name is empty", location="--filename", correction=known)
+    if name == STDIN and (sys.stdin is None or sys.stdin.isatty()):
+        message = "nothing on standard input"
+        return Problem(message, location=name, correction=_made_from_cluster((name,)))
     try:
         path = Path(name)
         if path.is_fifo():

@@ -81,7 +81,9 @@ def node_name(word: str) -> str:
         name = word
     elif kind.lower() not in NODE_WORDS or "/" in name:
         named_so = kind.lower().partition(".")[0] in NODE_WORDS
-        known = Correction((word,), (f"node/{name}",)) if named_so else None
+        known = Correction((word,), ("-l", LABEL_OF_EVERY_NODE), example=True)
+        if named_so:
+            known = Correction((word,), (f"node/{name}",))
         message = "only nodes can be named here"
         raise InputError(Problem(message, got=word, expected="node/NAME", correction=known))
     if not name or name.startswith("-"):

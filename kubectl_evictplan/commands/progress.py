@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from types import TracebackType
 from typing import IO
@@ -17,7 +19,10 @@ class Progress:
     """Rewrites its line while used as a context manager and removes it at the end."""
 
     def __init__(self, stream: IO[str] | None) -> None:
-        self._stream = stream if stream is not None and stream.isatty() else None
+        shown = stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._stream = stream if shown else None
+        # A longer line would wrap, and only its last row be removed.
+        self._columns = min(_COLUMNS_MAX, shutil.get_terminal_size().columns - 1)
         self._next_seconds = time.monotonic() + _PACE_SECONDS
         self._shown = False
 
@@ -45,7 +50,7 @@ class Progress:
 
     def _tell(self, text: str) -> None:
         if self._stream is not None and time.monotonic() >= self._next_seconds:
-            self._write(escape(text, max_columns=_COLUMNS_MAX))
+            self._write(escape(text, max_columns=self._columns))
 
     def _write(self, text: str) -> None:
         assert self._stream is not None
