@@ -1,7 +1,8 @@
 """The kube-controller-manager process: which controllers run, and since when.
 
-A stop loses every timer and all memory; a start is a new process that sees every object as an ADD. A *warm* start is not a start at all: the process has been
-running for long, its memory is what such a process would hold.
+A stop loses every timer and all memory; a start is a new process that sees every object as an ADD.
+A *warm* start is not a start at all: the process has been running for long, its memory is what such
+a process would hold.
 """
 
 from __future__ import annotations
