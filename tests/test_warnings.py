@@ -24,7 +24,7 @@ from builders import (
 )
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION, PodDeleted, Timeline
 from kubectl_evictplan.prediction.warnings.registry import CODES
-from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
+from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -57,7 +57,7 @@ def test_an_eviction_of_another_admissible_run_counts() -> None:
     """The nominal run may not evict what some other run does."""
     pod = make_pod("p", "n1", tolerations=[tolerates("", 60), tolerates(UNREACHABLE)])
     taint = make_event(0, "taint", "n1", taint=f"{UNREACHABLE}:NoExecute").taint
-    occurrence = Occurrence(0, ns(60), False, "n1", taint, 0, 60, None, None, None)
+    occurrence = PossibleEviction(((0, ns(60)),), False, "n1", taint, 0, 60, None, None, None, None)
     warnings = warnings_of(
         make_snapshot(["n1"], [pod]),
         make_scenario(),

@@ -27,7 +27,7 @@ from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import find_warnings
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
+from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 TAINT = make_event(10, "taint", "n1", taint="maint=yes:NoExecute")
 
@@ -43,24 +43,24 @@ def configured(
     return resolve_configuration(settings, ControlPlaneFlags())
 
 
-def evictions_of(timeline: Timeline) -> dict[EvictionKey, Occurrence]:
+def evictions_of(timeline: Timeline) -> dict[EvictionKey, PossibleEviction]:
     """The deletes of one run, as if nothing about it were unknown."""
     gone = {(e.pod, e.uid): e.at_ns for e in timeline.entries if isinstance(e, PodGone)}
-    found: dict[EvictionKey, Occurrence] = {}
+    found: dict[EvictionKey, PossibleEviction] = {}
     for index, entry in enumerate(timeline.entries):
         if not isinstance(entry, PodDeleted):
             continue
         ordinal = sum((k.pod, k.uid) == (entry.pod, entry.uid) for k in found)
         end_ns = gone.get((entry.pod, entry.uid))
-        found[EvictionKey(entry.pod, entry.uid, entry.controller, ordinal)] = Occurrence(
-            entry.at_ns,
-            entry.at_ns,
+        found[EvictionKey(entry.pod, entry.uid, entry.controller, ordinal)] = PossibleEviction(
+            ((entry.at_ns, entry.at_ns),),
             True,
             entry.node,
             entry.taint,
             entry.toleration_index,
             entry.toleration_seconds,
             (timeline, index),
+            None,
             end_ns,
             end_ns,
         )
@@ -95,7 +95,7 @@ def warnings_of(
     configuration: ControllerConfiguration,
     nominal: Timeline,
     affected: set[str],
-    evictions: dict[EvictionKey, Occurrence],
+    evictions: dict[EvictionKey, PossibleEviction],
 ) -> list[Warning]:
     """Warnings about a timeline and evictions that a test makes up."""
     pods = {pod.key: pod for pod in snapshot.pods}

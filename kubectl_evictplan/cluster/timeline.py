@@ -8,7 +8,7 @@ people read about it is written in ``prediction/causes.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any, NamedTuple
 
 import msgspec
@@ -266,25 +266,38 @@ _FACTS: dict[type[Entry], Callable[[Any], tuple[str, str, str]]] = {
 }
 
 
+class Told(Enum):
+    """What a zone's queue of waiting nodes is told, and what a pass over it needs to know of nodes."""
+
+    # Of one zone: a new queue with a full bucket; its token was taken before the start; the limiter changes.
+    CREATED = "created"
+    SPENT = "spent"
+    SWAP = "swap"
+    # Of all zones: a new process, the end of one, and the midst of a tick, where a pass may fall.
+    STARTED = "started"
+    STOPPED = "stopped"
+    MID_TICK = "mid-tick"
+    # Of a node: the monitor wants it tainted, or not; it leaves the zone but not the queue; it had its
+    # taint before the start.
+    MARK = "mark"
+    REACHABLE = "reachable"
+    RETIRED = "retired"
+    TAINTED_BEFORE = "tainted-before"
+    # Its Ready status changes; it is deleted; somebody else takes its taint away.
+    STATUS = "status"
+    NODE_GONE = "node-gone"
+    UNTAINTED = "untainted"
+
+
 class QueueOperation(NamedTuple):
-    """One thing that a zone's queue was told at ``at_ns`` (offset).
-
-    ``what`` is
-
-    * created | stopped | spent (zone): a new queue with a full bucket; the end of the process; the
-      zone's token is taken;
-    * swap (zone, ``qps``): the limiter changes;
-    * eligible | leave | retired (zone, ``name``): from *eligible* to *leave* a node waits or has been
-      served; a *retired* one still waits but no tick refreshes it;
-    * pass: all zones are served inside a monitor tick;
-    * decided (``zone`` holds the Ready status, ``name``): what the node's taint has to be from now on.
-    """
+    """One thing that was told at ``at_ns`` (offset). ``status`` is a Ready status, None without one."""
 
     at_ns: int
-    what: str
-    zone: str
+    told: Told
+    zone: str = ""
     name: str = ""
     qps: float = 0.0
+    status: str | None = None
 
 
 class Timeline:

@@ -22,6 +22,7 @@ class Timing(msgspec.Struct, frozen=True):
     ``mid_tick_pass``: a tick is not instantaneous; a pass falls between its node steps and its zone
     logic.
     ``stale_lister``: from 1.34 on, that pass still sees Ready=True and wastes its token.
+    ``zones_backwards``: ``handleDisruption`` walks the zones from the last to the first.
     ``initial_token``: whether a zone with waiting nodes has a token at a warm start.
     ``token_age_ns``: without an initial token, how long before the start the last one was taken.
     ``pod_gc_phase_ns``: from the start to the first pod garbage collection loop.
@@ -43,6 +44,7 @@ class Timing(msgspec.Struct, frozen=True):
     serves_queues: bool = True
     mid_tick_pass: bool = False
     stale_lister: bool = False
+    zones_backwards: bool = False
     initial_token: bool = True
     token_age_ns: int = 0
     pod_gc_phase_ns: int = 0

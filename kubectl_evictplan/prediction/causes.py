@@ -53,6 +53,14 @@ from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.prediction.document import Because
 from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
+from kubectl_evictplan.windows.circumstances import (
+    Circumstance,
+    Moment,
+    MomentKind,
+    PlaceInLine,
+    TaintedInWait,
+    TickBetween,
+)
 
 CANCEL_TEXTS = {
     CancelReason.NO_TAINT_LEFT: "the node has no NoExecute taint any more",
@@ -275,3 +283,31 @@ class ChainCache:
                 seen[index] = self._timeline.entries[index]
                 stack.extend(seen[index].because)
         return tuple(link(seen[index]) for index in sorted(seen))
+
+
+_MOMENTS: dict[MomentKind, str] = {
+    MomentKind.LAST_HEARTBEAT: "the last heartbeat of {node}",
+    MomentKind.EVENT: "what happens to {node}",
+    MomentKind.STARTUP_DEADLINE: "the end of the startup grace period of {node}",
+    MomentKind.START: "the start",
+}
+
+
+def describe_circumstance(circumstance: Circumstance) -> str:
+    """What leads to one of several outcomes, as a clause; "" when nothing simple does."""
+    match circumstance:
+        case TickBetween(after=after, before=before):
+            return f"if a tick of the node monitor falls after {_moment(after)} and before {_moment(before)}"
+        case TaintedInWait(number=1):
+            return "if the node is tainted the first time that it is not ready"
+        case TaintedInWait(number=number):
+            return f"if the node is not tainted before it is not ready for time {number}"
+        case PlaceInLine(first=True):
+            return "if the node is tainted before others that wait in its zone"
+        case PlaceInLine():
+            return "if others that wait in its zone are tainted before"
+    return ""
+
+
+def _moment(moment: Moment) -> str:
+    return f"{_MOMENTS[moment.kind].format(node=moment.node)} ({seconds(moment.at_ns):+.3f}s)"

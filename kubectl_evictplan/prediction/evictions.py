@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kubectl_evictplan.cluster.timeline import PodDeleted, Timeline
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
-from kubectl_evictplan.prediction.causes import ChainCache, link, seconds
+from kubectl_evictplan.prediction.causes import ChainCache, describe_circumstance, link, seconds
 from kubectl_evictplan.prediction.document import (
     CERTAIN,
     POSSIBLE,
@@ -18,7 +18,8 @@ from kubectl_evictplan.prediction.document import (
     TolerationReference,
 )
 from kubectl_evictplan.prediction.gone import PodEnds
-from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
+from kubectl_evictplan.windows.line_windows import merge_spans
+from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 
 def owner_name(pod: Pod | None) -> str:
@@ -33,7 +34,7 @@ class EvictionList:
     def __init__(
         self,
         start_ns: int,
-        occurrences: Mapping[EvictionKey, Occurrence],
+        occurrences: Mapping[EvictionKey, PossibleEviction],
         pods: Mapping[str, Pod],
         ends: PodEnds,
     ) -> None:
@@ -50,7 +51,7 @@ class EvictionList:
         evictions.sort(key=lambda e: (e.offset_seconds, e.namespace, e.pod, e.uid, e.controller))
         return tuple(evictions)
 
-    def _eviction(self, key: EvictionKey, found: Occurrence) -> Eviction:
+    def _eviction(self, key: EvictionKey, found: PossibleEviction) -> Eviction:
         earliest_ns, latest_ns = found.earliest_ns, found.latest_ns
         offset_ns, because = self._in_one_run(key, found)
         namespace, _, name = key.pod.partition("/")
@@ -64,7 +65,10 @@ class EvictionList:
             offset_seconds=seconds(offset_ns),
             earliest_seconds=seconds(earliest_ns),
             latest_seconds=seconds(latest_ns),
-            windows=(OutcomeWindow(seconds(earliest_ns), seconds(latest_ns)),),
+            windows=tuple(
+                OutcomeWindow(seconds(low_ns), seconds(high_ns), when)
+                for (low_ns, high_ns), when in zip(found.spans, _whens(found), strict=True)
+            ),
             time=self._time(offset_ns),
             controller=key.controller,
             taint=TaintReference(taint.key, taint.effect, taint.value) if taint else None,
@@ -84,7 +88,9 @@ class EvictionList:
             self._times[offset_ns] = text
         return text
 
-    def _in_one_run(self, key: EvictionKey, found: Occurrence) -> tuple[int, tuple[Because, ...]]:
+    def _in_one_run(
+        self, key: EvictionKey, found: PossibleEviction
+    ) -> tuple[int, tuple[Because, ...]]:
         """When the pod is deleted in the sample run, and the chain of causes that ends with that."""
         if found.sample is None:
             return found.earliest_ns, (link(_deletion(key, found, found.earliest_ns)),)
@@ -102,8 +108,8 @@ class EvictionList:
 
 
 def with_nominal(
-    explored: Mapping[EvictionKey, Occurrence], nominal: Timeline
-) -> dict[EvictionKey, Occurrence]:
+    explored: Mapping[EvictionKey, PossibleEviction], nominal: Timeline
+) -> dict[EvictionKey, PossibleEviction]:
     """What was found over all runs, with the nominal run as the sample where it evicts as well."""
     found = dict(sorted(explored.items()))
     ordinals: dict[tuple[str, str, str], int] = {}
@@ -114,22 +120,30 @@ def with_nominal(
         ordinal = ordinals[name] = ordinals.get(name, -1) + 1
         key, at_ns = EvictionKey(*name, ordinal), entry.at_ns
         other = explored.get(key)
-        found[key] = Occurrence(
-            min(other.earliest_ns, at_ns) if other else at_ns,
-            max(other.latest_ns, at_ns) if other else at_ns,
-            other.certain if other else False,
-            entry.node,
-            entry.taint,
-            entry.toleration_index,
-            entry.toleration_seconds,
-            (nominal, index),
-            other.gone_earliest_ns if other else None,
-            other.gone_latest_ns if other else None,
+        found[key] = PossibleEviction(
+            spans=tuple(merge_spans(sorted((*(other.spans if other else ()), (at_ns, at_ns))), 0)),
+            certain=other.certain if other else False,
+            node=entry.node,
+            taint=entry.taint,
+            toleration_index=entry.toleration_index,
+            toleration_seconds=entry.toleration_seconds,
+            sample=(nominal, index),
+            delay_ns=None,
+            gone_earliest_ns=other.gone_earliest_ns if other else None,
+            gone_latest_ns=other.gone_latest_ns if other else None,
+            circumstances=other.circumstances if other else (),
         )
     return found
 
 
-def _deletion(key: EvictionKey, found: Occurrence, at_ns: int) -> PodDeleted:
+def _whens(found: PossibleEviction) -> tuple[str, ...]:
+    """What leads to each span, in words; "" where one of the runs has a span more, or nothing is known."""
+    if len(found.circumstances) != len(found.spans):
+        return ("",) * len(found.spans)
+    return tuple(describe_circumstance(each) for each in found.circumstances)
+
+
+def _deletion(key: EvictionKey, found: PossibleEviction, at_ns: int) -> PodDeleted:
     return PodDeleted(
         at_ns,
         (),

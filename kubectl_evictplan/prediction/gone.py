@@ -21,7 +21,7 @@ from kubectl_evictplan.cluster.timeline import (
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import Window
-from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
+from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 
 class Kubelet(Enum):
@@ -58,7 +58,7 @@ class PodEnds:
             name for name, kubelet in self._kubelets.items() if kubelet is Kubelet.SILENT
         )
 
-    def why_stuck(self, key: EvictionKey, deleted: Occurrence) -> Stuck | None:
+    def why_stuck(self, key: EvictionKey, deleted: PossibleEviction) -> Stuck | None:
         """What holds the object of an evicted pod; None when it ends within the horizon."""
         pod = self._pods.get(key.pod)
         if deleted.gone_latest_ns is not None or self._ends_at_once(key, pod):
@@ -73,7 +73,7 @@ class PodEnds:
             Kubelet.NO_NODE: Stuck.NO_NODE,
         }[kubelet]
 
-    def window(self, key: EvictionKey, deleted: Occurrence) -> Window:
+    def window(self, key: EvictionKey, deleted: PossibleEviction) -> Window:
         """The object's end, which never comes before its deletion."""
         pod = self._pods.get(key.pod)
         if self._ends_at_once(key, pod):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from kubectl_evictplan.cluster.timeline import (
     AboutNode,
@@ -51,19 +51,16 @@ def node_reports(
     configuration: ControllerConfiguration,
 ) -> tuple[NodeReport, ...]:
     """Affected nodes by name, each with its changes in the order of the nominal run."""
-    changes = _nominal_changes(nominal)
-    names = sorted(exploration.affected | {key[0] for key in changes})
+    entries = _nominal_changes(nominal)
+    windows: dict[NodeChangeKey, list[WindowOverRuns]] = {}
+    for (key, _), window in sorted(exploration.nodes.windows.items()):
+        windows.setdefault(key, []).append(window)
+    names = sorted(exploration.affected | {key.node for key in entries})
     by_node: dict[str, list[NodeChange]] = {name: [] for name in names}
-    seen = set()
-    for key, (entry, ordinal) in changes.items():
-        name, what, value = key[0], key[1], key[2]
-        window = exploration.nodes.windows.get((NodeChangeKey(name, what, value), ordinal))
-        seen.add((name, what, value, ordinal))
-        by_node[name].append(_change(what, value, entry, window, exploration.runs))
-    for (node_key, ordinal), window in exploration.nodes.windows.items():
-        name, what, value = node_key
-        if (name, what, value, ordinal) not in seen and name in by_node:
-            by_node[name].append(_change(what, value, None, window, exploration.runs))
+    for key in [*entries, *(key for key in windows if key not in entries)]:
+        for entry, found in _matched(entries.get(key, []), windows.get(key, [])):
+            if key.node in by_node:
+                by_node[key.node].append(_change(key, entry, found, exploration.runs))
     return tuple(
         NodeReport(
             node=name,
@@ -78,16 +75,25 @@ def node_reports(
     )
 
 
-def _nominal_changes(nominal: Timeline) -> dict[tuple[str, str, str, int], tuple[AboutNode, int]]:
-    changes: dict[tuple[str, str, str, int], tuple[AboutNode, int]] = {}
-    counts: dict[tuple[str, str, str], int] = {}
+def _nominal_changes(nominal: Timeline) -> dict[NodeChangeKey, list[AboutNode]]:
+    changes: dict[NodeChangeKey, list[AboutNode]] = {}
     for entry in nominal.entries:
-        if not isinstance(entry, AboutNode) or (change := what_changes(entry)) is None:
-            continue
-        key = (entry.node, *change)
-        ordinal = counts[key] = counts.get(key, -1) + 1
-        changes[(*key, ordinal)] = (entry, ordinal)
+        if isinstance(entry, AboutNode) and (change := what_changes(entry)) is not None:
+            changes.setdefault(NodeChangeKey(entry.node, *change), []).append(entry)
     return changes
+
+
+def _matched(
+    entries: list[AboutNode], windows: list[WindowOverRuns]
+) -> Iterator[tuple[AboutNode | None, WindowOverRuns | None]]:
+    """Each entry of the nominal run with the window it lies in, then the windows that it misses."""
+    left = list(windows)
+    for entry in entries:
+        own = next((w for w in left if w.earliest_ns <= entry.at_ns <= w.latest_ns), None)
+        if own is not None:
+            left.remove(own)
+        yield entry, own
+    yield from ((None, window) for window in left)
 
 
 def what_changes(entry: AboutNode) -> tuple[str, str] | None:
@@ -109,7 +115,7 @@ def what_changes(entry: AboutNode) -> tuple[str, str] | None:
 
 
 def _change(
-    what: str, value: str, entry: Entry | None, window: WindowOverRuns | None, runs: int
+    key: NodeChangeKey, entry: Entry | None, window: WindowOverRuns | None, runs: int
 ) -> NodeChange:
     at_ns = entry.at_ns if entry is not None else None
     earliest_ns = latest_ns = at_ns if at_ns is not None else 0
@@ -117,13 +123,11 @@ def _change(
     if window is not None:
         earliest_ns, latest_ns = window.earliest_ns, window.latest_ns
         certain = window.runs >= runs and not window.unsure
-        if at_ns is not None:
-            earliest_ns, latest_ns = min(earliest_ns, at_ns), max(latest_ns, at_ns)
-    elif entry is not None and what.startswith("taint"):
+    elif entry is not None and key.what.startswith("taint"):
         certain = False
     return NodeChange(
-        what=what,
-        value=value,
+        what=key.what,
+        value=key.value,
         certainty=CERTAIN if certain else POSSIBLE,
         offset_seconds=None if at_ns is None else seconds(at_ns),
         earliest_seconds=seconds(earliest_ns),

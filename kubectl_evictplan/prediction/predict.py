@@ -23,6 +23,7 @@ from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import EventSummary, Inputs, Prediction, Sourced
 from kubectl_evictplan.prediction.evictions import EvictionList, with_nominal
 from kubectl_evictplan.prediction.gone import PodEnds
+from kubectl_evictplan.prediction.joint import joint_statements
 from kubectl_evictplan.prediction.kept import KeptList, cancelled_list
 from kubectl_evictplan.prediction.nodes import node_reports, zone_reports
 from kubectl_evictplan.prediction.warnings.context import WarningContext
@@ -79,7 +80,7 @@ def predict(
         nodes=reports,
         zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
         workloads=workload_reports(snapshot, evictions, pods.values()),
-        joint=(),
+        joint=joint_statements(exploration, scenario.horizon_ns),
         warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),
     )
 

@@ -7,6 +7,7 @@ controller (controllers/node_lifecycle) may taint the node; ``process_pod_on_nod
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from kubectl_evictplan.cluster.kubelets import Kubelets
@@ -20,6 +21,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 from kubectl_evictplan.simulation.manager_process import ControlPlane
+from kubectl_evictplan.simulation.playback import LifecyclePlayback, NodePlayback
 
 # Phase 0, loops without cost.
 _REFERENCE = Timing()
@@ -32,9 +34,11 @@ def simulate(
     timing: Timing = _REFERENCE,
     *,
     denied_deletes: frozenset[str] = frozenset(),
+    played_back: Mapping[str, NodePlayback] | None = None,
 ) -> Timeline:
     """Play ``scenario`` on ``snapshot`` for one choice of everything unknown. Pure.
 
+    ``played_back`` stands for the node lifecycle controller where that is switched off.
     ``denied_deletes`` are "namespace/name" keys whose DELETE the API server always refuses.
     """
     start_ns = scenario.start_ns
@@ -57,6 +61,8 @@ def simulate(
         events.schedule(start_ns + event.at_ns, Priority.OUTSIDE, happening)
     if not starts_without_controller(scenario):
         control_plane.start_warm()
+    if played_back:
+        LifecyclePlayback(state, configuration, timing, played_back).start()
     left_over = events.run_until(start_ns + horizon_ns)
     timeline.complete = not left_over
     timeline.end_ns = start_ns + horizon_ns if left_over else events.now_ns

@@ -1,13 +1,11 @@
-"""Explore the admissible runs and gather, for everything that can happen, its window.
+"""Explore the admissible runs and gather, for everything that can happen, its windows.
 
 The one hard thing of this program. Three steps:
 
-1. ``NodeRunner`` for every admissible run: health, zones, limiters, waits (no pods).
-2. ``service_windows`` inside each run: the order among waiting nodes.
-3. Pods. A node with a *simple fate* (it falls silent, is tainted once, never comes back) shifts its pods'
-   timers with its taint: windows of nodes become windows of pods by addition. Every other node's pods are
-   simulated (``PodWorld``) for each run, at the ends of each window and at the instants in between where
-   their fate can change.
+1. Node runs (``timings``, ``node_runs``): health, zones, limiters and decisions at both ends of every piece
+   between critical phases of the monitor. No pods, and nobody is served.
+2. Lines (``line_windows``): for each zone of a piece, when its waiting nodes can be served.
+3. Pods (``pod_fates``): what follows for the pods of each node.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
+    NODE_LIFECYCLE,
     AboutPod,
     TaintAdded,
     TaintChanged,
@@ -24,27 +23,30 @@ from kubectl_evictplan.cluster.timeline import (
     ZoneStateChanged,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
 from kubectl_evictplan.kube.taints import key_and_effect, no_execute_taints
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
-from kubectl_evictplan.windows.node_runs import NEVER_NS, ClusterRun, NodeRun, NodeRunner
+from kubectl_evictplan.windows.node_runs import NodeRun, NodeRunner
+from kubectl_evictplan.windows.orphaned_entries import may_hold_orphaned_entries
 from kubectl_evictplan.windows.outcome import (
+    READY,
     TAINT_ADDED,
     TAINT_REMOVED,
     Exploration,
     NodeChangeKey,
     ZoneStateKey,
 )
+from kubectl_evictplan.windows.piece_runs import PieceRun, run_piece
 from kubectl_evictplan.windows.pod_fates import PodFates
-from kubectl_evictplan.windows.pod_worlds import taint_key_for
-from kubectl_evictplan.windows.timings import RunSet, admissible_runs
+from kubectl_evictplan.windows.timings import Grid, Piece, pieces
 
 Progress = Callable[[str, int, int], None]
 
 # Entries of one node run that fit into the work budget of all of them.
 _WORK_BUDGET_ENTRIES = 24_000
-_RUNS_MIN, _RUNS_MAX = 8, 240
+_RUNS_MIN, _RUNS_MAX = 8, 320
 # Runs go on for so long after the horizon: a window that the horizon cuts is known to its end.
 _BEYOND_HORIZON_NS = 2 * MINUTE_NS
 
@@ -76,20 +78,21 @@ class _Explorer:
             self.scenario = replace(scenario, horizon_ns=horizon_ns + _BEYOND_HORIZON_NS)
         self.configuration = configuration
         self.nominal = nominal
+        self.runner = NodeRunner(snapshot, configuration)
         self.result = Exploration()
 
     def explore(self, progress: Progress | None) -> Exploration:
-        run_set = self._plan()
-        self.result.padding_ns = run_set.padding_ns
-        runner = NodeRunner(replace(self.snapshot, pods=()), self.configuration)
+        plan = self._plan()
+        self.result.orphaned_entries = may_hold_orphaned_entries(
+            self.snapshot, self.scenario, self.configuration
+        )
+        self.result.runs = 2 * len(plan)
+        self.result.padding_ns = max(piece.left_out_ns for piece in plan)
         runs = []
-        for index, admissible in enumerate(run_set.runs):
-            runs.append(runner.run(admissible))
+        for index, piece in enumerate(plan):
+            runs.append(self._run(piece))
             if progress is not None:
-                progress("exploring timings", index + 1, len(run_set.runs))
-        self.result.runs = len(runs)
-        for run in runs:
-            self._note_nodes_and_zones(run)
+                progress("exploring timings", index + 1, len(plan))
         self._find_affected(runs)
         fates = PodFates(
             self.snapshot, self.scenario, self.configuration, self.horizon_ns, self.result
@@ -100,67 +103,70 @@ class _Explorer:
             table.drop_after(self.horizon_ns)
         return self.result
 
-    def _plan(self) -> RunSet:
+    def _plan(self) -> list[Piece]:
         entries = sum(1 for entry in self.nominal.entries if not isinstance(entry, AboutPod))
         runs_max = max(_RUNS_MIN, min(_RUNS_MAX, _WORK_BUDGET_ENTRIES // max(entries, 1)))
-        return admissible_runs(self.snapshot, self.scenario, self.configuration, runs_max)
+        return pieces(self.snapshot, self.scenario, self.configuration, runs_max)
+
+    def _run(self, piece: Piece) -> PieceRun:
+        first, last = self._node_run(piece, piece.first), self._node_run(piece, piece.last)
+        for node_run in (first, last):
+            self._note_nodes_and_zones(node_run, piece.left_out_ns)
+        run = run_piece(piece, first, last, self.configuration)
+        if self.result.orphaned_entries:
+            run = self._without_certainty(run)
+        for zone, names in run.waiting.items():
+            if names:
+                self.result.waiting.setdefault(zone, set()).update(names)
+                self.result.services.setdefault(zone, []).extend(run.services[zone])
+        return run
+
+    @staticmethod
+    def _without_certainty(run: PieceRun) -> PieceRun:
+        waits = {
+            name: [window._replace(certain=False) for window in windows]
+            for name, windows in run.waits.items()
+        }
+        nobody = {zone: {*services, ()} for zone, services in run.services.items()}
+        return run._replace(waits=waits, services=nobody)
+
+    def _node_run(self, piece: Piece, grid: Grid) -> NodeRun:
+        timing = Timing(
+            monitor_phase_ns=grid.phase_ns,
+            monitor_cost_ns=grid.cost_ns,
+            zones_backwards=piece.zones_backwards,
+        )
+        return self.runner.run(piece.scenario, timing)
 
     # -- nodes and zones ------------------------------------------------------------------------
 
-    def _note_nodes_and_zones(self, run: ClusterRun) -> None:
+    def _note_nodes_and_zones(self, run: NodeRun, padding_ns: int) -> None:
+        nodes, zones = self.result.nodes, self.result.zones
         for name, record in run.nodes.items():
-            self.result.nodes.add_sequence(
-                (NodeChangeKey(name, "ready", status), at_ns) for at_ns, status in record.ready
-            )
-        for name, record in run.nodes.items():
-            if self.configuration.taint_mode:
-                self._note_rate_limited_taints(name, record)
-        zones = []
+            ready = ((NodeChangeKey(name, READY, status), at_ns) for at_ns, status in record.ready)
+            nodes.add_sequence(ready, padding_ns)
+        states = []
         changes = []
         for entry in run.timeline.entries:
             if isinstance(entry, ZoneStateChanged):
                 state = ZoneStateKey(entry.zone, entry.state)
-                zones.append((state, entry.at_ns))
+                states.append((state, entry.at_ns))
                 self.result.zone_samples.setdefault(state, entry)
             elif isinstance(entry, TaintChanged):
+                if entry.by == NODE_LIFECYCLE and entry.taint.effect == NO_EXECUTE:
+                    continue  # depends on when the node is served: see ``PodFates``
                 what = TAINT_ADDED if isinstance(entry, TaintAdded) else TAINT_REMOVED
                 key = NodeChangeKey(entry.node, what, key_and_effect(entry.taint))
                 changes.append((key, entry.at_ns))
-        self.result.zones.add_sequence(zones)
-        self.result.nodes.add_sequence(changes)
+        zones.add_sequence(states, padding_ns)
+        nodes.add_sequence(changes, padding_ns)
 
-    def _note_rate_limited_taints(self, name: str, record: NodeRun) -> None:
-        """Taints that wait for a token, and their end when the node is reachable again."""
-        ordinals: dict[tuple[str, str], int] = {}
-        for wait in record.waits:
-            if wait.window is None:
-                continue
-            eligible_ns, leave_ns = wait.episode.eligible_ns, wait.episode.leave_ns
-            decided = [status for at, status in record.decided if at <= eligible_ns]
-            value = f"{taint_key_for(decided[-1] if decided else 'Unknown')}:{NO_EXECUTE}"
-            changes = [(TAINT_ADDED, wait.window.earliest_ns, wait.window.latest_ns)]
-            if leave_ns < NEVER_NS and not wait.cut_by_stop:
-                changes.append((TAINT_REMOVED, leave_ns, leave_ns))
-            for kind, earliest_ns, latest_ns in changes:
-                ordinal = ordinals[kind, value] = ordinals.get((kind, value), -1) + 1
-                self.result.nodes.add(
-                    NodeChangeKey(name, kind, value),
-                    ordinal,
-                    earliest_ns,
-                    latest_ns,
-                    certain=wait.window.certain,
-                )
-
-    def _find_affected(self, runs: list[ClusterRun]) -> None:
+    def _find_affected(self, piece_runs: list[PieceRun]) -> None:
         affected = self.result.affected
         for event in self.scenario.events:
             affected.update(event.touched_nodes)
-        for run in runs:
-            affected.update(
-                name
-                for name, record in run.nodes.items()
-                if record.ready or record.taints or record.waits
-            )
+        for run in piece_runs:
+            affected.update(run.first.nodes, run.last.nodes, run.waits)
         names = {node.name for node in self.snapshot.nodes}
         affected.update(n.name for n in self.snapshot.nodes if no_execute_taints(n.taints))
         affected.update(

@@ -1,211 +1,195 @@
-"""What one run of the node side says about each node: conditions, decisions, waits, taints.
+"""The node side of one run: conditions, decisions, and the lines of waiting nodes.
 
-A *node run* is ``simulate`` without pods: pods influence neither health nor taints, so the unknowns of the
-control plane can be explored on the nodes alone. Nor do taints influence health: the run only records what
-the zones' queues are told, and ``service_windows`` finds out when each node can be served.
+A *node run* is ``simulate`` without pods and without service: pods influence neither health nor taints, and
+taints do not influence health. So one run serves every order, lag and token; ``line_windows`` finds out
+when each node can be served.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
     NODE_LIFECYCLE,
     NodeBecameUnknown,
-    NodeDeleted,
+    NodeQueued,
     NodeReadyPosted,
     QueueOperation,
-    TaintAdded,
     TaintChanged,
     Timeline,
+    Told,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
-from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
+from kubectl_evictplan.scenarios.actions.taints import RemoveTaint
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.queue_order import (
-    Episode,
-    QueueRules,
-    ServiceWindow,
-    episodes_of,
-    service_windows,
-)
-from kubectl_evictplan.windows.timings import AdmissibleRun
-
-NEVER_NS = 2**62
+from kubectl_evictplan.windows.line_replay import NEVER_NS
+from kubectl_evictplan.windows.line_windows import Span, ZoneLine
 
 
-class Wait(NamedTuple):
-    """A node's wait in its zone's line, with the window of being served (None: never served)."""
+class NodeRecord:
+    """One node in one node run; instants are offsets."""
 
-    episode: Episode
-    window: ServiceWindow | None
-    # The process ended while the node waited or was tainted: the taint outlives the wait.
-    cut_by_stop: bool
+    __slots__ = ("decisions", "ready", "taints")
+
+    def __init__(self) -> None:
+        # Ready as it is written, by anybody.
+        self.ready: list[tuple[int, str]] = []
+        # What a tick found: the Ready status to taint for ("" without taint manager), or "True".
+        self.decisions: list[tuple[int, str]] = []
+        # Whether the controller wrote a NoExecute taint although nobody was served: swaps, removals.
+        self.taints = False
+
+    def wanted_spans(self, stops: list[int]) -> list[Span]:
+        """From when to when the node is to be tainted; the end of a process ends it as well."""
+        spans: list[Span] = []
+        since: int | None = None
+        # Of equal instants in the order of decisions: a new process finds nodes reachable first.
+        changes = [(at_ns, TRUE) for at_ns in stops] + self.decisions
+        for at_ns, status in sorted(changes, key=lambda change: change[0]):
+            if status == TRUE and since is not None:
+                # A pass may fall inside the very tick that wants it and, zones being what they are, does not.
+                spans.append((since, max(at_ns, since + 1)))
+                since = None
+            elif status != TRUE and since is None:
+                since = at_ns
+        return [*spans, (since, NEVER_NS)] if since is not None else spans
+
+    def is_steady(self) -> bool:
+        """Whether the node is wanted tainted once at most, for one reason, and never again not."""
+        return not self.taints and len(self.decisions) <= 1
+
+    def playback(self, served_ns: tuple[int, ...]) -> NodePlayback:
+        """What happens to the node when it is served at these instants."""
+        return NodePlayback(
+            tuple(at_ns for at_ns, status in self.ready if status == "Unknown"),
+            tuple(self.decisions),
+            served_ns,
+        )
 
 
-class LifecycleTaint(NamedTuple):
-    """A NoExecute taint written by the node lifecycle controller."""
-
-    at_ns: int
-    added: bool
-    key: str
+NOTHING = NodeRecord()
 
 
 class NodeRun:
-    """One node in one run."""
+    """All nodes of one node run, and the lines of all zones."""
 
-    __slots__ = ("decided", "ready", "taints", "waits")
-
-    def __init__(self, health: NodeRun | None = None) -> None:
-        """A record of its own, or one that shares what does not depend on the order of service."""
-        self.ready: list[tuple[int, str]] = health.ready if health is not None else []
-        self.decided: list[tuple[int, str]] = health.decided if health is not None else []
-        self.taints: list[LifecycleTaint] = health.taints if health is not None else []
-        self.waits: list[Wait] = []
-
-
-class HealthRun:
-    """The node side of all runs that share scenario, phase and cost: everything but the waits."""
-
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, scenario: Scenario, timing: Timing, timeline: Timeline) -> None:
+        self.scenario = scenario
+        self.timing = timing
         self.timeline = timeline
-        self.nodes: dict[str, NodeRun] = {}
-        self.gone: dict[str, list[int]] = {}
+        self.nodes: dict[str, NodeRecord] = {}
         self.stops: list[int] = []
-        self.operations: dict[str, list[QueueOperation]] = {}
+        self.lines: dict[str, ZoneLine] = {}
+        # Index of the newest entry that says that the node waits.
+        self.queued: dict[str, int] = {}
         self._read_entries()
         self._read_operations()
 
-    def _node(self, name: str) -> NodeRun:
+    def record(self, name: str) -> NodeRecord:
+        """The node's record; an empty one when nothing happened to it."""
+        return self.nodes.get(name, NOTHING)
+
+    def _node(self, name: str) -> NodeRecord:
         record = self.nodes.get(name)
         if record is None:
-            record = self.nodes[name] = NodeRun()
+            record = self.nodes[name] = NodeRecord()
         return record
 
     def _read_entries(self) -> None:
-        for entry in self.timeline.entries:
-            if isinstance(entry, NodeBecameUnknown):
+        for index, entry in enumerate(self.timeline.entries):
+            if isinstance(entry, NodeQueued):
+                self.queued[entry.node] = index
+            elif isinstance(entry, NodeBecameUnknown):
                 self._node(entry.node).ready.append((entry.at_ns, "Unknown"))
             elif isinstance(entry, NodeReadyPosted):
                 self._node(entry.node).ready.append((entry.at_ns, entry.status))
-            elif isinstance(entry, NodeDeleted):
-                self.gone.setdefault(entry.node, []).append(entry.at_ns)
             elif isinstance(entry, TaintChanged) and entry.by == NODE_LIFECYCLE:
                 if entry.taint.effect == NO_EXECUTE:
-                    added = isinstance(entry, TaintAdded)
-                    self._node(entry.node).taints.append(
-                        LifecycleTaint(entry.at_ns, added, entry.taint.key)
-                    )
+                    self._node(entry.node).taints = True
 
     def _read_operations(self) -> None:
-        log = self.timeline.queue_log
-        zones = {op.zone for op in log if op.what in ("created", "eligible")}
+        log = [*self.timeline.queue_log, *self._untainted()]
+        log.sort(key=lambda operation: operation.at_ns)
+        zones_of: dict[str, set[str]] = {}
         for operation in log:
-            if operation.what == "decided":
-                self._node(operation.name).decided.append((operation.at_ns, operation.zone))
-            elif operation.what in ("stopped", "pass"):
-                if operation.what == "stopped":
-                    self.stops.append(operation.at_ns)
-                for zone in zones:
-                    self.operations.setdefault(zone, []).append(operation)
-            else:
-                self.operations.setdefault(operation.zone, []).append(operation)
+            if operation.told in _PLACES:
+                zones_of.setdefault(operation.name, set()).add(operation.zone)
+        everywhere: set[str] = set().union(*zones_of.values()) if zones_of else set()
+        lines: dict[str, list[QueueOperation]] = {zone: [] for zone in sorted(everywhere)}
+        for operation in log:
+            if operation.told is Told.STOPPED:
+                self.stops.append(operation.at_ns)
+            zones = {operation.zone}
+            if operation.name:
+                if not self._note_decision(operation):
+                    continue
+                zones = zones_of.get(operation.name, set())
+            elif operation.told in _OF_ALL_ZONES:
+                zones = everywhere
+            for zone in zones & everywhere:
+                lines[zone].append(operation)
+        self.lines = {zone: ZoneLine(operations) for zone, operations in lines.items()}
+
+    def _note_decision(self, operation: QueueOperation) -> bool:
+        """False for a node that is found reachable and was not wanted tainted anyway."""
+        if operation.told is Told.MARK:
+            record = self._node(operation.name)
+            if not record.decisions or record.decisions[-1][1] != (operation.status or ""):
+                record.decisions.append((operation.at_ns, operation.status or ""))
+        elif operation.told is Told.REACHABLE:
+            known = self.nodes.get(operation.name)
+            if known is None or not (known.taints or known.decisions):
+                return False
+            if known.decisions and known.decisions[-1][1] == TRUE:
+                return False
+            known.decisions.append((operation.at_ns, TRUE))
+        return True
+
+    def _untainted(self) -> list[QueueOperation]:
+        """Lifecycle taints that the scenario takes away: the node of this run does not even have them."""
+        return [
+            QueueOperation(event.at_ns, Told.UNTAINTED, name=name)
+            for event in self.scenario.events
+            if isinstance(event, RemoveTaint)
+            and any(event.removal.removes(key, NO_EXECUTE) for key in LIFECYCLE_NO_EXECUTE_KEYS)
+            for name in event.nodes
+        ]
 
 
-class ClusterRun:
-    """All nodes of one run, with its timeline and timing."""
-
-    def __init__(
-        self, run: AdmissibleRun, health: HealthRun, configuration: ControllerConfiguration
-    ) -> None:
-        self.timing = run.timing
-        self.scenario = run.scenario
-        self.timeline = health.timeline
-        self.nodes = {name: NodeRun(record) for name, record in health.nodes.items()}
-        self._taint_mode = configuration.taint_mode
-        self._find_waits(health, self._rules(configuration))
-
-    def _rules(self, configuration: ControllerConfiguration) -> QueueRules:
-        timing, horizon_ns = self.timing, self.scenario.horizon_ns
-        assert timing.pass_lag_ns is not None, "bounds are taken over runs with a pass lag"
-        twice = configuration.taint_mode and configuration.profile.queue_mode == "SETREMOVE"
-        step_ns = configuration.node_monitor_period_ns + timing.monitor_cost_ns
-        return QueueRules(
-            lag_ns=timing.pass_lag_ns,
-            rate_qps=configuration.node_eviction_rate_qps,
-            first_in_first_out=configuration.profile.queue_mode == "ADD",
-            stale_ns=STALE_LISTER_NS if timing.stale_lister else 0,
-            end_ns=HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns,
-            tick_phase_ns=timing.monitor_phase_ns,
-            tick_step_ns=step_ns,
-            token_age_ns=timing.token_age_ns,
-            inserts_twice=twice,
-        )
-
-    def _find_waits(self, health: HealthRun, rules: QueueRules) -> None:
-        def useless_from(name: str, eligible_ns: int) -> int:
-            if not self._taint_mode:
-                return NEVER_NS  # the eviction pass looks at no condition
-            record = health.nodes.get(name)
-            instants = [at for at, status in record.ready if status == "True"] if record else []
-            instants += health.gone.get(name, [])
-            return min((at for at in instants if at >= eligible_ns), default=NEVER_NS)
-
-        left_out = self._left_out()
-        for recorded in health.operations.values():
-            operations = [op for op in recorded if op.what not in left_out]
-            episodes = episodes_of(operations, useless_from)
-            if not episodes:
-                continue
-            for episode, window in service_windows(operations, episodes, rules).items():
-                record = self.nodes.get(episode.name)
-                if record is None:
-                    record = self.nodes[episode.name] = NodeRun()
-                record.waits.append(Wait(episode, window, episode.leave_ns in health.stops))
-        for record in self.nodes.values():
-            record.waits.sort(key=lambda wait: wait.episode.eligible_ns)
-
-    def _left_out(self) -> set[str]:
-        """Recorded operations that this run does not have."""
-        left_out = set()
-        if not self.timing.mid_tick_pass:
-            left_out.add("pass")
-        if self.timing.initial_token:
-            left_out.add("spent")
-        return left_out
+_PLACES = (Told.MARK, Told.RETIRED, Told.TAINTED_BEFORE)
+_OF_ALL_ZONES = (Told.STARTED, Told.STOPPED, Told.MID_TICK)
 
 
 class NodeRunner:
-    """Simulates the node side of admissible runs; a simulation serves all runs that share it."""
+    """Simulates node runs; each one only once."""
 
     def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
-        """``snapshot`` must hold no pods."""
-        self._snapshot = snapshot
-        self._configuration = configuration
-        # How a waiting node stays in line is the business of the replay: no tick is needed for it.
+        self._snapshot = replace(snapshot, pods=())
+        # How a waiting node stays in line is the business of the replays: no tick is needed for it.
         profile = replace(configuration.profile, queue_mode="REMOVE_ADD")
-        self._simulated = replace(configuration, profile=profile)
-        self._health: dict[tuple[int, int, int], HealthRun] = {}
+        self._configuration = replace(configuration, profile=profile)
+        self._runs: dict[tuple[int, int, int, bool], NodeRun] = {}
 
-    def run(self, run: AdmissibleRun) -> ClusterRun:
-        """One admissible run."""
-        timing = run.timing
-        key = (id(run.scenario), timing.monitor_phase_ns, timing.monitor_cost_ns)
-        health = self._health.get(key)
-        if health is None:
-            health = self._health[key] = self._simulate(run)
-        return ClusterRun(run, health, self._configuration)
-
-    def _simulate(self, run: AdmissibleRun) -> HealthRun:
-        events = run.scenario.events
-        scenario = replace(
-            run.scenario,
-            events=tuple(event for event in events if not event.pods_only),
+    def run(self, scenario: Scenario, timing: Timing) -> NodeRun:
+        """The node run of that phase and cost."""
+        key = (
+            id(scenario),
+            timing.monitor_phase_ns,
+            timing.monitor_cost_ns,
+            timing.zones_backwards,
         )
-        # Nobody is served, so lag, passes inside ticks and tokens leave no trace but their operations.
-        timing = replace(run.timing, serves_queues=False, mid_tick_pass=True, initial_token=False)
-        return HealthRun(simulate(self._snapshot, scenario, self._simulated, timing))
+        found = self._runs.get(key)
+        if found is None:
+            events = tuple(event for event in scenario.events if not event.pods_only)
+            timing = replace(timing, serves_queues=False, mid_tick_pass=True, initial_token=False)
+            timeline = simulate(
+                self._snapshot, replace(scenario, events=events), self._configuration, timing
+            )
+            found = self._runs[key] = NodeRun(scenario, timing, timeline)
+        return found

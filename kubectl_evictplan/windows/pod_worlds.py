@@ -1,13 +1,15 @@
 """The fate of the pods of one node, for one history of that node.
 
 Taint eviction looks at one node at a time, so the pods of a node can be simulated apart from the rest of
-the cluster: the same controllers, on a cluster of that node alone, with the node lifecycle
-controller's taints played back as events. That is what makes bounds over many runs affordable.
+the cluster: the same controllers, on a cluster of that node alone, with what node lifecycle did to it
+played back. That is what makes windows over many runs affordable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,20 +17,15 @@ from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
-from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.simulation.played_back import LifecycleTaintWritten, ReadyUnknownWritten
+from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.node_runs import NEVER_NS, LifecycleTaint, NodeRun, Wait
-from kubectl_evictplan.windows.queue_order import Episode
+from kubectl_evictplan.windows.line_windows import Span, WaitWindow
+from kubectl_evictplan.windows.node_runs import NodeRecord
 
-# Candidates beyond the two ends of a window, at instants where a pod's fate can change.
-_INNER_CANDIDATES_MAX = 6
-
-
-def taint_key_for(status: str) -> str:
-    """The NoExecute taint that a Ready status asks for."""
-    return NOT_READY if status == "False" else UNREACHABLE
+# Instants tried inside a span, where a pod's fate can change, and histories tried for several waits.
+_INNER_INSTANTS_MAX = 6
+_HISTORIES_MAX = 48
 
 
 class EventIndex:
@@ -84,111 +81,97 @@ class PodWorld:
         self._configuration = replace(
             configuration, node_lifecycle_enabled=False, terminated_pod_gc_threshold=0
         )
-        self._scenario = scenario
-        self._ready_at_start = {
-            node.name: ready.status if (ready := node.condition("Ready")) else "Unknown"
-            for node in nodes
-        }
-
-    def histories(self, name: str, run: NodeRun) -> Iterator[list[LifecycleTaint]]:
-        """Taint histories of node ``name`` in one run: one per choice of when it is served.
-
-        Waits that are not certain to be served also yield a history without them.
-        """
-        waits = [wait for wait in run.waits if wait.window is not None]
-        if not waits:
-            yield run.taints
-            return
-        # All waits at their earliest, all at their latest, and each wait's inner candidates.
-        yield self._history(name, run, {w.episode: _bounds(w)[0] for w in waits})
-        yield self._history(name, run, {w.episode: _bounds(w)[1] for w in waits})
-        for wait in waits:
-            for at_ns in self._inner_candidates(wait):
-                chosen = {w.episode: _bounds(w)[1] for w in waits}
-                chosen[wait.episode] = at_ns
-                yield self._history(name, run, chosen)
-            if wait.window is not None and not wait.window.certain:
-                chosen = {w.episode: _bounds(w)[1] for w in waits if w is not wait}
-                yield self._history(name, run, chosen)
-
-    def _inner_candidates(self, wait: Wait) -> list[int]:
-        low, high = _bounds(wait)
-        instants = set()
-        for event in self.events:
-            for at_ns in (event.at_ns - 1, event.at_ns + 1):
-                if low < at_ns < high:
-                    instants.add(at_ns)
-        return sorted(instants)[:_INNER_CANDIDATES_MAX]
-
-    def _history(self, name: str, run: NodeRun, served: dict[Episode, int]) -> list[LifecycleTaint]:
-        """Lifecycle taints when each wait is served at the chosen instant (or not at all)."""
-        spans = [
-            (wait.episode.eligible_ns, wait.episode.leave_ns)
-            for wait in run.waits
-            if wait.window is not None
-        ]
-        # The tick that puts a node in line may first take away a taint from before (a new process).
-        history = [
-            t
-            for t in run.taints
-            if not any(a < t.at_ns <= b or (t.added and a == t.at_ns) for a, b in spans)
-        ]
-        for wait in run.waits:
-            at_ns = served.get(wait.episode)
-            if wait.window is None or at_ns is None:
-                continue
-            history.extend(self._served_at(name, run, wait, at_ns))
-        # At one instant (the first tick of a new process) old taints go before new ones come.
-        return sorted(history, key=lambda taint: (taint.at_ns, taint.added))
-
-    def _served_at(
-        self, name: str, run: NodeRun, wait: Wait, at_ns: int
-    ) -> Iterable[LifecycleTaint]:
-        status = self._ready_at_start.get(name, "Unknown")
-        for when_ns, posted in run.ready:
-            if when_ns <= at_ns:
-                status = posted
-        key = taint_key_for(status)
-        yield LifecycleTaint(at_ns, True, key)
-        for when_ns, decided in run.decided:
-            if at_ns < when_ns < wait.episode.leave_ns and decided != "True":
-                wanted = taint_key_for(decided)
-                if wanted != key:
-                    yield LifecycleTaint(when_ns, True, wanted)
-                    yield LifecycleTaint(when_ns + 1, False, key)
-                    key = wanted
-        leave_ns = wait.episode.leave_ns
-        if wait.cut_by_stop:
-            starts = [e.at_ns for e in self.events if e.manager_up]
-            leave_ns = min((at for at in starts if at >= leave_ns), default=NEVER_NS)
-        if leave_ns < NEVER_NS and wait.episode.retired_ns == NEVER_NS:
-            yield LifecycleTaint(leave_ns, False, key)
+        self._scenario = replace(scenario, events=tuple(events))
 
     def simulate(
         self,
-        histories: dict[str, list[LifecycleTaint]],
+        played_back: Mapping[str, NodePlayback],
         timing: Timing,
-        unknown: Iterable[tuple[str, int]] = (),
+        *,
+        to_the_end: bool = False,
     ) -> Timeline:
-        """Play taint eviction, pod garbage collection and kubelets for that history.
+        """Taint eviction, pod garbage collection and kubelets, with that history of the nodes.
 
-        ``unknown`` are (node, instant) of Ready=Unknown writes: only garbage collection of
-        out-of-service nodes looks at them.
+        ``to_the_end``: until nothing more happens, whatever the horizon.
         """
-        events: list[tuple[int, int, ScenarioEvent]] = [(e.at_ns, 0, e) for e in self.events]
-        for name, history in histories.items():
-            for change in history:
-                written = LifecycleTaintWritten(
-                    at_ns=change.at_ns, name=name, key=change.key, added=change.added
-                )
-                events.append((change.at_ns, 1, written))
-        for name, at_ns in unknown:
-            events.append((at_ns, 1, ReadyUnknownWritten(at_ns=at_ns, name=name)))
-        events.sort(key=lambda item: (item[0], item[1]))
-        scenario = replace(self._scenario, events=tuple(event for _, _, event in events))
-        return simulate(self.snapshot, scenario, self._configuration, timing)
+        return simulate(
+            self.snapshot,
+            replace(self._scenario, horizon_ns=None) if to_the_end else self._scenario,
+            self._configuration,
+            timing,
+            played_back=played_back,
+        )
 
 
-def _bounds(wait: Wait) -> tuple[int, int]:
-    assert wait.window is not None
-    return wait.window.earliest_ns, wait.window.latest_ns
+# -- histories of one node --------------------------------------------------------------------------
+
+# For each wait the place of the span in which it is served, or None when it is not.
+Choice = tuple[int | None, ...]
+
+
+class History(NamedTuple):
+    """When a node is served; equal ``choice`` and different instants are ends of one outcome."""
+
+    choice: Choice
+    served_ns: tuple[int, ...]
+
+
+class _Option(NamedTuple):
+    place: int | None
+    at_ns: int
+
+
+def histories(
+    waits: list[WaitWindow],
+    record: NodeRecord,
+    stops: list[int],
+    *,
+    latest: bool,
+    changes_ns: Iterable[int],
+) -> Iterator[History]:
+    """Histories of a node in one run: served at the earliest (or ``latest``) instant of each span.
+
+    Also not served at all where that is not certain. ``changes_ns``: around these the fate of a pod
+    can change.
+    """
+    wanted = record.wanted_spans(stops)
+    options = [list(_options(wait, wanted, changes_ns, latest=latest)) for wait in waits]
+    for chosen in _combinations(options):
+        served = tuple(sorted(option.at_ns for option in chosen if option.place is not None))
+        yield History(tuple(option.place for option in chosen), served)
+
+
+def _options(
+    wait: WaitWindow, wanted: list[Span], changes_ns: Iterable[int], *, latest: bool
+) -> Iterator[_Option]:
+    for place, (low_ns, high_ns) in enumerate(wait.spans):
+        within = [
+            (max(low_ns, since_ns), min(high_ns, until_ns - 1))
+            for since_ns, until_ns in wanted
+            if since_ns <= high_ns and low_ns < until_ns
+        ]
+        if not within:
+            continue
+        low_ns, high_ns = within[0][0], within[-1][1]
+        yield _Option(place, high_ns if latest else low_ns)
+        inner = {at_ns + side for at_ns in changes_ns for side in (-1, 1)}
+        for at_ns in sorted(at for at in inner if low_ns < at < high_ns)[:_INNER_INSTANTS_MAX]:
+            yield _Option(place, at_ns)
+    if not wait.certain:
+        yield _Option(None, 0)
+
+
+def _combinations(options: list[list[_Option]]) -> Iterator[tuple[_Option, ...]]:
+    """One option for every wait: all combinations while they are few, else one wait varied at a time."""
+    options = [choice or [_Option(None, 0)] for choice in options]
+    size = 1
+    for choice in options:
+        size *= len(choice)
+    if size <= _HISTORIES_MAX:
+        yield from product(*options)
+        return
+    for base in (0, -1):
+        first = tuple(choice[base] for choice in options)
+        for index, choice in enumerate(options):
+            for option in choice:
+                yield (*first[:index], option, *first[index + 1 :])

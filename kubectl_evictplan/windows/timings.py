@@ -1,306 +1,237 @@
-"""Which runs a real control plane could make: the corners of everything that is unknown.
+"""Which node runs to make: the critical phases and costs of the monitor, and pieces between them.
 
-Between two *critical* phases (a monitor tick that just catches a heartbeat, or just misses it) the
-structure of a run stays the same and its instants move with the phase. The extremes are therefore at the
-critical phases; they are combined with the corners of what else is unknown:
-
-* loop costs: every tick and every pass comes a little later than its period;
-* the pass: at once, or as late as one whole pass period after a node and a token are both there;
-* a tick is not instantaneous: a pass may fall between its node steps and its zone logic;
-* from 1.34 on, that first pass may still see the node as ready and waste its token;
-* the last heartbeat of a kubelet that stops later than the snapshot;
-* the instants at which running timers started, and whether a zone has just used its token.
+Between two *critical* phases (a tick that just catches a heartbeat, or just misses it) the structure of
+a run stays the same and its instants move with the phase. So a *piece* is told by its first and its last
+phase. Where the monitor's grid is known (a given phase, a process that the scenario starts) its ticks meet
+other instants only by what they cost: there pieces lie between critical costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
-from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns, renew_period_ns
+from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import READY, TRUE
-from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.taints import no_execute_taints
-from kubectl_evictplan.scenarios.actions.kubelets import StopKubelet
-from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
-from kubectl_evictplan.windows.samples import critical_costs, sampled_heartbeats, sampled_timings
+from kubectl_evictplan.windows.circumstances import Moment, MomentKind
+from kubectl_evictplan.windows.heartbeats import (
+    heartbeat_variants,
+    heartbeat_windows,
+    sampled_heartbeats,
+    sequence,
+)
 
 # Measured on recorded control planes: ticks cost 4-8 ms, passes about 1 ms. Larger clusters copy more
 # nodes per tick.
 MONITOR_COST_MAX_NS = 10_000_000
 MONITOR_COST_PER_NODE_NS = 4_000
-PASS_LAG_MAX_NS = 105_000_000
-_JUST_BEFORE_NS = 10
-_TOKEN_AGES_MAX = 3
-# The kubelet jitters its renewal period by up to 4 %.
-RENEWAL_JITTER_NUMERATOR, RENEWAL_JITTER_DENOMINATOR = 104, 100
+_CRITICAL_COSTS_MAX = 40
 
 
-class AdmissibleRun(NamedTuple):
-    """One choice of the unknowns; ``scenario`` has every last heartbeat filled in."""
+class Grid(NamedTuple):
+    """Where the monitor ticks: phase of the first tick, and what each tick costs."""
 
-    timing: Timing
+    phase_ns: int
+    cost_ns: int
+
+
+class Piece(NamedTuple):
+    """Grids from ``first`` to ``last`` for a scenario with every last heartbeat filled in.
+
+    ``left_out_ns``: critical phases lie in between; instants can lie that much outside.
+    ``zones_backwards``: see ``Timing``.
+    """
+
     scenario: Scenario
+    first: Grid
+    last: Grid
+    left_out_ns: int = 0
+    zones_backwards: bool = False
+    # The moments at both ends of the phases, where they are known.
+    between: tuple[Moment, Moment] | None = None
+
+    def spread_ns(self, period_ns: int, end_ns: int) -> int:
+        """How far apart the same tick can lie at both ends."""
+        ticks = end_ns // period_ns + 1
+        costs_ns = ticks * abs(self.last.cost_ns - self.first.cost_ns)
+        return self.last.phase_ns - self.first.phase_ns + min(costs_ns, period_ns)
 
 
-class RunSet(NamedTuple):
-    """The runs, and by how much a window must be widened because phases were thinned out."""
-
-    runs: list[AdmissibleRun]
-    padding_ns: int
-
-
-def admissible_runs(
+def pieces(
     snapshot: ClusterSnapshot,
     scenario: Scenario,
     configuration: ControllerConfiguration,
     runs_max: int,
-) -> RunSet:
-    """All corner runs, or at most about ``runs_max`` of them with evenly chosen phases."""
-    scenarios = _heartbeat_variants(snapshot, scenario)
-    sides = _corners(configuration, _unknown_start(snapshot, scenario, configuration))
+) -> list[Piece]:
+    """Pieces that cover every grid, for at most about ``runs_max`` node runs (two for each piece)."""
     cost_max_ns = MONITOR_COST_MAX_NS + MONITOR_COST_PER_NODE_NS * len(snapshot.nodes)
-    plans: list[_Plan] = []
-    for variant in scenarios:
-        instants = sorted(set(_critical_instants(snapshot, variant, configuration)))
-        for cost_ns in (0, cost_max_ns, cost_max_ns // 2):
-            step_ns = configuration.node_monitor_period_ns + cost_ns
-            for side, corners in enumerate(sides):
-                phases = _phases(configuration, scenario, instants, side, step_ns)
-                plans.append(_Plan(variant, cost_ns, phases, corners))
-    if sum(plan.size for plan in plans) > runs_max:
-        plans = [plan for plan in plans if plan.cost_ns in (0, cost_max_ns)]
-    if 4 * len(plans) > runs_max:
-        # A cluster where every run is dear: ticks without cost for the earliest, with for the latest.
-        plans = [plan for plan in plans if (plan.cost_ns == 0) == (plan.corners is sides[0])]
-    share = max(2, runs_max // sum(len(plan.corners) for plan in plans))
-    padding_ns = 0
-    runs = []
-    for plan in plans:
-        chosen = _thin_out(plan.phases, share)
-        if len(chosen) < len(plan.phases):
-            gaps = [b - a for a, b in pairwise(chosen)]
-            around_ns = configuration.node_monitor_period_ns - chosen[-1] + chosen[0]
-            padding_ns = max(padding_ns, around_ns, *gaps)
-        for phase_ns in chosen:
-            for corner in plan.corners:
-                timing = replace(corner, monitor_phase_ns=phase_ns, monitor_cost_ns=plan.cost_ns)
-                runs.append(AdmissibleRun(timing, plan.scenario))
-    runs += _sampled_runs(snapshot, scenario, configuration, runs_max // 3, cost_max_ns)
-    return RunSet(runs, padding_ns)
+    planner = _Planner(snapshot, configuration, cost_max_ns)
+    found: list[Piece] = []
+    for variant in heartbeat_variants(snapshot, scenario):
+        found += planner.exact(variant)
+    if 2 * len(found) > runs_max:
+        found = []
+        variants = heartbeat_variants(snapshot, scenario)
+        share = max(2, runs_max // (2 * len(variants)))
+        for variant in variants:
+            found += planner.thinned(variant, share)
+    windows = heartbeat_windows(snapshot, scenario)
+    if sum(1 for window in windows.values() for _, low, high in window if low != high) > 1:
+        # All ends of several unknown heartbeats do not reach every order in which they are noticed.
+        for index in range(runs_max // 6):
+            found.append(planner.sample(sampled_heartbeats(scenario, windows, index), index))
+    if planner.zones_may_vanish(scenario):
+        found += [piece._replace(zones_backwards=True) for piece in found]
+    return found
 
 
-def _phases(
-    configuration: ControllerConfiguration,
-    scenario: Scenario,
-    instants: Iterable[int],
-    side: int,
-    step_ns: int,
-) -> list[int]:
-    if configuration.monitor_phase_ns is not None:
-        return [configuration.monitor_phase_ns]
-    if starts_without_controller(scenario):
-        return [0]
-    return sorted({(at - side) % step_ns for at in instants} | {0})
+class _Planner:
+    def __init__(
+        self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration, cost_max_ns: int
+    ) -> None:
+        self._snapshot = snapshot
+        self._configuration = configuration
+        self._period_ns = configuration.node_monitor_period_ns
+        self._cost_max_ns = cost_max_ns
+
+    def exact(self, scenario: Scenario) -> Iterator[Piece]:
+        """Every piece, for three costs of a tick."""
+        instants = self._instants(scenario)
+        fixed_ns = self._fixed_phase_ns(scenario)
+        costs = self._critical_costs(scenario, instants)
+        if fixed_ns is not None:
+            for low_ns, high_ns in _between(costs, self._cost_max_ns + 1):
+                yield Piece(scenario, Grid(fixed_ns, low_ns), Grid(fixed_ns, high_ns))
+            return
+        for cost_ns in (0, self._cost_max_ns, self._cost_max_ns // 2):
+            step_ns = self._period_ns + cost_ns
+            moment_at = {moment.at_ns % step_ns: moment for moment in self._moments(scenario)}
+            for low_ns, high_ns in _between(moment_at, step_ns):
+                after, before = moment_at.get(low_ns), moment_at.get((high_ns + 1) % step_ns)
+                known = None
+                if cost_ns == 0 and after is not None and before is not None:
+                    known = after, before
+                first, last = Grid(low_ns, cost_ns), Grid(high_ns, cost_ns)
+                yield Piece(scenario, first, last, between=known)
+        yield from self._between_costs(scenario, costs)
+
+    def _between_costs(self, scenario: Scenario, costs: Sequence[int]) -> Iterator[Piece]:
+        """A grid that a new process starts: when in its period the old one ticked matters no more."""
+        for low_ns, high_ns in _between(costs, self._cost_max_ns + 1) if costs else ():
+            for phase_ns in (0, self._period_ns // 2):
+                yield Piece(scenario, Grid(phase_ns, low_ns), Grid(phase_ns, high_ns))
+
+    def thinned(self, scenario: Scenario, count: int) -> Iterator[Piece]:
+        """``count`` pieces that each hold many: ticks without cost first, and with all of it last."""
+        fixed_ns, instants = self._fixed_phase_ns(scenario), self._instants(scenario)
+        costs = _every(self._critical_costs(scenario, instants), count)
+        if fixed_ns is not None:
+            for low_ns, high_ns in _between(costs, self._cost_max_ns + 1):
+                yield Piece(scenario, Grid(fixed_ns, low_ns), Grid(fixed_ns, high_ns))
+            return
+        phases = sorted({at_ns % self._period_ns for at_ns in instants} | {0})
+        for low_ns, high_ns in _between(_every(phases, count), self._period_ns):
+            within = any(low_ns < phase_ns <= high_ns for phase_ns in phases)
+            left_out_ns = high_ns - low_ns if within else 0
+            yield Piece(scenario, Grid(low_ns, 0), Grid(high_ns, self._cost_max_ns), left_out_ns)
+        yield from self._between_costs(scenario, costs)
+
+    def zones_may_vanish(self, scenario: Scenario) -> bool:
+        """Whether some zone may be left without a node that counts, next to another one."""
+        membership = ZoneMembership(self._configuration)
+        nodes = [*self._snapshot.nodes]
+        nodes += [event.node for event in scenario.events if event.node is not None]
+        zones = {membership.zone_key(node) for node in nodes}
+        counted = {membership.zone_key(node) for node in nodes if not membership.is_excluded(node)}
+        return len(zones) > 1 and zones != counted
+
+    def sample(self, scenario: Scenario, index: int) -> Piece:
+        """One piece of the scenario, another one for every ``index``."""
+        costs = (0, self._cost_max_ns, self._cost_max_ns // 2)
+        cost_ns = costs[int(sequence(0, index) * len(costs))]
+        fixed_ns = self._fixed_phase_ns(scenario)
+        if fixed_ns is not None:
+            return Piece(scenario, Grid(fixed_ns, cost_ns), Grid(fixed_ns, cost_ns))
+        step_ns = self._period_ns + cost_ns
+        spans = list(_between([at_ns % step_ns for at_ns in self._instants(scenario)], step_ns))
+        low_ns, high_ns = spans[int(sequence(1, index) * len(spans))]
+        return Piece(scenario, Grid(low_ns, cost_ns), Grid(high_ns, cost_ns))
+
+    def _moments(self, scenario: Scenario) -> Iterable[Moment]:
+        return _critical_moments(self._snapshot, scenario, self._configuration)
+
+    def _instants(self, scenario: Scenario) -> list[int]:
+        return sorted({moment.at_ns for moment in self._moments(scenario)})
+
+    def _fixed_phase_ns(self, scenario: Scenario) -> int | None:
+        if self._configuration.monitor_phase_ns is not None:
+            return self._configuration.monitor_phase_ns
+        return 0 if starts_without_controller(scenario) else None
+
+    def _critical_costs(self, scenario: Scenario, instants: Sequence[int]) -> list[int]:
+        """Costs with which a grid that starts at a known instant just meets another instant."""
+        starts = [event.at_ns for event in scenario.events if event.manager_up]
+        if self._configuration.monitor_phase_ns is not None:
+            starts.append(self._configuration.monitor_phase_ns)
+        costs: set[int] = set()
+        for start_ns in starts:
+            for at_ns in instants:
+                steps = (at_ns - start_ns) // self._period_ns
+                if steps > 0:
+                    cost_ns = -(-(at_ns - start_ns) // steps) - self._period_ns
+                    if 0 < cost_ns <= self._cost_max_ns:
+                        costs.add(cost_ns)
+        return _every(sorted(costs), _CRITICAL_COSTS_MAX)
 
 
-def _sampled_runs(
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    count: int,
-    cost_max_ns: int,
-) -> Iterable[AdmissibleRun]:
-    """Combinations that the corners do not hold, where there can be any."""
-    windows = _heartbeat_windows(snapshot, scenario)
-    unknown = sum(1 for window in windows.values() for _, low, high in window if low != high)
-    period_ns = configuration.node_monitor_period_ns
-    starts = [event.at_ns for event in scenario.events if event.manager_up]
-    if configuration.monitor_phase_ns is not None:
-        starts.append(configuration.monitor_phase_ns)
-    if unknown < 2 and not starts:
-        return
-    corners = _corners(configuration, _unknown_start(snapshot, scenario, configuration))
-    for index in range(count):
-        variant = sampled_heartbeats(scenario, windows, index)
-        instants = sorted(set(_critical_instants(snapshot, variant, configuration)))
-        # A grid that starts at a known instant meets others only by what its ticks cost.
-        costs = [0, cost_max_ns, cost_max_ns // 2]
-        costs += critical_costs(starts, instants, period_ns, cost_max_ns)
-
-        def phases_for(side: int, cost_ns: int, at: list[int] = instants) -> list[int]:
-            return _phases(configuration, scenario, at, side, period_ns + cost_ns)
-
-        for timing in sampled_timings(index, corners, costs, phases_for):
-            yield AdmissibleRun(timing, variant)
+def _between(starts: Iterable[int], end: int) -> Iterator[tuple[int, int]]:
+    """(first, last) of the stretches of 0 .. ``end`` - 1 that begin at 0 and at each of ``starts``."""
+    for low, high in pairwise([*sorted({0, *starts}), end]):
+        yield low, high - 1
 
 
-class _Plan(NamedTuple):
-    """Phases and corners to combine for one scenario and one cost of the monitor's loop."""
-
-    scenario: Scenario
-    cost_ns: int
-    phases: list[int]
-    corners: list[Timing]
-
-    @property
-    def size(self) -> int:
-        return len(self.phases) * len(self.corners)
-
-
-def _thin_out(phases: list[int], share: int) -> list[int]:
-    if len(phases) <= share:
-        return phases
-    last = len(phases) - 1
-    return [phases[index * last // (share - 1)] for index in range(share)]
-
-
-class _UnknownStart(NamedTuple):
-    running_timers: bool
-    waiting_nodes: bool
-    # Ages of a zone's last token for which the next one comes right before a kubelet is back.
-    token_ages_ns: tuple[int, ...]
-
-
-def _unknown_start(
+def _critical_moments(
     snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
-) -> _UnknownStart:
-    tainted = any(no_execute_taints(node.taints) for node in snapshot.nodes)
-    waiting = any(
-        (ready := node.condition(READY)) is None or ready.status != TRUE for node in snapshot.nodes
-    )
-    rate = configuration.node_eviction_rate_qps
-    refill_ns = int(SECOND_NS / rate) if rate > 0 else 0
-    returns = {event.at_ns for event in scenario.events if event.kubelets_up}
-    ages_ns = (refill_ns - at_ns + PASS_LAG_MAX_NS + _JUST_BEFORE_NS for at_ns in sorted(returns))
-    useful = tuple(age_ns for age_ns in ages_ns if 0 < age_ns < refill_ns)
-    return _UnknownStart(tainted, waiting, useful[:_TOKEN_AGES_MAX])
-
-
-def _corners(
-    configuration: ControllerConfiguration, start: _UnknownStart
-) -> tuple[list[Timing], list[Timing]]:
-    """Corners for ticks that just catch a heartbeat (early) and for ticks that just miss it (late)."""
-    eager = Timing(pass_lag_ns=0)
-    lazy = Timing(
-        pass_lag_ns=PASS_LAG_MAX_NS,
-        timer_start_fraction=1.0 if start.running_timers else 0.0,
-        initial_token=not start.waiting_nodes,
-    )
-    early = [eager, replace(eager, mid_tick_pass=True)]
-    # Ticks that come late with a prompt pass: what a later tick cancels may be just in time.
-    late = [lazy, replace(lazy, mid_tick_pass=True), replace(lazy, pass_lag_ns=0)]
-    if start.waiting_nodes:
-        # Late although there is a token: what waits for one may be cut off by then.
-        late.append(replace(lazy, initial_token=True))
-        late.append(replace(lazy, initial_token=True, mid_tick_pass=True))
-        late.extend(replace(lazy, token_age_ns=age_ns) for age_ns in start.token_ages_ns)
-    if configuration.profile.taint_on_current_condition and configuration.taint_mode:
-        late.append(replace(lazy, stale_lister=True))
-        late.append(replace(lazy, stale_lister=True, mid_tick_pass=True))
-    return early, late
-
-
-def _critical_instants(
-    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
-) -> Iterable[int]:
+) -> Iterable[Moment]:
     """Offsets at which it matters whether a tick comes just before or just after."""
-    nodes = {node.name: node for node in snapshot.nodes}
+    startup_ns = configuration.node_startup_grace_period_ns
     for event in scenario.events:
         if event.critical_ns is not None:
-            yield event.critical_ns
-    for name, node in nodes.items():
-        lease = snapshot.leases.get(name)
+            silent = event.kubelets_up is False
+            kind = MomentKind.LAST_HEARTBEAT if silent else MomentKind.EVENT
+            yield Moment(event.critical_ns, kind, ", ".join(event.touched_nodes))
+        if event.node is not None and event.node.condition(READY) is None:
+            # The API server stamps what it creates with a whole second.
+            created_ns = (scenario.start_ns + event.at_ns) // SECOND_NS * SECOND_NS
+            deadline_ns = created_ns + startup_ns - scenario.start_ns
+            yield Moment(deadline_ns, MomentKind.STARTUP_DEADLINE, event.node.name)
+    for node in snapshot.nodes:
+        lease = snapshot.leases.get(node.name)
         ready = node.condition(READY)
-        if (
-            is_silent_at(lease, observed_at_ns(snapshot, scenario.start_ns))
-            and lease
-            and lease.renew_time_ns is not None
-        ):
-            if ready is None or ready.status != "Unknown":
-                yield lease.renew_time_ns - scenario.start_ns
-        if ready is None or ready.status != TRUE or no_execute_taints(node.taints):
-            yield 0  # the first tick after the start has something to do
-        if ready is None:
-            grace_ns = configuration.node_startup_grace_period_ns
-            yield node.creation_timestamp_ns + grace_ns - scenario.start_ns
-
-
-# -- heartbeats -------------------------------------------------------------------------------------
-
-
-def _heartbeat_variants(snapshot: ClusterSnapshot, scenario: Scenario) -> list[Scenario]:
-    """The scenario with every unknown last heartbeat as early, as late, and in turn both ways."""
-    windows = _heartbeat_windows(snapshot, scenario)
-    if not windows:
-        return [scenario]
-    # Which end of its window the n-th node takes: all the first, all the last, in turn both ways.
-    ways = [(0, 0), (1, 1), (0, 1), (1, 0)]
-    several = sum(1 for w in windows.values() for _, low, high in w if low != high) > 1
-    fixed = all(low == high for w in windows.values() for _, low, high in w)
-    chosen = ways[:1] if fixed else ways if several else ways[:2]
-    variants = []
-    for way in chosen:
-        events: list[ScenarioEvent] = []
-        for index, event in enumerate(scenario.events):
-            if index not in windows:
-                events.append(event)
-                continue
-            for place, (name, *window) in enumerate(windows[index]):
-                heartbeat_ns = window[way[place % 2]]
-                events.append(replace(event, nodes=(name,), last_heartbeat_ns=heartbeat_ns))
-        variants.append(replace(scenario, events=tuple(events)))
-    return variants
-
-
-def _heartbeat_windows(
-    snapshot: ClusterSnapshot, scenario: Scenario
-) -> dict[int, list[tuple[str, int, int]]]:
-    """(node, earliest, latest) of every unknown last heartbeat, by the index of its event."""
-    return {
-        index: [
-            (name, *last_heartbeat_window(snapshot, scenario, index, name)) for name in event.nodes
-        ]
-        for index, event in enumerate(scenario.events)
-        if isinstance(event, StopKubelet) and event.last_heartbeat_ns is None
-    }
-
-
-def last_heartbeat_window(
-    snapshot: ClusterSnapshot, scenario: Scenario, index: int, name: str
-) -> tuple[int, int]:
-    """Earliest and latest offset of the last renewal before the stop event at ``index``.
-
-    Known exactly while the next renewal after the Lease's renewTime is not yet due.
-    """
-    at_ns = scenario.events[index].at_ns
-    lease = snapshot.leases.get(name)
-    period_ns = renew_period_ns(lease)
-    longest_ns = period_ns * RENEWAL_JITTER_NUMERATOR // RENEWAL_JITTER_DENOMINATOR
-    known_ns: int | None = None
-    silent = False
-    if lease is not None and lease.renew_time_ns is not None:
-        known_ns = lease.renew_time_ns - scenario.start_ns
         silent = is_silent_at(lease, observed_at_ns(snapshot, scenario.start_ns))
-    for event in scenario.events[:index]:
-        if event.kubelets_up and name in event.nodes:
-            known_ns, silent = event.at_ns, False
-    if known_ns is not None and silent:
-        return known_ns, known_ns
-    if known_ns is None:
-        return at_ns - longest_ns, at_ns
-    elapsed_ns = at_ns - known_ns
-    if elapsed_ns < period_ns:
-        known_ns = min(known_ns, at_ns)
-        return known_ns, known_ns
-    fewest = max(0, -(-elapsed_ns // longest_ns) - 1)
-    most = elapsed_ns // period_ns
-    earliest_ns = max(at_ns - longest_ns, known_ns + fewest * period_ns)
-    return earliest_ns, min(at_ns, known_ns + most * longest_ns)
+        if silent and lease is not None and lease.renew_time_ns is not None:
+            if ready is None or ready.status != "Unknown":
+                heartbeat_ns = lease.renew_time_ns - scenario.start_ns
+                yield Moment(heartbeat_ns, MomentKind.LAST_HEARTBEAT, node.name)
+        if ready is None or ready.status != TRUE or no_execute_taints(node.taints):
+            # The first tick after the start has something to do.
+            yield Moment(0, MomentKind.START, "")
+        if ready is None:
+            deadline_ns = node.creation_timestamp_ns + startup_ns - scenario.start_ns
+            yield Moment(deadline_ns, MomentKind.STARTUP_DEADLINE, node.name)
+
+
+def _every(values: Sequence[int], count: int) -> list[int]:
+    """At most ``count`` of sorted values, evenly chosen, with both ends."""
+    if len(values) <= count:
+        return list(values)
+    last = len(values) - 1
+    return sorted({values[index * last // (count - 1)] for index in range(count)})

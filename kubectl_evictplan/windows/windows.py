@@ -1,4 +1,4 @@
-"""Windows over many runs: the earliest, the latest, and whether it happened in all of them."""
+"""Windows over many pieces: the earliest, the latest, and whether it happened in all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class WindowOverRuns:
-    """How one recurring occurrence (say, a pod's first delete) fell in the runs seen so far."""
+    """How one recurring occurrence (say, a node's first Unknown) fell in the runs seen so far."""
 
     __slots__ = ("earliest_ns", "latest_ns", "runs", "unsure")
 
@@ -42,12 +42,12 @@ class WindowTable(Generic[Key]):
             window = self.windows[key, ordinal] = WindowOverRuns()
         window.add(earliest_ns, latest_ns, certain=certain)
 
-    def add_sequence(self, items: Iterable[tuple[Key, int]]) -> None:
+    def add_sequence(self, items: Iterable[tuple[Key, int]], padding_ns: int = 0) -> None:
         """All occurrences (key, instant) of one run, in order."""
         seen: dict[Key, int] = {}
         for key, at_ns in items:
             ordinal = seen[key] = seen.get(key, -1) + 1
-            self.add(key, ordinal, at_ns, at_ns)
+            self.add(key, ordinal, at_ns - padding_ns, at_ns + padding_ns)
 
     def drop_after(self, horizon_ns: int) -> None:
         """Forget what only happens after the horizon; what may is not certain within it."""

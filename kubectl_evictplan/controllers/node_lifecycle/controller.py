@@ -22,6 +22,7 @@ from kubectl_evictplan.cluster.timeline import (
     NodeBecameUnknown,
     NodePassedOver,
     PodsMarkedNotReady,
+    Told,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import EvictionByTimeout
@@ -81,7 +82,9 @@ class NodeLifecycle:
         self._zones = ZoneMembership(configuration)
         zone_of = self._zones.zone_of
         self._queues = ZoneQueues(state, configuration, timing, pass_grid, self._grid)
-        self._zone_states = ZoneStates(state, configuration, self._queues)
+        self._zone_states = ZoneStates(
+            state, configuration, self._queues, backwards=timing.zones_backwards
+        )
         self._tainter = NoExecuteTainter(state, self._profile, self._queues, zone_of, timing)
         self._by_timeout = EvictionByTimeout(state, configuration, self._queues, zone_of)
         self._queues.process = (
@@ -114,6 +117,7 @@ class NodeLifecycle:
         if self._warm:
             self._load_warm()
         else:
+            self._queues.record(Told.STARTED)
             self._membership_changed.update(self._state.nodes)
             self._attention.update(self._state.nodes)
             self._schedule_tick(self._first_tick_ns)
@@ -146,6 +150,10 @@ class NodeLifecycle:
         for name, node in self._state.nodes.items():
             if self._tainter.owns_taint(node):
                 self._queues.mark_served(self._zones.zone_of(name), name)
+            ready = node.condition(READY)
+            if ready is None or ready.status != TRUE:
+                status = ready.status if ready is not None else None
+                self._queues.record(Told.STATUS, name=name, status=status)
         if not self._timing.initial_token:
             self._queues.spend_tokens()
         if self._attention or self._zone_states.unsettled:
@@ -160,6 +168,7 @@ class NodeLifecycle:
         name = (new or old).name  # type: ignore[union-attr]
         if old is not None:
             self._health.catch_up(name, old, self._queues.latest_tick_ns())
+        self._record_status(name, old, new)
         if new is None:
             self._by_timeout.node_deleted(name)
             self._membership_changed.add(name)
@@ -175,6 +184,16 @@ class NodeLifecycle:
         self._attention.add(name)
         self._request_tick()
         self._do_no_schedule_tainting_pass(new)
+
+    def _record_status(self, name: str, old: Node | None, new: Node | None) -> None:
+        """What a pass would see of the node, for replays of the queues."""
+        if new is None:
+            self._queues.record(Told.NODE_GONE, name=name)
+            return
+        before, after = (node.condition(READY) if node is not None else None for node in (old, new))
+        status = after.status if after is not None else None
+        if old is None or status != (before.status if before is not None else None):
+            self._queues.record(Told.STATUS, name=name, status=status)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is None or not new.node_name:

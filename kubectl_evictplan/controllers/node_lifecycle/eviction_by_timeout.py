@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, MarkedForDeletion, PodDeleted
+from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, MarkedForDeletion, PodDeleted, Told
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, NodeHealth
 from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
@@ -77,6 +77,11 @@ class EvictionByTimeout:
         since_ns = health.ready_transition_ns if current.status == FALSE else health.probe_ns
         return since_ns + self._timeout_ns
 
+    def evict_late_pod(self, name: str, key: str) -> None:
+        """A pod that appears on a node whose timeout is over: deleted at once if the node was evicted."""
+        if self._eviction_state.get(name) == _EVICTED and self._repeats:
+            self._delete_pods(name, only=key)
+
     def _evict_pods(self, name: str, only: str | None = None) -> None:
         if self._repeats:
             if self._eviction_state.get(name) == _EVICTED:
@@ -85,14 +90,17 @@ class EvictionByTimeout:
                 return
             if name in self._eviction_state:
                 self._eviction_state[name] = _TO_BE_EVICTED
-        because = self._state.node_causes.get(name, ())
-        self._queues.add(self._zone_of(name), name, refreshed=False, because=because)
+        zone, because = self._zone_of(name), self._state.node_causes.get(name, ())
+        self._queues.record(Told.MARK, zone, name)
+        self._queues.mark(zone, name, "ADD", lacks_taint=True, because=because)
 
     def cancel_eviction(self, name: str) -> None:
         """``cancelPodEviction``."""
         if self._repeats and name in self._eviction_state:
             self._eviction_state[name] = _UNMARKED
-        self._queues.remove(self._zone_of(name), name)
+        zone = self._zone_of(name)
+        self._queues.record(Told.REACHABLE, zone, name)
+        self._queues.remove(zone, name)
         self._queues.forget_wait(name)
 
     def evict_in_pass(self, name: str) -> None:

@@ -13,6 +13,7 @@ from kubectl_evictplan.cluster.timeline import (
     NODE_LIFECYCLE,
     NodeBecameUnknown,
     TokenWasted,
+    Told,
     WasteReason,
 )
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, READY, TRUE, UNKNOWN
@@ -35,6 +36,25 @@ _RETRY_NS = 50_000_000
 
 # Ready status -> (taint to add, opposite taint to remove).
 _TAINT_SWAPS = {FALSE: (NOT_READY, UNREACHABLE), UNKNOWN: (UNREACHABLE, NOT_READY)}
+
+
+def why_token_is_wasted(ready: str | None, *, exists: bool) -> WasteReason | None:
+    """``doNoExecuteTaintingPass`` for a node of that Ready status (None: it has no Ready condition).
+
+    None: the node is tainted. Every outcome has cost its token.
+    """
+    if not exists:
+        return WasteReason.NODE_NOT_FOUND
+    if ready is None:
+        return WasteReason.NO_READY_CONDITION
+    return WasteReason.NODE_READY if ready == TRUE else None
+
+
+def wait_before_retry_ns(reason: WasteReason, profile: ReleaseProfile) -> int | None:
+    """How long the item waits to be tried again; None when it is done."""
+    # Up to 1.29 the controller crashes here, and this is as good as anything.
+    retried = reason is WasteReason.NO_READY_CONDITION and not profile.missing_ready_crashes
+    return _RETRY_NS if retried else None
 
 
 class NoExecuteTainter:
@@ -72,10 +92,10 @@ class NoExecuteTainter:
 
     def process(self, node: Node, status: str) -> None:
         """``processTaintBaseEviction``; ``node`` is the tick's copy, its taints may be stale."""
-        self._queues.note_decision(node.name, status)
         if status == TRUE:
             self.mark_reachable(node)
             return
+        self._queues.record(Told.MARK, self._zone_of(node.name), node.name, status=status)
         wanted, opposite = _TAINT_SWAPS[status if status == FALSE else UNKNOWN]
         if has_taint(node.taints, opposite, NO_EXECUTE):
             # Immediate, not rate limited; the countdown of pods goes on.
@@ -87,22 +107,19 @@ class NoExecuteTainter:
     def _mark_for_tainting(self, node: Node, wanted: str) -> None:
         zone, name = self._zone_of(node.name), node.name
         because = self._state.node_causes.get(name, ())
-        mode = self._profile.queue_mode
-        lacks = not has_taint(node.taints, wanted, NO_EXECUTE)
-        if not lacks:
-            self._queues.retire(zone, name)
-        elif mode == "REMOVE_ADD":
-            self._queues.remove(zone, name)
-        elif mode == "SETREMOVE":
-            self._queues.set_remove(zone, name)
-        self._queues.add(zone, name, refreshed=mode == "REMOVE_ADD" and lacks, because=because)
+        lacks_taint = not has_taint(node.taints, wanted, NO_EXECUTE)
+        self._queues.mark(
+            zone, name, self._profile.queue_mode, lacks_taint=lacks_taint, because=because
+        )
 
     def mark_reachable(self, node: Node) -> None:
         """``markNodeAsReachable``: untaint (two writes) and leave the line of the current zone."""
         for key in (UNREACHABLE, NOT_READY):
             if has_taint(node.taints, key, NO_EXECUTE):
                 self._remove_taint(node.name, key)
-        self._queues.remove(self._zone_of(node.name), node.name)
+        zone = self._zone_of(node.name)
+        self._queues.record(Told.REACHABLE, zone, node.name)
+        self._queues.remove(zone, node.name)
         self._queues.forget_wait(node.name)
 
     def _remove_taint(self, name: str, key: str) -> None:
@@ -120,21 +137,18 @@ class NoExecuteTainter:
         """``doNoExecuteTaintingPass`` for one head: every outcome has cost its token."""
         node = self._state.nodes.get(name)
         ready = node.condition(READY) if node is not None else None
-        if node is None:
-            self._waste(name, WasteReason.NODE_NOT_FOUND)
-        elif ready is None:
-            # Up to 1.29 the controller crashes here, and this is as good as anything.
-            self._waste(name, WasteReason.NO_READY_CONDITION)
-            return None if self._profile.missing_ready_crashes else _RETRY_NS
-        elif ready.status == TRUE:
-            self._waste(name, WasteReason.NODE_READY)
-        elif self._stale_lister and self._was_just_written(name):
-            self._waste(name, WasteReason.STALE_INFORMER)
-        else:
-            wanted, opposite = _TAINT_SWAPS[FALSE if ready.status == FALSE else UNKNOWN]
-            self.tainting_in_pass = True
-            self._swap(name, node, wanted, opposite, rule="doNoExecuteTaintingPass")
-            self.tainting_in_pass = False
+        status = ready.status if ready is not None else None
+        reason = why_token_is_wasted(status, exists=node is not None)
+        if reason is None and self._stale_lister and self._was_just_written(name):
+            reason = WasteReason.STALE_INFORMER
+        if reason is not None:
+            self._state.timeline.append(TokenWasted(self._state.offset_ns, (), name, reason))
+            return wait_before_retry_ns(reason, self._profile)
+        assert node is not None, "a node that is tainted exists"
+        wanted, opposite = _TAINT_SWAPS[FALSE if status == FALSE else UNKNOWN]
+        self.tainting_in_pass = True
+        self._swap(name, node, wanted, opposite, rule="doNoExecuteTaintingPass")
+        self.tainting_in_pass = False
         return None
 
     def _was_just_written(self, name: str) -> bool:
@@ -169,6 +183,3 @@ class NoExecuteTainter:
         )
         if has_taint(copy.taints, opposite, NO_EXECUTE):
             self._remove_taint(name, opposite)
-
-    def _waste(self, name: str, reason: WasteReason) -> None:
-        self._state.timeline.append(TokenWasted(self._state.offset_ns, (), name, reason))

@@ -80,7 +80,7 @@ def try_update_node_health(
     if configuration.lease_circuit_breaker and lease is not None and lease != health.lease:
         # The live Lease is not the one that was judged: the informer may be behind.
         return HealthUpdate(health, grace_ns, observed, current, skipped=True)
-    conditions = _expire(node, now_ns)
+    conditions = expired_conditions(node, now_ns)
     current = next(condition for condition in conditions if condition.type == READY)
     if current == observed:
         return HealthUpdate(health, grace_ns, observed, current)
@@ -101,7 +101,7 @@ def _observe_ready(health: NodeHealth | None, ready: NodeCondition, now_ns: int)
     return NodeHealth(now_ns, now_ns if moved else health.ready_transition_ns, ready, None)
 
 
-def _expire(node: Node, now_ns: int) -> tuple[NodeCondition, ...]:
+def expired_conditions(node: Node, now_ns: int) -> tuple[NodeCondition, ...]:
     """The node's conditions after ``tryUpdateNodeHealth`` gave it up: four of them Unknown."""
     conditions = list(node.conditions)
     for wanted in _CONDITIONS_WRITTEN:

@@ -128,3 +128,25 @@ class RateLimitedTimedQueue:
         if not self.limiter.try_accept(now_ns):
             replacement.try_accept(now_ns)
         self.limiter = replacement
+
+
+def mark_for_tainting(
+    queue: RateLimitedTimedQueue,
+    mode: str,
+    name: str,
+    now_ns: int,
+    last_tick_ns: int,
+    *,
+    lacks_taint: bool,
+) -> bool:
+    """``markNodeForTainting`` in a release's ``queue_mode``; False when the name is known already.
+
+    ``lacks_taint``: the node does not carry the taint that its Ready condition asks for.
+    """
+    if not lacks_taint:
+        queue.retire(name, last_tick_ns)
+    elif mode == "REMOVE_ADD":
+        queue.remove(name)
+    elif mode == "SETREMOVE":
+        queue.set_remove(name)
+    return queue.add(name, now_ns, refreshed=mode == "REMOVE_ADD" and lacks_taint)

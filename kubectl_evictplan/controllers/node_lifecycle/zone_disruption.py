@@ -70,12 +70,16 @@ def compute_zone_state(count: ZoneCount, unhealthy_threshold: float) -> str:
 
 
 def handle_disruption(
-    counts: Mapping[str, ZoneCount], states: Mapping[str, str], unhealthy_threshold: float
+    counts: Mapping[str, ZoneCount],
+    states: Mapping[str, str],
+    unhealthy_threshold: float,
+    *,
+    backwards: bool = False,
 ) -> Disruption:
     """``handleDisruption`` as data; the caller carries it out.
 
-    Upstream walks a hash map; zones are walked in sorted order here (a documented choice: it matters
-    only for zones that vanish in the very tick in which another one is not full).
+    Upstream walks a hash map; zones are walked in sorted order here, or ``backwards``. It matters only
+    for zones that vanish in the very tick in which another one is not full.
     """
     new = {
         zone: compute_zone_state(count, unhealthy_threshold)
@@ -86,7 +90,7 @@ def handle_disruption(
     for zone in new:
         remaining.setdefault(zone, INITIAL)
     all_were_full = True
-    for zone in sorted(remaining):
+    for zone in sorted(remaining, reverse=backwards):
         if zone not in counts:
             del remaining[zone]
         elif remaining[zone] != FULL:

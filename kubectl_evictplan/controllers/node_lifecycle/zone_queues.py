@@ -9,7 +9,7 @@ what has no effect.
 from __future__ import annotations
 
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import NodeQueued, QueueOperation
+from kubectl_evictplan.cluster.timeline import NodeQueued, QueueOperation, Told
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
     NeverRateLimiter,
@@ -18,6 +18,7 @@ from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
 from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
     ActionFunc,
     RateLimitedTimedQueue,
+    mark_for_tainting,
 )
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
 from kubectl_evictplan.engine.loop_grid import LoopGrid
@@ -50,7 +51,6 @@ class ZoneQueues:
         self._stopped = False
         # Nodes that wait or were served since they were last reachable: one timeline entry per wait.
         self._announced: dict[str, str] = {}
-        self._decided: dict[str, str] = {}
         self.process: ActionFunc | None = None
 
     def latest_tick_ns(self) -> int:
@@ -64,7 +64,7 @@ class ZoneQueues:
 
     def create(self, zone: str) -> None:
         """A new queue with a full bucket; the old one, its entries and its debt are dropped."""
-        self._log("created", zone)
+        self.record(Told.CREATED, zone)
         for name in [name for name, where in self._announced.items() if where == zone]:
             self.forget_wait(name)
         limiter = TokenBucketRateLimiter(
@@ -76,13 +76,22 @@ class ZoneQueues:
     def stop(self) -> None:
         """The process ends."""
         self._stopped = True
-        self._log("stopped", "")
+        self.record(Told.STOPPED)
         if self._call is not None:
             self._call.cancel()
 
-    def _log(self, what: str, zone: str, name: str = "", qps: float = 0.0) -> None:
+    def record(
+        self,
+        told: Told,
+        zone: str = "",
+        name: str = "",
+        *,
+        qps: float = 0.0,
+        status: str | None = None,
+    ) -> None:
+        """Note what the queues are told, for replays in another order of service."""
         self._state.timeline.queue_log.append(
-            QueueOperation(self._state.offset_ns, what, zone, name, qps)
+            QueueOperation(self._state.offset_ns, told, zone, name, qps, status)
         )
 
     def is_known(self, zone: str, name: str) -> bool:
@@ -93,7 +102,7 @@ class ZoneQueues:
     def spend_tokens(self) -> None:
         """Take the token of every zone: somebody was served right before the start."""
         for zone, queue in self._queues.items():
-            self._log("spent", zone)
+            self.record(Told.SPENT, zone)
             queue.limiter.try_accept(self._state.events.now_ns - self._token_age_ns)
 
     def rate_of(self, zone: str) -> float:
@@ -103,21 +112,16 @@ class ZoneQueues:
             return 0.0
         return queue.limiter.qps
 
-    def add(
-        self,
-        zone: str,
-        name: str,
-        *,
-        refreshed: bool,
-        because: tuple[int, ...],
-        waits: bool = True,
+    def mark(
+        self, zone: str, name: str, mode: str, *, lacks_taint: bool, because: tuple[int, ...]
     ) -> None:
-        """Put a node in its zone's line; a wait is recorded once (``waits``: it is not served yet)."""
+        """``markNodeForTainting``; a wait is told once."""
+        now_ns = self._state.events.now_ns
         queue = self._queues[zone]
-        if queue.add(name, self._state.events.now_ns, refreshed=refreshed):
-            if waits and name not in self._announced:
+        last_tick_ns = self._tick_before_ns(now_ns)
+        if mark_for_tainting(queue, mode, name, now_ns, last_tick_ns, lacks_taint=lacks_taint):
+            if name not in self._announced:
                 self._announced[name] = zone
-                self._log("eligible", zone, name)
                 queued = NodeQueued(self._state.offset_ns, because, name, zone_display_name(zone))
                 self._state.node_causes[name] = (self._state.timeline.append(queued),)
             self._plan_pass()
@@ -132,40 +136,29 @@ class ZoneQueues:
         queue = self._queues.get(zone)
         if queue is not None:
             queue.known.add(name)
+            self.record(Told.TAINTED_BEFORE, zone, name)
 
     def forget_wait(self, name: str) -> None:
         """The node is reachable again: a later wait is a new one."""
-        zone = self._announced.pop(name, None)
-        if zone is not None:
-            self._log("leave", zone, name)
-
-    def note_decision(self, name: str, status: str) -> None:
-        """Record a changed decision about a node: what a taint that it carries is swapped for."""
-        if self._decided.get(name, "True") != status:
-            self._decided[name] = status
-            self._log("decided", status, name)
-
-    def set_remove(self, zone: str, name: str) -> None:
-        """See ``RateLimitedTimedQueue.set_remove``."""
-        self._queues[zone].set_remove(name)
+        self._announced.pop(name, None)
 
     def retire(self, zone: str, name: str) -> None:
         """No tick inserts the waiting node again, from this one on."""
         queue = self._queues.get(zone)
         if queue is not None:
-            queue.retire(name, self._tick_before_ns(self._state.events.now_ns))
+            if queue.retire(name, self._tick_before_ns(self._state.events.now_ns)):
+                self.record(Told.RETIRED, zone, name)
 
     def leave_zone(self, zone: str, name: str) -> None:
         """The node is deleted or moves away; what it has in this queue stays there."""
-        if self._announced.pop(name, None) is not None:
-            self._log("retired", zone, name)
+        self._announced.pop(name, None)
         self.retire(zone, name)
 
     def swap_limiter(self, zone: str, qps: float) -> None:
         """``SwapLimiter`` of one zone, now."""
         queue = self._queues.get(zone)
         if queue is not None:
-            self._log("swap", zone, qps=qps)
+            self.record(Told.SWAP, zone, qps=qps)
             queue.swap_limiter(qps, self._state.events.now_ns)
             self._plan_pass()
 
@@ -199,7 +192,7 @@ class ZoneQueues:
 
     def run_pass_inside_tick(self) -> None:
         """A pass that happens to fall between the node steps and the zone logic of a tick."""
-        self._log("pass", "")
+        self.record(Told.MID_TICK)
         self.run_pass()
 
     def _loop(self) -> None:

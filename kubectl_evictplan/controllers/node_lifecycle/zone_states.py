@@ -37,8 +37,15 @@ class ZoneStates:
     """``zoneStates`` with its limiters."""
 
     def __init__(
-        self, state: ClusterState, configuration: ControllerConfiguration, queues: ZoneQueues
+        self,
+        state: ClusterState,
+        configuration: ControllerConfiguration,
+        queues: ZoneQueues,
+        *,
+        backwards: bool,
     ) -> None:
+        """``backwards``: zones are walked from the last to the first."""
+        self._backwards = backwards
         self._state = state
         self._configuration = configuration
         self._queues = queues
@@ -82,7 +89,10 @@ class ZoneStates:
     def handle_disruption(self, counts: Mapping[str, ZoneCount]) -> Transition:
         """``handleDisruption``; the caller does the nodes' part of ENTER before ``enter``."""
         outcome = handle_disruption(
-            counts, self._states, self._configuration.unhealthy_zone_threshold
+            counts,
+            self._states,
+            self._configuration.unhealthy_zone_threshold,
+            backwards=self._backwards,
         )
         before, self._states = self._states, outcome.remaining
         for zone in before:

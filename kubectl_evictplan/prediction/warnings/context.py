@@ -31,7 +31,7 @@ from kubectl_evictplan.kube.objects import (
 )
 from kubectl_evictplan.prediction.gone import PodEnds
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
-from kubectl_evictplan.windows.outcome import EvictionKey, Occurrence
+from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 _Kind = TypeVar("_Kind", bound=Entry)
 
@@ -48,7 +48,7 @@ class EvictedPod(msgspec.Struct, frozen=True, gc=False):
     pod: Pod
     owner: str
     controller: str
-    occurrence: Occurrence
+    occurrence: PossibleEviction
 
 
 class TolerationGroup(NamedTuple):
@@ -88,7 +88,7 @@ class WarningContext:
         configuration: ControllerConfiguration,
         nominal: Timeline,
         affected_nodes: Collection[str],
-        evictions: Mapping[EvictionKey, Occurrence],
+        evictions: Mapping[EvictionKey, PossibleEviction],
         ends: PodEnds,
     ) -> None:
         self.snapshot = snapshot
@@ -148,8 +148,8 @@ class WarningContext:
         pods += [event.pod for event in self.events if event.pod is not None]
         return pods
 
-    def _evicted_pods(self, evictions: Mapping[EvictionKey, Occurrence]) -> list[EvictedPod]:
-        first: dict[str, tuple[EvictionKey, Occurrence]] = {}
+    def _evicted_pods(self, evictions: Mapping[EvictionKey, PossibleEviction]) -> list[EvictedPod]:
+        first: dict[str, tuple[EvictionKey, PossibleEviction]] = {}
         for item in evictions.items():
             other = first.setdefault(item[0].pod, item)
             if other is not item and item[1].earliest_ns < other[1].earliest_ns:

@@ -30,6 +30,7 @@ from kubectl_evictplan.prediction.warnings.context import (
 )
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.simulation.simulate import starts_without_controller
+from kubectl_evictplan.windows.orphaned_entries import may_hold_orphaned_entries
 
 # client-go's own defaults, used when the flag is 0.
 _CLIENT_QPS, _CLIENT_BURST = 5.0, 10
@@ -147,13 +148,21 @@ def queue_order_unknown(context: WarningContext) -> Statements:
 
 def queue_duplicates_bug(context: WarningContext) -> Statements:
     """1.19.0-1.19.8 and 1.20.0-1.20.4 queue what is queued."""
-    if context.profile.queue_mode == "SETREMOVE":
-        yield Statement(
-            f"Kubernetes {context.profile.version} queues a waiting node again on every tick: tokens "
-            "are wasted, and when one of them gets ready no other node of the zone is tainted (fixed in "
-            "1.19.9 and 1.20.5)",
-            [name for nodes in _contended_zones(context).values() for name in nodes],
-        )
+    if context.profile.queue_mode != "SETREMOVE":
+        return
+    unseen = may_hold_orphaned_entries(context.snapshot, context.scenario, context.configuration)
+    hidden = (
+        "; a node that joined while this controller ran may have left such entries, so that no node of "
+        "its zone is ever tainted, and that cannot be seen"
+    )
+    several = [name for nodes in _contended_zones(context).values() for name in nodes]
+    yield Statement(
+        f"Kubernetes {context.profile.version} queues a waiting node again on every tick: tokens "
+        "are wasted, and when one of them gets ready no other node of the zone is tainted"
+        f"{hidden if unseen else ''} (mended in 1.19.9 and 1.20.5 by kubernetes/kubernetes pull request "
+        "96876)",
+        sorted({queued.node for queued in context.queued}) if unseen else several,
+    )
 
 
 def _contended_zones(context: WarningContext) -> dict[str, list[str]]:

@@ -1,0 +1,116 @@
+"""What node lifecycle did to some nodes in another run, played back by its own code.
+
+Whether and when a node waits to be tainted, and when it is served, was found out elsewhere; what
+the service, a changed decision or a return then does to the node (and, in the mode without taint manager,
+to its pods) is left to the controller's own ``NoExecuteTainter`` and ``EvictionByTimeout``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import EvictionByTimeout
+from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import NoExecuteTainter
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, expired_conditions
+from kubectl_evictplan.engine.event_queue import Priority
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import Node, Pod
+
+
+class NodePlayback(NamedTuple):
+    """One node's share; instants are offsets from the start.
+
+    ``unknown_ns``: Ready=Unknown is written. ``decisions``: a tick finds that the node has to be tainted for
+    this Ready status ("" in the mode without taint manager), or with "True" that it has not.
+    ``served_ns``: a pass serves the node.
+    """
+
+    unknown_ns: tuple[int, ...] = ()
+    decisions: tuple[tuple[int, str], ...] = ()
+    served_ns: tuple[int, ...] = ()
+
+
+class _NoQueues:
+    """Stands in for ``ZoneQueues``: nobody waits here."""
+
+    def add(self, *_: Any, **__: Any) -> None: ...
+
+    mark = retire = remove = forget_wait = record = add
+
+
+class LifecyclePlayback:
+    """Schedules the writes of node lifecycle for the nodes that it knows."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        configuration: ControllerConfiguration,
+        timing: Timing,
+        nodes: Mapping[str, NodePlayback],
+    ) -> None:
+        self._state = state
+        self._nodes = nodes
+        self._taint_mode = configuration.taint_mode
+        queues: Any = _NoQueues()
+        self._tainter = NoExecuteTainter(state, configuration.profile, queues, lambda _: "", timing)
+        self._by_timeout = EvictionByTimeout(state, configuration, queues, lambda _: "")
+        self._wanted: set[str] = set()
+        # A tick decides on copies of nodes that it took when it began: (instant of the tick, copy).
+        self._copies: dict[str, tuple[int, Node]] = {}
+
+    def start(self) -> None:
+        """Put everything on the clock."""
+        events, start_ns = self._state.events, self._state.timeline.start_ns
+        for name, played in self._nodes.items():
+            self._by_timeout.node_added(name)
+            for at_ns in played.unknown_ns:
+                self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._write_unknown, name)
+            for at_ns, status in played.decisions:
+                self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._decide, name, status)
+            for at_ns in played.served_ns:
+                priority = Priority.EVICTION_PASS
+                if any(at_ns == decided_ns for decided_ns, _ in played.decisions):
+                    priority = Priority.MONITOR_TICK  # a pass inside the tick that put it in line
+                self._at(start_ns + at_ns, priority, self._serve, name)
+        if not self._taint_mode:
+            self._state.watch_pods(self._pod_changed)
+        assert events.now_ns == start_ns, "played back from the start"
+
+    def _at(self, at_ns: int, priority: Priority, action: Any, *arguments: str) -> None:
+        if at_ns >= self._state.events.now_ns:
+            self._state.events.schedule(at_ns, priority, lambda: action(*arguments))
+
+    def _write_unknown(self, name: str) -> None:
+        node = self._state.nodes.get(name)
+        if node is not None:
+            conditions = expired_conditions(node, self._state.events.now_ns)
+            self._state.update_node_conditions(name, conditions)
+
+    def _decide(self, name: str, status: str) -> None:
+        node = self._state.nodes.get(name)
+        if node is None:
+            return
+        now_ns = self._state.events.now_ns
+        if self._copies.get(name, (None, node))[0] != now_ns:
+            self._copies[name] = now_ns, node
+        node = self._copies[name][1]
+        (self._wanted.discard if status == TRUE else self._wanted.add)(name)
+        if self._taint_mode:
+            self._tainter.process(node, status)
+        elif status == TRUE:
+            self._by_timeout.cancel_eviction(name)
+
+    def _serve(self, name: str) -> None:
+        if self._taint_mode:
+            self._tainter.taint_in_pass(name)
+        else:
+            self._by_timeout.evict_in_pass(name)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """The pod worker: what appears on a node that was evicted is deleted at once."""
+        if new is not None and new.node_name in self._wanted:
+            if old is None or old.node_name != new.node_name:
+                self._by_timeout.evict_late_pod(new.node_name, new.key)

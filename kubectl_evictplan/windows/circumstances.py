@@ -1,0 +1,92 @@
+"""What leads to one of several disjoint outcomes rather than to the others.
+
+Either the monitor's phase decides (each outcome has pieces of its own: a tick falls between two moments),
+or which of a node's waits it is tainted in, or its place in the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+
+class MomentKind(Enum):
+    """Why it matters whether a tick comes before or after a moment."""
+
+    LAST_HEARTBEAT = "last heartbeat"
+    EVENT = "event"
+    STARTUP_DEADLINE = "startup deadline"
+    START = "start"
+
+
+class Moment(NamedTuple):
+    """An offset at which it matters whether a tick of the node monitor comes just before or after."""
+
+    at_ns: int
+    kind: MomentKind
+    node: str
+
+
+class TickBetween(NamedTuple):
+    """A tick of the node monitor falls after the one moment and before the other."""
+
+    after: Moment
+    before: Moment
+
+
+class TaintedInWait(NamedTuple):
+    """The node is tainted in its ``number``-th wait (from 1), not in an earlier one."""
+
+    number: int
+
+
+class PlaceInLine(NamedTuple):
+    """The node is tainted before, or after, other nodes of its zone that wait as well."""
+
+    first: bool
+
+
+Circumstance = TickBetween | TaintedInWait | PlaceInLine | None
+
+
+class Contribution(NamedTuple):
+    """One piece's share in an outcome.
+
+    ``between`` are the moments at both ends of its phases, if known; ``wait`` is the first wait in which the
+    node is served (None: not at all).
+    """
+
+    piece: int
+    between: tuple[Moment, Moment] | None
+    wait: int | None
+
+
+def tell_apart(outcomes: Sequence[Sequence[Contribution]]) -> list[Circumstance]:
+    """For each of several outcomes, in the order of time, what leads to it; None where nothing simple does."""
+    if len(outcomes) < 2:
+        return [None] * len(outcomes)
+    pieces = [{contribution.piece for contribution in outcome} for outcome in outcomes]
+    if sum(map(len, pieces)) == len(set().union(*pieces)):
+        return [_between(outcome) for outcome in outcomes]
+    waits = [{contribution.wait for contribution in outcome} for outcome in outcomes]
+    numbers = [next(iter(wait)) for wait in waits if len(wait) == 1]
+    if len(numbers) == len(set(numbers)) == len(outcomes) and None not in numbers:
+        return [TaintedInWait(number + 1) for number in numbers if number is not None]
+    if len(set().union(*waits)) == 1 and None not in set().union(*waits):
+        return [PlaceInLine(first=index == 0) for index in range(len(outcomes))]
+    return [None] * len(outcomes)
+
+
+def _between(outcome: Sequence[Contribution]) -> TickBetween | None:
+    """The moments around the phases of an outcome, if these are one stretch."""
+    stretches = sorted(
+        {c.between for c in outcome if c.between is not None}, key=lambda s: s[0].at_ns
+    )
+    if not stretches:
+        return None
+    starts = {after for after, _ in stretches} - {before for _, before in stretches}
+    ends = {before for _, before in stretches} - {after for after, _ in stretches}
+    if len(starts) != 1 or len(ends) != 1:
+        return None
+    return TickBetween(starts.pop(), ends.pop())

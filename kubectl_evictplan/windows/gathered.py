@@ -1,0 +1,248 @@
+"""What happened to the pods of one world over all its histories, put together to windows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.timeline import (
+    NODE_LIFECYCLE,
+    EvictionScheduled,
+    PodDeleted,
+    PodGone,
+    TaintAdded,
+    TaintChanged,
+    Timeline,
+    TimerCancelled,
+)
+from kubectl_evictplan.kube.objects import NO_EXECUTE
+from kubectl_evictplan.kube.taints import key_and_effect
+from kubectl_evictplan.windows.circumstances import (
+    Circumstance,
+    Contribution,
+    Moment,
+    tell_apart,
+)
+from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes, merge_spans
+from kubectl_evictplan.windows.outcome import (
+    TAINT_ADDED,
+    TAINT_REMOVED,
+    CancelKey,
+    EvictionKey,
+    Exploration,
+    NodeChangeKey,
+    PossibleEviction,
+)
+from kubectl_evictplan.windows.pod_worlds import Choice
+from kubectl_evictplan.windows.windows import WindowOverRuns
+
+
+class Slot(NamedTuple):
+    """One outcome of one piece: instants in it differ, but what happens does not."""
+
+    piece: int
+    choice: Choice
+    left_out_ns: int
+    between: tuple[Moment, Moment] | None = None
+
+    def contribution(self) -> Contribution:
+        """What the slot says about how an outcome comes about."""
+        served = (index for index, place in enumerate(self.choice) if place is not None)
+        return Contribution(self.piece, self.between, next(served, None))
+
+
+class _Gone(NamedTuple):
+    pod: str
+    uid: str
+
+
+class _Started(NamedTuple):
+    """The start of a timer that is cancelled."""
+
+    cancel: CancelKey
+
+
+# Whatever recurs and gets a window: the n-th of its kind.
+_Key = EvictionKey | CancelKey | NodeChangeKey | _Gone | _Started
+_Nth = tuple[_Key, int]
+
+
+class _Found:
+    """One occurrence: its instants by slot, and the histories in which it was found."""
+
+    __slots__ = ("by_slot", "histories", "sample")
+
+    def __init__(self, sample: tuple[Timeline, int]) -> None:
+        self.by_slot: dict[Slot, Span] = {}
+        self.histories: set[int] = set()
+        self.sample = sample
+
+    def note(self, slot: Slot, history: int, at_ns: int) -> None:
+        low_ns, high_ns = self.by_slot.get(slot, (at_ns, at_ns))
+        self.by_slot[slot] = min(low_ns, at_ns), max(high_ns, at_ns)
+        self.histories.add(history)
+
+    def circumstances(self, spans: Sequence[Span]) -> tuple[Circumstance, ...]:
+        """What leads to each of the spans."""
+        outcomes = [
+            [
+                slot.contribution()
+                for slot, (low_ns, high_ns) in self.by_slot.items()
+                if low_ns <= span[1] and span[0] <= high_ns
+            ]
+            for span in spans
+        ]
+        return tuple(tell_apart(outcomes))
+
+    def spans(self, gap_ns: int) -> tuple[Span, ...]:
+        """Disjoint windows, none before the start."""
+        widened = (
+            (max(low_ns - slot.left_out_ns, 0), high_ns + slot.left_out_ns)
+            for slot, (low_ns, high_ns) in self.by_slot.items()
+        )
+        return disjoint_outcomes(widened, gap_ns)
+
+
+class Gathered:
+    """Fills itself history by history; ``store`` writes the windows down."""
+
+    def __init__(self, horizon_ns: int, gap_ns: int) -> None:
+        self._horizon_ns = horizon_ns
+        self._gap_ns = gap_ns
+        self.exits_varied = False
+        self._found: dict[_Nth, _Found] = {}
+        self._facts: list[list[tuple[_Nth, int]]] = []
+        # Pods whose timer ends after the horizon in some run.
+        self._cut_off: set[str] = set()
+
+    def add(self, slot: Slot, timeline: Timeline) -> int:
+        """One more history; returns its number, for ``again``."""
+        history = len(self._facts)
+        facts: list[tuple[_Nth, int]] = []
+        ordinals: dict[_Key, int] = {}
+        for index, entry in enumerate(timeline.entries):
+            key = self._key(entry)
+            if key is None:
+                if isinstance(entry, EvictionScheduled) and entry.due_ns > self._horizon_ns:
+                    self._cut_off.add(entry.pod)
+                continue
+            ordinal = ordinals[key] = ordinals.get(key, -1) + 1
+            nth = (key, ordinal)
+            if nth not in self._found:
+                self._found[nth] = _Found((timeline, index))
+            facts.append((nth, entry.at_ns))
+            if isinstance(key, CancelKey):
+                # Work that was due at once has no entry of its start: it was started just then.
+                start = timeline.entries[entry.because[0]] if entry.because else entry
+                started = (_Started(key), ordinal)
+                self._found.setdefault(started, _Found((timeline, index)))
+                facts.append((started, start.at_ns))
+        self._facts.append(facts)
+        self.again(slot, [history])
+        return history
+
+    def again(self, slot: Slot, histories: Collection[int]) -> None:
+        """The same histories happen in another slot."""
+        for history in histories:
+            for nth, at_ns in self._facts[history]:
+                self._found[nth].note(slot, history, at_ns)
+
+    @staticmethod
+    def _key(entry: object) -> _Key | None:
+        if isinstance(entry, PodDeleted):
+            return EvictionKey(entry.pod, entry.uid, entry.controller, 0)
+        if isinstance(entry, PodGone):
+            return _Gone(entry.pod, entry.uid)
+        if isinstance(entry, TimerCancelled):
+            return CancelKey(entry.pod, entry.uid, entry.node, entry.reason)
+        if isinstance(entry, TaintChanged) and entry.by == NODE_LIFECYCLE:
+            if entry.taint.effect == NO_EXECUTE:
+                what = TAINT_ADDED if isinstance(entry, TaintAdded) else TAINT_REMOVED
+                return NodeChangeKey(entry.node, what, key_and_effect(entry.taint))
+        return None
+
+    # -- windows ----------------------------------------------------------------------------------
+
+    def store(self, result: Exploration) -> None:
+        """Write the windows into the exploration's tables."""
+        changes: dict[NodeChangeKey, list[_Found]] = {}
+        for (key, ordinal), found in self._found.items():
+            if isinstance(key, EvictionKey):
+                self._store_eviction(result, key, ordinal, found)
+            elif isinstance(key, CancelKey):
+                result.cancels.windows[key, ordinal] = self._window(found, result.runs)
+            elif isinstance(key, _Started):
+                window = self._window(found, result.runs)
+                result.cancelled_starts.windows[key.cancel, ordinal] = window
+            elif isinstance(key, NodeChangeKey):
+                changes.setdefault(key, []).append(found)
+        for change, occurrences in changes.items():
+            for ordinal, window in enumerate(self._apart(change, occurrences, result.runs)):
+                result.nodes.windows[change, ordinal] = window
+
+    def _always(self, found: _Found) -> bool:
+        return len(found.histories) == len(self._facts)
+
+    def _window(self, found: _Found, runs: int) -> WindowOverRuns:
+        window = WindowOverRuns()
+        spans = found.spans(self._gap_ns)
+        window.add(spans[0][0], spans[-1][1], certain=self._always(found))
+        window.runs = runs
+        return window
+
+    def _apart(
+        self, change: NodeChangeKey, occurrences: list[_Found], runs: int
+    ) -> Iterator[WindowOverRuns]:
+        """One window for each time at which a node changes so, whichever its n-th time that is."""
+        spans = sorted(span for found in occurrences for span in found.spans(self._gap_ns))
+        for low_ns, high_ns in merge_spans(spans, self._gap_ns):
+            within = {
+                history
+                for history, facts in enumerate(self._facts)
+                for (key, _), at_ns in facts
+                if key == change and low_ns <= at_ns <= high_ns
+            }
+            window = WindowOverRuns()
+            window.add(low_ns, high_ns, certain=len(within) == len(self._facts))
+            window.runs = runs
+            yield window
+
+    def _store_eviction(
+        self,
+        result: Exploration,
+        key: EvictionKey,
+        ordinal: int,
+        found: _Found,
+    ) -> None:
+        every_span = found.spans(self._gap_ns)
+        spans = [span for span in every_span if span[0] <= self._horizon_ns]
+        if not spans:
+            return
+        timeline, index = found.sample
+        entry = timeline.entries[index]
+        assert isinstance(entry, PodDeleted), "an eviction is told by its delete"
+        certain = self._always(found) and every_span[-1][1] <= self._horizon_ns
+        low_ns, high_ns = spans[-1]
+        if key.pod in self._cut_off and not certain:
+            high_ns = self._horizon_ns
+        spans[-1] = low_ns, min(high_ns, self._horizon_ns)
+        gone = self._found.get((_Gone(key.pod, key.uid), 0))
+        gone_spans = gone.spans(self._gap_ns) if gone is not None else None
+        gone_earliest_ns = None
+        if gone_spans is not None:
+            # Without runs in which pods exit at once, a pod that ends may end at its deletion.
+            gone_earliest_ns = gone_spans[0][0] if self.exits_varied else spans[0][0]
+        whole = gone is not None and self._always(gone)
+        result.evictions[key._replace(ordinal=ordinal)] = PossibleEviction(
+            spans=tuple(spans),
+            certain=certain,
+            node=entry.node,
+            taint=entry.taint,
+            toleration_index=entry.toleration_index,
+            toleration_seconds=entry.toleration_seconds,
+            sample=found.sample,
+            delay_ns=None,
+            gone_earliest_ns=gone_earliest_ns,
+            gone_latest_ns=gone_spans[-1][1] if gone_spans is not None and whole else None,
+            circumstances=found.circumstances(spans),
+        )

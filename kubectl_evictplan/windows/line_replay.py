@@ -1,0 +1,382 @@
+"""One zone's line of waiting nodes, served in another order: the controller's own queue, fed again.
+
+Health does not depend on taints, so a run of the controller in which nobody is served records
+everything that its zones' queues are told (``QueueOperation``). Here the very same queue is told that once
+more, with a chosen order among nodes that one tick queues (upstream's order is that of a hash map),
+with a chosen lag of the pass, and with or without a token at the start.
+
+Whichever waiting node a token is spent on, it could have been any other that may stand at the head. So
+a wait is told by the tokens that were spent meanwhile: each of them could have been its own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.timeline import QueueOperation, Told, WasteReason
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import TokenBucketRateLimiter
+from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import (
+    STALE_LISTER_NS,
+    wait_before_retry_ns,
+    why_token_is_wasted,
+)
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
+    RateLimitedTimedQueue,
+    mark_for_tainting,
+)
+from kubectl_evictplan.controllers.releases import ReleaseProfile
+from kubectl_evictplan.engine.loop_grid import LoopGrid
+
+NEVER_NS = 2**62
+
+# A node's place among those that one tick puts in line, as text, the smaller the earlier: for its name
+# and the instant at which it leaves unserved.
+Order = Callable[[str, int], str]
+
+_OUTSIDE = (Told.STATUS, Told.NODE_GONE, Told.UNTAINTED)
+
+
+class LineRules(NamedTuple):
+    """What a replay needs to know besides the operations; instants are offsets from the start."""
+
+    profile: ReleaseProfile
+    taint_mode: bool
+    rate_qps: float
+    end_ns: int
+    # The monitor's ticks of a process that was running at the start.
+    tick_phase_ns: int
+    tick_step_ns: int
+    # From when a node and a token are both there to the pass that finds them.
+    lag_ns: int
+    # A pass falls between the node steps and the zone logic of every tick.
+    mid_tick_pass: bool = False
+    # The informer shows Ready=Unknown late: a pass right after the write wastes its token.
+    stale_lister: bool = False
+    # The token of the start was spent just before it.
+    spent_at_start: bool = False
+
+
+class Wait:
+    """A node's wait in line: which tokens could have been its own.
+
+    Tokens are counted from 0 in the order in which the replay spends them; the wait may be served with
+    any from ``first_token`` to ``last_token`` (none when the latter is smaller). From ``useless_ns`` on a token buys
+    no taint: the node is ready or deleted, or the process has ended.
+    """
+
+    __slots__ = (
+        "eligible_ns",
+        "first_token",
+        "last_token",
+        "leaves_ns",
+        "served",
+        "useless_ns",
+    )
+
+    def __init__(self, eligible_ns: int, first_token: int, leaves_ns: int) -> None:
+        self.eligible_ns = eligible_ns
+        # When it stops making sense if it is not served before; NEVER_NS when it does not.
+        self.leaves_ns = leaves_ns
+        self.first_token = first_token
+        self.last_token = first_token - 1
+        self.served = False
+        self.useless_ns = NEVER_NS
+
+
+class LineHistory(NamedTuple):
+    """What one replay found: the instants of all tokens, and each node's waits in order."""
+
+    tokens_ns: Sequence[int]
+    waits: Mapping[str, Sequence[Wait]]
+
+    def first_services(self) -> tuple[int, ...]:
+        """The instants at which nodes are served for the first time, sorted."""
+        served = (
+            next((self.tokens_ns[wait.last_token] for wait in waits if wait.served), None)
+            for waits in self.waits.values()
+        )
+        return tuple(sorted(at_ns for at_ns in served if at_ns is not None))
+
+
+def leaving_instants(operations: Iterable[QueueOperation]) -> dict[str, list[int]]:
+    """When each node stops being worth a token, in order."""
+    instants: dict[str, list[int]] = {}
+    for operation in operations:
+        ready = operation.told is Told.STATUS and operation.status == TRUE
+        if ready or operation.told in (Told.NODE_GONE, Told.REACHABLE):
+            instants.setdefault(operation.name, []).append(operation.at_ns)
+    return instants
+
+
+class LineReplay:
+    """One zone's queue with one order of service."""
+
+    def __init__(
+        self,
+        operations: Sequence[QueueOperation],
+        rules: LineRules,
+        leaving: Mapping[str, list[int]],
+        order: Order,
+    ) -> None:
+        self._operations = operations
+        self._rules = rules
+        self._leaving = leaving
+        self._order = order
+        self._mode = rules.profile.queue_mode if rules.taint_mode else "ADD"
+        self._grid = LoopGrid(rules.tick_phase_ns, rules.tick_step_ns, unbounded=True)
+        self._now_ns = 0
+        self._queue = self._new_queue()
+        # The queue orders nodes of one tick by their names: here they are called by their places.
+        self._alias_of: dict[str, str] = {}
+        self._name_of: dict[str, str] = {}
+        self._pass_ns: int | None = None
+        self._ready: dict[str, str | None] = {}
+        self._gone: set[str] = set()
+        self._unknown_since_ns: dict[str, int] = {}
+        self._tainted: set[str] = set()
+        # Nodes that a tick puts in line unless they are in it or tainted: name -> since when.
+        self._wanted: dict[str, int] = {}
+        # Of these the ones for which the next tick does more than nothing.
+        self._mark_again: set[str] = set()
+        self._tokens_ns: list[int] = []
+        self._open: dict[str, Wait] = {}
+        self._waits: dict[str, list[Wait]] = {}
+        # First in, first out: the tokens spent on the nodes queued at one instant.
+        self._spent_on: dict[int, tuple[int, int]] = {}
+
+    def run(self) -> LineHistory:
+        """Feed all operations and serve to the end."""
+        for operation in self._operations:
+            self._serve_until(operation.at_ns, inclusive=operation.told not in _OUTSIDE)
+            self._now_ns = operation.at_ns
+            self._apply(operation)
+        self._serve_until(self._rules.end_ns, inclusive=True)
+        for name in list(self._open):
+            self._close(name, NEVER_NS)
+        if self._mode != "REMOVE_ADD":
+            self._keep_to_the_line()
+        return LineHistory(self._tokens_ns, self._waits)
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def _serve_until(self, limit_ns: int, *, inclusive: bool) -> None:
+        """Run the passes, and the ticks that mark nodes again, up to an instant."""
+        limit_ns = min(limit_ns, self._rules.end_ns) + (1 if inclusive else 0)
+        while True:
+            pass_ns = self._pass_ns
+            tick_ns = self._grid.after(self._now_ns) if self._mark_again else None
+            if (
+                pass_ns is not None
+                and pass_ns < limit_ns
+                and (tick_ns is None or pass_ns <= tick_ns)
+            ):
+                self._now_ns = pass_ns
+                self._pass()
+            elif tick_ns is not None and tick_ns < limit_ns:
+                self._now_ns = tick_ns
+                self._tick()
+            else:
+                return
+
+    def _pass(self, latest_tick_ns: int | None = None) -> None:
+        self._pass_ns = None
+        if latest_tick_ns is None:
+            latest_tick_ns = self._last_tick_ns()
+        self._queue.try_pass(self._now_ns, latest_tick_ns, self._process)
+        self._plan_pass()
+
+    def _last_tick_ns(self) -> int:
+        tick_ns = self._grid.before(self._now_ns)
+        return self._grid.first_ns if tick_ns is None else tick_ns
+
+    def _plan_pass(self) -> None:
+        if self._queue:
+            ready_ns = self._queue.limiter.ready_at_ns(self._now_ns)
+            if ready_ns is not None:
+                # 2 ns: ``ready_at_ns`` is a lower bound that is tight to 2 ns.
+                at_ns = max(ready_ns, self._now_ns) + self._rules.lag_ns + 2
+                if self._pass_ns is None or at_ns < self._pass_ns:
+                    self._pass_ns = at_ns
+
+    def _tick(self) -> None:
+        names, self._mark_again = self._mark_again, set()
+        for name in sorted(names, key=self._alias):
+            if name in self._wanted:
+                self._mark(name)
+
+    # -- what the queue is told -----------------------------------------------------------------------
+
+    def _new_queue(self) -> RateLimitedTimedQueue:
+        limiter = TokenBucketRateLimiter(
+            self._rules.rate_qps, rate_zero_accepts=self._rules.profile.rate_zero_accepts
+        )
+        return RateLimitedTimedQueue(limiter)
+
+    def _alias(self, name: str) -> str:
+        """What the queue calls the node, until it is taken out."""
+        alias = self._alias_of.get(name)
+        if alias is None:
+            alias = f"{self._order(name, self._leaves_ns(name))}/{name}"
+            self._alias_of[name], self._name_of[alias] = alias, name
+        return alias
+
+    def _leaves_ns(self, name: str) -> int:
+        leaving = self._leaving.get(name, ())
+        place = bisect_right(leaving, self._now_ns)
+        return leaving[place] if place < len(leaving) else NEVER_NS
+
+    def _apply(self, operation: QueueOperation) -> None:
+        if operation.name:
+            self._apply_to_node(operation)
+        else:
+            self._apply_to_queue(operation)
+
+    def _apply_to_queue(self, operation: QueueOperation) -> None:
+        match operation.told:
+            case Told.SWAP:
+                self._queue.swap_limiter(operation.qps, self._now_ns)
+                self._pass_ns = None
+                self._plan_pass()
+            case Told.SPENT:
+                if self._rules.spent_at_start:
+                    self._queue.limiter.try_accept(self._now_ns)
+            case Told.MID_TICK:
+                if self._rules.mid_tick_pass:
+                    self._pass(self._now_ns)
+            case Told.CREATED:
+                self._forget()
+            case Told.STOPPED:
+                self._forget()
+                self._wanted.clear()
+                self._mark_again.clear()
+            case Told.STARTED:
+                self._grid = LoopGrid(self._now_ns, self._rules.tick_step_ns, unbounded=False)
+
+    def _apply_to_node(self, operation: QueueOperation) -> None:
+        name = operation.name
+        match operation.told:
+            case Told.STATUS:
+                self._note_status(name, operation.status)
+            case Told.NODE_GONE:
+                self._gone.add(name)
+                self._tainted.discard(name)
+                self._wanted.pop(name, None)
+                self._close(name, self._now_ns)
+            case Told.MARK:
+                self._wanted.setdefault(name, self._now_ns)
+                self._mark(name)
+            case Told.REACHABLE:
+                self._reachable(name)
+            case Told.UNTAINTED:
+                if name in self._tainted:
+                    self._tainted.discard(name)
+                    self._mark_again.add(name)
+            case Told.TAINTED_BEFORE:
+                self._tainted.add(name)
+                self._wanted[name] = self._now_ns
+                self._queue.known.add(self._alias(name))
+            case Told.RETIRED:
+                self._queue.retire(self._alias(name), self._last_tick_ns())
+
+    def _note_status(self, name: str, status: str | None) -> None:
+        before = self._ready.get(name, TRUE)
+        self._ready[name] = status
+        self._gone.discard(name)
+        if not self._rules.taint_mode:
+            return  # the eviction pass looks at no condition
+        if status == TRUE:
+            self._close(name, self._now_ns)
+            return
+        if before == TRUE:
+            self._unknown_since_ns[name] = self._now_ns
+        since_ns = self._wanted.get(name)
+        if (
+            since_ns is not None
+            and self._alias(name) in self._queue.known
+            and name not in self._tainted
+        ):
+            self._wait(name, since_ns)  # not ready again before a tick had taken it out of the line
+
+    def _mark(self, name: str) -> None:
+        lacks_taint = not self._rules.taint_mode or name not in self._tainted
+        if mark_for_tainting(
+            self._queue,
+            self._mode,
+            self._alias(name),
+            self._now_ns,
+            self._last_tick_ns(),
+            lacks_taint=lacks_taint,
+        ):
+            if name not in self._tainted:
+                self._wait(name, self._now_ns)
+            self._plan_pass()
+        if self._mode == "SETREMOVE" and lacks_taint:
+            self._mark_again.add(name)
+
+    def _reachable(self, name: str) -> None:
+        self._tainted.discard(name)
+        self._wanted.pop(name, None)
+        self._queue.remove(self._alias(name))
+        if self._mode != "SETREMOVE":
+            self._alias_of.pop(name)  # no entry is left
+        self._close(name, self._now_ns)
+
+    def _forget(self) -> None:
+        """The queue and its limiter are made anew."""
+        self._queue = self._new_queue()
+        self._pass_ns = None
+        for name in list(self._open):
+            self._close(name, self._now_ns)
+
+    # -- waits ------------------------------------------------------------------------------------
+
+    def _wait(self, name: str, since_ns: int) -> None:
+        if name not in self._open:
+            wait = self._open[name] = Wait(since_ns, len(self._tokens_ns), self._leaves_ns(name))
+            self._waits.setdefault(name, []).append(wait)
+
+    def _close(self, name: str, useless_ns: int) -> None:
+        wait = self._open.pop(name, None)
+        if wait is not None:
+            wait.last_token = len(self._tokens_ns) - 1
+            wait.useless_ns = useless_ns
+
+    def _process(self, alias: str) -> int | None:
+        """``doNoExecuteTaintingPass`` (or ``doEvictionPass``) for the node at the head of the line."""
+        name, token = self._name_of[alias], len(self._tokens_ns)
+        self._tokens_ns.append(self._now_ns)
+        reason = self._why_wasted(name)
+        if reason is None:
+            wait = self._open.pop(name, None)
+            if wait is not None:
+                wait.last_token, wait.served = token, True
+                first, _ = self._spent_on.get(wait.eligible_ns, (token, token))
+                self._spent_on[wait.eligible_ns] = first, token
+            self._tainted.add(name)
+            return None
+        retry_ns = wait_before_retry_ns(reason, self._rules.profile)
+        if retry_ns is None and name in self._wanted:
+            self._mark_again.add(name)
+        return retry_ns
+
+    def _why_wasted(self, name: str) -> WasteReason | None:
+        if not self._rules.taint_mode:
+            return None
+        exists = name not in self._gone
+        reason = why_token_is_wasted(self._ready.get(name, TRUE), exists=exists)
+        if reason is None and self._rules.stale_lister:
+            age_ns = self._now_ns - self._unknown_since_ns.get(name, -NEVER_NS)
+            if age_ns < STALE_LISTER_NS:
+                return WasteReason.STALE_INFORMER
+        return reason
+
+    def _keep_to_the_line(self) -> None:
+        """First in, first out: only the tokens spent on nodes of the same tick can be a wait's own."""
+        for waits in self._waits.values():
+            for wait in waits:
+                first, last = self._spent_on.get(wait.eligible_ns, (NEVER_NS, -1))
+                wait.first_token = max(wait.first_token, first)
+                wait.last_token = min(wait.last_token, last)

@@ -1,0 +1,318 @@
+"""When each waiting node can be tainted: windows over every order, lag and phase of one zone's line.
+
+Several replays of one line differ only in instants (the phase, the lag of the passes) or in the order of
+service. Counted by tokens they are alike, so the n-th token of all of them together spans from its
+earliest to its latest instant. Where it is spent before a node is in line in one replay, and after that
+in another, there is a lag in between with which it comes right after; the same for nodes that leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.timeline import QueueOperation, Told
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.windows.line_replay import (
+    NEVER_NS,
+    LineHistory,
+    LineReplay,
+    LineRules,
+    Order,
+    Wait,
+    leaving_instants,
+)
+
+# Nodes that leave the line each get a replay in which they are served last, up to this many.
+_LAST_IN_LINE_MAX = 24
+# ... as long as there are not too many operations to replay.
+_OPERATIONS_MAX = 4_000
+# More outcomes than this help nobody.
+_OUTCOMES_MAX = 4
+
+Span = tuple[int, int]
+Groups = list[tuple[str, ...]]
+
+
+class WaitWindow(NamedTuple):
+    """One wait of a node: the spans of instants at which it can be tainted, in order.
+
+    ``certain``: in every replay it is tainted during this wait. ``eligible_ns`` and ``useless_ns`` are the first
+    instant of the wait and the last at which a token helps, over all replays.
+    """
+
+    spans: tuple[Span, ...]
+    certain: bool
+    eligible_ns: int
+    useless_ns: int
+
+
+class Spread(NamedTuple):
+    """How far apart one token can lie in replays that are taken together.
+
+    ``base_ns`` (phases, and the token of the start), and ``per_token_ns`` more with every token before it
+    (lags). Spans at most ``gap_ns`` apart are told as one; nothing is told after ``end_ns``.
+    """
+
+    base_ns: int
+    per_token_ns: int
+    gap_ns: int
+    end_ns: int
+
+    def of_token(self, token: int) -> int:
+        """The slack of the ``token``-th token, counted from 0."""
+        return self.base_ns + (token + 1) * self.per_token_ns
+
+
+class ZoneLine:
+    """What one zone's queue is told in one run, and who in it is alike."""
+
+    def __init__(self, operations: Sequence[QueueOperation]) -> None:
+        self.operations = operations
+        self.leaving = leaving_instants(operations)
+        told: dict[str, list[tuple[int, object, str | None]]] = {}
+        for operation in operations:
+            if operation.name:
+                told.setdefault(operation.name, []).append(
+                    (operation.at_ns, operation.told, operation.status)
+                )
+        # Equal for nodes that are told apart by nothing: whatever happens to one can happen to each.
+        numbers: dict[tuple[object, ...], int] = {}
+        self.group_of = {
+            name: numbers.setdefault(tuple(operations_of_it), len(numbers))
+            for name, operations_of_it in told.items()
+        }
+
+    @property
+    def limiter_changes(self) -> bool:
+        """Whether the line's limiter changes after the start."""
+        swaps = [operation for operation in self.operations if operation.told is Told.SWAP]
+        rates = {operation.qps for operation in swaps}
+        return len(rates) > 1 or any(o.told is Told.STARTED for o in self.operations)
+
+    @property
+    def waits_at_start(self) -> bool:
+        """Whether somebody was not ready at the start: the zone may just have used its token."""
+        return any(
+            o.told is Told.STATUS and o.at_ns <= 0 and o.status != TRUE for o in self.operations
+        )
+
+    def replay(
+        self, rules: LineRules, order: Order, groups: Groups, services: set[tuple[int, ...]]
+    ) -> list[list[_Alike]]:
+        """One replay, told by groups: the waits of each in order. Notes when nodes were served."""
+        history = LineReplay(self.operations, rules, self.leaving, order).run()
+        services.add(history.first_services())
+        if rules.profile.queue_mode == "REMOVE_ADD" and rules.taint_mode:
+            _exchange_those_who_stay(history)
+        return [
+            _alike(history, [history.waits[name] for name in group if name in history.waits], group)
+            for group in groups
+        ]
+
+
+def _groups(lines: Iterable[ZoneLine]) -> Groups:
+    """Nodes that no line tells apart."""
+    found: dict[tuple[int | None, ...], list[str]] = {}
+    several = list({id(line): line for line in lines}.values())
+    for name in sorted({name for line in several for name in line.group_of}):
+        key = tuple(line.group_of.get(name) for line in several)
+        found.setdefault(key, []).append(name)
+    return [tuple(names) for names in found.values()]
+
+
+def _orders(lines: list[ZoneLine], groups: Groups) -> list[Order]:
+    """The orders of service that matter."""
+    orders: list[Order] = [lambda _, leaves_ns: f"{leaves_ns:020}"]
+    leavers = [g for g in groups if any(name in line.leaving for line in lines for name in g)]
+    if not leavers:
+        return orders
+    orders.append(lambda _, leaves_ns: f"{NEVER_NS - leaves_ns:020}")
+    operations = max(len(line.operations) for line in lines)
+    if operations * len(leavers) <= _OPERATIONS_MAX * _LAST_IN_LINE_MAX:
+        orders += [_last_in_line(frozenset(group)) for group in leavers[:_LAST_IN_LINE_MAX]]
+    return orders
+
+
+class _Alike(NamedTuple):
+    """The n-th wait of all nodes of a group in one replay."""
+
+    tokens_ns: Sequence[int]
+    first_token: int
+    last_token: int
+    eligible_ns: int
+    useless_ns: int
+    all_served: bool
+
+
+def _alike(
+    history: LineHistory, members: list[Sequence[Wait]], group: tuple[str, ...]
+) -> list[_Alike]:
+    found = []
+    for ordinal in range(max((len(waits) for waits in members), default=0)):
+        waits = [waits[ordinal] for waits in members if ordinal < len(waits)]
+        found.append(
+            _Alike(
+                history.tokens_ns,
+                min(wait.first_token for wait in waits),
+                max(wait.last_token for wait in waits),
+                min(wait.eligible_ns for wait in waits),
+                max(wait.useless_ns for wait in waits),
+                len(waits) == len(group) and all(wait.served for wait in waits),
+            )
+        )
+    return found
+
+
+def wait_windows(
+    line_and_rules: Iterable[tuple[ZoneLine, LineRules]],
+    spread: Spread,
+    padding_ns: int,
+    services: set[tuple[int, ...]],
+) -> dict[str, list[WaitWindow]]:
+    """Each node's waits, over replays whose lines differ in instants only.
+
+    Spans are widened by ``padding_ns``; ``services`` get, for each replay, when nodes were served first.
+    """
+    replayed = list(line_and_rules)
+    lines = [line for line, _ in replayed]
+    groups = _groups(lines)
+    # By group, and by the ordinal of the wait, its windows for each order.
+    found: list[list[list[WaitWindow]]] = [[] for _ in groups]
+    for order in _orders(lines, groups):
+        replays = [line.replay(rules, order, groups, services) for line, rules in replayed]
+        for group, places in enumerate(found):
+            rows = [replay[group] for replay in replays]
+            for ordinal in range(max(len(row) for row in rows)):
+                alike = [row[ordinal] for row in rows if ordinal < len(row)]
+                if ordinal == len(places):
+                    places.append([])
+                places[ordinal].append(_window(alike, spread, sure=len(alike) == len(rows)))
+    waits: dict[str, list[WaitWindow]] = {}
+    for group_names, places in zip(groups, found, strict=True):
+        merged = [_merged(windows, spread.gap_ns, padding_ns) for windows in places]
+        if merged:
+            waits.update((name, list(merged)) for name in group_names)
+    return waits
+
+
+def _window(replays: list[_Alike], spread: Spread, *, sure: bool) -> WaitWindow:
+    """The wait over replays of one order: token by token, see the module's text."""
+    first = min(replay.first_token for replay in replays)
+    last = max(replay.last_token for replay in replays)
+    spans: list[Span] = []
+    for token in range(first, last + 1):
+        own = [r for r in replays if r.first_token <= token <= r.last_token]
+        if own:
+            spans += _spans_of_token(token, own, replays, spread)
+    return WaitWindow(
+        tuple(spans),
+        sure and all(replay.all_served for replay in replays),
+        min(replay.eligible_ns for replay in replays),
+        max(replay.useless_ns for replay in replays),
+    )
+
+
+def _spans_of_token(
+    token: int, own: list[_Alike], replays: list[_Alike], spread: Spread
+) -> Iterator[Span]:
+    """From when to when a token can be spent on the wait, given its instants in some replays."""
+    slack_ns = spread.of_token(token)
+    instants = sorted(replay.tokens_ns[token] for replay in own)
+    for low_ns, high_ns in merge_spans(((at_ns, at_ns) for at_ns in instants), slack_ns):
+        reach_low_ns, reach_high_ns = low_ns, high_ns
+        for replay in replays:
+            if token < replay.first_token:
+                # Here the token comes too early for the node; a little later it would be its own.
+                if low_ns - slack_ns <= replay.eligible_ns:
+                    reach_low_ns = min(reach_low_ns, replay.eligible_ns)
+            elif token > replay.last_token and not replay.all_served:
+                # Here it comes too late, or never.
+                at_ns = replay.tokens_ns[token] if token < len(replay.tokens_ns) else NEVER_NS
+                limit_ns = min(at_ns, replay.useless_ns - 1, high_ns + slack_ns, spread.end_ns)
+                reach_high_ns = max(reach_high_ns, limit_ns)
+        yield reach_low_ns, reach_high_ns
+
+
+def merge_waits(
+    found: Sequence[Mapping[str, list[WaitWindow]]], gap_ns: int
+) -> dict[str, list[WaitWindow]]:
+    """Waits that were found under different circumstances: any of them can be the real one."""
+    if len(found) == 1:
+        return dict(found[0])
+    merged: dict[str, list[WaitWindow]] = {}
+    for name in {name for waits in found for name in waits}:
+        rows = [waits.get(name, []) for waits in found]
+        for ordinal in range(max(len(row) for row in rows)):
+            windows = [row[ordinal] for row in rows if ordinal < len(row)]
+            window = _merged(windows, gap_ns)
+            certain = window.certain and len(windows) == len(rows)
+            merged.setdefault(name, []).append(window._replace(certain=certain))
+    return merged
+
+
+def _merged(windows: list[WaitWindow], gap_ns: int, padding_ns: int = 0) -> WaitWindow:
+    spans = [
+        (low_ns - padding_ns, high_ns + padding_ns)
+        for window in windows
+        for low_ns, high_ns in window.spans
+    ]
+    return WaitWindow(
+        disjoint_outcomes(spans, gap_ns),
+        all(window.certain for window in windows),
+        min(window.eligible_ns for window in windows),
+        max(window.useless_ns for window in windows),
+    )
+
+
+def merge_spans(spans: Iterable[Span], gap_ns: int) -> Iterator[Span]:
+    """Join sorted spans that lie at most ``gap_ns`` apart."""
+    current: Span | None = None
+    for low_ns, high_ns in spans:
+        if current is None:
+            current = low_ns, high_ns
+        elif low_ns <= current[1] + gap_ns:
+            current = current[0], max(current[1], high_ns)
+        else:
+            yield current
+            current = low_ns, high_ns
+    if current is not None:
+        yield current
+
+
+def disjoint_outcomes(spans: Iterable[Span], gap_ns: int) -> tuple[Span, ...]:
+    """Sorted spans, joined where they lie at most ``gap_ns`` apart, and further until they are few."""
+    joined = list(merge_spans(sorted(spans), gap_ns))
+    while len(joined) > _OUTCOMES_MAX:
+        gap_ns = min(after[0] - before[1] for before, after in pairwise(joined))
+        joined = list(merge_spans(joined, gap_ns))
+    return tuple(joined)
+
+
+def _last_in_line(names: frozenset[str]) -> Order:
+    return lambda name, leaves_ns: f"{int(name in names)}{leaves_ns:020}"
+
+
+def _exchange_those_who_stay(history: LineHistory) -> None:
+    """Nodes that never leave can change places while both wait: the order among them is free."""
+    staying = sorted(
+        (wait for waits in history.waits.values() for wait in waits if wait.leaves_ns == NEVER_NS),
+        key=lambda wait: wait.first_token,
+    )
+    together: list[Wait] = []
+    last = -1
+    for wait in staying:
+        if together and wait.first_token > last:
+            _share(together, last)
+            together = []
+        together.append(wait)
+        last = max(last, wait.last_token)
+    _share(together, last)
+
+
+def _share(waits: list[Wait], last_token: int) -> None:
+    all_served = all(wait.served for wait in waits)
+    for wait in waits:
+        wait.last_token = last_token
+        wait.served = all_served

@@ -1,0 +1,182 @@
+"""Pods of nodes that fall silent, are served once and never come back: windows by addition.
+
+What happens to a pod then depends on nothing but the pod: its tolerations, its phase, its grace period. So
+one simulation of each kind of pod tells how long after the service it is deleted, and the windows of all
+pods are those of their nodes, moved by that delay. On a large outage nearly all pods are of this sort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.timeline import PodDeleted, PodGone
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod
+from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE
+from kubectl_evictplan.windows.circumstances import Circumstance, Contribution, tell_apart
+from kubectl_evictplan.windows.line_windows import Span, WaitWindow, disjoint_outcomes
+from kubectl_evictplan.windows.node_runs import NodeRun
+from kubectl_evictplan.windows.outcome import (
+    TAINT_ADDED,
+    EvictionKey,
+    Exploration,
+    NodeChangeKey,
+    PossibleEviction,
+)
+from kubectl_evictplan.windows.piece_runs import PieceRun, gap_between_outcomes_ns
+from kubectl_evictplan.windows.pod_worlds import PodWorld
+
+
+class _Fate(NamedTuple):
+    """How long after the service of its node a pod is deleted, and gone (None: it stays Terminating)."""
+
+    delay_ns: int
+    deleted: PodDeleted
+    gone_delay_ns: int | None
+
+
+class SimpleFates:
+    """Remembers the fates of kinds of pods."""
+
+    def __init__(
+        self,
+        world: Callable[[frozenset[str], list[Pod]], PodWorld],
+        configuration: ControllerConfiguration,
+        horizon_ns: int,
+        result: Exploration,
+    ) -> None:
+        self._world = world
+        self._taint_mode = configuration.taint_mode
+        self._gap_ns = gap_between_outcomes_ns(configuration)
+        self._horizon_ns = horizon_ns
+        self._result = result
+        self._fates: dict[Hashable, _Fate | None] = {}
+
+    def explore(self, name: str, pods: list[Pod], runs: list[PieceRun]) -> None:
+        """Windows of the node's taint and of all its pods."""
+        found = [(run, run.waits[name][0]) for run in runs if run.waits.get(name)]
+        if not any(wait.spans for _, wait in found):
+            return
+        certain = len(found) == len(runs) and all(wait.certain for _, wait in found)
+        spans = disjoint_outcomes((span for _, wait in found for span in wait.spans), self._gap_ns)
+        circumstances = _circumstances(spans, found)
+        first_run = min(
+            ((wait.spans[0][0], index) for index, (_, wait) in enumerate(found) if wait.spans)
+        )[1]
+        sample = found[first_run][0].first
+        if self._taint_mode:
+            self._note_taint(name, spans, certain, sample)
+        self._learn(name, pods, sample, spans[0][0])
+        queued = sample.queued.get(name)
+        for pod in pods:
+            fate = self._fates[_kind(pod)]
+            if fate is not None:
+                self._note_pod(
+                    pod,
+                    fate,
+                    spans,
+                    certain=certain,
+                    circumstances=circumstances,
+                    sample=None if queued is None else (sample, queued),
+                )
+
+    def _note_taint(self, name: str, spans: Sequence[Span], certain: bool, sample: NodeRun) -> None:
+        status = sample.record(name).decisions[0][1] if sample.record(name).decisions else ""
+        key = NOT_READY if status == "False" else UNREACHABLE
+        change = NodeChangeKey(name, TAINT_ADDED, f"{key}:{NO_EXECUTE}")
+        nodes = self._result.nodes
+        nodes.add(change, 0, spans[0][0], spans[-1][1], certain=certain)
+        nodes.windows[change, 0].runs = self._result.runs
+
+    def _learn(self, name: str, pods: list[Pod], run: NodeRun, served_ns: int) -> None:
+        """Simulate one pod of every kind that was not met before."""
+        unknown = {_kind(pod): pod for pod in pods if _kind(pod) not in self._fates}
+        if not unknown:
+            return
+        world = self._world(frozenset({name}), list(unknown.values()))
+        played = {name: run.record(name).playback((served_ns,))}
+        timeline = world.simulate(played, Timing(), to_the_end=True)
+        deleted: dict[str, PodDeleted] = {}
+        gone_ns: dict[str, int] = {}
+        for entry in timeline.entries:
+            if isinstance(entry, PodDeleted):
+                deleted.setdefault(entry.pod, entry)
+            elif isinstance(entry, PodGone):
+                gone_ns.setdefault(entry.pod, entry.at_ns)
+        for kind, pod in unknown.items():
+            delete = deleted.get(pod.key)
+            if delete is None:
+                self._fates[kind] = None
+                continue
+            gone = gone_ns.get(pod.key)
+            self._fates[kind] = _Fate(
+                delete.at_ns - served_ns, delete, None if gone is None else gone - served_ns
+            )
+
+    def _note_pod(
+        self,
+        pod: Pod,
+        fate: _Fate,
+        node_spans: Sequence[Span],
+        *,
+        certain: bool,
+        circumstances: tuple[Circumstance, ...],
+        sample: tuple[NodeRun, int] | None,
+    ) -> None:
+        delay_ns, horizon_ns = fate.delay_ns, self._horizon_ns
+        spans = tuple(
+            (low_ns + delay_ns, min(high_ns + delay_ns, horizon_ns))
+            for low_ns, high_ns in node_spans
+            if low_ns + delay_ns <= horizon_ns
+        )
+        if not spans:
+            return
+        latest_ns = node_spans[-1][1]
+        gone_ns, deleted = fate.gone_delay_ns, fate.deleted
+        key = EvictionKey(pod.key, pod.uid, deleted.controller, 0)
+        self._result.evictions[key] = PossibleEviction(
+            spans=spans,
+            certain=certain and latest_ns + delay_ns <= horizon_ns,
+            node=pod.node_name,
+            taint=deleted.taint,
+            toleration_index=deleted.toleration_index,
+            toleration_seconds=deleted.toleration_seconds,
+            sample=None if sample is None else (sample[0].timeline, sample[1]),
+            delay_ns=delay_ns,
+            gone_earliest_ns=None if gone_ns is None else node_spans[0][0] + gone_ns,
+            gone_latest_ns=None if gone_ns is None else latest_ns + gone_ns,
+            circumstances=circumstances[: len(spans)],
+        )
+
+
+def _circumstances(
+    spans: Sequence[Span], found: list[tuple[PieceRun, WaitWindow]]
+) -> tuple[Circumstance, ...]:
+    if len(spans) < 2:
+        return ()
+    outcomes = [
+        [
+            Contribution(index, run.piece.between, 0)
+            for index, (run, wait) in enumerate(found)
+            if any(low_ns <= span[1] and span[0] <= high_ns for low_ns, high_ns in wait.spans)
+        ]
+        for span in spans
+    ]
+    return tuple(tell_apart(outcomes))
+
+
+def _kind(pod: Pod) -> Hashable:
+    """Pods that are alike in this meet the same fate. Loaders share equal lists of tolerations."""
+    owner = pod.controller()
+    return (
+        id(pod.tolerations),
+        pod.phase,
+        pod.termination_grace_period_seconds,
+        pod.finalizers,
+        pod.deletion_timestamp_ns is not None,
+        pod.deletion_grace_period_seconds,
+        pod.duplicate_env_or_port,
+        owner.kind if owner is not None else "",
+    )
