@@ -18,6 +18,7 @@ from scenario_texts import (
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.scenarios.files import load_scenario
 
+HEADER = "apiVersion: evictplan.dev/v1alpha1\nkind: Scenario\n"
 WRONG_EVENTS = [
     (
         "{at: 0, action: cordon, nodes: [a9]}",
@@ -144,6 +145,22 @@ def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
             "apiVersion: evictplan.dev/v1alpha1\nkind: Scenario\nspec: {horizon: 0s, events: []}\n",
             "longer than 0",
         ),
+        (f"{HEADER}spec: []", "3:7: spec: must be an object"),
+        (f"{HEADER}spec: {{events: }}", "required key 'events' is missing"),
+        (f"{HEADER}spec: {{events: {{}}}}", "spec.events: must be a list"),
+        (f"{HEADER}spec: {{start: 5, events: []}}", "spec.start: must be a string"),
+        (f"{HEADER}spec: {{controller: [], events: []}}", "spec.controller: must be an object"),
+        (
+            f"{HEADER}spec: {{controller: {{flags: {{a: [1]}}}}, events: []}}",
+            "flags.a: must be a value",
+        ),
+        (
+            f"{HEADER}spec: {{controller: {{flags: {{a: }}}}, events: []}}",
+            "must be a value, not null",
+        ),
+        (f"{HEADER}spec: {{controller: {{flags: {{-a: 1}}}}, events: []}}", "without dashes"),
+        (f"{HEADER}spec: {{controller: {{monitorPhase: []}}, events: []}}", "not a duration"),
+        (f"{HEADER}metadata: {{name: 5}}\nspec: {{events: []}}", "metadata.name: must be a string"),
         ("a: 1\na: 2", '2:1: duplicate key "a", first on line 1'),
         ("a: !!python/object/apply:os.system [x]", "tag"),
         ("a: &a [*a]", "refers to itself"),

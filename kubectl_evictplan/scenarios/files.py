@@ -32,6 +32,7 @@ from kubectl_evictplan.scenarios.schema import KIND, ScenarioFile
 from kubectl_evictplan.scenarios.start import start_problem
 from kubectl_evictplan.sources.manifests import decode_manifest_object
 from kubectl_evictplan.sources.marked_tree import Path, Place
+from kubectl_evictplan.sources.schema import describe_type
 from kubectl_evictplan.sources.yaml_reader import YamlProblem, read_documents
 
 
@@ -128,10 +129,12 @@ def _settings(document: Document) -> ControllerSettings:
     if controller is None or not document.is_sound(path):
         return ControllerSettings()
     flags = controller.get("flags") or {}
-    for name in flags:
+    for name, value in flags.items():
         if name.startswith("-"):
             message = "write the flag's own name, without dashes in front"
             document.problem((*path, "flags", name), message)
+        elif value is None or isinstance(value, dict | list):
+            document.problem((*path, "flags", name), f"must be a value, not {describe_type(value)}")
     paths = {name: (*path, name) for name in (KUBERNETES_VERSION, MONITOR_PHASE)}
     paths = {name: at for name, at in paths.items() if name in controller}
     paths |= {name: (*path, "flags", name) for name in flags}
