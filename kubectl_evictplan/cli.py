@@ -1,7 +1,7 @@
 """The command group and the edge where errors become messages and exit codes; nothing else.
 
-Exit codes are the public contract's (section 4): 0 done, 2 usage or bad input, 8 our bug, 130
-interrupted. No traceback reaches a terminal: ``--debug`` writes it to a file only its owner reads.
+Exit codes: 0 done, 2 usage or bad input, 8 our bug, 130 interrupted. No traceback reaches a terminal:
+``--debug`` writes it to a file only its owner reads.
 """
 
 from __future__ import annotations

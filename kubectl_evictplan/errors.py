@@ -1,7 +1,4 @@
-"""Every error of the program, split by whose fault it is, each with its exit code.
-
-The codes are those of the public contract, section 4.
-"""
+"""Every error of the program, split by whose fault it is, each with its exit code."""
 
 from __future__ import annotations
 

@@ -96,11 +96,11 @@ def scenario(ask: Ask) -> Ask:
         ("0s", "must be longer than 0"),
     ],
 )
-def test_b110_b117_durations_are_gos(cordon: Ask, text: str, reason: str) -> None:
+def test_durations_are_gos(cordon: Ask, text: str, reason: str) -> None:
     assert cordon("--horizon", text).problem().startswith(f"--horizon: {reason}")
 
 
-def test_b110_a_fraction_is_a_duration(cordon: Ask) -> None:
+def test_a_fraction_is_a_duration(cordon: Ask) -> None:
     assert cordon("--horizon", "1.5h").prediction()["inputs"]["horizon"]["value"] == "1h30m0s"
 
 
@@ -113,7 +113,7 @@ def test_b110_a_fraction_is_a_duration(cordon: Ask) -> None:
         ("yesterday", "not an RFC 3339 timestamp"),
     ],
 )
-def test_b101_b102_b107_the_start(cordon: Ask, text: str, reason: str) -> None:
+def test_a_wrong_start_says_why(cordon: Ask, text: str, reason: str) -> None:
     assert cordon("--start", text).problem().startswith(f"--start: {reason}")
 
 
@@ -150,11 +150,11 @@ def test_b101_b102_b107_the_start(cordon: Ask, text: str, reason: str) -> None:
         (f"{SCENARIO}spec: {{horizon: 100000h, events: []}}\n", "3:17: spec.horizon: duration is"),
     ],
 )
-def test_b107_b112_to_b117_wrong_scenarios(scenario: Ask, text: str, problem: str) -> None:
+def test_a_wrong_scenario_is_named_with_its_place(scenario: Ask, text: str, problem: str) -> None:
     assert scenario(text).problem().startswith(f"s.yaml:{problem}")
 
 
-def test_b111_events_of_one_instant_keep_the_order_of_the_file(scenario: Ask) -> None:
+def test_events_of_one_instant_keep_the_order_of_the_file(scenario: Ask) -> None:
     answer = scenario("{at: 1s, action: cordon, nodes: [n1]}, {at: 1s, action: uncordon, zone: ''}")
     assert answer.code == 2
     answer = scenario(
@@ -241,7 +241,7 @@ DAEMON = (
         (", annotations: {kubernetes.io/config.source: file}", False),
     ],
 )
-def test_b88_written_daemon_set_and_static_pods_outlive_an_unreachable_node(
+def test_written_daemon_set_and_static_pods_outlive_an_unreachable_node(
     ask: Ask, meta: str, evicted: bool
 ) -> None:
     Path("w.yaml").write_text(pod("w", meta=meta, stored=False))
@@ -265,7 +265,7 @@ def test_a_saved_scenario_asks_the_same_question_again(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("target", ["sub", "no/such", "/dev/full", "c.yaml", "link", ""])
-def test_b125_b126_outputs_replace_nothing(ask: Ask, target: str) -> None:
+def test_outputs_replace_nothing(ask: Ask, target: str) -> None:
     Path("sub").mkdir()
     Path("link").symlink_to("nowhere")
     before = sorted(path.name for path in Path().iterdir())
@@ -295,19 +295,19 @@ def test_b125_b126_outputs_replace_nothing(ask: Ask, target: str) -> None:
         ("large-cluster-size-threshold=\u0663", "not an integer"),
     ],
 )
-def test_b118_controller_flags(cordon: Ask, flag: str, problem: str) -> None:
+def test_a_wrong_controller_flag_says_why(cordon: Ask, flag: str, problem: str) -> None:
     name = flag.partition("=")[0]
     answer = cordon("--kubernetes-version", "1.29", "--controller-flag", flag)
     assert answer.problem().startswith(f"--controller-flag {name}: {problem}")
 
 
 @pytest.mark.parametrize("flag", ["", "=x", "node-monitor-period", "--"])
-def test_b118_a_flag_needs_a_name_and_a_value(cordon: Ask, flag: str) -> None:
+def test_a_flag_needs_a_name_and_a_value(cordon: Ask, flag: str) -> None:
     problem = cordon("--controller-flag", flag).problem()
     assert problem.startswith("--controller-flag: expected NAME=VALUE")
 
 
-def test_b118_a_phase_lies_within_a_period(cordon: Ask) -> None:
+def test_a_phase_lies_within_a_period(cordon: Ask) -> None:
     assert cordon("--monitor-phase", "7s").problem() == (
         "--monitor-phase: the first monitor tick comes within one --node-monitor-period "
         "(got 7s; expected less than 5s)"
@@ -321,7 +321,7 @@ def test_a_start_near_the_end_of_the_calendar_is_one_clear_line(cordon: Ask) -> 
 
 
 @pytest.mark.parametrize("version", ["1.9", "2.0", "latest", "v1.29.99", "x", "1", "1.29."])
-def test_b119_an_unknown_release_names_the_known_ones(cordon: Ask, version: str) -> None:
+def test_an_unknown_release_names_the_known_ones(cordon: Ask, version: str) -> None:
     problem = cordon(
         "--kubernetes-version", version, "--controller-flag", "kube-api-qps=1"
     ).problem()
@@ -353,14 +353,12 @@ def test_b119_an_unknown_release_names_the_known_ones(cordon: Ask, version: str)
         (["--time-zone", "a\x00b"], "--time-zone: no such time zone"),
     ],
 )
-def test_b120_b121_b123_words_that_make_no_sense(
-    cordon: Ask, words: list[str], problem: str
-) -> None:
+def test_words_that_make_no_sense(cordon: Ask, words: list[str], problem: str) -> None:
     assert cordon(*words).problem().startswith(problem)
 
 
 @pytest.mark.parametrize("selector", ["a==b==c", "a in (", "!", "a in b", "a>x"])
-def test_b115_a_wrong_selector_names_the_column(ask: Ask, selector: str) -> None:
+def test_a_wrong_selector_names_the_column(ask: Ask, selector: str) -> None:
     problem = ask("what-if", "cordon", "-l", selector, "-f", "c.yaml").problem()
     assert problem.startswith("--selector: column ")
 
@@ -412,7 +410,7 @@ def snapshot(ask: Ask) -> dict[str, Any]:
         ({"metadata": 5}, "damaged snapshot"),
     ],
 )
-def test_b137_other_and_damaged_snapshots(
+def test_other_and_damaged_snapshots_are_refused(
     ask: Ask, snapshot: dict[str, Any], change: dict[str, Any], problem: str
 ) -> None:
     Path("d.json").write_text(json.dumps({**snapshot, **change}))
@@ -468,7 +466,7 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert result.stderr == ""
 
 
-def test_b122_an_odd_environment_is_no_error() -> None:
+def test_an_odd_environment_is_no_error() -> None:
     Path("h.yaml").write_text(HOSTILE_CLUSTER.replace("X", "\u00e9"))
     odd = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C", "COLUMNS": "abc"}
     command = "unset HOME; what_if taint node --all q:NoExecute -f h.yaml"

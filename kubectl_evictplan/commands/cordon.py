@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
 import click
 
 from kubectl_evictplan.commands.command import Command, examples
 from kubectl_evictplan.commands.node_arguments import NodeArguments
 from kubectl_evictplan.commands.options import WhatIfOptions, selector_option, what_if_options
-
-if TYPE_CHECKING:
-    from kubectl_evictplan.commands.run import Events
-    from kubectl_evictplan.kube.objects import ClusterSnapshot
 
 
 @click.command(
@@ -28,7 +23,9 @@ if TYPE_CHECKING:
 @what_if_options
 def cordon(options: WhatIfOptions, names: tuple[str, ...], selector: str) -> None:
     """Nodes become unschedulable; that alone evicts nothing."""
-    _set_schedulable("cordon", options, NodeArguments(names, selector))
+    from kubectl_evictplan.scenarios.actions.nodes import Cordon
+
+    NodeArguments(names, selector).ask(options, shlex.join(["cordon", *names]), Cordon)
 
 
 @click.command(
@@ -43,19 +40,6 @@ def cordon(options: WhatIfOptions, names: tuple[str, ...], selector: str) -> Non
 @what_if_options
 def uncordon(options: WhatIfOptions, names: tuple[str, ...], selector: str) -> None:
     """Nodes become schedulable again."""
-    _set_schedulable("uncordon", options, NodeArguments(names, selector))
+    from kubectl_evictplan.scenarios.actions.nodes import Uncordon
 
-
-def _set_schedulable(action: str, options: WhatIfOptions, arguments: NodeArguments) -> None:
-    from kubectl_evictplan.commands.run import what_if_events
-    from kubectl_evictplan.scenarios.actions.nodes import Cordon, Uncordon
-
-    arguments.check()
-    made = Cordon if action == Cordon.action else Uncordon
-    title = shlex.join([action, *arguments.words])
-
-    def events(snapshot: ClusterSnapshot) -> Events:
-        targets = tuple(node.name for node in arguments.nodes(snapshot))
-        return [made(at_ns=0, nodes=targets, origin=title)], []
-
-    what_if_events(options, title, events)
+    NodeArguments(names, selector).ask(options, shlex.join(["uncordon", *names]), Uncordon)

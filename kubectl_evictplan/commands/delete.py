@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,10 +15,6 @@ from kubectl_evictplan.commands.options import (
     what_if_options,
 )
 from kubectl_evictplan.errors import Correction, InputError, Problem, help_on
-
-if TYPE_CHECKING:
-    from kubectl_evictplan.commands.run import Events
-    from kubectl_evictplan.kube.objects import ClusterSnapshot
 
 
 @click.command(
@@ -35,18 +30,10 @@ if TYPE_CHECKING:
 @what_if_options
 def delete(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_nodes: bool) -> None:
     """Node objects are deleted, as by `kubectl delete node`."""
-    from kubectl_evictplan.commands.run import what_if_events
     from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 
     arguments = NodeArguments(_names(words), selector, all_nodes)
-    arguments.check()
-    title = shlex.join(["delete", *words])
-
-    def events(snapshot: ClusterSnapshot) -> Events:
-        targets = tuple(node.name for node in arguments.nodes(snapshot))
-        return [DeleteNode(at_ns=0, nodes=targets, origin=title)], []
-
-    what_if_events(options, title, events)
+    arguments.ask(options, shlex.join(["delete", *words]), DeleteNode)
 
 
 def _names(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,10 @@ from kubectl_evictplan.commands.file_arguments import looks_like_file, missing_o
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.commands.options import WhatIfOptions
+    from kubectl_evictplan.commands.run import Events
     from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
+    from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
     Nodes = dict[str, Node]
 
@@ -57,6 +60,18 @@ class NodeArguments(NamedTuple):
         if problems:
             raise InputError(problems)
         return [known[name] for name in sorted(found)]
+
+    def ask(self, options: WhatIfOptions, title: str, action: Callable[..., ScenarioEvent]) -> None:
+        """Predict and print what one event on these nodes causes, right at the start."""
+        from kubectl_evictplan.commands.run import what_if_events
+
+        self.check()
+
+        def events(snapshot: ClusterSnapshot) -> Events:
+            names = tuple(node.name for node in self.nodes(snapshot))
+            return [action(at_ns=0, nodes=names, origin=title)], []
+
+        what_if_events(options, title, events)
 
     def _contradiction(self) -> Problem:
         """Say what cannot stand together; a selector with spaces falls apart into names."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.commands.file_arguments import refuse_existing
 from kubectl_evictplan.commands.progress import Progress
-from kubectl_evictplan.commands.terminal import use_color, wants_ascii
+from kubectl_evictplan.commands.streams import use_color, wants_ascii
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord
 
 if TYPE_CHECKING:

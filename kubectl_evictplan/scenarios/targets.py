@@ -7,8 +7,8 @@ the names that it is like, never an empty target: a typing error must not read a
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
 
 from kubectl_evictplan.errors import WrongWord
@@ -31,8 +31,10 @@ _NAME_MAX = 253
 _NAMES_SHOWN_MAX = 4
 _LISTED_MAX = 10
 _MATCHES_MAX = 50
-# Distances are measured to so many names at most: hostile input cannot make an error slow.
-_MEASURED_MAX = 2000
+# A fifth or so of the letters may be wrong, in short names a third. So many names are compared at most: hostile input cannot
+# make an error slow.
+_RATIO_MIN, _RATIO_MIN_SHORT, _SHORT = 0.75, 0.6, 5
+_COMPARED_MAX = 500
 # What programs for writing put in place of a hyphen, and what nobody means in a name.
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2212_ "
 _QUOTES = "\u201c\u201d\u201e\u2018\u2019\"'`,;\u200b\u00a0"
@@ -42,9 +44,8 @@ _MEANT = str.maketrans({**dict.fromkeys(_DASHES, "-"), **dict.fromkeys(_QUOTES)}
 def similar(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names that a typed one may stand for, in order; empty when none is like it.
 
-    Those that differ only in case and punctuation, else those one typing error away, else those that
-    begin so, else those fewest errors away, else those with the same first label (a name with and
-    without its domain), else those that contain it.
+    Those that differ only in case and punctuation, else those fewest typing errors away, else those
+    with the same first label (a name with and without its domain), else those that contain it.
     """
     folded = _folded(name[:_NAME_MAX])
     if not folded:
@@ -55,9 +56,7 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
     found = (
         [other for other, text in names.items() if text == folded]
         or [other for other, text in names.items() if text.replace("-", "") == bare]
-        or _fewest_errors(folded, names, 1)
-        or [other for other, text in names.items() if text.startswith(folded) and folded[2:]]
-        or _fewest_errors(folded, names, 3)
+        or _closest(folded, names)
         or [other for other, text in names.items() if text.partition(".")[0] == host and host]
     )
     if not found and len(folded) > 1:
@@ -225,49 +224,24 @@ def _no_match(nodes: Mapping[str, Node], selector: LabelSelector) -> WrongWord:
     return WrongWord(f"{message}: each part matches some nodes, all together none")
 
 
-def _fewest_errors(typed: str, names: Mapping[str, str], limit: int) -> list[str]:
-    """Return the names the fewest typing errors away, up to a limit that is less for short names."""
-    limit = min(limit, (len(typed) + 1) // 3)
-    letters = Counter(typed)
-    found: dict[int, list[str]] = {}
-    measured = 0
+def _closest(typed: str, names: Mapping[str, str]) -> list[str]:
+    """Return the names with the most letters in common, in the order typed; few typing errors only."""
+    matcher = SequenceMatcher(b=typed, autojunk=False)
+    best = _RATIO_MIN_SHORT if len(typed) < _SHORT else _RATIO_MIN
+    found, compared = list[str](), 0
     for name, text in names.items():
-        longer, length = max(len(text), len(typed)), abs(len(text) - len(typed))
-        if length > limit or (letters & Counter(text)).total() < longer - limit:
+        matcher.set_seq1(text)
+        if min(matcher.real_quick_ratio(), matcher.quick_ratio()) < best:
             continue
-        measured += 1
-        if measured > _MEASURED_MAX:
+        ratio = matcher.ratio()
+        if ratio > best:
+            best, found = ratio, [name]
+        elif ratio == best:
+            found.append(name)
+        compared += 1
+        if compared >= _COMPARED_MAX:
             break
-        found.setdefault(_errors(typed, text, limit), []).append(name)
-    best = min(found, default=limit + 1)
-    return found[best] if best <= limit else []
-
-
-def _errors(one: str, other: str, limit: int) -> int:
-    """Return the number of typing errors (letter missing, added, wrong, or two swapped).
-
-    More than ``limit`` are not told apart: only cells that near the diagonal are computed.
-    """
-    far = limit + 1
-    before: dict[int, int] = {}
-    row = {column: column for column in range(far)}
-    for index in range(1, len(one) + 1):
-        low, high = max(0, index - limit), min(len(other), index + limit)
-        next_row: dict[int, int] = {}
-        for column in range(low, high + 1):
-            cost = min(row.get(column, far), next_row.get(column - 1, far)) + 1
-            if not column:
-                cost = index
-            elif one[index - 1] == other[column - 1]:
-                cost = min(cost, row.get(column - 1, far))
-            else:
-                cost = min(cost, row.get(column - 1, far) + 1)
-                swapped = one[index - 2 : index] == other[column - 2 : column][::-1]
-                if index > 1 and column > 1 and swapped:
-                    cost = min(cost, before.get(column - 2, far) + 1)
-            next_row[column] = cost
-        before, row = row, next_row
-    return row.get(len(other), far)
+    return found
 
 
 def _folded(name: str) -> str:

@@ -16,7 +16,7 @@ import pytest
 from scenario_texts import without_places
 
 from kubectl_evictplan import cli
-from kubectl_evictplan.commands.terminal import use_color
+from kubectl_evictplan.commands.streams import use_color
 from kubectl_evictplan.commands.what_if import COMMANDS as WHAT_IF_COMMANDS
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, NodeCondition, Pod
