@@ -1,8 +1,8 @@
 """What kube-apiserver, the DaemonSet controller and kubelet add to a pod before it is stored.
 
 Applied only to manifests that never went through an API server; stored objects already carry
-the result. Rules: spec taint-eviction 5.5 (DefaultTolerationSeconds) and 6 (DaemonSet pods,
-static pods). Order matters, because the first matching toleration wins.
+the result. Order matters, because the first matching toleration wins. Upstream: the admission plugin
+DefaultTolerationSeconds, ``AddOrUpdateDaemonPodTolerations``, and kubelet's defaults of static pods.
 """
 
 from __future__ import annotations

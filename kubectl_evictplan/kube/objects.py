@@ -114,7 +114,7 @@ class Pod(msgspec.Struct, frozen=True):
     # The pod's volumes include an emptyDir.
     empty_dir: bool = False
     # Duplicate env names or containerPort+protocol in one container: server-side apply of the
-    # DisruptionTarget condition fails for such pods (spec taint-eviction 4.3).
+    # DisruptionTarget condition fails for such pods.
     duplicate_env_or_port: bool = False
     # status.reason is "Evicted": podgc removes such terminated pods first (1.27+).
     status_reason: str = ""

@@ -1,7 +1,6 @@
 """Lists of taints: what the node lifecycle controller owns, and how a list is changed.
 
-Upstream: pkg/util/taints, ``taintKeyToNodeConditionMap`` and friends of the node lifecycle controller
-(spec node-lifecycle 1.1, 5.4, 5.5).
+Upstream: pkg/util/taints, ``taintKeyToNodeConditionMap`` and friends of the node lifecycle controller.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def with_taint_appended(taints: tuple[Taint, ...], added: Taint) -> tuple[Taint,
 
 
 def with_taint_put_first(taints: tuple[Taint, ...], added: Taint) -> tuple[Taint, ...]:
-    """kubectl's order: the new taint, then the surviving old ones (spec taint-eviction 8.1)."""
+    """kubectl's order: the new taint, then the surviving old ones."""
     return (added, *without_taint(taints, added.key, added.effect))
 
 
@@ -84,7 +83,7 @@ def desired_no_schedule_keys(node: Node) -> list[str]:
 
 
 def needs_no_schedule_pass(node: Node) -> bool:
-    """A cheap no for the common case: no taints, nothing wrong. A yes says nothing."""
+    """False for a healthy node without taints, of which the pass would change nothing."""
     if node.taints or node.unschedulable:
         return True
     for condition in node.conditions:

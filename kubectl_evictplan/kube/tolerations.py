@@ -1,7 +1,7 @@
 """Which toleration meets which taint, and for how long.
 
-Upstream: ``Toleration.ToleratesTaint``, ``GetMatchingTolerations``, ``getMinTolerationTime``
-(spec taint-eviction 2.5, 5.1, 5.2). Identical in 1.16-1.37 but for the Lt/Gt operators (alpha, off).
+Upstream: ``Toleration.ToleratesTaint``, ``GetMatchingTolerations``, ``getMinTolerationTime``.
+Identical in 1.16-1.37 but for the Lt/Gt operators (alpha, off).
 """
 
 from __future__ import annotations

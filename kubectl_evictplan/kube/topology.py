@@ -1,7 +1,7 @@
 """Zones: which one a node counts in, and under which key.
 
-Upstream: ``GetZoneKey`` (component-helpers/node/topology, spec node-lifecycle 9.5) and
-``isNodeExcludedFromDisruptionChecks`` (9.4).
+Upstream: ``GetZoneKey`` (component-helpers/node/topology) and
+``isNodeExcludedFromDisruptionChecks``.
 """
 
 from __future__ import annotations

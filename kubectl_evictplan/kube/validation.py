@@ -1,6 +1,6 @@
 """The API server's syntax rules for names, labels, taints and tolerations, in its own words.
 
-Rules: spec taint-eviction 5.3 and 5.4. Every function returns what is wrong as a list, empty when
+Upstream: pkg/apis/core/validation. Every function returns what is wrong as a list, empty when
 the value is valid, and never raises: whether a violation is an error (hand-written manifests) or a
 warning (objects that a server stored long ago) is the caller's decision. Lengths count UTF-8 bytes.
 """
@@ -127,7 +127,7 @@ def validate_dns_subdomain(value: str) -> list[str]:
 
 
 def validate_taint(taint: Taint) -> list[FieldMessage]:
-    """Return what is wrong with one taint of ``spec.taints`` (spec taint-eviction 5.4)."""
+    """Return what is wrong with one taint of ``spec.taints``."""
     found = [
         FieldMessage("key", message, taint.key) for message in validate_qualified_name(taint.key)
     ]
@@ -155,7 +155,7 @@ def validate_taints(taints: Iterable[Taint]) -> list[tuple[int, FieldMessage]]:
 def validate_toleration(
     toleration: Toleration, *, comparison_operators: bool = False
 ) -> list[FieldMessage]:
-    """Return what is wrong with one toleration (spec taint-eviction 5.3).
+    """Return what is wrong with one toleration.
 
     ``comparison_operators`` says that the API server knows ``Lt`` and ``Gt`` (1.35+, with gate).
     """

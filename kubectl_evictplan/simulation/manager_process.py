@@ -19,8 +19,8 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.simulation.running_timers import running_timer
 
 
-class ControlPlane:
-    """At most one kube-controller-manager with its controllers."""
+class ControllerManager:
+    """At most one kube-controller-manager process with its controllers."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
-from kubectl_evictplan.simulation.manager_process import ControlPlane
+from kubectl_evictplan.simulation.manager_process import ControllerManager
 from kubectl_evictplan.simulation.playback import LifecyclePlayback, NodePlayback
 
 # Phase 0, loops without cost.
@@ -49,8 +49,8 @@ def simulate(
     state.denied_deletes = denied_deletes
     state.load(snapshot.nodes, snapshot.pods)
     kubelets = Kubelets(state, timing.pod_exit_fraction)
-    control_plane = ControlPlane(state, kubelets, configuration, timing, snapshot)
-    cluster = SimulatedCluster(state, kubelets, control_plane)
+    manager = ControllerManager(state, kubelets, configuration, timing, snapshot)
+    cluster = SimulatedCluster(state, kubelets, manager)
     for event in scenario.events:
         event.foretell(cluster)
     kubelets.load(snapshot, start_ns)
@@ -60,7 +60,7 @@ def simulate(
         happening = partial(event.happen, cluster)
         events.schedule(start_ns + event.at_ns, Priority.OUTSIDE, happening)
     if not starts_without_controller(scenario):
-        control_plane.start_warm()
+        manager.start_warm()
     if played_back:
         LifecyclePlayback(state, configuration, timing, played_back).start()
     left_over = events.run_until(start_ns + horizon_ns)
