@@ -178,3 +178,19 @@ def test_taints_of_another_key_or_effect_and_different_pods_do_not_tie(
 ) -> None:
     events = events_of(f"{{at: 0, action: {first}}}", f"{{at: 0, action: {second}}}")
     assert events[0].commutes_with(events[1]) is commute
+
+
+@pytest.mark.parametrize("ready", [None, "False"])
+@pytest.mark.parametrize("release", ["1.18", "1.29"])
+def test_a_node_may_be_created_deleted_and_created_again(release: str, ready: str | None) -> None:
+    new = make_node("new", ready=ready, created=None)
+    events = [
+        make_event(1, "node-create", node=new),
+        make_event(70, "node-delete", "new"),
+        make_event(130, "node-create", node=new),
+    ]
+    configuration = resolve_configuration(ControllerSettings(release), ControlPlaneFlags())
+    prediction = predict(make_snapshot([make_node("a")]), make_scenario(events), configuration)
+    unknown = [change for change in prediction.nodes[0].changes if change.value == "Unknown"]
+    assert [report.node for report in prediction.nodes] == ["new"]
+    assert len(unknown) == (0 if ready == "False" else 2)
