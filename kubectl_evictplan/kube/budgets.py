@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
+from kubectl_evictplan.kube.selectors import meets
 
 _Label = tuple[str, str]
 
@@ -66,19 +67,5 @@ def _selects(budget: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:
     """``LabelSelectorAsSelector(...).Matches``; an unknown operator selects nothing."""
     wanted = budget.match_labels or {}
     return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        _meets(labels, *expression) for expression in budget.match_expressions
+        meets(labels, *expression) for expression in budget.match_expressions
     )
-
-
-def _meets(labels: Mapping[str, str], key: str, operator: str, values: tuple[str, ...]) -> bool:
-    match operator:
-        case "In":
-            return key in labels and labels[key] in values
-        case "NotIn":
-            return key not in labels or labels[key] not in values
-        case "Exists":
-            return key in labels
-        case "DoesNotExist":
-            return key not in labels
-        case _:
-            return False

@@ -156,6 +156,17 @@ class PodDisruptionBudget(msgspec.Struct, frozen=True):
     desired_healthy: int | None = None
 
 
+class DeleteWebhook(msgspec.Struct, frozen=True):
+    """An admission webhook ("configuration/webhook") that is asked before pods are deleted.
+
+    The selectors are (key, operator, values) of each wish; matchLabels are written with In.
+    """
+
+    name: str
+    object_selector: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    namespace_selector: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+
+
 class Warning(msgspec.Struct, frozen=True):  # noqa: A001 - the contract's word
     """Something unknown, assumed, not evaluated or surprising. ``code`` is documented."""
 
@@ -190,6 +201,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     leases: dict[str, Lease] = {}
     workloads: tuple[Workload, ...] = ()
     budgets: tuple[PodDisruptionBudget, ...] = ()
+    webhooks: tuple[DeleteWebhook, ...] = ()
     taken_at_ns: int = 0
     # Where taken_at_ns comes from, e.g. "newest lease renewal", "snapshot".
     taken_at_source: str = ""

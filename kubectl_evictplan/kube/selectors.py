@@ -206,6 +206,21 @@ class _Parser:
         return ValueError(f"invalid label {part} '{literal}': it must be {LABEL_RULE}")
 
 
+def meets(labels: Mapping[str, str], key: str, operator: str, values: tuple[str, ...]) -> bool:
+    """Whether labels meet one of an object's matchExpressions; an unknown operator selects nothing."""
+    match operator:
+        case "In":
+            return key in labels and labels[key] in values
+        case "NotIn":
+            return key not in labels or labels[key] not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+        case _:
+            return False
+
+
 def _scan(text: str) -> list[tuple[str, str, int]]:
     """Return (kind, literal, 1-based column) of every token, ended by one ``_END`` token."""
     tokens = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kubectl_evictplan.cluster.timeline import PodDeleted, Timeline
 from kubectl_evictplan.kube.objects import Pod
@@ -37,11 +37,14 @@ class EvictionList:
         occurrences: Mapping[EvictionKey, PossibleEviction],
         pods: Mapping[str, Pod],
         ends: PodEnds,
+        refusable: Collection[str],
     ) -> None:
+        """``refusable`` are pods whose DELETE an admission webhook may refuse: never certain."""
         self._start_ns = start_ns
         self._occurrences = occurrences
         self._pods = pods
         self._ends = ends
+        self._refusable = refusable
         self._chains: dict[int, ChainCache] = {}
         self._times: dict[int, str] = {}
 
@@ -61,7 +64,7 @@ class EvictionList:
             pod=name,
             uid=key.uid,
             node=found.node,
-            certainty=CERTAIN if found.certain else POSSIBLE,
+            certainty=CERTAIN if found.certain and key.pod not in self._refusable else POSSIBLE,
             offset_seconds=seconds(offset_ns),
             earliest_seconds=seconds(earliest_ns),
             latest_seconds=seconds(latest_ns),

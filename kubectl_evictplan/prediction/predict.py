@@ -19,6 +19,7 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
+from kubectl_evictplan.kube.webhooks import pods_refusable
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import EventSummary, Inputs, Prediction, Sourced
 from kubectl_evictplan.prediction.evictions import EvictionList, with_nominal
@@ -60,7 +61,8 @@ def predict(
     nodes = {node.name: node for node in snapshot.nodes}
     ends = PodEnds(snapshot.nodes, pods, nominal)
     occurrences = with_nominal(exploration.evictions, nominal)
-    evictions = EvictionList(scenario.start_ns, occurrences, pods, ends).build()
+    refusable = pods_refusable(snapshot.webhooks, pods)
+    evictions = EvictionList(scenario.start_ns, occurrences, pods, ends, refusable).build()
     evicted = {f"{eviction.namespace}/{eviction.pod}" for eviction in evictions}
     kept = KeptList(
         nominal,

@@ -17,6 +17,7 @@ from kubectl_evictplan.kube.admission import admitted_tolerations, default_toler
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
+    DeleteWebhook,
     Lease,
     Node,
     Pod,
@@ -28,7 +29,7 @@ from kubectl_evictplan.sources.diagnostics import Diagnostics, Document
 
 Key = tuple[str, ...]
 SortKey = TypeVar("SortKey", str, tuple[str, str], tuple[str, ...])
-Stored = TypeVar("Stored", Node, Pod, Lease, Workload, PodDisruptionBudget)
+Stored = TypeVar("Stored", Node, Pod, Lease, Workload, PodDisruptionBudget, DeleteWebhook)
 
 
 class Source(NamedTuple):
@@ -48,6 +49,7 @@ class Assembly:
         self.leases: dict[str, Lease] = {}
         self.workloads: dict[Key, Workload] = {}
         self.budgets: dict[Key, PodDisruptionBudget] = {}
+        self.webhooks: dict[Key, DeleteWebhook] = {}
         self.kinds_seen: set[str] = set()
         self.ignored_kinds: dict[str, int] = {}
         self.denied: set[str] = set()
@@ -86,6 +88,11 @@ class Assembly:
         """Store a disruption budget."""
         key = (budget.namespace, budget.name)
         return self._add("PodDisruptionBudget", key, self.budgets, key, budget, source)
+
+    def add_webhook(self, kind: str, webhook: DeleteWebhook, source: Source) -> bool:
+        """Store a webhook of a configuration of that kind ("": of a snapshot)."""
+        key = (kind, webhook.name)
+        return self._add(kind, key[1:], self.webhooks, key, webhook, source)
 
     def _add(
         self,
@@ -140,6 +147,8 @@ class Assembly:
             self.add_workload(workload, source)
         for budget in snapshot.budgets:
             self.add_budget(budget, source)
+        for webhook in snapshot.webhooks:
+            self.add_webhook("", webhook, source)
         self.kinds_seen.update(snapshot.kinds_seen)
         self.denied.update(snapshot.denied)
         for kind, count in snapshot.ignored_kinds.items():
@@ -183,6 +192,7 @@ class Assembly:
             leases=dict(sorted(self.leases.items())),
             workloads=_sorted(self.workloads),
             budgets=_sorted(self.budgets),
+            webhooks=_sorted(self.webhooks),
             taken_at_ns=taken_at_ns,
             taken_at_source=source,
             control_plane=flags,

@@ -110,6 +110,10 @@ class ItemReader:
             for message in budget_oddities(decoded) if added else ():
                 self.diagnostics.warning("odd-budget", message, subject)
             return added
+        if kind in wire.WEBHOOK_KINDS:
+            for webhook in build.webhooks(decoded):
+                assembly.add_webhook(kind, webhook, source)
+            return True
         return assembly.add_workload(build.workload(kind, decoded), source)
 
     def _store_lease(self, decoded: wire.WireLease, source: Source) -> bool:

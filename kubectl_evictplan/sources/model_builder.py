@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from kubectl_evictplan.kube.objects import (
+    DeleteWebhook,
     Lease,
     Node,
     NodeCondition,
@@ -240,6 +241,18 @@ class ModelBuilder:
             self.owners(meta.owner_references),
         )
 
+    def webhooks(self, decoded: wire.WireWebhooks) -> list[DeleteWebhook]:
+        """Return those of a configuration that are asked about the deletion of pods."""
+        return [
+            DeleteWebhook(
+                f"{decoded.metadata.name}/{webhook.name}",
+                _wishes(webhook.object_selector),
+                _wishes(webhook.namespace_selector),
+            )
+            for webhook in decoded.webhooks or ()
+            if _asks_about_deleted_pods(webhook)
+        ]
+
     def budget(self, decoded: wire.WireBudget) -> PodDisruptionBudget:
         """Return the budget; policy/v1beta1 reads an empty selector as one that selects nothing."""
         meta, spec = decoded.metadata, decoded.spec or _NO_BUDGET_SPEC
@@ -248,19 +261,41 @@ class ModelBuilder:
         old = decoded.api_version == "policy/v1beta1"
         if selector and old and not (selector.match_labels or selector.match_expressions):
             selector = None
-        expressions = (selector.match_expressions if selector else None) or ()
         return PodDisruptionBudget(
             self.shared(meta.namespace),
             self.shared(meta.name),
             None if selector is None else dict(sorted((selector.match_labels or {}).items())),
-            tuple(
-                (item.key or "", item.operator or "", tuple(item.values or ()))
-                for item in expressions
-            ),
+            _expressions(selector),
             status.disruptions_allowed,
             status.current_healthy,
             status.desired_healthy,
         )
+
+
+def _asks_about_deleted_pods(webhook: wire.Webhook) -> bool:
+    """Tell whether a rule covers DELETE of pods; versions and scope leave nothing out."""
+    return any(
+        {"", "*"} & set(rule.api_groups or ())
+        and {"DELETE", "*"} & set(rule.operations or ())
+        and {"pods", "pods/*", "*", "*/*"} & set(rule.resources or ())
+        for rule in webhook.rules or ()
+    )
+
+
+def _wishes(selector: wire.LabelSelector | None) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Return the parts of a selector that all must hold; a null one selects everything."""
+    labels = (selector.match_labels if selector else None) or {}
+    wanted = ((key, "In", (value,)) for key, value in sorted(labels.items()))
+    return (*wanted, *_expressions(selector))
+
+
+def _expressions(
+    selector: wire.LabelSelector | None,
+) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    expressions = (selector.match_expressions if selector else None) or ()
+    return tuple(
+        (item.key or "", item.operator or "", tuple(item.values or ())) for item in expressions
+    )
 
 
 def _has_duplicates(containers: list[wire.Container] | None) -> bool:

@@ -30,6 +30,7 @@ from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
+    DeleteWebhook,
     Lease,
     Node,
     Pod,
@@ -106,6 +107,7 @@ class _Content(msgspec.Struct):
     denied: tuple[str, ...]
     pod_count: int
     pods: dict[str, _RawColumn]
+    webhooks: tuple[DeleteWebhook, ...] = ()
 
 
 # Keys of maps are sorted, fields of objects are in the order of their definition.
@@ -260,6 +262,7 @@ def _encode_content(snapshot: ClusterSnapshot) -> bytes:
             "leases": [snapshot.leases[name] for name in sorted(snapshot.leases)],
             "workloads": snapshot.workloads,
             "budgets": snapshot.budgets,
+            "webhooks": snapshot.webhooks,
             "control_plane": snapshot.control_plane,
             "denied": snapshot.denied,
             "pod_count": len(pods),
@@ -322,6 +325,7 @@ def _from_content(content: _Content, metadata: _Metadata, digest: str) -> Cluste
         leases={lease.name: lease for lease in content.leases},
         workloads=content.workloads,
         budgets=content.budgets,
+        webhooks=content.webhooks,
         taken_at_ns=content.taken_at_ns,
         taken_at_source=metadata.taken_at_source,
         control_plane=content.control_plane,

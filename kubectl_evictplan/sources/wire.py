@@ -222,6 +222,23 @@ class WireBudget(WireObject, tag="PodDisruptionBudget"):
     status: BudgetStatus | None = None
 
 
+class WebhookRule(Struct, rename="camel"):
+    api_groups: list[str] | None = None
+    operations: list[str] | None = None
+    resources: list[str] | None = None
+
+
+class Webhook(Struct, rename="camel"):
+    name: str | None = None
+    rules: list[WebhookRule] | None = None
+    object_selector: LabelSelector | None = None
+    namespace_selector: LabelSelector | None = None
+
+
+class WireWebhooks(WireObject):
+    webhooks: list[Webhook] | None = None
+
+
 class Kind(NamedTuple):
     """A kind that is read: its API group, the versions whose fields mean the same, its type."""
 
@@ -231,11 +248,14 @@ class Kind(NamedTuple):
 
 
 def _workload(kind: str, group: str, *versions: str) -> Kind:
-    return Kind(
-        group, frozenset(versions), msgspec.defstruct(kind, [], bases=(WireWorkload,), tag=kind)
-    )
+    return _same_fields(WireWorkload, kind, group, *versions)
 
 
+def _same_fields(base: type[Struct], kind: str, group: str, *versions: str) -> Kind:
+    return Kind(group, frozenset(versions), msgspec.defstruct(kind, [], bases=(base,), tag=kind))
+
+
+WEBHOOK_KINDS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
 KINDS: dict[str, Kind] = {
     "Pod": Kind("", frozenset({"v1"}), WirePod),
     "Node": Kind("", frozenset({"v1"}), WireNode),
@@ -247,10 +267,13 @@ KINDS: dict[str, Kind] = {
     "StatefulSet": _workload("StatefulSet", "apps", "v1", "v1beta1", "v1beta2"),
     "DaemonSet": _workload("DaemonSet", "apps", "v1", "v1beta2"),
     "Job": _workload("Job", "batch", "v1", "v1beta1"),
+} | {
+    kind: _same_fields(WireWebhooks, kind, "admissionregistration.k8s.io", "v1", "v1beta1")
+    for kind in WEBHOOK_KINDS
 }
 # extensions/v1beta1 held these before they moved to apps.
 MOVED_FROM_EXTENSIONS = frozenset({"Deployment", "ReplicaSet", "DaemonSet"})
-CLUSTER_SCOPED = frozenset({"Node"})
+CLUSTER_SCOPED = WEBHOOK_KINDS | {"Node"}
 
 
 class ListMeta(Struct):

@@ -21,6 +21,7 @@ from kubectl_evictplan.controllers.flags import DEFAULT
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import float32
 from kubectl_evictplan.controllers.node_lifecycle.zone_disruption import PARTIAL
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
+from kubectl_evictplan.kube.webhooks import webhooks_asked
 from kubectl_evictplan.prediction.warnings.context import (
     QueuedNode,
     Statement,
@@ -88,12 +89,16 @@ def kind_not_readable(context: WarningContext) -> Statements:
 
 
 def delete_webhook_not_evaluated(context: WarningContext) -> Statements:
-    """Admission webhooks are not asked; said only when the input shows that there are any."""
-    kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-    if context.evicted and any(kind in context.snapshot.ignored_kinds for kind in kinds):
+    """Admission webhooks are not asked here."""
+    found: dict[str, list[str]] = {}
+    for evicted in context.evicted if context.snapshot.webhooks else ():
+        if names := webhooks_asked(context.snapshot.webhooks, evicted.pod):
+            found.setdefault(", ".join(names), []).append(evicted.key)
+    for listed, pods in sorted(found.items()):
         yield Statement(
-            "the input holds admission webhooks, which are not asked here: if one denies the DELETE of a "
-            "pod, the controller tries five times and gives up for good",
+            f"webhook {listed} is asked before the pod is deleted, but not here: if it denies that, the "
+            "controller tries five times and gives up for good",
+            pods,
         )
 
 

@@ -1,0 +1,100 @@
+"""Admission webhooks of the input that are asked before a pod is deleted make no eviction certain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from warning_runs import configured, objects
+
+from builders import make_event, make_pod, make_scenario, make_snapshot
+from kubectl_evictplan.kube.objects import DeleteWebhook
+from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.sources.snapshot import decode_snapshot, encode_snapshot
+
+DELETE_PODS = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "operations": ["DELETE"],
+    "resources": ["pods"],
+}
+
+
+def configuration(*rules: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "guard", "uid": "u-guard"},
+        "webhooks": [{"name": "pods.example.com", "rules": list(rules), **fields}],
+    }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"operations": ["*"]},
+        {"operations": ["CREATE", "DELETE"]},
+        {"resources": ["*"]},
+        {"resources": ["*/*"]},
+        {"resources": ["pods/*"]},
+        {"apiGroups": ["*"]},
+    ],
+)
+def test_a_rule_that_covers_the_deletion_of_pods_is_read(load: Any, change: Any) -> None:
+    snapshot = load(configuration(DELETE_PODS | change))
+    assert [webhook.name for webhook in snapshot.webhooks] == ["guard/pods.example.com"]
+    assert decode_snapshot(encode_snapshot(snapshot)).webhooks == snapshot.webhooks
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"operations": ["CREATE", "UPDATE"]},
+        {"resources": ["deployments"]},
+        {"resources": ["pods/eviction"]},
+        {"apiGroups": ["apps"]},
+        {"operations": None},
+    ],
+)
+def test_other_rules_do_not_matter(load: Any, change: Any) -> None:
+    assert load(configuration(DELETE_PODS | change)).webhooks == ()
+    assert load(configuration()).webhooks == ()
+
+
+def test_selectors_are_those_of_the_webhook(load: Any) -> None:
+    selector = {
+        "matchLabels": {"tier": "db"},
+        "matchExpressions": [{"key": "team", "operator": "Exists"}],
+    }
+    (webhook,) = load(configuration(DELETE_PODS, objectSelector=selector)).webhooks
+    assert webhook.object_selector == (("tier", "In", ("db",)), ("team", "Exists", ()))
+
+
+NAME = "kubernetes.io/metadata.name"
+
+
+@pytest.mark.parametrize(
+    ("webhook", "refusable"),
+    [
+        (DeleteWebhook("w"), True),
+        (DeleteWebhook("w", object_selector=(("app", "In", ("db",)),)), True),
+        (DeleteWebhook("w", object_selector=(("app", "In", ("web",)),)), False),
+        (DeleteWebhook("w", namespace_selector=((NAME, "NotIn", ("default",)),)), False),
+        # Other labels of namespaces are not in the input: it may be asked.
+        (DeleteWebhook("w", namespace_selector=(("guarded", "Exists", ()),)), True),
+    ],
+)
+def test_a_deletion_that_a_webhook_may_refuse_is_not_certain(
+    webhook: DeleteWebhook, refusable: bool
+) -> None:
+    pods = [make_pod("db-0", "n1", labels={"app": "db"})]
+    snapshot = replace(make_snapshot(["n1"], pods), webhooks=(webhook,))
+    taint = make_event(10, "taint", "n1", taint="maint:NoExecute")
+    prediction = predict(snapshot, make_scenario([taint], horizon=60), configured())
+
+    assert [e.certainty for e in prediction.evictions] == [POSSIBLE if refusable else CERTAIN]
+    asked = objects(prediction.warnings, "delete-webhook-not-evaluated")
+    assert asked == (["default/db-0"] if refusable else None)
