@@ -80,7 +80,9 @@ COMMANDS = {
     ),
 )
 @click.version_option(__version__, message="%(prog)s %(version)s", prog_name=PLUGIN_NAME)
-@click.option("--debug", is_flag=True, expose_value=False, help="On an internal error, keep it.")
+@click.option(
+    "--debug", is_flag=True, expose_value=False, help="On an internal error, keep the details."
+)
 def cli() -> None:
     """Predict which pods Kubernetes will evict, when, by whom and why.
 

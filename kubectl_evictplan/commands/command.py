@@ -10,11 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from kubectl_evictplan.errors import Correction, InputError, Problem
+
+if TYPE_CHECKING:
+    _Choice = click.Choice[str]
+else:
+    # Before click 8.2 it was not generic.
+    _Choice = click.Choice
 
 
 class Entry(NamedTuple):
@@ -62,7 +68,7 @@ class Command(click.Command):
         return surplus
 
 
-class Choice(click.Choice[str]):
+class Choice(_Choice):
     """One of a few words; ``meant`` maps other words for them to the right one."""
 
     def __init__(self, *choices: str, meant: Mapping[str, str] | None = None) -> None:

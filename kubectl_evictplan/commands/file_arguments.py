@@ -104,8 +104,8 @@ def _problem(name: str, recursive: bool) -> Problem | None:
             known = Correction((), ("-R",))
             return Problem("is a directory (use -R/--recursive)", location=name, correction=known)
         return None if name == STDIN or path.exists() else missing_file(name)
-    except (OSError, ValueError):
-        return None
+    except OSError as error:
+        return Problem((error.strerror or "cannot be read").lower(), location=name)
 
 
 def _files_in(directory: Path) -> list[str]:

@@ -24,10 +24,24 @@ if TYPE_CHECKING:
 _BYTES_MAX = 16 * 2**20
 
 
+EXAMPLE = (
+    "apiVersion: evictplan.dev/v1alpha1",
+    "kind: Scenario",
+    "spec:",
+    "  events:",
+    "  - {at: 0s, action: kubelet-stop, nodes: [n1]}",
+    "  - {at: 10m, action: kubelet-start, nodes: [n1]}",
+    "  - {at: 15m, action: pod-delete, pods: [shop/web-0]}",
+    '  - {at: 20m, action: taint, nodes: [n2], taint: "maint=yes:NoExecute"}',
+)
+
+
 @click.command(
     cls=Command,
     epilog=examples(
         "kubectl evictplan what-if scenario outage.yaml -f cluster.json",
+        "# where outage.yaml is (`kubectl evictplan schema scenario` has every action)",
+        *EXAMPLE,
         "# Write one to start from",
         "kubectl evictplan what-if fail zone eu-1a -f cluster.json --save-scenario outage.yaml",
     ),
@@ -35,21 +49,9 @@ _BYTES_MAX = 16 * 2**20
 @click.argument("file", metavar="FILE")
 @what_if_options
 def scenario(options: WhatIfOptions, file: str) -> None:
-    r"""A timed script of many events, from a YAML or JSON file.
+    """A timed script of many events, from a YAML or JSON file.
 
     What the command line says about time and the controller wins over the file.
-
-    \b
-    apiVersion: evictplan.dev/v1alpha1
-    kind: Scenario
-    spec:
-      events:
-      - {at: 0s,  action: kubelet-stop,  nodes: [n1]}      # the outage begins
-      - {at: 10m, action: kubelet-start, nodes: [n1]}      # and ends
-      - {at: 15m, action: pod-delete,    pods: [shop/web-0]}
-      - {at: 20m, action: taint,         nodes: [n2], taint: "maint=yes:NoExecute"}
-
-    `kubectl evictplan schema scenario` describes all actions.
     """
     from kubectl_evictplan.commands.run import show, what_if
 

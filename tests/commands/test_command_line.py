@@ -16,6 +16,7 @@ import pytest
 from scenario_texts import without_places
 
 from kubectl_evictplan import cli
+from kubectl_evictplan.commands.scenario import EXAMPLE
 from kubectl_evictplan.commands.streams import use_color
 from kubectl_evictplan.commands.what_if import COMMANDS as WHAT_IF_COMMANDS
 from kubectl_evictplan.errors import InputError, Problem
@@ -165,6 +166,15 @@ def test_a_scenario_file_is_overridden_by_the_command_line(asked: Asked, tmp_pat
     assert events(asked) == [("cordon", ("n1", "n2"))]
 
 
+def test_the_scenario_in_the_help_is_one(asked: Asked, tmp_path: Path) -> None:
+    path = tmp_path / "help.yaml"
+    path.write_text("\n".join(EXAMPLE))
+    assert run("scenario", str(path)) == 0
+    assert [action for action, _ in events(asked)] == [
+        *("kubelet-stop", "kubelet-start", "pod-delete", "taint")
+    ]
+
+
 def test_a_saved_scenario_asks_the_same_again(asked: Asked, tmp_path: Path) -> None:
     path = tmp_path / "saved.yaml"
     words = ["taint", "node", "n1", "k=v:NoExecute", "--controller-flag", "kube-api-qps=1"]
@@ -265,6 +275,54 @@ def test_debug_keeps_the_traceback_in_a_private_file(
     assert str(path) in capsys.readouterr().err
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "Traceback" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "{}",
+        "what-if {}",
+        "what-if cordon {}",
+        "what-if cordon --{}",
+        "what-if cordon n1 -f {}",
+        "what-if cordon -l {}=b",
+        "what-if cordon n1 --horizon {}",
+        "what-if cordon n1 --explain {}",
+        "what-if cordon n1 --start {} -o {} --time-zone {}",
+        "what-if cordon n1 --controller-flag {}=1 --controller-flag {}",
+        "what-if fail zone {}",
+        "what-if taint node n1 {}:NoExecute",
+        "what-if taint {} k:NoExecute",
+        "what-if scenario {}",
+        "schema {}",
+        "version {}",
+    ],
+)
+def test_absurd_words_are_not_repeated_whole(
+    asked: Asked, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    files = [] if words.endswith("-f {}") or "what-if c" not in words else ["-f", "c.json"]
+    assert cli.run([*words.format(*["x" * 120_000] * 3).split(), *files]) == 2
+    assert len(capsys.readouterr().err) < 2500
+
+
+@pytest.mark.parametrize(
+    ("word", "masked"),
+    [
+        ("eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.c2ln", True),
+        ("sha256~abcdefghijklmnopqrstuvwxyz0123456789", True),
+        ("https://me:hunter2@example.com/cluster.json", True),
+        ("Ab1" * 20, True),
+        ("checkoutservice-67f69fd496-vbx7w." + "a" * 60 + "." + "b0-" * 40 + "c", False),
+        ("0" * 64, False),
+    ],
+)
+def test_secrets_are_masked_and_names_are_not(
+    capsys: pytest.CaptureFixture[str], word: str, masked: bool
+) -> None:
+    assert cli.run(["what-if", "cordon", "n1", "-f", word]) == 2
+    err = capsys.readouterr().err
+    assert ("<not shown>" in err) == masked and (word in err) != masked
 
 
 def test_a_word_that_is_not_utf8_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
