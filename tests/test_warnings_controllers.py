@@ -150,6 +150,12 @@ def test_the_lease_breaker_of_1_37() -> None:
         assert objects(warnings, "lease-breaker") == expected
 
 
+def test_the_lease_breaker_names_the_nodes_that_it_keeps_ready() -> None:
+    events = [make_event(3, "kubelet-stop", "n1"), make_event(20, "lease-touch", "n1")]
+    warnings = warn(["n1", "n2"], [], events, configuration=configured("1.37"))
+    assert objects(warnings, "lease-breaker") == ["n1"]
+
+
 @pytest.mark.parametrize(
     ("release", "flags", "delay"),
     [

@@ -10,6 +10,7 @@ from kubectl_evictplan.cluster.timeline import (
     EvictionRefused,
     EvictionScheduled,
     NodeBecameUnknown,
+    NodePassedOver,
     NodeQueued,
     PodGone,
     TaintAdded,
@@ -35,7 +36,7 @@ _POD_REASONS = (
     TimerCancelled,
     PodGone,
 )
-_NODE_REASONS = (TaintAdded, NodeQueued, NodeBecameUnknown)
+_NODE_REASONS = (TaintAdded, NodeQueued, NodeBecameUnknown, NodePassedOver)
 
 
 class KeptList:
@@ -115,6 +116,12 @@ class KeptList:
             return (
                 "tainting-stopped",
                 "its node waits for a NoExecute taint that its zone's rate does not let through",
+                index,
+            )
+        if isinstance(last, NodePassedOver):
+            return (
+                "lease-touched",
+                "its node stays Ready: its Lease was written without being renewed",
                 index,
             )
         if isinstance(last, NodeBecameUnknown):

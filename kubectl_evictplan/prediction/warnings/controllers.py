@@ -13,6 +13,7 @@ from kubectl_evictplan.cluster.timeline import (
     TAINT_EVICTION,
     MasterDisruptionEntered,
     NodeBecameUnknown,
+    NodePassedOver,
     PodDeleted,
     PodsMarkedNotReady,
     ZoneStateChanged,
@@ -130,7 +131,15 @@ def flags_assumed(context: WarningContext) -> Statements:
 
 
 def lease_breaker(context: WarningContext) -> Statements:
-    """1.37 skips nodes while its lease cache is behind."""
+    """1.37 passes nodes over whose Lease is not the one that its cache showed."""
+    passed_over = [entry.node for entry in context.entries(NodePassedOver)]
+    if passed_over:
+        yield Statement(
+            f"Kubernetes {context.profile.version} does not judge a node whose Lease somebody wrote "
+            "without renewing it: it stays Ready, and its pods stay, until its kubelet renews the Lease "
+            "or kube-controller-manager restarts",
+            passed_over,
+        )
     if context.configuration.lease_circuit_breaker and context.entries(NodeBecameUnknown):
         yield Statement(
             f"Kubernetes {context.profile.version} judges no node while its lease cache is behind the "
@@ -229,13 +238,18 @@ def master_disruption(context: WarningContext) -> Statements:
 
 
 def eviction_rate_zero(context: WarningContext) -> Statements:
-    """A rate of 0 lets one node through."""
+    """A rate of 0 lets one node through, or all of them."""
     configuration = context.configuration
     rate = configuration.node_eviction_rate_qps
     if rate <= 0:
+        if context.profile.rate_zero_accepts:
+            effect = (
+                "up to 1.23 this does not stop tainting, each zone taints all its nodes at once"
+            )
+        else:
+            effect = "each zone taints one node per life of its queue, and then none"
         yield Statement(
-            f"--node-eviction-rate={configuration.texts.get('node-eviction-rate', rate)}: each zone "
-            "taints one node per life of its queue, and then none",
+            f"--node-eviction-rate={configuration.texts.get('node-eviction-rate', rate)}: {effect}",
             [queued.node for queued in context.queued],
         )
 
