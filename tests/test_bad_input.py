@@ -105,7 +105,7 @@ def cordon(ask: Ask) -> Ask:
 # Files and encodings: (case, name, content, the problem without the file's name)
 BYTES = [
     ("b10 utf-16", "f.yaml", pod().encode("utf-16"), ": not UTF-8 (looks like UTF-16 or UTF-32)"),
-    ("b10 utf-32", "f.json", b"\x00\x00\xfe\xff", ": not UTF-8 (looks like UTF-32)"),
+    ("b10 utf-32", "f.json", b"\x00\x00\xfe\xff", ": not UTF-8 (looks like UTF-16 or UTF-32)"),
     ("b11", "f.yaml", b"a: \xff", ": not UTF-8 (invalid byte at offset 3)"),
     ("b12 nul", "f.yaml", b"a: \x00\n", ":1:4: a control character or byte that YAML does not"),
     ("b12 json", "f.json", b'{"a":"\x01"}', ":1:7: control character inside a string"),

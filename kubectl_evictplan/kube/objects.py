@@ -7,7 +7,14 @@ never depend on where the objects came from. Times are integer nanoseconds since
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Annotated
+
 import msgspec
+
+# Bounds are checked where these values are decoded, that is in our own snapshots.
+Count = Annotated[int, msgspec.Meta(ge=0)]
+PositiveCount = Annotated[int, msgspec.Meta(ge=1)]
 
 NO_EXECUTE = "NoExecute"
 NO_SCHEDULE = "NoSchedule"
@@ -77,13 +84,21 @@ class Node(msgspec.Struct, frozen=True):
                 return condition
         return None
 
+    def past_instants(self) -> Iterator[int]:
+        """Every known time of the node but its deletion's, which lies in the future."""
+        times = [self.creation_timestamp_ns, self.taints_changed_ns]
+        times += [taint.time_added_ns for taint in self.taints]
+        for condition in self.conditions:
+            times += [condition.last_heartbeat_time_ns, condition.last_transition_time_ns]
+        return (ns for ns in times if ns is not None)
+
 
 class Lease(msgspec.Struct, frozen=True, gc=False):
     """A node's ``coordination.k8s.io/v1`` Lease in kube-node-lease; ``name`` is the node's."""
 
     name: str
     renew_time_ns: int | None = None
-    lease_duration_seconds: int = 40
+    lease_duration_seconds: PositiveCount = 40
     holder_identity: str = ""
 
 
@@ -97,7 +112,7 @@ class Pod(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
     node_name: str = ""
     tolerations: tuple[Toleration, ...] = ()
-    termination_grace_period_seconds: int = 30
+    termination_grace_period_seconds: Count = 30
     phase: str = "Running"
     # Status of the Ready condition; None when the pod has no such condition.
     ready: str | None = None
@@ -208,7 +223,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     control_plane: ControlPlaneFlags = ControlPlaneFlags()
     # Kinds seen in the input: "no PodDisruptionBudget listed" differs from "there are none".
     kinds_seen: tuple[str, ...] = ()
-    ignored_kinds: dict[str, int] = {}
+    ignored_kinds: dict[str, Count] = {}
     denied: tuple[str, ...] = ()
     warnings: tuple[Warning, ...] = ()
     # sha256 over the canonical content, "sha256:<hex>"; "" when not computed.

@@ -22,6 +22,7 @@ _RFC3339 = re.compile(
 )
 _WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?", re.ASCII)
 _ZERO_TIME_NS = (date(1, 1, 1).toordinal() - _EPOCH_ORDINAL) * _SECONDS_PER_DAY * SECOND_NS
+FIRST_INSTANT_NS = _ZERO_TIME_NS
 # The end of the year 9999.
 LAST_INSTANT_NS = (date.max.toordinal() + 1 - _EPOCH_ORDINAL) * _SECONDS_PER_DAY * SECOND_NS - 1
 

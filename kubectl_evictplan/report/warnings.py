@@ -16,7 +16,9 @@ LOUD_CODES = frozenset(
     )
 )
 # They tell why windows are wide, in nearly every prediction; wide explains them.
-ROUTINE_CODES = frozenset(("monitor-phase-unknown", "queue-order-unknown", "flags-assumed"))
+ROUTINE_CODES = frozenset(
+    ("monitor-phase-unknown", "queue-order-unknown", "flags-assumed", "large-dump")
+)
 # What the verdict says of every pod that is stuck.
 _TOLD = frozenset((*TOLD_CODES, "unreachable-stuck-terminating"))
 

@@ -231,12 +231,7 @@ class Assembly:
     def _timestamps(self) -> Iterable[int]:
         """Yield every time in the past of the dump; a deletionTimestamp lies in its future."""
         for node in self.nodes.values():
-            yield node.creation_timestamp_ns
-            yield from _known((node.taints_changed_ns,))
-            yield from _known(taint.time_added_ns for taint in node.taints)
-            for condition in node.conditions:
-                times = (condition.last_heartbeat_time_ns, condition.last_transition_time_ns)
-                yield from _known(times)
+            yield from node.past_instants()
         for pod in self.pods.values():
             yield pod.creation_timestamp_ns
 

@@ -6,6 +6,7 @@ make one line. With ``strict`` every warning is a problem too, except those abou
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from kubectl_evictplan.errors import InputError, Problem
@@ -28,13 +29,21 @@ class Document:
     lines that only messages need.
     """
 
-    __slots__ = ("_base", "_json_text", "_root", "_tree", "file", "place")
+    __slots__ = ("_base", "_json_text", "_root", "_tree", "file", "is_named", "place")
 
     def __init__(
-        self, file: str, place: str = "", *, tree: Any = None, json_text: bytes = b""
+        self,
+        file: str,
+        place: str = "",
+        *,
+        tree: Any = None,
+        json_text: bytes = b"",
+        is_named: bool = True,
     ) -> None:
         self.file = file
         self.place = place
+        # False: it lies in a directory that was named, perhaps beside what was meant.
+        self.is_named = is_named
         self._root = self
         self._base: Path = ()
         self._tree = tree
@@ -49,7 +58,7 @@ class Document:
 
     def list_at(self, origin: Origin) -> Document:
         """Return the list that stands there as a document of its own."""
-        inner = Document(self.file, origin.place)
+        inner = Document(self.file, origin.place, is_named=self.is_named)
         inner._root, inner._base = self._root, origin.path
         return inner
 
@@ -120,6 +129,12 @@ class Diagnostics:
         objects = self._warnings.setdefault((code, message), {})
         if subject:
             objects[subject] = None
+
+    def adopt(self, warnings: Iterable[Warning]) -> None:
+        """Record warnings that were found before, such as those of a snapshot."""
+        for found in warnings:
+            for subject in found.objects or ("",):
+                self.warning(found.code, found.message, subject)
 
     def warnings(self) -> tuple[Warning, ...]:
         """Return the warnings sorted by code and message, so input order cannot show."""

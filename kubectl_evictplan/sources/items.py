@@ -27,7 +27,7 @@ LEADER_LEASE = ("kube-system", "kube-controller-manager")
 # A pod of 150,000 may be odd; a list within a list within a list is a mistake.
 LIST_DEPTH_MAX = 3
 
-_UNDECODABLE = (msgspec.DecodeError, BadTimestamp, RecursionError)
+_UNDECODABLE = (msgspec.DecodeError, BadTimestamp, JsonSyntaxError, RecursionError)
 
 
 class ItemReader:
@@ -41,8 +41,13 @@ class ItemReader:
 
     # Objects of an API server, from bytes.
 
-    def read_list(self, raws: list[msgspec.Raw], document: Document, kind: str = "") -> None:
-        """Read a list's items; ``kind`` is theirs when the list's own kind says so."""
+    def read_list(
+        self, raws: list[msgspec.Raw], document: Document, kind: str = "", *, search: bool = False
+    ) -> None:
+        """Read a list's items; ``kind`` is theirs when the list's own kind says so.
+
+        ``search`` them for what the decoder overlooks, such as duplicate keys.
+        """
         decode = wire.BY_KIND[kind].decode if kind else wire.OBJECT.decode
         # Items of a typed list may leave out what the list says; others may not.
         pod_versions = ("v1", None) if kind else ("v1",)
@@ -52,6 +57,8 @@ class ItemReader:
         store_pod, build_pod = self._store_pod, self.build.pod
         for index, raw in enumerate(raws):
             try:
+                if search:
+                    read_json(bytes(raw))
                 decoded = decode(raw)
                 if type(decoded) is wire.WirePod and decoded.api_version in pod_versions:
                     pod = build_pod(decoded)
@@ -151,8 +158,6 @@ class ItemReader:
         index: int,
         default_kind: str = "",
         depth: int = 1,
-        *,
-        beside_allowed: bool = False,
     ) -> None:
         """Read one parsed object; every problem it has is recorded."""
         origin = document.origin(index)
@@ -174,7 +179,7 @@ class ItemReader:
             self._read_object(str(kind), tree, Source(document, index), origin)
         elif found.verdict is Verdict.LIST:
             self._read_inner_list(tree, str(kind), origin, depth)
-        elif found.verdict is Verdict.BESIDE and beside_allowed:
+        elif found.verdict is Verdict.BESIDE and not document.is_named:
             message = f"skipped: {found.reason}"
             self.diagnostics.warning("not-kubernetes", message, document.file)
         elif found.verdict in (Verdict.IGNORED, Verdict.UNKNOWN_VERSION):

@@ -1,8 +1,8 @@
-"""Careful JSON: plain values with every syntax problem named, for input that people write.
+"""JSON as plain values with every syntax problem named, for what people write.
 
 Used for small files and for objects that never came from an API server; a big dump does not pay
 for it. Finds duplicate keys, NaN and Infinity, numbers that overflow, nesting deeper than 200,
-surrogates that are no characters.
+surrogates that are no characters. What the fast decoder refuses in a big dump is explained here.
 """
 
 from __future__ import annotations
@@ -20,44 +20,45 @@ _DIGITS_KEPT = 60
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 _FRACTION = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
 _MALFORMED = re.compile(r"\(byte (\d+)\)")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_CUT = "unexpected end of the file (was it cut?)"
+_SEVERAL = "more than one JSON value in the file"
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+# What may stand behind the digits that Python's decoder has taken already.
+_CUT_NUMBERS = ("-", ".", "e", "E", "e+", "e-", "E+", "E-")
 
 
 class SyntaxProblem(NamedTuple):
-    """What is wrong, and at which character (0-based; -1 when unknown)."""
+    """What is wrong, and at which ``LINE:COL``; "" when unknown."""
 
     message: str
-    offset: int
+    place: str
     got: str = ""
 
 
 class JsonSyntaxError(ValueError):
     """The text is not one acceptable JSON value; carries every problem found."""
 
-    def __init__(self, problems: list[SyntaxProblem]) -> None:
+    def __init__(self, problems: list[SyntaxProblem], *, is_json: bool = True) -> None:
         super().__init__(problems[0].message)
         self.problems = problems
-
-
-class _DuplicateKeys(Exception):
-    pass
+        # False: no JSON at all, perhaps YAML that begins with a brace.
+        self.is_json = is_json
 
 
 def read_json(data: bytes) -> Any:
     """Return the plain value of UTF-8 JSON; raises JsonSyntaxError with all problems."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise JsonSyntaxError([SyntaxProblem("not UTF-8", error.start)]) from None
+    text = data.decode()
     problems: list[SyntaxProblem] = []
     try:
         tree = _decode(text, problems)
     except json.JSONDecodeError as error:
-        raise JsonSyntaxError([_translated(text, error)]) from None
+        raise JsonSyntaxError([_translated(text, error)], is_json=False) from None
     except RecursionError:
         raise JsonSyntaxError([_too_deep(text)]) from None
     if "\\u" in text and not _is_unicode(tree):
         problems.extend(_broken_strings(text))
-    if depth_exceeds(tree, DEPTH_MAX):
+    if _is_deep(data):
         problems.append(_too_deep(text))
     if problems:
         raise JsonSyntaxError(problems)
@@ -103,9 +104,10 @@ def _odd_numbers(text: str) -> Iterator[SyntaxProblem]:
     for match in _TOKEN.finditer(text):
         lexeme = match.group()
         if lexeme in ("NaN", "Infinity", "-Infinity"):
-            yield SyntaxProblem(f"{lexeme} is not JSON", match.start(), lexeme)
+            yield SyntaxProblem(f"{lexeme} is not JSON", _place(text, match.start()), lexeme)
         elif _FRACTION.fullmatch(lexeme) and math.isinf(float(lexeme)):
-            yield SyntaxProblem("number out of range", match.start(), lexeme[:40])
+            place = _place(text, match.start())
+            yield SyntaxProblem("number out of range", place, lexeme[:40])
 
 
 def _broken_strings(text: str) -> Iterator[SyntaxProblem]:
@@ -114,22 +116,21 @@ def _broken_strings(text: str) -> Iterator[SyntaxProblem]:
         lexeme = match.group()
         if "\\u" in lexeme and not _is_unicode(json.loads(lexeme)):
             message = "a string is not valid Unicode (lone surrogate)"
-            yield SyntaxProblem(message, match.start())
+            yield SyntaxProblem(message, _place(text, match.start()))
 
 
 def _too_deep(text: str) -> SyntaxProblem:
-    depth, offset = 0, -1
+    depth, place = 0, ""
     for match in _TOKEN.finditer(text):
         depth += (match.group() in "{[") - (match.group() in "}]")
         if depth > DEPTH_MAX:
-            offset = match.start()
+            place = _place(text, match.start())
             break
-    return SyntaxProblem(f"nested deeper than {DEPTH_MAX}", offset)
+    return SyntaxProblem(f"nested deeper than {DEPTH_MAX}", place)
 
 
-def _duplicate_keys(text: str) -> list[SyntaxProblem]:
+def _duplicate_keys(text: str) -> Iterator[SyntaxProblem]:
     """Find keys that stand twice in one object, with both lines; the text is valid JSON."""
-    found: list[SyntaxProblem] = []
     stack: list[dict[str, int] | None] = []
     expect_key = False
     for match in _TOKEN.finditer(text):
@@ -141,29 +142,37 @@ def _duplicate_keys(text: str) -> list[SyntaxProblem]:
             stack.pop()
             expect_key = False
         elif lexeme == ",":
-            expect_key = bool(stack) and stack[-1] is not None
-        elif expect_key and lexeme[0] == '"':
+            expect_key = stack[-1] is not None
+        elif expect_key:
             keys = stack[-1]
-            assert keys is not None
+            assert keys is not None, "a key stands in an object"
             key = json.loads(lexeme)
             if key in keys:
-                first = line_and_column(text, keys[key])[0]
+                first = _place(text, keys[key]).partition(":")[0]
                 message = f'duplicate key "{key[:60]}", first on line {first}'
-                found.append(SyntaxProblem(message, match.start()))
+                yield SyntaxProblem(message, _place(text, match.start()))
             keys.setdefault(key, match.start())
             expect_key = False
-    return found
 
 
 def _translated(text: str, error: json.JSONDecodeError) -> SyntaxProblem:
-    if not text[error.pos :].strip():
-        return SyntaxProblem("unexpected end of the file", error.pos)
-    if error.msg == "Extra data":
-        return SyntaxProblem("more than one JSON value in the file", error.pos)
-    return SyntaxProblem(syntax_reason(text, error.pos), error.pos)
+    if _is_cut(text, error):
+        return SyntaxProblem(_CUT, _place(text, len(text)))
+    reason = _SEVERAL if error.msg == "Extra data" else _reason(text, error.pos)
+    return SyntaxProblem(reason, _place(text, error.pos))
 
 
-def syntax_reason(text: str, offset: int) -> str:
+def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
+    """Tell whether more text could have made it right: in a string, a word or a number."""
+    rest = text[error.pos :].rstrip()
+    if not rest or error.msg.startswith("Unterminated string"):
+        return True
+    if error.msg.startswith("Invalid") and "escape" in error.msg:
+        return '"' not in rest and len(rest) < 6
+    return any(word.startswith(rest) for word in ("true", "false", "null")) or rest in _CUT_NUMBERS
+
+
+def _reason(text: str, offset: int) -> str:
     """Return a person's reason for a syntax error at a character."""
     here = text[offset : offset + 2]
     before = text[:offset].rstrip()[-1:]
@@ -178,35 +187,49 @@ def syntax_reason(text: str, offset: int) -> str:
     return f"unexpected {here[:1]!r}"
 
 
-def decoder_offset(message: str, data: bytes) -> int | None:
-    """Return the byte offset that the fast decoder's message names; None without one."""
-    if "truncated" in message:
-        return len(data)
-    match = _MALFORMED.search(message)
-    if match is None:
-        return None
-    return int(match.group(1)) - ("trailing characters" in message)
+def explain(data: bytes, decoder_message: str) -> list[SyntaxProblem]:
+    """Return why the fast decoder refused a big text, mostly without parsing it a second time."""
+    cut = "truncated" in decoder_message
+    found = _MALFORMED.search(decoder_message)
+    # The decoder calls a lone surrogate a truncation; the slow parser knows better.
+    if not (cut or found) or (cut and _SURROGATE.search(data)):
+        try:
+            read_json(data)
+        except JsonSyntaxError as error:
+            return error.problems
+        return [SyntaxProblem("not valid JSON", "")]
+    several = "trailing characters" in decoder_message
+    offset = len(data) if cut or not found else int(found.group(1)) - several
+    line_start = data.rfind(b"\n", 0, offset) + 1
+    column = len(data[line_start:offset].decode(errors="replace")) + 1
+    place = f"{data.count(10, 0, offset) + 1}:{column}"
+    if offset >= len(data.rstrip()):
+        return [SyntaxProblem(_CUT, place)]
+    around = data[max(0, offset - 200) : offset + 200].decode(errors="replace")
+    before = len(data[max(0, offset - 200) : offset].decode(errors="replace"))
+    return [SyntaxProblem(_SEVERAL if several else _reason(around, before), place)]
 
 
-def line_and_column(text: str, offset: int) -> tuple[int, int]:
-    """Return the 1-based line and column of a character."""
+def _place(text: str, offset: int) -> str:
+    """Return the 1-based ``LINE:COL`` of a character."""
     line_start = text.rfind("\n", 0, offset) + 1
-    return text.count("\n", 0, offset) + 1, offset - line_start + 1
+    return f"{text.count(chr(10), 0, offset) + 1}:{offset - line_start + 1}"
 
 
-def depth_exceeds(tree: Any, limit: int) -> bool:
-    """Tell whether containers nest deeper than ``limit``; never recurses."""
-    level = [tree]
-    for _ in range(limit + 1):
-        level = [
-            child
-            for item in level
-            if isinstance(item, (dict, list))
-            for child in (item.values() if isinstance(item, dict) else item)
-        ]
-        if not level:
+def _is_deep(data: bytes) -> bool:
+    """Tell whether brackets nest deeper than ``DEPTH_MAX``.
+
+    Brackets in strings count too. They could hide depth, but not from the parser's own limit, and
+    only fields that are read are ever walked.
+    """
+    brackets = data.translate(None, _NO_BRACKETS)
+    for _ in range(DEPTH_MAX):
+        before = len(brackets)
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+        if len(brackets) == before:
+            # Nothing left, or only what strings left unbalanced.
             return False
-    return any(isinstance(item, (dict, list)) for item in level) or bool(level)
+    return bool(brackets)
 
 
 def _is_unicode(tree: Any) -> bool:

@@ -215,13 +215,12 @@ class ModelBuilder:
         return max(times, default=None)
 
     def lease(self, decoded: wire.WireLease) -> Lease:
-        """Return a node's lease; its duration defaults to kubelet's 40 s."""
+        """Return a node's lease; without a possible duration it has kubelet's 40 s."""
         spec = decoded.spec or _NO_LEASE_SPEC
-        duration = spec.lease_duration_seconds
         return Lease(
             self.shared(decoded.metadata.name),
             self.time(spec.renew_time),
-            LEASE_DURATION_DEFAULT_SECONDS if duration is None else duration,
+            max(spec.lease_duration_seconds or 0, 0) or LEASE_DURATION_DEFAULT_SECONDS,
             self.shared(spec.holder_identity),
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import stat
 import zlib
 from collections.abc import Iterator
@@ -19,15 +20,15 @@ from typing import BinaryIO
 MIB = 1 << 20
 YAML_BYTES_MAX = 64 * MIB
 JSON_BYTES_MAX = 4096 * MIB
-SNAPSHOT_BYTES_MAX = 2048 * MIB
+SNAPSHOT_BYTES_MAX = 512 * MIB
 FILES_MAX = 20_000
 EXTENSIONS = (".yaml", ".yml", ".json")
 STDIN = "-"
 
 _CHUNK = MIB
 _GZIP_MAGIC = b"\x1f\x8b"
-# Real snapshots shrink 10 to 30 times; a bomb shrinks a thousand times.
-_RATIO_MAX = 200
+# A snapshot of 150,000 pods has 25 MiB and shrinks five times; a bomb shrinks a thousand times.
+_RATIO_MAX = 20
 _RATIO_CHECKED_ABOVE = 64 * MIB
 _SNAPSHOT_MARK = b"evictplan.dev/"
 _MAGIC = (
@@ -40,9 +41,18 @@ _MAGIC = (
     (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first (zstdcat)"),
     (b"BZh", "compressed with bzip2: unpack it first (bzcat)"),
     (b"\xfd7zXZ", "compressed with xz: unpack it first (xzcat)"),
-    (b"\xff\xfe", "not UTF-8 (looks like UTF-16 or UTF-32)"),
-    (b"\xfe\xff", "not UTF-8 (looks like UTF-16)"),
-    (b"\x00\x00\xfe\xff", "not UTF-8 (looks like UTF-32)"),
+)
+_UTF_16 = (
+    "not UTF-8 (looks like UTF-16 or UTF-32): where PowerShell's `>` wrote it, use "
+    "`| Out-File -Encoding utf8 FILE`"
+)
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+# The words that `kubectl get` prints above a table, and what it and its plugins say before JSON.
+_TABLE = re.compile(rb"(NAMESPACE {2,})?NAME {2,}[A-Z]|(node|pod)/[a-z0-9.-]+(\r?\n|$)")
+_DESCRIPTION = re.compile(rb"Name: {3,}\S")
+_MESSAGE = re.compile(
+    rb"(Warning: |Error from server|[eE]rror: |Flag --|[WEI]\d{4} |Unable to connect to the server|"
+    rb"The connection to the server|No resources found)[^\r\n]*"
 )
 
 
@@ -144,6 +154,8 @@ def _content(name: str, data: bytes, *, changed: bool = False) -> Content:
     for magic, reason in _MAGIC:
         if data.startswith(magic):
             raise ReadProblem(reason)
+    if data.startswith(_UTF_16_MARKS):
+        raise ReadProblem(_UTF_16)
     if data[257:262] == b"ustar":
         raise ReadProblem("archives are not accepted (tar): unpack it first")
     if data.startswith(codecs.BOM_UTF8):
@@ -152,10 +164,24 @@ def _content(name: str, data: bytes, *, changed: bool = False) -> Content:
     return Content(name, data, compressed, changed)
 
 
+def what_kubectl_printed(head: bytes) -> str:
+    """Return what to do instead when a file begins like kubectl's text output, else ""."""
+    if _TABLE.match(head):
+        return "the table that kubectl prints: add `-o json` to the command"
+    if _DESCRIPTION.match(head):
+        return "looks like `kubectl describe`: use `kubectl get -o json`"
+    if message := _MESSAGE.match(head):
+        said = message[0].decode(errors="replace").strip()[:200]
+        return (
+            f"begins with what kubectl told, not with objects (was it written by `2>&1`?): {said}"
+        )
+    return ""
+
+
 def check_utf8(data: bytes) -> None:
     """Raise ReadProblem at the first byte that is not UTF-8, or at UTF-16 without a mark."""
     if data[:4].count(b"\x00") >= 2 or data[1:2] == b"\x00":
-        raise ReadProblem("not UTF-8 (looks like UTF-16 or UTF-32)")
+        raise ReadProblem(_UTF_16)
     if data.isascii():
         return
     # In pieces: decoding a gigabyte at once would cost four.
@@ -172,6 +198,7 @@ def check_utf8(data: bytes) -> None:
 
 def gunzip_snapshot(data: bytes) -> bytes:
     """Unpack gzip that holds one of our snapshots; anything else is refused after 64 KiB."""
+    limit = min(SNAPSHOT_BYTES_MAX, max(_RATIO_CHECKED_ABOVE, _RATIO_MAX * len(data)))
     unpacker = zlib.decompressobj(wbits=31)
     try:
         head = unpacker.decompress(data, 65_536)
@@ -183,9 +210,7 @@ def gunzip_snapshot(data: bytes) -> bytes:
             if not chunk:
                 break
             size += len(chunk)
-            if size > SNAPSHOT_BYTES_MAX:
-                raise ReadProblem(f"unpacks to more than {SNAPSHOT_BYTES_MAX // MIB} MiB")
-            if size > max(_RATIO_CHECKED_ABOVE, _RATIO_MAX * len(data)):
+            if size > limit:
                 raise ReadProblem("unpacks to an absurd size: not a snapshot of ours")
             chunks.append(chunk)
     except zlib.error:

@@ -13,14 +13,14 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
+import operator
 import os
 import secrets
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
-from operator import attrgetter
+from itertools import count, repeat
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
@@ -30,6 +30,7 @@ from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
+    Count,
     DeleteWebhook,
     Lease,
     Node,
@@ -38,7 +39,7 @@ from kubectl_evictplan.kube.objects import (
     Warning,
     Workload,
 )
-from kubectl_evictplan.kube.timestamps import format_rfc3339
+from kubectl_evictplan.kube.timestamps import FIRST_INSTANT_NS, LAST_INSTANT_NS, format_rfc3339
 from kubectl_evictplan.sources.reading import ReadProblem, gunzip_snapshot
 
 KIND = "Snapshot"
@@ -47,6 +48,7 @@ _GZIP_LEVEL = 6
 _GZIP_MAGIC = b"\x1f\x8b"
 # A table must pay for its indexes.
 _TABLE_SHARE_MAX = 0.5
+_PLAIN_TYPES = {str, int, bool, type(None)}
 
 
 class SnapshotError(ValueError):
@@ -60,7 +62,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
     taken_at_source: str = ""
     written_by: str = ""
     kinds_seen: tuple[str, ...] = ()
-    ignored_kinds: dict[str, int] = {}
+    ignored_kinds: dict[str, Count] = {}
     warnings: tuple[Warning, ...] = ()
 
 
@@ -87,14 +89,14 @@ class _Column(msgspec.Struct, omit_defaults=True):
     all: Any = msgspec.UNSET
     values: Any = msgspec.UNSET
     table: Any = msgspec.UNSET
-    index: list[Annotated[int, msgspec.Meta(ge=0)]] | msgspec.UnsetType = msgspec.UNSET
+    index: list[Count] | msgspec.UnsetType = msgspec.UNSET
 
 
 class _RawColumn(msgspec.Struct):
     all: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     values: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     table: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    index: list[Annotated[int, msgspec.Meta(ge=0)]] | msgspec.UnsetType = msgspec.UNSET
+    index: list[Count] | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Content(msgspec.Struct):
@@ -105,7 +107,7 @@ class _Content(msgspec.Struct):
     budgets: tuple[PodDisruptionBudget, ...]
     control_plane: ControlPlaneFlags
     denied: tuple[str, ...]
-    pod_count: int
+    pod_count: Count
     pods: dict[str, _RawColumn]
     webhooks: tuple[DeleteWebhook, ...] = ()
 
@@ -130,7 +132,7 @@ def encode_snapshot(snapshot: ClusterSnapshot, *, compress: bool = True) -> byte
     metadata = _Metadata(
         schema_version=SCHEMA_VERSION,
         digest=_digest(content),
-        taken_at=_readable(snapshot.taken_at_ns),
+        taken_at=format_rfc3339(snapshot.taken_at_ns),
         taken_at_source=snapshot.taken_at_source,
         written_by=f"kubectl-evictplan {__version__}",
         kinds_seen=snapshot.kinds_seen,
@@ -155,15 +157,14 @@ def decode_snapshot(data: bytes) -> ClusterSnapshot:
 def decode_document(data: bytes) -> ClusterSnapshot:
     """Return the snapshot in plain JSON bytes; raises SnapshotError."""
     try:
-        _check_head(data)
-        document = _DOCUMENT.decode(data)
+        document = _decode_head(data)
         digest = _digest(document.content)
         if document.metadata.digest != digest:
             raise SnapshotError("damaged snapshot: its digest is missing or does not match")
         return _from_content(_CONTENT.decode(document.content), document.metadata, digest)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SnapshotError(f"damaged snapshot ({error})") from None
-    except (IndexError, TypeError):
+    except (IndexError, TypeError, OverflowError):
         raise SnapshotError("damaged snapshot (columns do not fit together)") from None
 
 
@@ -246,13 +247,6 @@ def _digest(content: bytes | msgspec.Raw) -> str:
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
-def _readable(ns: int) -> str:
-    try:
-        return format_rfc3339(ns)
-    except ValueError:
-        return ""
-
-
 def _encode_content(snapshot: ClusterSnapshot) -> bytes:
     pods = snapshot.pods
     return _ENCODER.encode(
@@ -267,7 +261,7 @@ def _encode_content(snapshot: ClusterSnapshot) -> bytes:
             "denied": snapshot.denied,
             "pod_count": len(pods),
             "pods": {
-                name: _encode_column(list(map(attrgetter(name), pods)))
+                name: _encode_column(list(map(operator.attrgetter(name), pods)))
                 for name in Pod.__struct_fields__
             }
             if pods
@@ -287,28 +281,33 @@ def _encode_column(values: list[Any]) -> _Column:
 
 def _tabled(values: list[Any]) -> tuple[list[Any], list[int]]:
     """Return the distinct values in order of appearance, and each value's place among them."""
-    places: dict[Any, int] = {}
-    # Loading shares equal parts, so identity finds most; encoded bytes decide the rest. The
-    # values stay alive in the list, so an id cannot be taken over by another one.
-    by_identity: dict[int, int] = {}
-    table: list[Any] = []
-    index: list[int] = []
-    for value in values:
-        plain = value is None or isinstance(value, (str, int))
-        place = places.get(value) if plain else by_identity.get(id(value))
-        if place is None:
-            key = value if plain else _ENCODER.encode(value)
-            place = places.setdefault(key, len(table))
-            if place == len(table):
-                table.append(value)
-            if not plain:
-                by_identity[id(value)] = place
-        index.append(place)
-    return table, index
+    if set(map(type, values)) <= _PLAIN_TYPES:
+        places = dict(zip(dict.fromkeys(values), count()))
+        return list(places), list(map(places.__getitem__, values))
+    # Loading shares equal parts, so identity finds most; encoded bytes decide the rest.
+    by_identity = dict(zip(map(id, values), values, strict=True))
+    table: dict[bytes, tuple[int, Any]] = {}
+    place_of = {
+        identity: table.setdefault(_ENCODER.encode(value), (len(table), value))[0]
+        for identity, value in by_identity.items()
+    }
+    distinct = [value for _, value in table.values()]
+    return distinct, list(map(place_of.__getitem__, map(id, values)))
 
 
-def _check_head(data: bytes) -> None:
-    head = msgspec.json.decode(data, type=_Head)
+def _decode_head(data: bytes) -> _Document:
+    """Return all but the content; raises for other files and other versions."""
+    try:
+        document = _DOCUMENT.decode(data)
+    except msgspec.ValidationError:
+        # A newer version may look different; its head says that it is one.
+        _check_head(msgspec.json.decode(data, type=_Head))
+        raise
+    _check_head(document)
+    return document
+
+
+def _check_head(head: _Document | _Head) -> None:
     if head.kind != KIND or not head.api_version.startswith("evictplan.dev/"):
         raise SnapshotError("not a snapshot of kubectl-evictplan")
     version = head.metadata.schema_version if head.metadata else None
@@ -319,7 +318,7 @@ def _check_head(data: bytes) -> None:
 
 
 def _from_content(content: _Content, metadata: _Metadata, digest: str) -> ClusterSnapshot:
-    return ClusterSnapshot(
+    snapshot = ClusterSnapshot(
         nodes=content.nodes,
         pods=tuple(_pods(content)),
         leases={lease.name: lease for lease in content.leases},
@@ -335,22 +334,47 @@ def _from_content(content: _Content, metadata: _Metadata, digest: str) -> Cluste
         warnings=metadata.warnings,
         digest=digest,
     )
+    _refuse_impossible(snapshot, content)
+    return snapshot
+
+
+def _refuse_impossible(snapshot: ClusterSnapshot, content: _Content) -> None:
+    """Raise for what no cluster holds and no writer of ours writes; a digest proves nothing."""
+    for what, keys in (
+        ("node", [node.name for node in snapshot.nodes]),
+        ("pod", [(pod.namespace, pod.name) for pod in snapshot.pods]),
+        ("lease", [lease.name for lease in content.leases]),
+        ("workload", [(one.kind, one.namespace, one.name) for one in snapshot.workloads]),
+        ("budget", [(one.namespace, one.name) for one in snapshot.budgets]),
+    ):
+        if not all(map(operator.lt, keys, keys[1:])):
+            raise SnapshotError(f"damaged snapshot (a {what} twice, or not in order)")
+    times = [snapshot.taken_at_ns, content.control_plane.leader_acquire_time_ns]
+    times += [lease.renew_time_ns for lease in content.leases]
+    for node in snapshot.nodes:
+        times += [node.deletion_timestamp_ns, *node.past_instants()]
+    _refuse_impossible_times(times)
+
+
+def _refuse_impossible_times(times: Iterable[int | None]) -> None:
+    known = [ns for ns in times if ns is not None]
+    if known and not (min(known) >= FIRST_INSTANT_NS and max(known) <= LAST_INSTANT_NS):
+        raise SnapshotError("damaged snapshot (a time outside the years 1 to 9999)")
 
 
 def _pods(content: _Content) -> Iterator[Pod]:
     count = content.pod_count
-    if not count:
-        return iter(())
+    if count > 1 and all(column.all is not msgspec.UNSET for column in content.pods.values()):
+        raise SnapshotError("damaged snapshot (all pods are the same)")
     columns: list[Iterable[Any]] = []
     for field in msgspec.structs.fields(Pod):
         column = content.pods.get(field.name)
-        if column is None:
-            # Written before the field existed: its default, which required fields lack.
-            if field.required:
-                raise SnapshotError(f"damaged snapshot (no column {field.name})")
-            columns.append(_defaults(field, count))
-        else:
-            columns.append(_decode_column(column, field.type, count))
+        if column is None and field.required and count:
+            raise SnapshotError(f"damaged snapshot (no column {field.name})")
+        # A column can be missing: written before the field existed.
+        columns.append(_defaults(field, count) if column is None else (
+            _decode_column(column, field, count)
+        ))  # fmt: skip
     return map(Pod, *columns)
 
 
@@ -360,16 +384,22 @@ def _defaults(field: Any, count: int) -> Iterable[Any]:
     return (field.default_factory() for _ in range(count))
 
 
-def _decode_column(column: _RawColumn, kind: Any, count: int) -> Iterable[Any]:
+def _decode_column(column: _RawColumn, field: Any, count: int) -> Iterable[Any]:
     if isinstance(column.all, msgspec.Raw):
-        return repeat(msgspec.json.decode(column.all, type=kind), count)
+        return repeat(_decode_values(b"[%b]" % bytes(column.all), field)[0], count)
     if isinstance(column.values, msgspec.Raw):
-        values: Sequence[Any] = msgspec.json.decode(column.values, type=list[kind])
-        return _of_length(values, count)
+        return _of_length(_decode_values(column.values, field), count)
     if isinstance(column.table, msgspec.Raw) and isinstance(column.index, list):
-        table = msgspec.json.decode(column.table, type=list[kind])
+        table = _decode_values(column.table, field)
         return map(table.__getitem__, _of_length(column.index, count))
     raise SnapshotError("damaged snapshot (a column without values)")
+
+
+def _decode_values(data: msgspec.Raw | bytes, field: Any) -> list[Any]:
+    values: list[Any] = msgspec.json.decode(data, type=list[field.type])
+    if field.name.endswith("_ns"):
+        _refuse_impossible_times(values)
+    return values
 
 
 def _of_length(values: Sequence[Any], count: int) -> Sequence[Any]:

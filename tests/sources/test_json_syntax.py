@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_evictplan.sources import files
+from kubectl_evictplan.sources import documents
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",
@@ -24,7 +24,7 @@ def pod_text(**spec: Any) -> str:
 def sized(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run once with every object checked and once as if the file were a large dump."""
     if request.param == "large":
-        monkeypatch.setattr(files, "CHECKED_BYTES_MAX", -1)
+        monkeypatch.setattr(documents, "CHECKED_BYTES_MAX", -1)
     return str(request.param)
 
 
@@ -45,6 +45,15 @@ def test_b26_b27_b30_syntax_errors_name_place_and_reason(
     assert line.startswith(expected)
 
 
+def test_b26_json_that_was_cut_anywhere_says_so(problems: Any, sized: str) -> None:
+    text = json.dumps(
+        {"kind": "List", "items": [{"a": 'x\\y \u00e9 "q"', "b": [1.5e-3, -2, True, None]}]}
+    )
+    for end in range(1, len(text)):
+        (line,) = problems(text[:end], name="f.json")
+        assert line.startswith(f"f.json:1:{end + 1}: unexpected end of the file"), text[:end]
+
+
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e400"])
 def test_b28_numbers_that_are_none_are_refused(problems: Any, text: str) -> None:
     line = problems(pod_text(x="MARK").replace('"MARK"', text), name="f.json")[0]
@@ -61,13 +70,40 @@ def test_b29_equal_keys_of_different_objects_are_fine(load: Any) -> None:
     assert load(text, name="f.json").pods
 
 
+DUPLICATED = '{"apiVersion": "v1", "kind": "Pod", "metadata": {%s}, "spec": {}, "spec": {}}'
+
+
 def test_b29_a_written_object_in_a_large_file_is_still_checked(
     problems: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "CHECKED_BYTES_MAX", -1)
-    item = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}, "spec": {}}'
-    text = f'{{"apiVersion": "v1", "kind": "List", "items": [{item}]}}'
+    monkeypatch.setattr(documents, "CHECKED_BYTES_MAX", -1)
+    text = listed(DUPLICATED % '"name": "p"')
     assert "duplicate key" in problems(text, name="f.json")[0]
+
+
+def test_b29_stored_objects_of_a_large_dump_are_searched_when_strict_and_said_not_to_be_else(
+    load: Any, problems: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = listed(DUPLICATED % '"name": "p", "namespace": "d", "uid": "u"')
+    assert "duplicate key" in problems(text, name="f.json")[0]
+    monkeypatch.setattr(documents, "CHECKED_BYTES_MAX", 1000)
+    text += " " * 1000
+    assert [warning.code for warning in load(text, name="f.json").warnings] == ["large-dump"]
+    found = problems(text, name="f.json", strict=True)
+    assert any('items[0]: duplicate key "spec", first on line 1' in line for line in found)
+
+
+def test_b29_a_large_dump_with_two_lists_of_items_is_never_half_read(
+    problems: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "CHECKED_BYTES_MAX", -1)
+    item = json.dumps({**POD, "metadata": {"name": "p", "namespace": "d", "uid": "u"}})
+    text = f'{{"apiVersion": "v1", "kind": "List", "items": [{item}], "items": [{item}]}}'
+    assert problems(text, name="f.json") == ['f.json: duplicate key "items", first on line 1']
+
+
+def listed(item: str) -> str:
+    return f'{{"apiVersion": "v1", "kind": "List", "items": [{item}]}}'
 
 
 def test_b30_lines_of_json_need_their_extension(load: Any) -> None:

@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import os
+import tracemalloc
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,33 @@ def test_b10_utf_16_and_32_are_named(problems: Any, encoding: str, text: str) ->
     assert "not UTF-8" in problems(text.encode(encoding))[0]
 
 
+def test_b10_what_powershell_writes_comes_with_its_remedy(problems: Any) -> None:
+    assert "Out-File -Encoding utf8" in problems("NAME".encode("utf-16"))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("NAME   STATUS   ROLES    AGE\nn1     Ready    <none>   1d\n", "add `-o json`"),
+        ("NAMESPACE   NAME   READY\nd   p   1/1\n", "add `-o json`"),
+        ("node/n1\nnode/n2\n", "add `-o json`"),
+        ("Name:               n1\nRoles:              <none>\n", "kubectl describe"),
+        ('Warning: v1 is deprecated\n{"apiVersion": "v1"}', "2>&1`?): Warning: v1 is deprecated"),
+        ("Error from server (Forbidden): pods is forbidden\n", "Error from server (Forbidden)"),
+        ("error: You must be logged in to the server\n", "error: You must be logged in"),
+        ("E1121 22:00:00.000001  123 memcache.go:265] x\n{}", "E1121 22:00:00"),
+        ("Unable to connect to the server: EOF\n", "Unable to connect to the server"),
+        ("No resources found in default namespace.\n", "No resources found"),
+    ],
+)
+def test_what_kubectl_prints_instead_of_objects_is_recognised(
+    problems: Any, text: str, hint: str
+) -> None:
+    for name in ("f.yaml", "f.json", "f.txt"):
+        (line,) = problems(text, name=name)
+        assert hint in line
+
+
 def test_b11_an_invalid_byte_names_its_offset(problems: Any) -> None:
     assert problems(b"a: x\xffy") == ["f.yaml: not UTF-8 (invalid byte at offset 4)"]
     assert "offset 6" in problems(b'{"a":"\xc3"}', name="f.json")[0]
@@ -158,6 +187,17 @@ def test_b16_a_bomb_that_looks_like_a_snapshot_is_refused_at_the_ratio(problems:
     head = b'{"apiVersion":"evictplan.dev/v1alpha1","kind":"Snapshot","x":"'
     bomb = gzip.compress(head + b"a" * 150_000_000, 1)
     assert "absurd size" in problems(bomb)[0]
+
+
+def test_b16_a_bomb_takes_less_memory_than_its_limit(tmp_path: Path) -> None:
+    head = b'{"apiVersion":"evictplan.dev/v1alpha1","kind":"Snapshot","x":"'
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    parts = [packer.compress(head), *(packer.compress(bytes(1 << 20)) for _ in range(400))]
+    (tmp_path / "bomb.gz").write_bytes(b"".join([*parts, packer.flush()]))
+    tracemalloc.start()
+    assert "absurd size" in failure(tmp_path / "bomb.gz")[0]
+    assert tracemalloc.get_traced_memory()[1] < 200 * reading.MIB
+    tracemalloc.stop()
 
 
 def test_b19_yaml_is_capped(problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:

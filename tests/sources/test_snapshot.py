@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
+import operator
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +43,7 @@ from kubectl_evictplan.sources.snapshot import (
 
 TEXT = st.text(max_size=6)
 NS = st.integers(min_value=-(2**63), max_value=2**63 - 1)
+COUNTS = st.integers(min_value=0, max_value=2**63 - 1)
 LABELS = st.dictionaries(TEXT, TEXT, max_size=3)
 OWNERS = st.lists(st.builds(OwnerReference, TEXT, TEXT, TEXT, TEXT, st.booleans()), max_size=2).map(
     tuple
@@ -49,7 +53,7 @@ TOLERATIONS = st.lists(
 ).map(tuple)
 PODS = st.builds(
     Pod,
-    TEXT, TEXT, TEXT, TEXT, LABELS, TEXT, TOLERATIONS, NS, TEXT, st.none() | TEXT, NS,
+    TEXT, TEXT, TEXT, TEXT, LABELS, TEXT, TOLERATIONS, COUNTS, TEXT, st.none() | TEXT, NS,
     st.none() | NS, st.none() | NS, st.lists(TEXT, max_size=2).map(tuple), OWNERS, TEXT,
     st.booleans(), st.booleans(), st.booleans(), st.booleans(), TEXT,
 )  # fmt: skip
@@ -61,23 +65,35 @@ NODES = st.builds(
     Node, TEXT, TEXT, TEXT, LABELS, NS, st.none() | NS, TAINTS, st.booleans(), CONDITIONS,
     st.none() | NS,
 )  # fmt: skip
-LEASES = st.builds(Lease, TEXT, st.none() | NS, NS, TEXT)
+LEASES = st.builds(Lease, TEXT, st.none() | NS, COUNTS.map(lambda count: count or 1), TEXT)
 EXPRESSIONS = st.lists(
     st.tuples(TEXT, TEXT, st.lists(TEXT, max_size=2).map(tuple)), max_size=2
 ).map(tuple)
+
+
+def in_order(objects: st.SearchStrategy[Any], *fields: str, size: int) -> st.SearchStrategy[Any]:
+    """Return tuples of objects as a snapshot holds them: sorted, each once."""
+    key = operator.attrgetter(*fields)
+    return st.lists(objects, max_size=size, unique_by=key).map(
+        lambda found: tuple(sorted(found, key=key))
+    )
+
+
 SNAPSHOTS = st.builds(
     ClusterSnapshot,
-    nodes=st.lists(NODES, max_size=3).map(tuple),
-    pods=st.lists(PODS, max_size=5).map(tuple),
-    leases=st.lists(LEASES, max_size=3).map(
-        lambda leases: {lease.name: lease for lease in sorted(leases, key=lambda one: one.name)}
+    nodes=in_order(NODES, "name", size=3),
+    pods=in_order(PODS, "namespace", "name", size=5),
+    leases=in_order(LEASES, "name", size=3).map(lambda found: {one.name: one for one in found}),
+    workloads=in_order(
+        st.builds(Workload, TEXT, TEXT, TEXT, TEXT, st.none() | NS, OWNERS),
+        *("kind", "namespace", "name"),
+        size=2,
     ),
-    workloads=st.lists(
-        st.builds(Workload, TEXT, TEXT, TEXT, TEXT, st.none() | NS, OWNERS), max_size=2
-    ).map(tuple),
-    budgets=st.lists(
-        st.builds(PodDisruptionBudget, TEXT, TEXT, st.none() | LABELS, EXPRESSIONS), max_size=2
-    ).map(tuple),
+    budgets=in_order(
+        st.builds(PodDisruptionBudget, TEXT, TEXT, st.none() | LABELS, EXPRESSIONS),
+        *("namespace", "name"),
+        size=2,
+    ),
     taken_at_ns=NS,
     taken_at_source=TEXT,
     control_plane=st.builds(ControlPlaneFlags, TEXT, LABELS, LABELS, TEXT, st.none() | NS),
@@ -160,6 +176,22 @@ def test_b17_b137_damage_and_other_versions_are_named(data: bytes, reason: str) 
         decode_snapshot(data)
 
 
+def with_right_digest(change: Callable[[Any, Any], None]) -> bytes:
+    """Return a snapshot whose content and metadata somebody changed, digest included."""
+    document = json.loads(encode_snapshot(CLUSTER, compress=False))
+    change(document["content"], document["metadata"])
+    content = json.dumps(document["content"]).encode()
+    document["metadata"]["digest"] = "sha256:" + hashlib.sha256(content).hexdigest()
+    head = json.dumps({**document, "content": "MARK"}).encode()
+    return head.replace(b'"MARK"', content)
+
+
+def refusal(change: Callable[[Any, Any], None]) -> str:
+    with pytest.raises(SnapshotError) as caught:
+        decode_snapshot(with_right_digest(change))
+    return str(caught.value)
+
+
 @pytest.mark.parametrize(
     "pods",
     [
@@ -171,15 +203,62 @@ def test_b17_b137_damage_and_other_versions_are_named(data: bytes, reason: str) 
     ],
 )
 def test_columns_that_do_not_fit_are_refused(pods: Any) -> None:
-    import hashlib
+    assert "damaged" in refusal(lambda content, _: content["pods"].update(pods))
 
-    document = json.loads(encode_snapshot(CLUSTER, compress=False))
-    document["content"]["pods"].update(pods)
-    content = json.dumps(document["content"]).encode()
-    document["metadata"]["digest"] = "sha256:" + hashlib.sha256(content).hexdigest()
-    head = json.dumps({**document, "content": "MARK"}).encode()
-    with pytest.raises(SnapshotError, match="damaged"):
-        decode_snapshot(head.replace(b'"MARK"', content))
+
+def all_alike(count: int) -> Callable[[Any, Any], None]:
+    def change(content: Any, _: Any) -> None:
+        content["pod_count"] = count
+        for name, column in content["pods"].items():
+            content["pods"][name] = {"all": column.get("all", "x")}
+
+    return change
+
+
+YEAR_31000 = 10**21
+IMPOSSIBLE = [
+    (all_alike(10**12), "all pods are the same"),
+    (all_alike(10**30), "all pods are the same"),
+    (lambda content, _: content.update(pod_count=-1), "Expected `int` >= 0"),
+    (lambda content, _: content["pods"].update(name={"values": ["p", "p"]}), "a pod twice"),
+    (lambda content, _: content["pods"].update(name={"values": ["q", "p"]}), "not in order"),
+    (lambda content, _: content["nodes"].append(content["nodes"][0]), "a node twice"),
+    (lambda content, _: content["leases"].extend([{"name": "n1"}] * 2), "a lease twice"),
+    (
+        lambda content, _: content["leases"].append({"name": "n1", "lease_duration_seconds": -40}),
+        "Expected `int` >= 1",
+    ),
+    (
+        lambda content, _: content["pods"].update(termination_grace_period_seconds={"all": -30}),
+        "Expected `int` >= 0",
+    ),
+    (lambda _, metadata: metadata.update(ignoredKinds={"Secret": -3}), "Expected `int` >= 0"),
+    (lambda content, _: content.update(taken_at_ns=YEAR_31000), "outside the years"),
+    (
+        lambda content, _: content["nodes"][0].update(creation_timestamp_ns=YEAR_31000),
+        "outside the years",
+    ),
+    (
+        lambda content, _: content["pods"].update(deletion_timestamp_ns={"all": -YEAR_31000}),
+        "outside the years",
+    ),
+    (
+        lambda content, _: content["leases"].append({"name": "n1", "renew_time_ns": YEAR_31000}),
+        "outside the years",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), IMPOSSIBLE)
+def test_a_right_digest_proves_nothing(change: Callable[[Any, Any], None], reason: str) -> None:
+    assert reason in refusal(change)
+
+
+def test_a_snapshot_without_nodes_is_a_problem_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_bytes(with_right_digest(lambda content, _: content.update(nodes=[])))
+    with pytest.raises(InputError, match=r"c\.json: no nodes: nothing to simulate"):
+        load_files([str(path)])
 
 
 def test_a_damaged_file_is_a_problem_of_that_file(tmp_path: Path) -> None:
