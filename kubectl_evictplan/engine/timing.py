@@ -15,8 +15,6 @@ class Timing(msgspec.Struct, frozen=True):
     ``monitor_phase_ns``: from the scenario's start to the first monitor tick.
     ``monitor_cost_ns`` / ``pass_cost_ns``: added to every period of the loop.
     ``pass_phase_ns``: from a monitor tick of the first run to the first pass.
-    ``pass_lag_ns``: when not None, passes are not on a grid: a waiting node is served this long
-    after both it and a token are there (0: at once; 100 ms + cost: as late as a pass can come).
     ``serves_queues``: False leaves waiting nodes waiting: what their zones' queues are told is recorded
     all the same, and the order of service is explored apart from the run.
     ``mid_tick_pass``: a tick is not instantaneous; a pass falls between its node steps and its zone
@@ -24,7 +22,6 @@ class Timing(msgspec.Struct, frozen=True):
     ``stale_lister``: from 1.34 on, that pass still sees Ready=True and wastes its token.
     ``zones_backwards``: ``handleDisruption`` walks the zones from the last to the first.
     ``initial_token``: whether a zone with waiting nodes has a token at a warm start.
-    ``token_age_ns``: without an initial token, how long before the start the last one was taken.
     ``pod_gc_phase_ns``: from the start to the first pod garbage collection loop.
     ``pod_gc_cost_ns``: added to every period of that loop.
     ``pod_gc_lag_ns``: how long after its 40 s the name of a missing node leaves quarantine; with more
@@ -40,13 +37,11 @@ class Timing(msgspec.Struct, frozen=True):
     monitor_cost_ns: int = 0
     pass_phase_ns: int = 0
     pass_cost_ns: int = 0
-    pass_lag_ns: int | None = None
     serves_queues: bool = True
     mid_tick_pass: bool = False
     stale_lister: bool = False
     zones_backwards: bool = False
     initial_token: bool = True
-    token_age_ns: int = 0
     pod_gc_phase_ns: int = 0
     pod_gc_cost_ns: int = 0
     pod_gc_lag_ns: int = 0

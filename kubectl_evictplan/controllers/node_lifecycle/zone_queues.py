@@ -42,9 +42,7 @@ class ZoneQueues:
         # The newest tick that had something to do; set when it begins.
         self.ticked_ns: int | None = None
         self._configuration = configuration
-        self._lag_ns = timing.pass_lag_ns
         self._serves = timing.serves_queues
-        self._token_age_ns = timing.token_age_ns
         self._grid = grid
         self._queues: dict[str, RateLimitedTimedQueue] = {}
         self._call: ScheduledCall | None = None
@@ -103,7 +101,7 @@ class ZoneQueues:
         """Take the token of every zone: somebody was served right before the start."""
         for zone, queue in self._queues.items():
             self.record(Told.SPENT, zone)
-            queue.limiter.try_accept(self._state.events.now_ns - self._token_age_ns)
+            queue.limiter.try_accept(self._state.events.now_ns)
 
     def rate_of(self, zone: str) -> float:
         """Nodes per second that the zone's limiter lets through now."""
@@ -174,9 +172,6 @@ class ZoneQueues:
                     soonest = ready_ns
         if soonest is None:
             return None
-        if self._lag_ns is not None:
-            # 2 ns: ``ready_at_ns`` is a lower bound that is tight to 2 ns.
-            return max(soonest, now_ns) + self._lag_ns + 2
         return self._grid.at_or_after(max(soonest, now_ns + 1))
 
     def _plan_pass(self) -> None:
