@@ -43,6 +43,11 @@ def taint_text(taint: Taint) -> str:
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else key_and_effect(taint)
 
 
+def is_lifecycle_no_execute(taint: Taint) -> bool:
+    """Whether it is one of the two taints by which node lifecycle evicts, whoever wrote it."""
+    return taint.effect == NO_EXECUTE and taint.key in LIFECYCLE_NO_EXECUTE_KEYS
+
+
 def no_execute_taints(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
     """The NoExecute taints in list order (``getNoExecuteTaints``)."""
     return tuple(taint for taint in taints if taint.effect == NO_EXECUTE)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
-    NODE_LIFECYCLE,
     AboutPod,
     TaintAdded,
     TaintChanged,
@@ -25,8 +24,8 @@ from kubectl_evictplan.cluster.timeline import (
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import MINUTE_NS
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
-from kubectl_evictplan.kube.taints import key_and_effect, no_execute_taints
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, key_and_effect, no_execute_taints
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.windows.node_runs import NodeRun, NodeRunner
 from kubectl_evictplan.windows.orphaned_entries import may_hold_orphaned_entries
@@ -153,7 +152,7 @@ class _Explorer:
                 states.append((state, entry.at_ns))
                 self.result.zone_samples.setdefault(state, entry)
             elif isinstance(entry, TaintChanged):
-                if entry.by == NODE_LIFECYCLE and entry.taint.effect == NO_EXECUTE:
+                if is_lifecycle_no_execute(entry.taint):
                     continue  # depends on when the node is served: see ``PodFates``
                 what = TAINT_ADDED if isinstance(entry, TaintAdded) else TAINT_REMOVED
                 key = NodeChangeKey(entry.node, what, key_and_effect(entry.taint))

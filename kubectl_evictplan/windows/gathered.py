@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import (
-    NODE_LIFECYCLE,
     EvictionScheduled,
     PodDeleted,
     PodGone,
@@ -15,15 +14,14 @@ from kubectl_evictplan.cluster.timeline import (
     Timeline,
     TimerCancelled,
 )
-from kubectl_evictplan.kube.objects import NO_EXECUTE
-from kubectl_evictplan.kube.taints import key_and_effect
+from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, key_and_effect
 from kubectl_evictplan.windows.circumstances import (
     Circumstance,
     Contribution,
     Moment,
     tell_apart,
 )
-from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes, merge_spans
+from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes
 from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
     TAINT_REMOVED,
@@ -44,6 +42,11 @@ class Slot(NamedTuple):
     choice: Choice
     left_out_ns: int
     between: tuple[Moment, Moment] | None = None
+
+    def wait_of(self, ordinal: int) -> int:
+        """In which of its waits a node gets a taint for the n-th time: the n-th in which it is served."""
+        served = [index for index, place in enumerate(self.choice) if place is not None]
+        return served[ordinal] if ordinal < len(served) else ordinal
 
     def contribution(self) -> Contribution:
         """What the slot says about how an outcome comes about."""
@@ -72,7 +75,7 @@ class _Found:
 
     __slots__ = ("by_slot", "histories", "sample")
 
-    def __init__(self, sample: tuple[Timeline, int]) -> None:
+    def __init__(self, sample: tuple[Timeline, int] | None) -> None:
         self.by_slot: dict[Slot, Span] = {}
         self.histories: set[int] = set()
         self.sample = sample
@@ -128,7 +131,7 @@ class Gathered:
                 continue
             ordinal = ordinals[key] = ordinals.get(key, -1) + 1
             nth = (key, ordinal)
-            if nth not in self._found:
+            if nth not in self._found and not isinstance(key, NodeChangeKey):
                 self._found[nth] = _Found((timeline, index))
             facts.append((nth, entry.at_ns))
             if isinstance(key, CancelKey):
@@ -144,8 +147,12 @@ class Gathered:
     def again(self, slot: Slot, histories: Collection[int]) -> None:
         """The same histories happen in another slot."""
         for history in histories:
-            for nth, at_ns in self._facts[history]:
-                self._found[nth].note(slot, history, at_ns)
+            for (key, ordinal), at_ns in self._facts[history]:
+                nth = (key, slot.wait_of(ordinal) if isinstance(key, NodeChangeKey) else ordinal)
+                found = self._found.get(nth)
+                if found is None:
+                    found = self._found[nth] = _Found(None)
+                found.note(slot, history, at_ns)
 
     @staticmethod
     def _key(entry: object) -> _Key | None:
@@ -155,17 +162,15 @@ class Gathered:
             return _Gone(entry.pod, entry.uid)
         if isinstance(entry, TimerCancelled):
             return CancelKey(entry.pod, entry.uid, entry.node, entry.reason)
-        if isinstance(entry, TaintChanged) and entry.by == NODE_LIFECYCLE:
-            if entry.taint.effect == NO_EXECUTE:
-                what = TAINT_ADDED if isinstance(entry, TaintAdded) else TAINT_REMOVED
-                return NodeChangeKey(entry.node, what, key_and_effect(entry.taint))
+        if isinstance(entry, TaintChanged) and is_lifecycle_no_execute(entry.taint):
+            what = TAINT_ADDED if isinstance(entry, TaintAdded) else TAINT_REMOVED
+            return NodeChangeKey(entry.node, what, key_and_effect(entry.taint))
         return None
 
     # -- windows ----------------------------------------------------------------------------------
 
     def store(self, result: Exploration) -> None:
         """Write the windows into the exploration's tables."""
-        changes: dict[NodeChangeKey, list[_Found]] = {}
         for (key, ordinal), found in self._found.items():
             if isinstance(key, EvictionKey):
                 self._store_eviction(result, key, ordinal, found)
@@ -175,10 +180,7 @@ class Gathered:
                 window = self._window(found, result.runs)
                 result.cancelled_starts.windows[key.cancel, ordinal] = window
             elif isinstance(key, NodeChangeKey):
-                changes.setdefault(key, []).append(found)
-        for change, occurrences in changes.items():
-            for ordinal, window in enumerate(self._apart(change, occurrences, result.runs)):
-                result.nodes.windows[change, ordinal] = window
+                result.nodes.windows[key, ordinal] = self._window(found, result.runs)
 
     def _always(self, found: _Found) -> bool:
         return len(found.histories) == len(self._facts)
@@ -189,23 +191,6 @@ class Gathered:
         window.add(spans[0][0], spans[-1][1], certain=self._always(found))
         window.runs = runs
         return window
-
-    def _apart(
-        self, change: NodeChangeKey, occurrences: list[_Found], runs: int
-    ) -> Iterator[WindowOverRuns]:
-        """One window for each time at which a node changes so, whichever its n-th time that is."""
-        spans = sorted(span for found in occurrences for span in found.spans(self._gap_ns))
-        for low_ns, high_ns in merge_spans(spans, self._gap_ns):
-            within = {
-                history
-                for history, facts in enumerate(self._facts)
-                for (key, _), at_ns in facts
-                if key == change and low_ns <= at_ns <= high_ns
-            }
-            window = WindowOverRuns()
-            window.add(low_ns, high_ns, certain=len(within) == len(self._facts))
-            window.runs = runs
-            yield window
 
     def _store_eviction(
         self,
@@ -218,6 +203,7 @@ class Gathered:
         spans = [span for span in every_span if span[0] <= self._horizon_ns]
         if not spans:
             return
+        assert found.sample is not None, "the first history in which a pod is deleted is kept"
         timeline, index = found.sample
         entry = timeline.entries[index]
         assert isinstance(entry, PodDeleted), "an eviction is told by its delete"
