@@ -25,6 +25,7 @@ from realities import (
 
 from builders import (
     default_tolerations,
+    epoch_ns,
     make_event,
     make_lease,
     make_node,
@@ -158,6 +159,9 @@ def one_failing_node(release: str, *, last_heartbeat: float | None = None) -> Wo
     stop = make_event(3, "kubelet-stop", "n0", last_heartbeat=last_heartbeat)
     settings = ControllerSettings(kubernetes_version=release)
     snapshot = make_snapshot(nodes, pods, leases=leases)
+    # The controller found every node ready: up to 1.20.4 nothing is certain otherwise.
+    leader = replace(snapshot.control_plane, leader_acquire_time_ns=epoch_ns(-500))
+    snapshot = replace(snapshot, control_plane=leader)
     return World(
         snapshot,
         make_scenario([stop], horizon=120),
