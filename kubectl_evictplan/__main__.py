@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+
+_EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the program with the words of the command line and exit with its code.
 
-    Importing takes a while: an interrupt meanwhile ends the program as any later one does. At the
-    end it is ignored, so that no half of the interpreter is left to complain.
+    Imports take a while and may swallow or report a KeyboardInterrupt: an interrupt meanwhile ends the
+    program at once. At the end it is ignored, so that no half of the interpreter is left to complain.
     """
+    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if interruptible:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(_EXIT_INTERRUPTED))
+    from kubectl_evictplan.cli import run
+
     try:
-        from kubectl_evictplan.cli import run
-
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         code = run(sys.argv[1:], program=sys.argv[0])
-    except KeyboardInterrupt:
-        code = 130
-    finally:
-        import signal
-
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except KeyboardInterrupt:
+        code = _EXIT_INTERRUPTED
     sys.exit(code)
 
 

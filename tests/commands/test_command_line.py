@@ -423,11 +423,11 @@ def test_help_imports_no_command_and_no_heavy_library() -> None:
 
 def test_an_interrupt_while_the_program_is_imported_is_no_traceback() -> None:
     code = (
-        "import sys\n"
+        "import os, signal, sys\n"
         "class Interrupt:\n"
         "    def find_spec(self, name, *_):\n"
         "        if name == 'kubectl_evictplan.cli':\n"
-        "            raise KeyboardInterrupt\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Interrupt())\n"
         "from kubectl_evictplan.__main__ import main\n"
         "main()\n"
