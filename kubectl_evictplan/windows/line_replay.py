@@ -204,7 +204,8 @@ class LineReplay:
     def _tick(self) -> None:
         names, self._mark_again = self._mark_again, set()
         for name in sorted(names, key=self._alias):
-            if name in self._wanted:
+            # A node that is ready again is found reachable by this very tick.
+            if name in self._wanted and self._ready.get(name) != TRUE:
                 self._mark(name)
 
     # -- what the queue is told -----------------------------------------------------------------------

@@ -1,0 +1,95 @@
+"""Statements about the nodes of one zone, and their pods, together."""
+
+from __future__ import annotations
+
+from builders import ns
+from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
+from kubectl_evictplan.prediction.document import Joint
+from kubectl_evictplan.prediction.joint import joint_statements
+from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
+
+ZONE = "eu:\x00:a"
+
+
+def exploration(nodes: str, services: list[tuple[float, ...]]) -> Exploration:
+    """Nodes that wait in one zone; for every admissible run when nodes are tainted, in seconds."""
+    found = Exploration()
+    found.waiting[ZONE] = set(nodes.split())
+    found.services[ZONE] = [tuple(map(ns, instants)) for instants in services]
+    return found
+
+
+def add_pod(
+    found: Exploration, pod: str, node: str, delay: float | None, *, certain: bool = False
+) -> None:
+    key = EvictionKey(f"default/{pod}", f"uid-{pod}", TAINT_EVICTION, 0)
+    found.evictions[key] = PossibleEviction(
+        spans=((ns(50), ns(100)),),
+        certain=certain,
+        node=node,
+        taint=None,
+        toleration_index=None,
+        toleration_seconds=None,
+        sample=None,
+        delay_ns=None if delay is None else ns(delay),
+        gone_earliest_ns=None,
+        gone_latest_ns=None,
+    )
+
+
+def stated(found: Exploration, horizon: float) -> dict[str, tuple[int, int, int]]:
+    statements = joint_statements(found, ns(horizon))
+    assert {statement.scope for statement in statements} <= {"zone/eu/a"}
+    return {joint.what: (joint.least, joint.most, joint.of) for joint in statements}
+
+
+def test_exactly_one_of_four_nodes_is_tainted_when_every_run_taints_one() -> None:
+    found = exploration("n0 n1 n2 n3", [(44,), (49,)])
+    assert joint_statements(found, ns(300)) == (
+        Joint("zone/eu/a", "nodes tainted", 1, 1, 4, 300.0),
+    )
+
+
+def test_runs_that_taint_fewer_give_the_least_and_runs_that_taint_more_the_most() -> None:
+    found = exploration("n0 n1 n2", [(), (44,), (44, 54)])
+    assert stated(found, 300) == {"nodes tainted": (0, 2, 3)}
+
+
+def test_what_is_tainted_after_the_horizon_does_not_count() -> None:
+    found = exploration("n0 n1", [(44, 54), (49, 59)])
+    assert stated(found, 54) == {"nodes tainted": (1, 2, 2)}
+
+
+def test_nothing_is_said_where_every_node_that_waits_is_tainted_for_certain() -> None:
+    assert joint_statements(exploration("n0 n1", [(44, 54)]), ns(300)) == ()
+
+
+def test_pods_of_the_emptiest_and_of_the_fullest_nodes_bound_how_many_are_evicted() -> None:
+    found = exploration("n0 n1 n2", [(44, 54)])
+    for pod, node in {"a": "n0", "b": "n0", "c": "n0", "d": "n1"}.items():
+        add_pod(found, pod, node, 0)
+    # n2 has no pod: at least n1's one, at most n0's three and n1's one.
+    assert stated(found, 300)["pods evicted"] == (1, 4, 4)
+
+
+def test_pods_that_tolerate_the_taint_for_longer_count_only_nodes_tainted_in_time() -> None:
+    found = exploration("n0 n1", [(44,), (60,)])
+    for node in ("n0", "n1"):
+        add_pod(found, f"quick-{node}", node, 0)
+        add_pod(found, f"slow-{node}", node, 50)
+    assert stated(found, 100) == {"nodes tainted": (1, 1, 2), "pods evicted": (1, 2, 4)}
+    assert stated(found, 110)["pods evicted"] == (2, 2, 4)
+
+
+def test_a_pod_whose_fate_is_not_that_of_its_node_may_go_or_stay() -> None:
+    found = exploration("n0 n1", [(44,)])
+    add_pod(found, "a", "n0", 0)
+    add_pod(found, "b", "n1", None)
+    assert stated(found, 300)["pods evicted"] == (0, 2, 2)
+
+
+def test_pods_that_are_certain_are_the_least() -> None:
+    found = exploration("n0 n1", [(44,)])
+    add_pod(found, "a", "n0", None, certain=True)
+    add_pod(found, "b", "n1", None)
+    assert stated(found, 300)["pods evicted"] == (1, 2, 2)

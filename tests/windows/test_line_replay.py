@@ -1,0 +1,150 @@
+"""One zone's line, replayed. Seconds; a token every ten, a tick every five, unless said."""
+
+from __future__ import annotations
+
+import pytest
+from windows.lines import Line, in_order
+
+from kubectl_evictplan.cluster.timeline import Told
+
+
+def a_b_and_later_c(release: str) -> Line:
+    """a and b wait from 5 on, c from 10; the tokens come at 5, 15 and 25."""
+    line = Line(release)
+    line.silent(5, "a", "b")
+    line.silent(10, "c")
+    return line
+
+
+def test_up_to_1_18_who_came_first_is_served_first() -> None:
+    served = a_b_and_later_c("1.18.6").served(in_order("c", "a", "b"))
+    assert served == {"a": [5], "b": [15], "c": [25]}
+
+
+def test_from_1_21_every_tick_puts_all_who_wait_in_line_anew() -> None:
+    served = a_b_and_later_c("1.29.6").served(in_order("c", "a", "b"))
+    assert served == {"a": [5], "c": [15], "b": [25]}
+
+
+def test_up_to_1_18_only_tokens_spent_on_nodes_of_its_tick_can_be_a_waits_own() -> None:
+    history = a_b_and_later_c("1.18.6").replay()
+    found = {name: (w.first_token, w.last_token) for name, (w,) in history.waits.items()}
+    assert found == {"a": (0, 0), "b": (0, 1), "c": (2, 2)}
+
+
+@pytest.mark.parametrize(("release", "at"), [("1.18.6", 25), ("1.19.3", 35), ("1.29.6", 25)])
+def test_in_1_19_a_node_that_waits_for_another_tick_leaves_an_entry_that_eats_a_token(
+    release: str, at: float
+) -> None:
+    line = Line(release)
+    line.silent(5, "a", "b")
+    line.silent(20, "c")
+    assert line.served()["b"] == [15]
+    assert line.served()["c"] == [at]
+
+
+def test_a_swapped_limiter_begins_empty_when_the_old_one_has_no_token() -> None:
+    line = Line()
+    line.silent(5, "a", "b")
+    line.tell(10, Told.SWAP, qps=0.02)
+    assert line.served() == {"a": [5], "b": [60]}
+
+
+def test_a_swapped_limiter_begins_full_when_the_old_one_has_a_token() -> None:
+    line = Line()
+    line.silent(5, "a")
+    line.tell(20, Told.SWAP, qps=0.02)
+    line.silent(25, "b", "c")
+    assert line.served() == {"a": [5], "b": [25], "c": [75]}
+
+
+def test_a_node_that_returns_before_a_tick_takes_it_out_wastes_its_token() -> None:
+    line = Line(rate=0.125)
+    line.silent(5, "a", "b", "c")
+    line.returns(12, 15, "b")
+    assert line.tokens() == [5, 13, 21]
+    assert line.served() == {"a": [5], "b": [], "c": [21]}
+
+
+def test_a_node_that_wasted_its_token_is_not_put_in_line_by_the_tick_that_finds_it_ready() -> None:
+    line = Line(rate=0.125)
+    line.silent(5, "a", "b")
+    line.returns(12, 15, "b")
+    assert len(line.replay().waits["b"]) == 1
+
+
+def test_a_deleted_node_stands_before_all_that_later_ticks_put_in_line() -> None:
+    line = Line(rate=1 / 18)
+    line.silent(5, "a", "b", "c")
+    line.tell(12, Told.NODE_GONE, "c")
+    line.tell(12, Told.RETIRED, "c")
+    assert line.tokens() == [5, 23, 41]
+    assert line.served() == {"a": [5], "b": [41], "c": []}
+
+
+def test_from_1_30_a_node_without_ready_keeps_the_head_and_eats_every_token() -> None:
+    line = Line("1.34.4")
+    line.silent(5, "a", "b")
+    line.status(5, None, "a")
+    line.tell(6, Told.RETIRED, "a")
+    line.tell(40, Told.REACHABLE, "a")
+    assert line.served() == {"a": [], "b": [45]}
+    assert line.tokens() == [5, 15, 25, 35, 45]
+
+
+@pytest.mark.parametrize(("release", "again"), [("1.18.6", []), ("1.29.6", [15])])
+def test_a_taint_removed_by_hand_comes_back_at_the_next_tick_and_token_from_1_19_on(
+    release: str, again: list[float]
+) -> None:
+    line = Line(release)
+    line.silent(5, "a")
+    line.tell(12, Told.UNTAINTED, "a")
+    assert line.served() == {"a": [5, *again]}
+
+
+def test_a_taint_removed_by_hand_waits_for_the_tick_although_there_is_a_token() -> None:
+    line = Line(rate=1)
+    line.silent(5, "a")
+    line.tell(11, Told.UNTAINTED, "a")
+    assert line.served() == {"a": [5, 15]}
+
+
+@pytest.mark.parametrize(("spent", "at"), [(False, 2), (True, 10)])
+def test_a_token_spent_just_before_the_start_is_back_after_ten_seconds(
+    *, spent: bool, at: float
+) -> None:
+    line = Line(spent_at_start=spent)
+    line.tell(0, Told.SPENT)
+    line.silent(2, "a")
+    assert line.served() == {"a": [at]}
+
+
+@pytest.mark.parametrize(("inside", "served"), [(False, []), (True, [5])])
+def test_a_pass_inside_a_tick_still_has_the_limiter_that_the_tick_takes_away(
+    *, inside: bool, served: list[float]
+) -> None:
+    line = Line(mid_tick_pass=inside)
+    line.silent(5, "a")
+    line.tell(5, Told.MID_TICK)
+    line.tell(5, Told.SWAP, qps=0.0)
+    assert line.served() == {"a": served}
+
+
+@pytest.mark.parametrize(("stale", "at"), [(False, 5), (True, 10)])
+def test_a_node_whose_token_a_stale_informer_wasted_is_back_in_line_at_the_next_tick(
+    *, stale: bool, at: float
+) -> None:
+    line = Line("1.34.4", rate=1, stale_lister=stale)
+    line.silent(5, "a")
+    assert line.served() == {"a": [at]}
+    assert line.tokens() == ([5, 10] if stale else [5])
+
+
+def test_a_new_process_begins_with_a_full_bucket_and_ticks_of_its_own() -> None:
+    line = Line()
+    line.silent(5, "a", "b")
+    line.tell(7, Told.STOPPED)
+    line.tell(8, Told.STARTED)
+    line.tell(8, Told.MARK, "b")
+    line.tell(9, Told.UNTAINTED, "b")
+    assert line.served() == {"a": [5], "b": [8, 18]}

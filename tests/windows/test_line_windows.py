@@ -1,0 +1,125 @@
+"""When each node of a line can be tainted: over every order, and over every lag of the passes.
+
+Seconds; a token every ten, a tick every five, unless said.
+"""
+
+from __future__ import annotations
+
+import pytest
+from windows.lines import LAG, Line
+
+from builders import ns
+from kubectl_evictplan.cluster.timeline import Told
+from kubectl_evictplan.windows.line_windows import (
+    Spread,
+    WaitWindow,
+    disjoint_outcomes,
+    merge_spans,
+    merge_waits,
+)
+
+
+def test_nodes_that_nothing_tells_apart_share_their_windows() -> None:
+    line = Line()
+    line.silent(5, "a", "b", "c")
+    windows = line.windows()
+    assert windows["a"] == windows["b"] == windows["c"]
+    assert windows["a"] == [(((5, round(25 + 3 * LAG, 3)),), True)]
+
+
+def test_nodes_that_never_leave_can_change_places_also_when_other_ticks_queued_them() -> None:
+    line = Line()
+    line.silent(5, "a", "b")
+    line.silent(10, "c")
+    windows = line.windows()
+    last = round(25 + 3 * LAG, 3)
+    assert windows["b"] == [(((5, last),), True)]
+    assert windows["c"] == [(((15, last),), True)]
+
+
+def test_up_to_1_18_nodes_of_other_ticks_keep_their_places() -> None:
+    line = Line("1.18.6")
+    line.silent(5, "a", "b")
+    line.silent(10, "c")
+    windows = line.windows()
+    assert windows["b"] == [(((5, round(15 + 2 * LAG, 3)),), True)]
+    assert windows["c"] == [(((25, round(25 + 3 * LAG, 3)),), True)]
+
+
+def test_a_return_cuts_a_wait_off_after_every_token_before_it() -> None:
+    line = Line()
+    line.silent(44, "a0", "a1", "a2", "a3")
+    line.returns(68, 70, "a3")
+    ((spans, certain),) = line.windows()["a3"]
+    assert spans == ((44, round(64 + 3 * LAG, 3)),)
+    assert not certain
+
+
+def test_a_return_just_before_a_token_cuts_that_tokens_window_short() -> None:
+    line = Line()
+    line.silent(44, "a0", "a1", "a2")
+    line.returns(64.1, 65, "a2")
+    ((spans, _),) = line.windows()["a2"]
+    assert spans[-1][1] == 64.1
+
+
+def test_a_token_that_comes_just_before_the_tick_in_one_run_can_come_just_after_it() -> None:
+    """Passes without lag spend the second token before c is in line, passes with lag after that."""
+    line = Line(step=5.4)
+    line.silent(43.2, "a", "b")
+    line.silent(54, "c")
+    line.rules = line.rules._replace(rate_qps=1 / 10.75)
+    ((spans, _),) = line.windows()["c"]
+    assert spans[0][0] == 54
+
+
+def test_a_line_whose_limiter_stops_serves_only_who_got_a_token_before() -> None:
+    line = Line()
+    line.silent(5, "a", "b", "c")
+    line.tell(20, Told.SWAP, qps=0.0)
+    ((spans, certain),) = line.windows()["a"]
+    assert spans == ((5, round(15 + 2 * LAG, 3)),)
+    assert not certain
+
+
+def test_each_wait_of_a_node_has_windows_of_its_own() -> None:
+    line = Line()
+    line.silent(5, "a")
+    line.returns(40, 45, "a")
+    line.silent(100, "a")
+    assert [spans for spans, _ in line.windows()["a"]] == [((5, 5 + LAG),), ((100, 100 + LAG),)]
+
+
+# -- spans ----------------------------------------------------------------------------------------
+
+
+def test_the_slack_of_a_token_grows_with_every_token_before_it() -> None:
+    spread = Spread(base_ns=1000, per_token_ns=10, gap_ns=0, end_ns=0)
+    assert [spread.of_token(token) for token in (0, 1, 4)] == [1010, 1020, 1050]
+
+
+def test_spans_at_most_a_gap_apart_are_one() -> None:
+    assert list(merge_spans([(0, 1), (3, 4), (7, 8)], 2)) == [(0, 4), (7, 8)]
+
+
+def test_outcomes_are_sorted_and_stay_disjoint() -> None:
+    assert disjoint_outcomes([(20, 21), (0, 1), (2, 3)], 5) == ((0, 3), (20, 21))
+
+
+def test_more_than_four_outcomes_are_joined_where_they_lie_closest() -> None:
+    spans = [(0, 0), (100, 100), (190, 190), (300, 300), (400, 400)]
+    assert disjoint_outcomes(spans, 10) == ((0, 0), (100, 190), (300, 300), (400, 400))
+
+
+@pytest.mark.parametrize("certain", [True, False])
+def test_a_wait_is_certain_only_where_it_is_under_all_circumstances(*, certain: bool) -> None:
+    sure = WaitWindow(((ns(5), ns(6)),), certain=True, eligible_ns=ns(5), useless_ns=ns(9))
+    other = WaitWindow(((ns(8), ns(9)),), certain=certain, eligible_ns=ns(4), useless_ns=ns(8))
+    ((merged,),) = merge_waits([{"a": [sure]}, {"a": [other]}], ns(1)).values()
+    assert merged == WaitWindow(sure.spans + other.spans, certain, ns(4), ns(9))
+
+
+def test_a_wait_that_some_circumstances_do_not_have_is_not_certain() -> None:
+    sure = WaitWindow(((ns(5), ns(6)),), certain=True, eligible_ns=ns(5), useless_ns=ns(9))
+    ((merged,),) = merge_waits([{"a": [sure]}, {}], ns(1)).values()
+    assert not merged.certain

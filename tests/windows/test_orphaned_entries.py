@@ -1,0 +1,79 @@
+"""Entries that 1.19.0-8 and 1.20.0-4 may hold since before the start keep nodes from being tainted."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from builders import epoch_ns, make_event, make_node, make_pod, make_scenario, make_snapshot
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import Node
+from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+
+STOP = make_event(2, "kubelet-stop", "n0")
+
+
+def predicted(
+    release: str,
+    *,
+    leader: float | None,
+    others: tuple[Node, ...] = (),
+    more: tuple[ScenarioEvent, ...] = (),
+) -> Prediction:
+    """n0 falls silent; every node but ``others`` has been ready since 1000 s before the start."""
+    nodes = [make_node(name, transition=-1000) for name in ("n0", "n1", "n2")]
+    snapshot = make_snapshot([*nodes, *others], [make_pod("p", "n0")])
+    leader_ns = None if leader is None else epoch_ns(leader)
+    control_plane = replace(snapshot.control_plane, leader_acquire_time_ns=leader_ns)
+    snapshot = replace(snapshot, control_plane=control_plane)
+    settings = ControllerSettings(kubernetes_version=release)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    return predict(snapshot, make_scenario([STOP, *more]), configuration)
+
+
+def certainty(prediction: Prediction) -> str:
+    (eviction,) = prediction.evictions
+    return eviction.certainty
+
+
+def says_96876(prediction: Prediction) -> bool:
+    """Whether it is said that such entries may be there unseen."""
+    texts = [w.message for w in prediction.warnings if w.code == "queue-duplicates-bug"]
+    return any("96876" in text and "cannot be seen" in text for text in texts)
+
+
+@pytest.mark.parametrize("release", ["1.19.3", "1.19.8", "1.20.4"])
+def test_an_eviction_is_only_possible_while_such_entries_cannot_be_ruled_out(release: str) -> None:
+    prediction = predicted(release, leader=None)
+    assert certainty(prediction) == "possible"
+    assert says_96876(prediction)
+
+
+@pytest.mark.parametrize("release", ["1.18.20", "1.19.9", "1.20.5", "1.29.6"])
+def test_other_releases_hold_no_such_entries(release: str) -> None:
+    prediction = predicted(release, leader=None)
+    assert certainty(prediction) == "certain"
+    assert not says_96876(prediction)
+
+
+def test_a_leader_that_took_over_after_all_nodes_were_ready_holds_no_such_entries() -> None:
+    prediction = predicted("1.19.3", leader=-500)
+    assert certainty(prediction) == "certain"
+    assert not says_96876(prediction)
+
+
+def test_a_leader_that_saw_a_node_become_ready_may_hold_its_entry() -> None:
+    assert certainty(predicted("1.19.3", leader=-1500)) == "possible"
+
+
+def test_a_node_that_is_not_ready_yet_may_leave_its_entry() -> None:
+    late = make_node("n3", ready="False", transition=-600)
+    prediction = predicted("1.19.3", leader=-500, others=(late,))
+    assert {e.certainty for e in prediction.evictions if e.pod == "p"} == {"possible"}
+
+
+def test_a_node_that_the_scenario_creates_may_leave_an_entry() -> None:
+    join = make_event(100, "node-create", node=make_node("n9", created=None))
+    assert certainty(predicted("1.19.3", leader=-500, more=(join,))) == "possible"
