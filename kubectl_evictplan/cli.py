@@ -127,7 +127,7 @@ def run(arguments: Sequence[str], program: str = "") -> int:
 
 
 def _invoke(arguments: list[str], program: str) -> int:
-    """Parse and run; click's own edge is bypassed because its exit codes are not the contract's."""
+    """Parse and run; click's own edge is bypassed because its exit codes are others."""
     _refuse_broken_text(arguments)
     with cli.make_context(_program_name(program), arguments) as context:
         cli.invoke(context)

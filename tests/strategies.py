@@ -1,9 +1,9 @@
 """Hypothesis strategies for small clusters and valid scenarios on them.
 
 A *world* is everything one run needs. Flags are short so that a minute holds several outages;
-instants lie on a grid of 100 ms so that ties with ticks and passes are common. Combinations that
-the contract leaves open (two things done to one object at one instant, a node created while its
-name exists) are not generated.
+instants lie on a grid of 100 ms so that ties with ticks and passes are common. Combinations of which
+nothing is promised (two things done to one object at one instant, a node created while its name
+exists) are not generated.
 """
 
 from __future__ import annotations

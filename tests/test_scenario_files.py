@@ -29,7 +29,7 @@ from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.scenarios.schema import scenario_schema
 
 
-def test_the_contracts_example_is_read_whole() -> None:
+def test_an_example_with_everything_is_read_whole() -> None:
     loaded = load(CONTRACT_EXAMPLE)
     scenario = loaded.scenario
     assert scenario.name == "zone-a-maintenance"

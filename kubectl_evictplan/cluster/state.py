@@ -180,8 +180,8 @@ class ClusterState:
     def delete_pod(self, key: str, *, because: tuple[int, ...], force: bool = False) -> bool:
         """DELETE a pod with its own grace period (or grace 0); False when there is no such pod.
 
-        Upstream: ``BeforeDelete`` and the pod strategy's ``CheckGracefulDelete`` (spec
-        taint-eviction 7.1). A second delete without a shorter grace is a no-op.
+        Upstream: ``BeforeDelete`` and the pod strategy's ``CheckGracefulDelete``. A
+        second delete without a shorter grace is a no-op.
         """
         pod = self.pods.get(key)
         if pod is None:

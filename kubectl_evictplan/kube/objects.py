@@ -182,7 +182,7 @@ class DeleteWebhook(msgspec.Struct, frozen=True):
     namespace_selector: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
 
 
-class Warning(msgspec.Struct, frozen=True):  # noqa: A001 - the contract's word
+class Warning(msgspec.Struct, frozen=True):  # noqa: A001 - the answer's own word
     """Something unknown, assumed, not evaluated or surprising. ``code`` is documented."""
 
     code: str

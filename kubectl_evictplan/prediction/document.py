@@ -1,4 +1,4 @@
-"""The answer: a Prediction document, exactly as the public contract (section 3) spells it.
+"""The answer: a Prediction document. Its names never change; ``schema prediction`` prints its schema.
 
 All ``...Seconds`` are offsets from the scenario's start with nanosecond-exact decimals kept to
 six digits; lists are sorted so that identical input gives identical bytes.
@@ -18,7 +18,7 @@ POSSIBLE = "possible"
 
 
 class _Document(msgspec.Struct, frozen=True, rename="camel", omit_defaults=False):
-    """Camel-cased frozen record; subclasses are the contract's objects."""
+    """Camel-cased frozen record; subclasses are the objects of the document."""
 
 
 class Sourced(_Document):

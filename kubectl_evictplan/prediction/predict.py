@@ -1,8 +1,7 @@
 """``predict``: from a snapshot, a scenario and a configuration to the Prediction document.
 
-The way to one predicted eviction, in files: this one, ``simulation.simulate`` (the nominal run),
-``controllers/taint_eviction.process_pod_on_node`` (the rule), and for its window
-``bounds/exploration.explore``.
+The way to one predicted eviction: this module, ``simulation/simulate.py`` (the nominal run),
+``TaintEviction.process_pod_on_node`` (the rule), and for its window ``windows/exploration.py``.
 """
 
 from __future__ import annotations

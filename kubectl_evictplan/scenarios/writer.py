@@ -1,8 +1,8 @@
 """A resolved scenario as a scenario file, so that any what-if can be repeated, edited and shared.
 
 Rules: what is written loads back to the same scenario and settings (only the events' origins name
-the new file); one event per line, as the contract's example; every word that some YAML reader
-could take for something else is quoted. Times and durations are exact to the nanosecond.
+the new file); one event per line; every word that some YAML reader could take for something
+else is quoted. Times and durations are exact to the nanosecond.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What admission adds: spec taint-eviction 5.5 and 6."""
+"""What admission adds: DefaultTolerationSeconds, and tolerations of DaemonSet and static pods."""
 
 from __future__ import annotations
 
