@@ -142,3 +142,16 @@ class InputError(EvictplanError):
         self.problems = [problems] if isinstance(problems, Problem) else list(problems)
         assert self.problems, "an InputError needs at least one problem"
         super().__init__("; ".join(str(problem) for problem in self.problems[:PROBLEMS_SHOWN_MAX]))
+
+
+def mistake(
+    message: str,
+    correction: Correction | None = None,
+    *,
+    got: str | None = None,
+    expected: str = "",
+    location: str = "",
+) -> InputError:
+    """Return the error for one thing that is wrong, and what to type instead."""
+    problem = Problem(message, location=location, got=got, expected=expected, correction=correction)
+    return InputError(problem)

@@ -14,7 +14,7 @@ from kubectl_evictplan.commands.options import (
     selector_option,
     what_if_options,
 )
-from kubectl_evictplan.errors import Correction, InputError, Problem, help_on
+from kubectl_evictplan.errors import Correction, help_on, mistake
 
 
 @click.command(
@@ -46,13 +46,12 @@ def _names(words: tuple[str, ...]) -> tuple[str, ...]:
         return words[1:]
     if kind in OTHER_TYPES:
         message = "only nodes are deleted here; a scenario file can delete pods (`pod-delete`)"
-        known = help_on("what-if", "scenario")
-        raise InputError(Problem(message, got=first, expected="node NAME", correction=known))
+        raise mistake(message, help_on("what-if", "scenario"), got=first, expected="node NAME")
     if "/" in first and "." not in kind:
         return words
     if not words:
         known = Correction(("delete",), ("delete", "node", "--all"), example=True)
-        raise InputError(Problem("what is deleted?", expected="node NAME", correction=known))
+        raise mistake("what is deleted?", known, expected="node NAME")
     instead = ("node",) if kind.partition(".")[0] in NODE_WORDS else ("node", first)
     message = "the type comes first: write `node NAME`"
-    raise InputError(Problem(message, got=first, correction=Correction((first,), instead)))
+    raise mistake(message, Correction((first,), instead), got=first)

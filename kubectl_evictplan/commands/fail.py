@@ -15,7 +15,7 @@ from kubectl_evictplan.commands.options import (
     selector_option,
     what_if_options,
 )
-from kubectl_evictplan.errors import Correction, InputError, Problem, help_on
+from kubectl_evictplan.errors import Correction, help_on, mistake
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Events
@@ -56,9 +56,8 @@ def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_node
     if kind == "node":
         arguments.check()
     elif selector or all_nodes:
-        known = help_on("what-if", "fail")
         message = "cannot specify both a zone and --selector or --all"
-        raise InputError(Problem(message, correction=known))
+        raise mistake(message, help_on("what-if", "fail"))
     title = shlex.join(["fail", *words])
 
     def events(snapshot: ClusterSnapshot) -> Events:
@@ -84,7 +83,7 @@ def _kind_and_names(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     expected = "node NAME or zone ZONE"
     if not words:
         known = Correction(("fail",), ("fail", "node", "--all"), example=True)
-        raise InputError(Problem("what fails?", expected=expected, correction=known))
+        raise mistake("what fails?", known, expected=expected)
     first, kind = words[0], words[0].lower().partition("/")[0]
     if first.lower() in NODE_WORDS:
         return "node", words[1:]
@@ -93,16 +92,13 @@ def _kind_and_names(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     if first.lower() in ZONE_WORDS:
         return "zone", words[1:]
     if first.lower() in _ZONE_SYNONYMS:
-        known = Correction((first,), ("zone",))
-        raise InputError(Problem("write `zone ZONE`", got=first, correction=known))
+        raise mistake("write `zone ZONE`", Correction((first,), ("zone",)), got=first)
     if first.lower() in _CONTROL_PLANE_WORDS:
         message = "only kube-controller-manager can be stopped and started, in a scenario file"
-        known = help_on("what-if", "scenario")
-        raise InputError(Problem(message, got=first, expected=expected, correction=known))
+        raise mistake(message, help_on("what-if", "scenario"), got=first, expected=expected)
     if kind in OTHER_TYPES:
-        known = help_on("what-if", "fail")
         message = "only nodes and zones can fail"
-        raise InputError(Problem(message, got=first, expected=expected, correction=known))
+        raise mistake(message, help_on("what-if", "fail"), got=first, expected=expected)
     return "", words
 
 
@@ -116,7 +112,7 @@ def _refuse_mixed_up(kind: str, words: tuple[str, ...], snapshot: ClusterSnapsho
     known: Correction | None
     if kind == "zone" and not rest:
         known = Correction((first,), (first, *zones[:1]), example=True) if zones else None
-        raise InputError(Problem(f"which zone? zones are {listed(zones)}", correction=known))
+        raise mistake(f"which zone? zones are {listed(zones)}", known)
     stated, _, value = first.replace(":", "=").partition("=")
     if kind == "node" and rest and set(rest) <= set(zones) - set(nodes):
         known, message = Correction((first,), ("zone",)), f"{rest[0]!r} is a zone, not a node"
@@ -137,7 +133,7 @@ def _refuse_mixed_up(kind: str, words: tuple[str, ...], snapshot: ClusterSnapsho
         right = "zone" if set(words) <= set(zones) - set(nodes) else "node"
         known = Correction((first,), (right, first))
         message = "the type comes first: write `node NAME` or `zone ZONE`"
-    raise InputError(Problem(message, got=None if kind else first, correction=known))
+    raise mistake(message, known, got=None if kind else first)
 
 
 def _is_ready(node: Node) -> bool:

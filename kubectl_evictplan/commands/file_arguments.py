@@ -8,7 +8,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from kubectl_evictplan.errors import Correction, InputError, Problem
+from kubectl_evictplan.errors import Correction, InputError, Problem, mistake
 from kubectl_evictplan.sources.kubectl import GET_COMMAND
 
 FILENAME = ("-f", "--filename")
@@ -77,12 +77,14 @@ def missing_file(name: str) -> Problem:
 def refuse_existing(option: tuple[str, ...], name: str, example: str, *, force: bool) -> None:
     """Raise before the work for an output file that would not be written after it."""
     if not name:
-        known = Correction((name,), (example,), True, option)
-        raise InputError(Problem("the file name is empty", location=option[-1], correction=known))
+        raise mistake(
+            "the file name is empty",
+            Correction((name,), (example,), True, option),
+            location=option[-1],
+        )
     if not force and exists(name):
-        known = Correction((name,), (_unused(name),), True, option)
         message = "already exists (use --force)"
-        raise InputError(Problem(message, location=name, correction=known))
+        raise mistake(message, Correction((name,), (_unused(name),), True, option), location=name)
 
 
 def _problem(name: str, recursive: bool) -> Problem | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.commands.file_arguments import looks_like_file, missing_option_f
-from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord
+from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.options import WhatIfOptions
@@ -33,9 +33,8 @@ class NodeArguments(NamedTuple):
         """Raise unless exactly one of names, selector and --all says which nodes are meant."""
         given = [bool(self.words), bool(self.selector), self.all_nodes]
         if sum(given) == 0:
-            known = Correction((), ("-l", LABEL_OF_EVERY_NODE), example=True)
             message = "which nodes? give names or --selector"
-            raise InputError(Problem(message, correction=known))
+            raise mistake(message, Correction((), ("-l", LABEL_OF_EVERY_NODE), example=True))
         if sum(given) > 1:
             raise InputError(self._contradiction())
 
@@ -95,15 +94,13 @@ def node_name(word: str) -> str:
     if not slash:
         name = word
     elif kind.lower() not in NODE_WORDS or "/" in name:
-        named_so = kind.lower().partition(".")[0] in NODE_WORDS
         known = Correction((word,), ("-l", LABEL_OF_EVERY_NODE), example=True)
-        if named_so:
+        if kind.lower().partition(".")[0] in NODE_WORDS and "/" not in name:
             known = Correction((word,), (f"node/{name}",))
-        message = "only nodes can be named here"
-        raise InputError(Problem(message, got=word, expected="node/NAME", correction=known))
+        raise mistake("only nodes can be named here", known, got=word, expected="node/NAME")
     if not name or name.startswith("-"):
         known = Correction((word,), ("-l", LABEL_OF_EVERY_NODE), example=True)
-        raise InputError(Problem("not the name of a node", got=repr(word), correction=known))
+        raise mistake("not the name of a node", known, got=repr(word))
     return name
 
 

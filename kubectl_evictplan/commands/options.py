@@ -16,7 +16,7 @@ from kubectl_evictplan.commands.command import Choice
 from kubectl_evictplan.commands.file_arguments import FILENAME, require_files
 from kubectl_evictplan.commands.node_arguments import SELECTOR
 from kubectl_evictplan.commands.typed_words import EXAMPLES
-from kubectl_evictplan.errors import Correction, InputError, Problem
+from kubectl_evictplan.errors import Correction, InputError, Problem, mistake
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.report import GROUPINGS, OUTPUTS
 
@@ -135,7 +135,7 @@ class WhatIfOptions:
         # The first whole second that is allowed.
         taken = format_rfc3339(-(-snapshot.taken_at_ns // SECOND_NS) * SECOND_NS)
         known = Correction((self.start or "",), (taken,), True, ("--start",))
-        raise InputError(Problem(message, location="--start", correction=known))
+        raise mistake(message, known, location="--start")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from kubectl_evictplan.commands.options import (
     WhatIfOptions,
     what_if_options,
 )
-from kubectl_evictplan.errors import InputError, Problem, help_on
+from kubectl_evictplan.errors import InputError, help_on, mistake
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Planned
@@ -57,11 +57,10 @@ def scenario(options: WhatIfOptions, file: str) -> None:
 
     options.require_files()
     if file == STDIN and STDIN in options.filenames:
-        raise InputError(Problem("standard input can be the scenario or the cluster, not both"))
+        raise mistake("standard input can be the scenario or the cluster, not both")
     if file in options.filenames:
-        known = help_on("what-if", "scenario")
         message = "the scenario and the cluster are two files"
-        raise InputError(Problem(message, got=file, correction=known))
+        raise mistake(message, help_on("what-if", "scenario"), got=file)
     text = _read(file)
 
     def plan(snapshot: ClusterSnapshot, given: Given) -> Planned:
@@ -90,11 +89,11 @@ def _read(file: str) -> str:
         stdin = sys.stdin.buffer if sys.stdin is not None else None
         content = read_stdin(stdin) if file == STDIN else read_file(file)
     except OSError as error:
-        raise InputError(Problem(str(error.strerror).lower(), location=file)) from None
+        raise mistake(str(error.strerror).lower(), location=file) from None
     except ReadProblem as error:
         # -R is about the cluster's files.
         reason = str(error).removesuffix(" (use -R/--recursive)")
-        raise InputError(Problem(reason, location=file)) from None
+        raise mistake(reason, location=file) from None
     if len(content.data) > _BYTES_MAX:
-        raise InputError(Problem(f"larger than {_BYTES_MAX >> 20} MiB", location=file))
+        raise mistake(f"larger than {_BYTES_MAX >> 20} MiB", location=file)
     return content.data.decode("utf-8")

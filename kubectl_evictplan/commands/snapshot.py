@@ -10,7 +10,7 @@ from kubectl_evictplan.commands.command import Command, examples
 from kubectl_evictplan.commands.file_arguments import refuse_existing, require_files
 from kubectl_evictplan.commands.options import debug_option, filename_options
 from kubectl_evictplan.display import escape
-from kubectl_evictplan.errors import Correction, InputError, Problem
+from kubectl_evictplan.errors import Correction, mistake
 
 _OUTPUT = ("-o", "--output")
 _FORMATS = frozenset(("json", "yaml", "yml", "table", "wide", "name", "text", "gz", "json.gz"))
@@ -65,7 +65,7 @@ def _check_name(output: str) -> None:
     known = Correction((output,), ("cluster.json.gz",), True, _OUTPUT)
     if output.lower() in _FORMATS:
         message = "-o names the file to write, not a format"
-        raise InputError(Problem(message, got=output, correction=known))
+        raise mistake(message, known, got=output)
     if output.lower().endswith((".yaml", ".yml")):
         known = Correction((output,), (f"{output.rpartition('.')[0]}.json.gz",), option=_OUTPUT)
-        raise InputError(Problem("a snapshot is JSON, never YAML", got=output, correction=known))
+        raise mistake("a snapshot is JSON, never YAML", known, got=output)

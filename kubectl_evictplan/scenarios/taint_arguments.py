@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, help_on
+from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, help_on, mistake
 from kubectl_evictplan.kube.objects import EFFECTS, Node, Taint
 from kubectl_evictplan.kube.objects import Warning as ClusterWarning
 from kubectl_evictplan.scenarios.actions.taints import AddTaint, RemoveTaint
@@ -67,7 +67,7 @@ def parse_taint_arguments(
         additions, removals = _parse_changes(changes)
     except WrongWord as error:
         _refuse_blanks(arguments)
-        raise InputError(Problem(str(error), correction=error.correction())) from None
+        raise mistake(str(error), error.correction()) from None
     _refuse_other_types(resources[0])
     _refuse_conflicts(additions, removals, changes)
     if all_nodes and selector:
@@ -113,8 +113,7 @@ def _refuse_other_types(word: str) -> None:
     if kind.lower().partition(".")[0] in NODE_WORDS:
         raise _usage(f"the type is written `node`, not {word!r}", [word], ["node"])
     if kind.lower() in OTHER_TYPES:
-        known = help_on("what-if", "taint")
-        raise InputError(Problem(f"only nodes have taints (got {word!r})", correction=known))
+        raise mistake(f"only nodes have taints (got {word!r})", help_on("what-if", "taint"))
     message = f"the type comes first: `node`, then the names (got {word!r})"
     raise _usage(message, [word], ["node", word])
 
