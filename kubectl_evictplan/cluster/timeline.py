@@ -85,12 +85,6 @@ class NodeQueued(AboutNode, frozen=True):
     zone: str
 
 
-class TokenWasted(AboutNode, frozen=True):
-    """The pass took a token of the zone for a node and could not taint it."""
-
-    reason: WasteReason
-
-
 class PodsMarkedNotReady(AboutNode, frozen=True):
     """``MarkPodsNotReady``: how many pods of the node were ready."""
 
@@ -137,16 +131,8 @@ class ZoneStateChanged(ZoneStateRecorded, frozen=True):
     """``handleDisruption`` finds another state."""
 
 
-class ZoneForgotten(ZoneStateRecorded, frozen=True):
-    """The zone has no nodes that count any more."""
-
-
 class MasterDisruptionEntered(Entry, frozen=True):
     """No node of any zone is ready: nothing is tainted, and what was is untainted."""
-
-
-class MasterDisruptionLeft(Entry, frozen=True):
-    """A node is ready again: probes and limiters begin anew."""
 
 
 # -- pods -----------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
-"""Causal chains: why something happened, oldest link first; and the words for every kind of entry.
+"""Causal chains: why something happened, oldest link first.
 
-This is the one place where an entry of the timeline becomes text.
+This is the one place where an entry of the timeline becomes text; it knows the kinds that are causes of
+something or the last thing that happened to a pod.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kubectl_evictplan.cluster.timeline import (
@@ -14,7 +16,6 @@ from kubectl_evictplan.cluster.timeline import (
     AboutPod,
     CancelReason,
     ControllerManagerStarted,
-    ControllerManagerStopped,
     DeleteFailed,
     DeleteFailure,
     Entry,
@@ -22,31 +23,20 @@ from kubectl_evictplan.cluster.timeline import (
     EvictionScheduled,
     GarbageReason,
     KubeletSilent,
-    MarkedForDeletion,
-    MasterDisruptionEntered,
-    MasterDisruptionLeft,
     NodeBecameUnknown,
     NodeCreated,
     NodeDeleted,
     NodePassedOver,
     NodeQueued,
     NodeReadyPosted,
-    PodCreated,
     PodDeleted,
     PodGone,
-    PodsMarkedNotReady,
     TaintAdded,
     TaintChanged,
     TaintRemoved,
     Timeline,
     TimerCancelled,
-    TokenWasted,
     ToleratedForever,
-    WasteReason,
-    ZoneForgotten,
-    ZoneStateAtStart,
-    ZoneStateChanged,
-    ZoneStateRecorded,
 )
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import Taint
@@ -80,27 +70,14 @@ FAILURE_TEXTS = {
         "server-side apply of the DisruptionTarget condition fails for this pod"
     ),
 }
-_WASTE_TEXTS = {
-    WasteReason.NODE_NOT_FOUND: "the node no longer exists",
-    WasteReason.NO_READY_CONDITION: "the node has no Ready condition",
-    WasteReason.NODE_READY: "the node is ready again",
-    WasteReason.STALE_INFORMER: "the informer still shows the node as ready",
-}
-
-
-class _Garbage(NamedTuple):
-    rule: str
-    text: str
-
-
+# The upstream function, and why.
 _GARBAGE = {
-    GarbageReason.TERMINATED: _Garbage("gcTerminated", "more terminated pods than the threshold"),
-    GarbageReason.OUT_OF_SERVICE: _Garbage(
-        "gcTerminating", "its node is out of service and not ready"
-    ),
-    GarbageReason.ORPHANED: _Garbage("gcOrphaned", "its node no longer exists"),
-    GarbageReason.UNSCHEDULED_TERMINATING: _Garbage(
-        "gcUnscheduledTerminating", "terminating and never scheduled"
+    GarbageReason.TERMINATED: ("gcTerminated", "more terminated pods than the threshold"),
+    GarbageReason.OUT_OF_SERVICE: ("gcTerminating", "its node is out of service and not ready"),
+    GarbageReason.ORPHANED: ("gcOrphaned", "its node no longer exists"),
+    GarbageReason.UNSCHEDULED_TERMINATING: (
+        "gcUnscheduledTerminating",
+        "terminating and never scheduled",
     ),
 }
 
@@ -110,6 +87,7 @@ def seconds(offset_ns: int) -> float:
     return round(offset_ns / SECOND_NS, 6)
 
 
+@lru_cache  # pods of one node share their instants
 def _signed(offset_ns: int) -> str:
     """An offset to the millisecond, as reports print it."""
     text = format_duration(abs(offset_ns) // MILLISECOND_NS * MILLISECOND_NS)
@@ -126,21 +104,16 @@ def _silent(entry: KubeletSilent) -> str:
     return f"the kubelet is silent: it last renewed its Lease at {_signed(entry.last_renewal_ns)}"
 
 
-def _zone(entry: ZoneStateRecorded) -> str:
-    counts = f"{entry.ready} ready, {entry.not_ready} not ready, {entry.rate_qps:.10g} nodes/s"
-    return f"the zone becomes {entry.state} ({counts})"
-
-
 def _deleted(entry: PodDeleted) -> str:
     text = f"{entry.controller} deletes the pod"
     if entry.taint is not None and entry.toleration_index is None:
         text += f": no toleration meets {_taint(entry.taint)}"
-    return f"{text}: {_GARBAGE[entry.garbage].text}" if entry.garbage is not None else text
+    return f"{text}: {_GARBAGE[entry.garbage][1]}" if entry.garbage is not None else text
 
 
 def _deleted_by(entry: PodDeleted) -> str:
     if entry.garbage is not None:
-        return _GARBAGE[entry.garbage].rule
+        return _GARBAGE[entry.garbage][0]
     return "DeletePods" if entry.controller == NODE_LIFECYCLE else "deletePodHandler"
 
 
@@ -158,7 +131,6 @@ class _Words(NamedTuple):
 _WORDS: dict[type[Entry], _Words] = {
     EventApplied: _Words("scenario", _applied),
     ControllerManagerStarted: _Words("Run", lambda _: "kube-controller-manager starts"),
-    ControllerManagerStopped: _Words("Run", lambda _: "kube-controller-manager stops"),
     NodeCreated: _Words("CREATE", lambda _: "the Node object is created"),
     NodeDeleted: _Words("DELETE", lambda _: "the Node object is deleted"),
     KubeletSilent: _Words("kubelet", _silent),
@@ -183,25 +155,8 @@ _WORDS: dict[type[Entry], _Words] = {
         "markNodeForTainting",
         lambda _: "waits in its zone's line for the NoExecute taint",
     ),
-    TokenWasted: _Words(
-        "doNoExecuteTaintingPass",
-        lambda e: f"a token of the zone is wasted: {_WASTE_TEXTS[e.reason]}",
-    ),
-    PodsMarkedNotReady: _Words(
-        "MarkPodsNotReady", lambda e: f"{e.count} pods of the node are marked not ready"
-    ),
     TaintAdded: _Words("", lambda e: f"taint {_taint(e.taint)} is added by {e.by}"),
     TaintRemoved: _Words("", lambda e: f"taint {_taint(e.taint)} is removed by {e.by}"),
-    ZoneStateAtStart: _Words("handleDisruption", _zone),
-    ZoneStateChanged: _Words("handleDisruption", _zone),
-    ZoneForgotten: _Words("handleDisruption", _zone),
-    MasterDisruptionEntered: _Words(
-        "handleDisruption", lambda _: "every zone is fully disrupted: tainting stops"
-    ),
-    MasterDisruptionLeft: _Words(
-        "handleDisruption", lambda _: "a zone is no longer fully disrupted: tainting goes on"
-    ),
-    PodCreated: _Words("CREATE", lambda _: "the pod is created"),
     ToleratedForever: _Words(
         "getMinTolerationTime",
         lambda e: f"toleration {e.toleration_index} tolerates {_taint(e.taint)} forever",
@@ -219,42 +174,29 @@ _WORDS: dict[type[Entry], _Words] = {
     TimerCancelled: _Words(
         "cancelWorkWithEvent", lambda e: f"the timer is cancelled: {CANCEL_TEXTS[e.reason]}"
     ),
-    MarkedForDeletion: _Words("deletePodHandler", lambda _: "the pod is marked for deletion"),
     DeleteFailed: _Words("deletePodHandler", lambda e: FAILURE_TEXTS[e.reason]),
     PodDeleted: _Words("", _deleted),
     PodGone: _Words("DELETE", lambda _: "the object is gone"),
 }
 
 
-def describe(entry: Entry) -> str:
-    """One entry in an operator's words."""
-    return _WORDS[type(entry)].describe(entry)
-
-
-def _rule(entry: Entry) -> str:
-    if isinstance(entry, TaintChanged):
-        return entry.rule
-    if isinstance(entry, PodDeleted):
-        return _deleted_by(entry)
-    return _WORDS[type(entry)].rule
-
-
-def object_of(entry: Entry) -> str:
-    """``kind/name`` of what an entry is about."""
-    if isinstance(entry, AboutPod):
-        return f"pod/{entry.pod}"
-    if isinstance(entry, AboutNode):
-        return f"node/{entry.node}"
-    if isinstance(entry, ZoneStateRecorded):
-        return f"zone/{entry.zone}"
-    if isinstance(entry, EventApplied) and (entry.node or entry.pod):
-        return f"node/{entry.node}" if entry.node else f"pod/{entry.pod}"
-    return "kube-controller-manager"
-
-
 def link(entry: Entry) -> Because:
     """One link of a chain."""
-    return Because(seconds(entry.at_ns), describe(entry), object_of(entry), _rule(entry))
+    rule, describe = _WORDS[type(entry)]
+    if isinstance(entry, TaintChanged):
+        rule = entry.rule
+    elif isinstance(entry, PodDeleted):
+        rule = _deleted_by(entry)
+    return Because(seconds(entry.at_ns), describe(entry), _object(entry), rule)
+
+
+def _object(entry: Entry) -> str:
+    """``kind/name`` of what an entry is about."""
+    if isinstance(entry, AboutPod | EventApplied) and entry.pod:
+        return f"pod/{entry.pod}"
+    if isinstance(entry, AboutNode | EventApplied) and entry.node:
+        return f"node/{entry.node}"
+    return "kube-controller-manager"
 
 
 class ChainCache:

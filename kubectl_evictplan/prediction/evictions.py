@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from kubectl_evictplan.cluster.timeline import PodDeleted, Timeline
+from kubectl_evictplan.cluster.timeline import (
+    NODE_LIFECYCLE,
+    Entry,
+    EvictionScheduled,
+    PodDeleted,
+    TaintAdded,
+    Timeline,
+)
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction.causes import ChainCache, describe_circumstance, link, seconds
@@ -18,7 +25,7 @@ from kubectl_evictplan.prediction.document import (
     TolerationReference,
 )
 from kubectl_evictplan.prediction.gone import PodEnds
-from kubectl_evictplan.windows.line_windows import merge_spans
+from kubectl_evictplan.windows.line_windows import Span, merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 
@@ -96,7 +103,8 @@ class EvictionList:
     ) -> tuple[int, tuple[Because, ...]]:
         """When the pod is deleted in the sample run, and the chain of causes that ends with that."""
         if found.sample is None:
-            return found.earliest_ns, (link(_deletion(key, found, found.earliest_ns)),)
+            at_ns = found.earliest_ns
+            return at_ns, tuple(map(link, _after_the_wait(key, found, at_ns, at_ns)))
         timeline, index = found.sample
         chains = self._chains.get(id(timeline))
         if chains is None:
@@ -105,16 +113,22 @@ class EvictionList:
         if isinstance(entry, PodDeleted) and entry.at_ns <= found.latest_ns:
             return entry.at_ns, chain
         # The run stops short of the deletion (it has no pods) or goes on after the horizon.
-        offset_ns = max(found.earliest_ns, min(entry.at_ns, found.latest_ns))
-        earlier = [cause for cause in chain if (cause.offset_seconds or 0) <= seconds(offset_ns)]
-        return offset_ns, (*earlier, link(_deletion(key, found, offset_ns)))
+        delay_ns = found.delay_ns or 0
+        offset_ns = max(found.earliest_ns, min(entry.at_ns + delay_ns, found.latest_ns))
+        rest = [
+            link(entry) for entry in _after_the_wait(key, found, offset_ns - delay_ns, offset_ns)
+        ]
+        earlier = [
+            cause for cause in chain if (cause.offset_seconds or 0) <= (rest[0].offset_seconds or 0)
+        ]
+        return offset_ns, (*earlier, *rest)
 
 
 def with_nominal(
     explored: Mapping[EvictionKey, PossibleEviction], nominal: Timeline
 ) -> dict[EvictionKey, PossibleEviction]:
     """What was found over all runs, with the nominal run as the sample where it evicts as well."""
-    found = dict(sorted(explored.items()))
+    found = dict(explored)
     ordinals: dict[tuple[str, str, str], int] = {}
     for index, entry in enumerate(nominal.entries):
         if not isinstance(entry, PodDeleted):
@@ -124,7 +138,7 @@ def with_nominal(
         key, at_ns = EvictionKey(*name, ordinal), entry.at_ns
         other = explored.get(key)
         found[key] = PossibleEviction(
-            spans=tuple(merge_spans(sorted((*(other.spans if other else ()), (at_ns, at_ns))), 0)),
+            spans=_with_instant(other.spans if other else (), at_ns),
             certain=other.certain if other else False,
             node=entry.node,
             taint=entry.taint,
@@ -139,6 +153,12 @@ def with_nominal(
     return found
 
 
+def _with_instant(spans: tuple[Span, ...], at_ns: int) -> tuple[Span, ...]:
+    if any(earliest_ns <= at_ns <= latest_ns for earliest_ns, latest_ns in spans):
+        return spans
+    return tuple(merge_spans(sorted((*spans, (at_ns, at_ns))), 0))
+
+
 def _whens(found: PossibleEviction) -> tuple[str, ...]:
     """What leads to each span, in words; "" where one of the runs has a span more, or nothing is known."""
     if len(found.circumstances) != len(found.spans):
@@ -146,18 +166,18 @@ def _whens(found: PossibleEviction) -> tuple[str, ...]:
     return tuple(describe_circumstance(each) for each in found.circumstances)
 
 
-def _deletion(key: EvictionKey, found: PossibleEviction, at_ns: int) -> PodDeleted:
-    return PodDeleted(
-        at_ns,
-        (),
-        key.pod,
-        key.uid,
-        found.node,
-        key.controller,
-        found.taint,
-        found.toleration_index,
-        found.toleration_seconds,
-    )
+def _after_the_wait(
+    key: EvictionKey, found: PossibleEviction, tainted_ns: int, deleted_ns: int
+) -> Iterator[Entry]:
+    """What happens to a pod whose node waits for its taint in the sample run."""
+    pod = (key.pod, key.uid, found.node)
+    decision = (found.taint, found.toleration_index, found.toleration_seconds)
+    if found.delay_ns is not None and found.taint is not None:
+        rule = "doNoExecuteTaintingPass"
+        yield TaintAdded(tainted_ns, (), found.node, found.taint, NODE_LIFECYCLE, rule)
+        if found.toleration_seconds is not None:
+            yield EvictionScheduled(tainted_ns, (), *pod, *decision, due_ns=deleted_ns)
+    yield PodDeleted(deleted_ns, (), *pod, key.controller, *decision)
 
 
 def _to_millisecond(at_ns: int) -> int:

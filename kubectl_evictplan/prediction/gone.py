@@ -24,15 +24,6 @@ from kubectl_evictplan.prediction.document import Window
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 
-class Kubelet(Enum):
-    """What a node's kubelet does when nothing more happens."""
-
-    ENDS_PODS = "ends pods"
-    NOT_READY = "reports Ready=False"
-    SILENT = "is silent"
-    NO_NODE = "there is no Node object"
-
-
 class Stuck(Enum):
     """Why the object of a deleted pod stays, in the words of ``gone.stuck``."""
 
@@ -53,10 +44,19 @@ class PodEnds:
 
     def __init__(self, nodes: Iterable[Node], pods: Mapping[str, Pod], nominal: Timeline) -> None:
         self._pods = pods
-        self._kubelets = _kubelets_at_the_end(nodes, nominal)
+        self._by_node = _why_nodes_end_no_pods(nodes, nominal)
         self.silent_nodes = frozenset(
-            name for name, kubelet in self._kubelets.items() if kubelet is Kubelet.SILENT
+            name for name, why in self._by_node.items() if why is Stuck.KUBELET_SILENT
         )
+
+    def stuck_pods(
+        self, evictions: Mapping[EvictionKey, PossibleEviction]
+    ) -> dict[Stuck | None, set[str]]:
+        """Evicted pods by what holds them."""
+        found: dict[Stuck | None, set[str]] = {}
+        for key, deleted in evictions.items():
+            found.setdefault(self.why_stuck(key, deleted), set()).add(key.pod)
+        return found
 
     def why_stuck(self, key: EvictionKey, deleted: PossibleEviction) -> Stuck | None:
         """What holds the object of an evicted pod; None when it ends within the horizon."""
@@ -65,13 +65,7 @@ class PodEnds:
             return None
         if pod is not None and pod.finalizers:
             return Stuck.FINALIZERS
-        kubelet = self._kubelets.get(deleted.node, Kubelet.NO_NODE)
-        return {
-            Kubelet.ENDS_PODS: Stuck.NOT_CERTAIN,
-            Kubelet.NOT_READY: Stuck.KUBELET_NOT_READY,
-            Kubelet.SILENT: Stuck.KUBELET_SILENT,
-            Kubelet.NO_NODE: Stuck.NO_NODE,
-        }[kubelet]
+        return self._by_node.get(deleted.node, Stuck.NO_NODE)
 
     def window(self, key: EvictionKey, deleted: PossibleEviction) -> Window:
         """The object's end, which never comes before its deletion."""
@@ -101,20 +95,21 @@ class PodEnds:
         return not terminating and ClusterState.effective_grace_seconds(pod) == 0
 
 
-def _kubelets_at_the_end(nodes: Iterable[Node], nominal: Timeline) -> dict[str, Kubelet]:
+def _why_nodes_end_no_pods(nodes: Iterable[Node], nominal: Timeline) -> dict[str, Stuck]:
+    """What keeps pods of each node when nothing more happens; NOT_CERTAIN: not the node."""
     states = {}
     for node in nodes:
         ready = node.condition("Ready")
-        states[node.name] = _posts(ready.status if ready is not None else "")
+        states[node.name] = _posted(ready.status if ready is not None else "")
     for entry in nominal.entries:
         if isinstance(entry, KubeletSilent):
-            states[entry.node] = Kubelet.SILENT
+            states[entry.node] = Stuck.KUBELET_SILENT
         elif isinstance(entry, NodeReadyPosted | NodeCreated):
-            states[entry.node] = _posts(entry.status)
+            states[entry.node] = _posted(entry.status)
         elif isinstance(entry, NodeDeleted):
-            states[entry.node] = Kubelet.NO_NODE
+            states[entry.node] = Stuck.NO_NODE
     return states
 
 
-def _posts(status: str) -> Kubelet:
-    return Kubelet.NOT_READY if status == "False" else Kubelet.ENDS_PODS
+def _posted(status: str) -> Stuck:
+    return Stuck.KUBELET_NOT_READY if status == "False" else Stuck.NOT_CERTAIN

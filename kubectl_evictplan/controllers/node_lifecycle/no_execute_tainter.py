@@ -12,7 +12,6 @@ from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
     NODE_LIFECYCLE,
     NodeBecameUnknown,
-    TokenWasted,
     Told,
     WasteReason,
 )
@@ -142,7 +141,6 @@ class NoExecuteTainter:
         if reason is None and self._stale_lister and self._was_just_written(name):
             reason = WasteReason.STALE_INFORMER
         if reason is not None:
-            self._state.timeline.append(TokenWasted(self._state.offset_ns, (), name, reason))
             return wait_before_retry_ns(reason, self._profile)
         assert node is not None, "a node that is tainted exists"
         wanted, opposite = _TAINT_SWAPS[FALSE if status == FALSE else UNKNOWN]

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
     MasterDisruptionEntered,
-    MasterDisruptionLeft,
-    ZoneForgotten,
     ZoneStateAtStart,
     ZoneStateChanged,
 )
@@ -94,14 +92,9 @@ class ZoneStates:
             self._configuration.unhealthy_zone_threshold,
             backwards=self._backwards,
         )
-        before, self._states = self._states, outcome.remaining
-        for zone in before:
-            if zone not in outcome.remaining:
-                self._record(zone, EMPTY, counts)
+        self._states = outcome.remaining
         if outcome.transition is Transition.ENTER:
             self._state.timeline.append(MasterDisruptionEntered(self._state.offset_ns, ()))
-        elif outcome.transition is Transition.EXIT:
-            self._state.timeline.append(MasterDisruptionLeft(self._state.offset_ns, ()))
         if outcome.transition in (Transition.EXIT, Transition.CHANGED):
             for zone, state in list(self._states.items()):
                 new = outcome.new.get(zone, EMPTY)
@@ -143,10 +136,11 @@ class ZoneStates:
         counts: Mapping[str, ZoneCount],
         kind: type[ZoneStateAtStart | ZoneStateChanged] = ZoneStateChanged,
     ) -> None:
+        if state in (EMPTY, INITIAL):
+            return
         count = counts.get(zone, _NOBODY)
-        recorded = ZoneForgotten if state in (EMPTY, INITIAL) else kind
         self._state.timeline.append(
-            recorded(
+            kind(
                 self._state.offset_ns,
                 (),
                 zone_display_name(zone),

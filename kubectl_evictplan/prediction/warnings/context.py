@@ -96,8 +96,9 @@ class WarningContext:
         self.configuration = configuration
         self.profile = configuration.profile
         self.nominal = nominal
-        self.evictions = evictions
-        self.ends = ends
+        self.silent_nodes = ends.silent_nodes
+        # Evicted pods by what holds their objects.
+        self.stuck = ends.stuck_pods(evictions)
         self.affected = frozenset(affected_nodes)
         self.node_by_name = {node.name: node for node in snapshot.nodes}
         self.nodes: list[Node] = [n for n in snapshot.nodes if n.name in self.affected]

@@ -66,7 +66,7 @@ def unreachable_stuck_terminating(context: WarningContext) -> Statements:
     yield Statement(
         "the node's kubelet is silent and cannot confirm the end: the pod stays Terminating until the "
         "kubelet is back, the Node is deleted, the out-of-service taint is set or it is force-deleted",
-        _stuck(context, Stuck.KUBELET_SILENT),
+        context.stuck.get(Stuck.KUBELET_SILENT, ()),
     )
 
 
@@ -75,25 +75,19 @@ def not_ready_node_may_not_end_pods(context: WarningContext) -> Statements:
     yield Statement(
         "the node's kubelet is alive and reports Ready=False, as it does while its container runtime is "
         "down: whether and when the pod ends is not known",
-        _stuck(context, Stuck.KUBELET_NOT_READY),
+        context.stuck.get(Stuck.KUBELET_NOT_READY, ()),
     )
 
 
 def statefulset_waits_for_name(context: WarningContext) -> Statements:
     """A StatefulSet's replacement has the same name."""
-    stuck = _stuck(context, Stuck.KUBELET_SILENT)
+    stuck = context.stuck.get(Stuck.KUBELET_SILENT, set())
     owned = context.evicted_by_owner.get("StatefulSet", ()) if stuck else ()
     yield Statement(
         "the StatefulSet creates its replacement only when the old object is gone, and on a silent node "
         "that does not happen by itself",
         [evicted.key for evicted in owned if evicted.key in stuck],
     )
-
-
-def _stuck(context: WarningContext, reason: Stuck) -> set[str]:
-    """Pods of which a row of the answer says that they are stuck for this reason."""
-    why_stuck = context.ends.why_stuck
-    return {key.pod for key, found in context.evictions.items() if why_stuck(key, found) is reason}
 
 
 def finalizers_block(context: WarningContext) -> Statements:
@@ -115,7 +109,7 @@ def replacement_may_return(context: WarningContext) -> Statements:
         for evicted in context.evicted_by_owner.get(kind, ()):
             seconds = evicted.occurrence.toleration_seconds
             node = evicted.occurrence.node
-            if seconds is None or seconds <= 0 or node in context.ends.silent_nodes:
+            if seconds is None or seconds <= 0 or node in context.silent_nodes:
                 continue
             tolerations = evicted.pod.tolerations
             taints = context.taints_of.get(node, ())
