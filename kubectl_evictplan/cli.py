@@ -17,7 +17,7 @@ from pathlib import PurePath
 import click
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.commands.command import CommandGroup, Entry, examples
+from kubectl_evictplan.commands.command import CommandGroup, Subcommand, examples
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import (
     EXIT_BAD_INPUT,
@@ -50,19 +50,19 @@ _SECRET = re.compile(
 )
 
 COMMANDS = {
-    "what-if": Entry(
+    "what-if": Subcommand(
         "kubectl_evictplan.commands.what_if:what_if",
         "Predict which pods a change or a failure evicts, when and why",
     ),
-    "snapshot": Entry(
+    "snapshot": Subcommand(
         "kubectl_evictplan.commands.snapshot:snapshot",
         "Turn dumps and manifests into one small file to predict from",
     ),
-    "schema": Entry(
+    "schema": Subcommand(
         "kubectl_evictplan.commands.schema:schema",
         "Print the JSON Schema of a file this program reads or writes",
     ),
-    "version": Entry(
+    "version": Subcommand(
         "kubectl_evictplan.commands.version:version", "Print the version of this program"
     ),
 }

@@ -23,7 +23,7 @@ else:
     _Choice = click.Choice
 
 
-class Entry(NamedTuple):
+class Subcommand(NamedTuple):
     """Where a command lives ("module:attribute") and its line in the help."""
 
     target: str
@@ -101,7 +101,7 @@ class Choice(_Choice):
 class CommandGroup(click.Group):
     """A group whose commands are the entries of ``table``, in the table's order."""
 
-    def __init__(self, *args: Any, table: Mapping[str, Entry], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, table: Mapping[str, Subcommand], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._table = table
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import click
 
-from kubectl_evictplan.commands.command import CommandGroup, Entry, examples
+from kubectl_evictplan.commands.command import CommandGroup, Subcommand, examples
 
 _HERE = "kubectl_evictplan.commands"
 
 COMMANDS = {
-    "taint": Entry(f"{_HERE}.taint:taint", "Taints of nodes are added or removed (kubectl taint)"),
-    "cordon": Entry(f"{_HERE}.cordon:cordon", "Nodes become unschedulable (kubectl cordon)"),
-    "uncordon": Entry(f"{_HERE}.cordon:uncordon", "Nodes become schedulable (kubectl uncordon)"),
-    "delete": Entry(f"{_HERE}.delete:delete", "Node objects are deleted (kubectl delete node)"),
-    "fail": Entry(f"{_HERE}.fail:fail", "Nodes or whole zones fall silent"),
-    "scenario": Entry(f"{_HERE}.scenario:scenario", "A timed script of many events, from a file"),
+    "taint": Subcommand(
+        f"{_HERE}.taint:taint", "Taints of nodes are added or removed (kubectl taint)"
+    ),
+    "cordon": Subcommand(f"{_HERE}.cordon:cordon", "Nodes become unschedulable (kubectl cordon)"),
+    "uncordon": Subcommand(
+        f"{_HERE}.cordon:uncordon", "Nodes become schedulable (kubectl uncordon)"
+    ),
+    "delete": Subcommand(
+        f"{_HERE}.delete:delete", "Node objects are deleted (kubectl delete node)"
+    ),
+    "fail": Subcommand(f"{_HERE}.fail:fail", "Nodes or whole zones fall silent"),
+    "scenario": Subcommand(
+        f"{_HERE}.scenario:scenario", "A timed script of many events, from a file"
+    ),
 }
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from kubectl_evictplan.prediction.document import Cancelled, Eviction, Kept, Prediction
 
-_Entry = TypeVar("_Entry", Eviction, Kept, Cancelled)
+_PodRow = TypeVar("_PodRow", Eviction, Kept, Cancelled)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -30,7 +30,7 @@ def document_parts(prediction: Prediction) -> Iterator[tuple[str, Any]]:
 def only_pod(prediction: Prediction, pod: str) -> Prediction:
     """Return ``prediction`` with the entries of one pod ("namespace/name"); the rest stays as it is."""
 
-    def only(entries: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
+    def only(entries: tuple[_PodRow, ...]) -> tuple[_PodRow, ...]:
         return tuple(entry for entry in entries if f"{entry.namespace}/{entry.pod}" == pod)
 
     return msgspec.structs.replace(

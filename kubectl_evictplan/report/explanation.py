@@ -18,12 +18,12 @@ from kubectl_evictplan.report.blocks import Block, Moment, Phrase, Timeline, Ver
 from kubectl_evictplan.report.clock import Clock
 from kubectl_evictplan.report.warnings import warnings_about
 
-Entry = Eviction | Kept | Cancelled
+PodRow = Eviction | Kept | Cancelled
 
 
 def story(prediction: Prediction, pod: str, clock: Clock, *, wide: bool) -> Iterator[Block]:
     """Yield what happens to ``pod`` ("namespace/name"), in the order it ends."""
-    entries: list[Entry] = [
+    entries: list[PodRow] = [
         entry
         for found in (prediction.cancelled, prediction.evictions, prediction.kept)
         for entry in found
@@ -42,7 +42,7 @@ def story(prediction: Prediction, pod: str, clock: Clock, *, wide: bool) -> Iter
     yield Verdict((Phrase(f"+0s is {start} ({prediction.inputs.start.source}).", "faint"),))
 
 
-def _end(entry: Entry) -> tuple[float, int]:
+def _end(entry: PodRow) -> tuple[float, int]:
     """When the entry's story ends in a fact; what is kept is the last word."""
     if isinstance(entry, Eviction):
         return entry.offset_seconds, 1
@@ -67,7 +67,7 @@ def _moment(link: Because, pod: str, clock: Clock, *, wide: bool) -> Moment:
     return Moment(clock.time(at), words.offset(at), other + (link.what or words.UNKNOWN), grounds)
 
 
-def _conclusion(entry: Entry, clock: Clock) -> Iterator[Phrase]:
+def _conclusion(entry: PodRow, clock: Clock) -> Iterator[Phrase]:
     pod = f"Pod {words.name(f'{entry.namespace}/{entry.pod}')}"
     if isinstance(entry, Cancelled):
         may = "" if entry.certainty == CERTAIN else "possibly "
