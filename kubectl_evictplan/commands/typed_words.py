@@ -99,7 +99,7 @@ def refuse_slips(words: Sequence[str], command: click.Command) -> None:
             right = (f"--{typed.words[0]}",)
             raise _error(f"options have two dashes: --{name}", typed.words, right)
         if typed.option in known and typed.value is not None:
-            if len(typed.words) == 2 and typed.value.partition("=")[0] in known:
+            if len(typed.words) == 2 and _is_option(typed.value, known, typed.option):
                 raise InputError(needs_value(typed.option, command, typed.words[:1]))
             _check_value(typed, words)
             option = next(param for param in command.params if typed.option in param.opts)
@@ -135,6 +135,12 @@ def _names(command: click.Command, *, flags: bool) -> set[str]:
     return {name for option in options if option.is_flag == flags for name in option.opts}
 
 
+def _is_option(value: str, known: set[str], before: str) -> bool:
+    """Tell whether the value of an option is rather the next option, known or not."""
+    looks_so = re.match("-[a-zA-Z]$|--[a-z]", value) and before != "--controller-flag"
+    return value.partition("=")[0] in known or bool(looks_so)
+
+
 def _check_value(typed: Typed, words: Sequence[str]) -> None:
     """Raise for a value that stands behind ``--option= ``, and for a flag that has lost its ``=``."""
     name, value = typed.option, typed.value or ""
@@ -145,6 +151,8 @@ def _check_value(typed: Typed, words: Sequence[str]) -> None:
     if not value and typed.words[0].endswith("=") and behind:
         right = (f"{typed.words[0]}{behind[0]}",)
         raise _error(f"no blank behind {typed.words[0]}", [*typed.words, *behind], right)
+    if behind and (whole := _split_at_blank(value, behind[0])):
+        raise _error(f"{name}: the value is one word", [value, *behind], [whole])
     if name == "--controller-flag" and value and "=" not in value:
         marked = re.sub("[: ]", "=", value, count=1)
         if marked != value:
@@ -152,6 +160,17 @@ def _check_value(typed: Typed, words: Sequence[str]) -> None:
         if behind:
             right = (f"{value}={behind[0]}",)
             raise _error(f"{name}: NAME and VALUE are joined by '='", [value, *behind], right)
+
+
+def _split_at_blank(value: str, behind: str) -> str:
+    """Return the duration or instant that a blank has split into a value and a name, or ""."""
+    from kubectl_evictplan.commands.likely import likely_duration, likely_instant
+
+    if re.fullmatch("[0-9.,]+", value) and re.fullmatch("[a-z]+", behind):
+        return likely_duration(value + behind)
+    if re.fullmatch("[0-9./-]{8,10}", value) and re.match("[0-9]{1,2}:", behind):
+        return likely_instant(f"{value} {behind}", 0)
+    return ""
 
 
 def _refuse_typography(words: Sequence[str], command: click.Command) -> None:

@@ -80,6 +80,8 @@ def _habit(name: str, rest: tuple[str, ...], ctx: click.Context) -> Problem | No
     if name == "help":
         path = (*_help(ctx).instead[:-1], *(word for word in rest if word[:1] != "-"))
         return Problem("help is an option: --help", correction=help_on(*path))
+    if name == "apply" and rest[:1] == ("drain",):
+        name, rest = "drain", rest[1:]
     if name in habits.NO_COMMAND:
         known = help_on("what-if", *(("scenario",) if name == "evict" else ()))
         if rest[:1] and rest[0] in ("taint", "cordon", "uncordon", "delete"):
