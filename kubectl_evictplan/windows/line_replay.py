@@ -128,6 +128,8 @@ class LineReplay:
         self._mode = rules.profile.queue_mode if rules.taint_mode else "ADD"
         self._grid = LoopGrid(rules.tick_phase_ns, rules.tick_step_ns, unbounded=True)
         self._now_ns = 0
+        # When the newest tick ran that is told of, or that marked nodes again.
+        self._ticked_ns = -1
         self._queue = self._new_queue()
         # The queue orders nodes of one tick by their names: here they are called by their places.
         self._alias_of: dict[str, str] = {}
@@ -152,6 +154,8 @@ class LineReplay:
         for operation in self._operations:
             self._serve_until(operation.at_ns, inclusive=operation.told not in _OUTSIDE)
             self._now_ns = operation.at_ns
+            if operation.told not in _OUTSIDE:
+                self._ticked_ns = self._now_ns
             self._apply(operation)
         self._serve_until(self._rules.end_ns, inclusive=True)
         for name in list(self._open):
@@ -167,7 +171,7 @@ class LineReplay:
         limit_ns = min(limit_ns, self._rules.end_ns) + (1 if inclusive else 0)
         while True:
             pass_ns = self._pass_ns
-            tick_ns = self._grid.after(self._now_ns) if self._mark_again else None
+            tick_ns = self._next_tick_ns() if self._mark_again else None
             if (
                 pass_ns is not None
                 and pass_ns < limit_ns
@@ -180,6 +184,10 @@ class LineReplay:
                 self._tick()
             else:
                 return
+
+    def _next_tick_ns(self) -> int:
+        """What happens outside at the instant of a tick comes before it."""
+        return self._grid.after(max(self._now_ns - 1, self._ticked_ns))
 
     def _pass(self, latest_tick_ns: int | None = None) -> None:
         self._pass_ns = None
@@ -202,6 +210,7 @@ class LineReplay:
                     self._pass_ns = at_ns
 
     def _tick(self) -> None:
+        self._ticked_ns = self._now_ns
         names, self._mark_again = self._mark_again, set()
         for name in sorted(names, key=self._alias):
             # A node that is ready again is found reachable by this very tick.

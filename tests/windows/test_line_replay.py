@@ -109,6 +109,13 @@ def test_a_taint_removed_by_hand_waits_for_the_tick_although_there_is_a_token() 
     assert line.served() == {"a": [5, 15]}
 
 
+def test_a_taint_removed_at_the_very_instant_of_a_tick_comes_back_with_that_tick() -> None:
+    line = Line()
+    line.silent(5, "a")
+    line.tell(20, Told.UNTAINTED, "a")
+    assert line.served() == {"a": [5, 20]}
+
+
 @pytest.mark.parametrize(("spent", "at"), [(False, 2), (True, 10)])
 def test_a_token_spent_just_before_the_start_is_back_after_ten_seconds(
     *, spent: bool, at: float

@@ -1,0 +1,74 @@
+"""A lifecycle NoExecute taint that somebody removes from a silent node (kubernetes issue 89012)."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import (
+    default_tolerations,
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.prediction.document import Eviction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+
+# Tainted at 43..48.2 (53..58.2 from 1.32 on); the timer would end 60 s later.
+SILENT = make_event(2, "kubelet-stop", "n0", last_heartbeat=-2)
+TOLERATED_SECONDS = 60
+
+
+def evictions(release: str, *events: ScenarioEvent) -> list[Eviction]:
+    pods = [make_pod("p", "n0", tolerations=default_tolerations(TOLERATED_SECONDS))]
+    snapshot = make_snapshot([make_node(f"n{index}", zone="a") for index in range(3)], pods)
+    settings = ControllerSettings(kubernetes_version=release)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    scenario = make_scenario([SILENT, *events], horizon=600)
+    return list(predict(snapshot, scenario, configuration).evictions)
+
+
+def removed(at: float) -> ScenarioEvent:
+    return make_event(at, "untaint", "n0", taint="node.kubernetes.io/unreachable:NoExecute")
+
+
+@pytest.mark.parametrize("release", ["1.16.15", "1.18.6"])
+def test_up_to_1_18_it_does_not_come_back_and_nothing_is_evicted(release: str) -> None:
+    assert evictions(release, removed(80)) == []
+
+
+@pytest.mark.parametrize("release", ["1.19.9", "1.29.6", "1.34.4"])
+def test_from_1_19_it_comes_back_at_the_next_tick_and_the_countdown_begins_anew(
+    release: str,
+) -> None:
+    (eviction,) = evictions(release, removed(80))
+    assert eviction.certainty == "certain"
+    # The next tick is up to 5 s (and its costs) away, the next pass 0.105 s.
+    assert eviction.earliest_seconds == pytest.approx(80 + TOLERATED_SECONDS, abs=0.001)
+    assert eviction.latest_seconds == pytest.approx(80 + 5 + TOLERATED_SECONDS, abs=0.3)
+
+
+@pytest.mark.parametrize("release", ["1.29.6", "1.34.4"])
+def test_the_offset_is_that_of_the_last_link_of_the_chain(release: str) -> None:
+    (eviction,) = evictions(release, removed(80))
+    offsets = [link.offset_seconds or 0 for link in eviction.because]
+    assert offsets == sorted(offsets)
+    assert eviction.offset_seconds == offsets[-1]
+    assert eviction.earliest_seconds <= eviction.offset_seconds <= eviction.latest_seconds
+
+
+def test_removed_after_the_eviction_it_changes_nothing_about_it() -> None:
+    (first, *_) = evictions("1.29.6", removed(150))
+    assert (first.certainty, first.latest_seconds < 110) == ("certain", True)
+
+
+def test_removed_while_the_taint_may_still_be_to_come_it_may_or_may_not_delay_the_eviction() -> (
+    None
+):
+    """The taint comes between 43 and 48.2: removed at 46 it is there or not."""
+    found = evictions("1.29.6", removed(46))
+    assert found[0].earliest_seconds == pytest.approx(46 + TOLERATED_SECONDS, abs=0.1)
+    assert found[-1].latest_seconds >= 46 + 5 + TOLERATED_SECONDS
