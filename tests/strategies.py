@@ -171,7 +171,8 @@ def nodes(draw: st.DrawFn, name: str, zone: str, *, cold: bool) -> Node:
         zone=zone,
         labels=labels,
         taints=taints,
-        ready=draw(st.sampled_from(("True",) * 9 + (("False", None) if cold else (None,)))),
+        ready=draw(st.sampled_from(("True",) * 8 + ("False", None))),
+        transition=draw(st.sampled_from((-1000, -17, -3.4))),
         created=draw(st.sampled_from((-100_000, -100_000, -6, -1))),
     )
 

@@ -161,6 +161,19 @@ def test_a_posted_false_counts_from_the_tick_that_saw_it(run: Runner, release: s
 
 
 @pytest.mark.parametrize("release", NONTAINT)
+@pytest.mark.parametrize(("changed", "deleted"), [(-16, -15), (-15, -15), (-14, -10)])
+def test_a_false_posted_before_the_start_counts_from_the_tick_that_saw_it(
+    run: Runner, release: str, changed: float, deleted: float
+) -> None:
+    nodes = [make_node("a", ready="False", transition=changed, heartbeat=changed), "b", "c"]
+    snapshot = make_snapshot(nodes, [make_pod("p", "a")], renewed=-3)
+    flags = {**NO_TAINT_MANAGER, "pod-eviction-timeout": "32s"}
+    outcome = run(release, snapshot, flags=flags, cold=False)
+    # 32 s end between two ticks; the pass after the next one deletes.
+    assert outcome.deleted() == [(deleted + 35.1, "default/p")]
+
+
+@pytest.mark.parametrize("release", NONTAINT)
 def test_leaving_a_total_outage_restarts_the_countdown(run: Runner, release: str) -> None:
     snapshot = make_snapshot("abcd", nontaint_pods("c", "d"), renewed=-8)
     events = [silence(*"abcd"), posts_ready(202, "a", "b")]

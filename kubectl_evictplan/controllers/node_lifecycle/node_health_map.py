@@ -69,7 +69,7 @@ class NodeHealthMap:
         if entry is not None:
             transition_ns = entry.ready_transition_ns
         elif ready is not None and ready.last_transition_time_ns is not None:
-            transition_ns = ready.last_transition_time_ns
+            transition_ns = self._ticks.at_or_after(ready.last_transition_time_ns)
         else:
             transition_ns = probe_ns
         if self._earliest_probe_ns is not None and (lease or ready) is not None:
