@@ -54,7 +54,7 @@ format: $(STAMP) ## Format the code and fix what can be fixed
 bench: $(STAMP) ## Measure time and memory on generated clusters
 	$(BIN)/python benchmarks/bench.py
 
-fidelity: $(STAMP) ## Compare predictions with the recorded runs of real control planes
+fidelity: $(STAMP) ## Compare predictions with recorded runs of real control planes; renews the table in the README
 	$(BIN)/python benchmarks/fidelity.py --readme
 
 golden: $(STAMP) ## Rewrite the expected reports; read the difference before you commit it

@@ -1,5 +1,5 @@
 """A second, deliberately naive model of the controllers: the oracle of the differential tests.
 
-Written from the specifications only, by literal loops over plain dictionaries; it shares no code
+Written from what Kubernetes does (the rules of docs/fidelity.md), by literal loops; it shares no code
 with ``kubectl_evictplan`` but the value types of its input. When the two disagree, one is wrong.
 """

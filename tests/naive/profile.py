@@ -1,4 +1,4 @@
-"""What a release and its flags change, as the tables of the specifications list it."""
+"""What a release and its flags change: the tables of docs/fidelity.md."""
 
 from __future__ import annotations
 
