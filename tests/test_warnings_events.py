@@ -237,3 +237,11 @@ def test_a_name_reused_while_its_timer_runs_exposes_the_new_pod() -> None:
     delete = make_event(20, "pod-delete", pods=["default/db-0", "default/web"])
     warnings = warn(["n1"], [pod, other], [TAINT, delete])
     assert objects(warnings, "wrong-pod-deletion-exposure") == ["default/db-0"]
+
+
+def test_a_timer_that_was_cancelled_before_is_not_kept() -> None:
+    pod = make_pod("p", "n1", tolerations=[tolerates("maint", 300)])
+    untaint = make_event(15, "untaint", "n1", taint="maint:NoExecute")
+    again = make_event(20, "taint", "n1", taint="maint:NoExecute")
+    warnings = warn(["n1"], [pod], [TAINT, untaint, again])
+    assert objects(warnings, "timer-keeps-first-start") is None

@@ -120,7 +120,9 @@ def _running_during(
     changed: Callable[[EvictionScheduled], str],
 ) -> list[str]:
     """Pods whose timer runs on when its object (by name) changes at one of these instants."""
-    cancelled = {(entry.pod, entry.at_ns) for entry in context.entries(TimerCancelled)}
+    cancelled: dict[str, list[int]] = {}
+    for entry in context.entries(TimerCancelled):
+        cancelled.setdefault(entry.pod, []).append(entry.at_ns)
     stops = [entry.at_ns for entry in context.entries(ControllerManagerStopped)]
     pods = []
     for timer in context.entries(EvictionScheduled):
@@ -128,8 +130,9 @@ def _running_during(
         # Nearly every timer was started by the newest taint of its node.
         if not instants or instants[-1] <= timer.at_ns:
             continue
-        end_ns = min([timer.due_ns, *(at_ns for at_ns in stops if at_ns >= timer.at_ns)])
-        if any(timer.at_ns < at < end_ns and (timer.pod, at) not in cancelled for at in instants):
+        ends = (*stops, *cancelled.get(timer.pod, ()))
+        end_ns = min([timer.due_ns, *(at_ns for at_ns in ends if at_ns >= timer.at_ns)])
+        if any(timer.at_ns < at_ns < end_ns for at_ns in instants):
             pods.append(timer.pod)
     return pods
 
