@@ -58,7 +58,7 @@ CANCEL_TEXTS = {
     CancelReason.TOLERATED_FOREVER: "all remaining taints are tolerated forever",
     CancelReason.POD_GONE: "the pod is gone",
 }
-FAILURE_TEXTS = {
+_FAILURE_TEXTS = {
     DeleteFailure.POD_NOT_FOUND: (
         "the pod does not exist any more (NotFound is retried, then dropped)"
     ),
@@ -174,7 +174,7 @@ _WORDS: dict[type[Entry], _Words] = {
     TimerCancelled: _Words(
         "cancelWorkWithEvent", lambda e: f"the timer is cancelled: {CANCEL_TEXTS[e.reason]}"
     ),
-    DeleteFailed: _Words("deletePodHandler", lambda e: FAILURE_TEXTS[e.reason]),
+    DeleteFailed: _Words("deletePodHandler", lambda e: _FAILURE_TEXTS[e.reason]),
     PodDeleted: _Words("", _deleted),
     PodGone: _Words("DELETE", lambda _: "the object is gone"),
 }

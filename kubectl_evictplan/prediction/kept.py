@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kubectl_evictplan.cluster.timeline import (
+    AboutNode,
+    AboutPod,
     DeleteFailed,
     Entry,
     EvictionRefused,
@@ -21,22 +23,52 @@ from kubectl_evictplan.cluster.timeline import (
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import is_daemon_set_pod
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod
-from kubectl_evictplan.prediction.causes import CANCEL_TEXTS, FAILURE_TEXTS, ChainCache, seconds
+from kubectl_evictplan.prediction.causes import CANCEL_TEXTS, ChainCache, seconds
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Cancelled, Kept, Window
 from kubectl_evictplan.prediction.evictions import owner_name
 from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.windows import WindowOverRuns
 
+# Why a pod stays: the closed set of codes, each with its sentence. ``told`` is what happened last.
+REASONS = {
+    "tolerated-forever": "{told}",
+    "stale-key": (
+        "the taint manager still holds a key of an older pod of this name and refuses to start a timer "
+        "(releases up to 1.32)"
+    ),
+    "delete-refused": "{told}",
+    "timer-cancelled": "{told}",
+    "after-horizon": "its timer ends after the horizon: {told}",
+    "gone-otherwise": "the object is gone for another reason",
+    "already-terminating": "it is terminating already",
+    "node-not-in-input": "its node is not in the input",
+    "daemon-set": "the eviction pass skips DaemonSet pods",
+    "not-due": "its node is not evicted within the horizon",
+    "taint-eviction-disabled": "the taint eviction controller is switched off",
+    "not-evaluated": "taint eviction does not act on it",
+    "no-no-execute-taint": "its node gets no NoExecute taint",
+    "node-unchanged": "its node does not change",
+    "tainting-stopped": (
+        "its node waits for a NoExecute taint that its zone's rate does not let through"
+    ),
+    "lease-touched": "its node stays Ready: its Lease was written without being renewed",
+    "node-not-tainted": "its node becomes Unknown but never gets a NoExecute taint",
+}
 # The last of these that happened to a pod, or else to its node, says why the pod stays.
-_POD_REASONS = (
-    EvictionScheduled,
-    ToleratedForever,
-    EvictionRefused,
-    DeleteFailed,
-    TimerCancelled,
-    PodGone,
-)
-_NODE_REASONS = (TaintAdded, NodeQueued, NodeBecameUnknown, NodePassedOver)
+_BY_POD: dict[type[Entry], str] = {
+    ToleratedForever: "tolerated-forever",
+    EvictionRefused: "stale-key",
+    DeleteFailed: "delete-refused",
+    TimerCancelled: "timer-cancelled",
+    EvictionScheduled: "after-horizon",
+    PodGone: "gone-otherwise",
+}
+_BY_NODE: dict[type[Entry], str] = {
+    TaintAdded: "no-no-execute-taint",
+    NodeQueued: "tainting-stopped",
+    NodePassedOver: "lease-touched",
+    NodeBecameUnknown: "node-not-tainted",
+}
 
 
 class KeptList:
@@ -61,9 +93,10 @@ class KeptList:
             self._index(index, entry)
 
     def _index(self, index: int, entry: Entry) -> None:
-        if isinstance(entry, _POD_REASONS):
-            self._last_of_pod[entry.pod] = index
-        elif isinstance(entry, _NODE_REASONS):
+        if isinstance(entry, AboutPod):
+            if type(entry) in _BY_POD:
+                self._last_of_pod[entry.pod] = index
+        elif isinstance(entry, AboutNode) and type(entry) in _BY_NODE:
             self._last_of_node[entry.node] = index
             if isinstance(entry, TaintAdded) and entry.taint.effect == NO_EXECUTE:
                 self._no_execute.add(entry.node)
@@ -74,84 +107,40 @@ class KeptList:
         return tuple(sorted(kept, key=lambda k: (k.namespace, k.pod)))
 
     def _kept(self, pod: Pod) -> Kept:
-        code, reason, index = self._reason(pod)
+        index = self._last_of_pod.get(pod.key)
+        if index is not None:
+            code = _BY_POD[type(self._nominal.entries[index])]
+        else:
+            index = self._last_of_node.get(pod.node_name)
+            code = self._node_code(pod, index)
+        chain = self._chains.chain(index) if index is not None else ()
         return Kept(
             namespace=pod.namespace,
             pod=pod.name,
             uid=pod.uid,
             node=pod.node_name,
             code=code,
-            reason=reason,
+            reason=REASONS[code].format(told=chain[-1].what if chain else ""),
             owner=owner_name(pod),
-            because=self._chains.chain(index) if index is not None else (),
+            because=chain,
         )
 
-    def _reason(self, pod: Pod) -> tuple[str, str, int | None]:
-        index = self._last_of_pod.get(pod.key)
-        if index is not None:
-            return (*_pod_reason(self._nominal.entries[index]), index)
-        return self._node_reason(pod)
-
-    def _node_reason(self, pod: Pod) -> tuple[str, str, int | None]:
-        name = pod.node_name
-        index = self._last_of_node.get(name)
+    def _node_code(self, pod: Pod, index: int | None) -> str:
+        """Why a pod stays to which nothing happened; ``index`` is what happened to its node last."""
+        name, configuration = pod.node_name, self._configuration
         if pod.deletion_timestamp_ns is not None:
-            return "already-terminating", "it is terminating already", index
+            return "already-terminating"
         if name not in self._nodes:
-            return "node-not-in-input", "its node is not in the input", None
-        if not self._configuration.taint_mode:
-            if is_daemon_set_pod(pod):
-                return "daemon-set", "the eviction pass skips DaemonSet pods", index
-            return "not-due", "its node is not evicted within the horizon", index
-        if not self._configuration.taint_eviction_enabled:
-            return "taint-eviction-disabled", "the taint eviction controller is switched off", index
+            return "node-not-in-input"
+        if not configuration.taint_mode:
+            return "daemon-set" if is_daemon_set_pod(pod) else "not-due"
+        if not configuration.taint_eviction_enabled:
+            return "taint-eviction-disabled"
         if name in self._no_execute:
-            return "not-evaluated", "taint eviction does not act on it", index
-        if index is None:
-            if name in self._scenario_nodes:
-                return "no-no-execute-taint", "its node gets no NoExecute taint", None
-            return "node-unchanged", "its node does not change", None
-        last = self._nominal.entries[index]
-        if isinstance(last, NodeQueued):
-            return (
-                "tainting-stopped",
-                "its node waits for a NoExecute taint that its zone's rate does not let through",
-                index,
-            )
-        if isinstance(last, NodePassedOver):
-            return (
-                "lease-touched",
-                "its node stays Ready: its Lease was written without being renewed",
-                index,
-            )
-        if isinstance(last, NodeBecameUnknown):
-            return (
-                "node-not-tainted",
-                "its node becomes Unknown but never gets a NoExecute taint",
-                index,
-            )
-        return "no-no-execute-taint", "its node gets no NoExecute taint", index
-
-
-def _pod_reason(entry: Entry) -> tuple[str, str]:
-    """(code, sentence) for a pod that stays although, or because, this happened to it last."""
-    match entry:
-        case ToleratedForever(taint=taint, toleration_index=index):
-            key = taint.key if taint is not None else "the taint"
-            return "tolerated-forever", f"toleration {index} tolerates {key} forever"
-        case EvictionRefused():
-            return "stale-key", (
-                "the taint manager still holds a key of an older pod of this name and refuses to "
-                "start a timer (releases up to 1.32)"
-            )
-        case DeleteFailed(reason=failure):
-            return "delete-refused", FAILURE_TEXTS[failure]
-        case TimerCancelled(reason=reason):
-            return "timer-cancelled", f"its timer was cancelled: {CANCEL_TEXTS[reason]}"
-        case EvictionScheduled(due_ns=due_ns):
-            when = f"{seconds(due_ns):+.3f}s"
-            return "after-horizon", f"its timer ends at {when}, after the horizon"
-    return "gone-otherwise", "the object is gone for another reason"
+            return "not-evaluated"
+        if index is not None:
+            return _BY_NODE[type(self._nominal.entries[index])]
+        return "no-no-execute-taint" if name in self._scenario_nodes else "node-unchanged"
 
 
 def cancelled_list(exploration: Exploration, pods: Mapping[str, Pod]) -> tuple[Cancelled, ...]:

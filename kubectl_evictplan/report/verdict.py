@@ -49,6 +49,7 @@ _STAYS = {
     "no-no-execute-taint": "whose node gets no NoExecute taint",
     "node-unchanged": "whose node does not change",
     "tainting-stopped": "whose node waits for a taint that its zone's rate does not let through",
+    "lease-touched": "whose node stays Ready because of a touched Lease",
     "node-not-tainted": "whose node becomes Unknown and is not tainted",
 }
 
