@@ -12,8 +12,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE, no_execute_taints
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -127,9 +129,10 @@ class PodFates:
         base = list(self._base_timings(world, names, runs))
         gathered.exits_varied = any(timing.pod_exit_fraction == 0.0 for timing in base)
         timers = self._running_timers(world)
-        changes_ns = self._changes_ns(world)
+        events_ns = {event.at_ns for event in world.events}
+        delays_ns = _delays_ns(world.snapshot.pods)
         for piece, run in enumerate(runs):
-            for choice, played in _played_back(names, run, changes_ns):
+            for choice, played in _played_back(names, run, events_ns, delays_ns):
                 by_lifecycle = any(node.decisions for node in played.values())
                 left_out_ns = run.piece.left_out_ns if by_lifecycle else 0
                 slot = Slot(piece, choice, left_out_ns, run.piece.between)
@@ -163,17 +166,6 @@ class PodFates:
                 stale_nil=stale_nil,
                 pod_exit_fraction=exit_fraction,
             )
-
-    def _changes_ns(self, world: PodWorld) -> list[int]:
-        """Instants of service at which what follows for a pod changes: an event, less a toleration."""
-        delays_ns = {
-            toleration.toleration_seconds * 1_000_000_000
-            for pod in world.snapshot.pods
-            for toleration in pod.tolerations
-            if toleration.toleration_seconds is not None and toleration.toleration_seconds > 0
-        }
-        instants = {event.at_ns for event in world.events}
-        return sorted(at_ns - delay_ns for at_ns in instants for delay_ns in (0, *delays_ns))
 
     def _running_timers(self, world: PodWorld) -> set[tuple[int, int]]:
         """(earliest, latest) end of every timer that runs at the start, as offsets."""
@@ -233,19 +225,33 @@ class PodFates:
         return any(count > 1 for count in names.values())
 
 
+def _delays_ns(pods: Iterable[Pod]) -> set[int]:
+    """How long after its service a node's pods go, as far as their tolerations say."""
+    seconds = {
+        toleration.toleration_seconds
+        for pod in pods
+        for toleration in pod.tolerations
+        if toleration.toleration_seconds is not None and toleration.toleration_seconds > 0
+    }
+    return {each * SECOND_NS for each in seconds}
+
+
 def _played_back(
-    names: list[str], run: PieceRun, changes_ns: list[int]
+    names: list[str], run: PieceRun, events_ns: set[int], delays_ns: set[int]
 ) -> Iterator[tuple[Choice, dict[str, NodePlayback]]]:
     """Histories of all nodes of a world at both ends of a piece; several nodes vary together."""
     for end, latest in ((run.first, False), (run.last, True)):
         rows = []
         for name in names:
+            record = end.record(name)
+            # What follows changes where an event, or a tick that takes the taint off, meets a timer's end.
+            ends_ns = {*events_ns, *(at_ns for at_ns, status in record.decisions if status == TRUE)}
             found = histories(
                 run.waits.get(name, []),
-                end.record(name),
+                record,
                 end.stops,
                 latest=latest,
-                changes_ns=changes_ns,
+                changes_ns=events_ns | {at - delay for at in ends_ns for delay in delays_ns},
             )
             rows.append(list(found))
         for index in range(max(len(row) for row in rows)):
