@@ -47,7 +47,8 @@ def _zone(exploration: Exploration, zone: str, until_ns: int) -> Iterator[Joint]
             pods.setdefault((key.pod, key.uid), []).append(eviction)
     if pods:
         few, many = _pods(pods, services, len(waiting), until_ns)
-        yield Joint(scope, PODS_EVICTED, few, many, len(pods), by_seconds)
+        if few < len(pods):
+            yield Joint(scope, PODS_EVICTED, few, many, len(pods), by_seconds)
 
 
 def _bounds(services: Sequence[tuple[int, ...]], until_ns: int) -> tuple[int, int]:

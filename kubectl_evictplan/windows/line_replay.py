@@ -157,6 +157,8 @@ class LineReplay:
             if operation.told not in _OUTSIDE:
                 self._ticked_ns = self._now_ns
             self._apply(operation)
+        if self._pass_ns is None and self._queue:
+            self._mark_again.clear()  # no token ever comes: whoever is marked again waits on
         self._serve_until(self._rules.end_ns, inclusive=True)
         for name in list(self._open):
             self._close(name, NEVER_NS)
