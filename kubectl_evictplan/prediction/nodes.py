@@ -50,7 +50,7 @@ def node_reports(
     nodes: Mapping[str, Node],
     configuration: ControllerConfiguration,
 ) -> tuple[NodeReport, ...]:
-    """Affected nodes by name, each with its changes in the order of the nominal run."""
+    """Affected nodes by name, each with its changes in the order of time."""
     entries = _nominal_changes(nominal)
     windows: dict[NodeChangeKey, list[WindowOverRuns]] = {}
     for (key, _), window in sorted(exploration.nodes.windows.items()):
@@ -67,12 +67,15 @@ def node_reports(
             zone=_zone(nodes.get(name), configuration),
             ready_at_start=_ready(nodes.get(name)),
             taints_at_start=_taints(nodes.get(name)),
-            changes=tuple(
-                sorted(by_node[name], key=lambda c: (c.earliest_seconds, c.what, c.value))
-            ),
+            changes=tuple(sorted(by_node[name], key=_in_time)),
         )
         for name in names
     )
+
+
+def _in_time(change: NodeChange) -> tuple[float, float, str, str]:
+    """A swap adds before it removes; a taint that is put back has gone before, at a surer instant."""
+    return change.earliest_seconds, change.latest_seconds, change.what, change.value
 
 
 def _nominal_changes(nominal: Timeline) -> dict[NodeChangeKey, list[AboutNode]]:

@@ -13,7 +13,7 @@ from builders import (
     make_snapshot,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
-from kubectl_evictplan.prediction.document import Eviction
+from kubectl_evictplan.prediction.document import Eviction, Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 
@@ -22,13 +22,17 @@ SILENT = make_event(2, "kubelet-stop", "n0", last_heartbeat=-2)
 TOLERATED_SECONDS = 60
 
 
-def evictions(release: str, *events: ScenarioEvent) -> list[Eviction]:
+def predicted(release: str, *events: ScenarioEvent) -> Prediction:
     pods = [make_pod("p", "n0", tolerations=default_tolerations(TOLERATED_SECONDS))]
     snapshot = make_snapshot([make_node(f"n{index}", zone="a") for index in range(3)], pods)
     settings = ControllerSettings(kubernetes_version=release)
     configuration = resolve_configuration(settings, snapshot.control_plane)
     scenario = make_scenario([SILENT, *events], horizon=600)
-    return list(predict(snapshot, scenario, configuration).evictions)
+    return predict(snapshot, scenario, configuration)
+
+
+def evictions(release: str, *events: ScenarioEvent) -> list[Eviction]:
+    return list(predicted(release, *events).evictions)
 
 
 def removed(at: float) -> ScenarioEvent:
@@ -72,3 +76,13 @@ def test_removed_while_the_taint_may_still_be_to_come_it_may_or_may_not_delay_th
     found = evictions("1.29.6", removed(46))
     assert found[0].earliest_seconds == pytest.approx(46 + TOLERATED_SECONDS, abs=0.1)
     assert found[-1].latest_seconds >= 46 + 5 + TOLERATED_SECONDS
+
+
+def test_the_node_is_told_to_lose_the_taint_before_it_gets_it_again() -> None:
+    (node,) = predicted("1.29.6", removed(80)).nodes
+    unreachable = "node.kubernetes.io/unreachable:NoExecute"
+    assert [(c.what, c.certainty) for c in node.changes if c.value == unreachable] == [
+        ("taint-added", "certain"),
+        ("taint-removed", "certain"),
+        ("taint-added", "certain"),
+    ]
