@@ -22,11 +22,22 @@ class Place(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Where a value and its key (an item has none) stand; ``text`` is the unquoted word, or ""."""
+    """Where a value and its key stand (an item has no key), as the parser tells it."""
 
-    place: Place
-    key_place: Place
+    value_start: Any
+    key_start: Any
+    # A number, boolean or null as it was written; any other unquoted word too, "" when quoted.
     text: str = ""
+
+    @property
+    def place(self) -> Place:
+        """Where the value begins."""
+        return Place(self.value_start.line + 1, self.value_start.column + 1)
+
+    @property
+    def key_place(self) -> Place:
+        """Where the key begins."""
+        return Place(self.key_start.line + 1, self.key_start.column + 1)
 
 
 class MarkedMap(dict[str, Any]):
@@ -35,7 +46,6 @@ class MarkedMap(dict[str, Any]):
     __slots__ = ("marks", "place")
 
     def __init__(self, place: Place) -> None:
-        super().__init__()
         self.place = place
         self.marks: dict[str, Mark] = {}
 
@@ -46,7 +56,6 @@ class MarkedList(list[Any]):
     __slots__ = ("marks", "place")
 
     def __init__(self, place: Place) -> None:
-        super().__init__()
         self.place = place
         self.marks: dict[int, Mark] = {}
 
@@ -63,7 +72,7 @@ def place_of(tree: Any, path: Path) -> Place | None:
 
 
 def written(container: Any, key: str | int) -> str:
-    """Return a number, boolean or null as it was written; "" for anything else, and for JSON."""
+    """Return an unquoted word as it was written; "" for anything else, and for JSON."""
     mark = getattr(container, "marks", {}).get(key)
     return mark.text if mark else ""
 

@@ -172,21 +172,20 @@ class _Builder:
     def _value(self, event: Any, depth: int) -> Any:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
-        values, characters = self._counts()
-        if event.anchor:
-            if event.anchor in self._anchors:
-                message = f"anchor &{event.anchor} is defined again on line {_place(event).line}"
-                self._warnings.append(("duplicate-anchor", message))
-            self._anchors[event.anchor] = None
         self._values += 1
         if self._values > VALUES_MAX:
             raise _GiveUp("too much for YAML: convert it with `kubectl get -o json`", event)
-        value = self._scalar(event) if isinstance(event, yaml.ScalarEvent) else (
-            self._container(event, depth)
-        )  # fmt: skip
-        if event.anchor:
-            now = self._counts()
-            self._anchors[event.anchor] = _Anchored(value, now[0] - values, now[1] - characters)
+        is_scalar = isinstance(event, yaml.ScalarEvent)
+        if not event.anchor:
+            return self._scalar(event) if is_scalar else self._container(event, depth)
+        if event.anchor in self._anchors:
+            message = f"anchor &{event.anchor} is defined again on line {_place(event).line}"
+            self._warnings.append(("duplicate-anchor", message))
+        self._anchors[event.anchor] = None
+        values, characters = self._counts()
+        value = self._scalar(event) if is_scalar else self._container(event, depth)
+        now = self._counts()
+        self._anchors[event.anchor] = _Anchored(value, now[0] - values + 1, now[1] - characters)
         return value
 
     def _counts(self) -> tuple[int, int]:
@@ -195,7 +194,11 @@ class _Builder:
 
     def _scalar(self, event: Any) -> Any:
         self._characters += len(event.value)
-        value = _typed(event)
+        value = event.value
+        if event.tag is not None:
+            value = _tagged(event)
+        elif event.implicit[0]:
+            value = plain_scalar(value)
         if isinstance(value, str) and not value.isascii() and _has_surrogate(value):
             self._problem(_NOT_UNICODE, event)
             return ""
@@ -211,8 +214,8 @@ class _Builder:
             return self._map(event, depth)
         container = MarkedList(_place(event))
         while not isinstance(item := next(self._events), yaml.SequenceEndEvent):
-            place = _place(item)
-            container.marks[len(container)] = Mark(place, place, _plain_text(item))
+            mark = item.start_mark
+            container.marks[len(container)] = Mark(mark, mark, _plain_text(item))
             container.append(self._value(item, depth + 1))
         return container
 
@@ -227,24 +230,24 @@ class _Builder:
             value = self._value(item, depth + 1)
             if name == "<<" and _plain_text(key):
                 merged.append((value, item))
-            elif self._is_new_key(container, name, key):
+            elif name in container or not isinstance(name, str):
+                self._bad_key(container, name, key)
+            else:
                 container[name] = value
-                container.marks[name] = Mark(_place(item), _place(key), _plain_text(item))
+                container.marks[name] = Mark(item.start_mark, key.start_mark, _plain_text(item))
         for value, item in merged:
             self._merge(container, value, item)
         return container
 
-    def _is_new_key(self, container: MarkedMap, name: Any, event: Any) -> bool:
+    def _bad_key(self, container: MarkedMap, name: Any, event: Any) -> None:
         if not isinstance(name, str):
             got = getattr(event, "value", "")
             self._problem("a mapping key must be a string: quote it", event, got)
-            return False
-        if name in container:
-            first = container.marks[name].key_place.line
-            message = f'duplicate key "{name[:60]}", first on line {first}'
-            self._problem(f"{message} (kubectl keeps the last one silently)", event)
-            return False
-        return True
+            return
+        first = container.marks[name].key_place.line
+        hint = "is a line `---` missing?" if name == "apiVersion" else "kubectl keeps the last"
+        message = f'duplicate key "{name[:60]}", first on line {first} ({hint})'
+        self._problem(message, event)
 
     def _merge(self, container: MarkedMap, value: Any, event: Any) -> None:
         """Add what ``<<`` refers to; written keys win, then the earlier source."""
@@ -277,11 +280,9 @@ class _Builder:
         self._problems.append(YamlProblem(message, _place(event), got))
 
 
-def _typed(event: Any) -> Any:
-    """Return a scalar's value; a core tag is taken at its word."""
+def _tagged(event: Any) -> Any:
+    """Return the value of a scalar with a tag; a core tag is taken at its word."""
     tag = event.tag
-    if tag is None:
-        return plain_scalar(event.value) if event.implicit[0] else event.value
     if tag == "!":
         return event.value
     name = tag.removeprefix(_CORE)
