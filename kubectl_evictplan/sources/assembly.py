@@ -7,8 +7,9 @@ from any file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,12 +25,12 @@ from kubectl_evictplan.kube.objects import (
     PodDisruptionBudget,
     Workload,
 )
-from kubectl_evictplan.sources import control_plane
+from kubectl_evictplan.sources import control_plane, wire
 from kubectl_evictplan.sources.diagnostics import Diagnostics, Document
 
-Key = tuple[str, ...]
-SortKey = TypeVar("SortKey", str, tuple[str, str], tuple[str, ...])
-Stored = TypeVar("Stored", Node, Pod, Lease, Workload, PodDisruptionBudget, DeleteWebhook)
+Stored = Node | Pod | Lease | Workload | PodDisruptionBudget | DeleteWebhook
+# Namespace ("" for what has none) and name.
+Key = tuple[str, str]
 
 
 class Source(NamedTuple):
@@ -44,75 +45,32 @@ class Assembly:
 
     def __init__(self, diagnostics: Diagnostics) -> None:
         self.diagnostics = diagnostics
-        self.nodes: dict[str, Node] = {}
-        self.pods: dict[tuple[str, str], Pod] = {}
-        self.leases: dict[str, Lease] = {}
-        self.workloads: dict[Key, Workload] = {}
-        self.budgets: dict[Key, PodDisruptionBudget] = {}
-        self.webhooks: dict[Key, DeleteWebhook] = {}
+        self.stored: dict[str, dict[Key, Any]] = defaultdict(dict)
         self.kinds_seen: set[str] = set()
         self.ignored_kinds: dict[str, int] = {}
         self.denied: set[str] = set()
-        self.manifests: set[tuple[str, ...]] = set()
+        # Kind, namespace and name of what people wrote.
+        self.manifests: set[tuple[str, str, str]] = set()
         self.instances: list[control_plane.Instance] = []
         self.leader_acquire_times: list[int] = []
         self.kubelet_versions: set[str] = set()
         self.taken_at_ns: int | None = None
         self.objects_seen = 0
-        self._sources: dict[Key, Source] = {}
+        self._sources: dict[str, dict[Key, Source]] = defaultdict(dict)
 
-    def add_pod(self, pod: Pod, source: Source) -> bool:
-        """Store a pod; hot, so the key is not built twice. False when it was there already."""
-        key = (pod.namespace, pod.name)
-        present = self.pods.setdefault(key, pod)
-        if present is not pod:
-            self._repeated("Pod", key, present == pod, source)
-            return False
-        self._sources["Pod", pod.namespace, pod.name] = source
-        return True
-
-    def add_node(self, node: Node, source: Source) -> bool:
-        """Store a node; False when it was there already, as for the other kinds."""
-        return self._add("Node", (node.name,), self.nodes, node.name, node, source)
-
-    def add_lease(self, lease: Lease, source: Source) -> bool:
-        """Store a node's lease."""
-        return self._add("Lease", (lease.name,), self.leases, lease.name, lease, source)
-
-    def add_workload(self, workload: Workload, source: Source) -> bool:
-        """Store an owner of pods."""
-        key = (workload.kind, workload.namespace, workload.name)
-        return self._add(workload.kind, key[1:], self.workloads, key, workload, source)
-
-    def add_budget(self, budget: PodDisruptionBudget, source: Source) -> bool:
-        """Store a disruption budget."""
-        key = (budget.namespace, budget.name)
-        return self._add("PodDisruptionBudget", key, self.budgets, key, budget, source)
-
-    def add_webhook(self, kind: str, webhook: DeleteWebhook, source: Source) -> bool:
-        """Store a webhook of a configuration of that kind ("": of a snapshot)."""
-        key = (kind, webhook.name)
-        return self._add(kind, key[1:], self.webhooks, key, webhook, source)
-
-    def _add(
-        self,
-        kind: str,
-        name: Key,
-        stored: dict[str, Stored] | dict[Key, Stored],
-        key: str | Key,
-        value: Stored,
-        source: Source,
-    ) -> bool:
-        present = stored.setdefault(key, value)  # type: ignore[arg-type]
+    def add(self, kind: str, value: Stored, source: Source) -> bool:
+        """Store an object of that kind; False when it was there already."""
+        key = (getattr(value, "namespace", ""), value.name)
+        present = self.stored[kind].setdefault(key, value)
         if present is not value:
-            self._repeated(kind, name, present == value, source)
+            self._repeated(kind, key, present == value, source)
             return False
-        self._sources[(kind, *name)] = source
+        self._sources[kind][key] = source
         return True
 
-    def _repeated(self, kind: str, name: Key, identical: bool, source: Source) -> None:
-        subject = f"{kind} {'/'.join(name)}"
-        first = self._sources[(kind, *name)]
+    def _repeated(self, kind: str, key: Key, identical: bool, source: Source) -> None:
+        subject = f"{kind} {'/'.join(part for part in key if part)}"
+        first = self._sources[kind][key]
         if identical and source.document.file != first.document.file:
             self.diagnostics.warning("loaded-once", "given twice with equal content", subject)
             return
@@ -137,18 +95,17 @@ class Assembly:
     def add_snapshot(self, snapshot: ClusterSnapshot, document: Document) -> None:
         """Add all of one of our own snapshots; it may be mixed with manifests."""
         source = Source(document, -1)
-        for node in snapshot.nodes:
-            self.add_node(node, source)
-        for pod in snapshot.pods:
-            self.add_pod(pod, source)
-        for lease in snapshot.leases.values():
-            self.add_lease(lease, source)
+        for kind, values in (
+            ("Node", snapshot.nodes),
+            ("Pod", snapshot.pods),
+            ("Lease", snapshot.leases.values()),
+            ("PodDisruptionBudget", snapshot.budgets),
+            ("", snapshot.webhooks),
+        ):
+            for value in values:
+                self.add(kind, value, source)
         for workload in snapshot.workloads:
-            self.add_workload(workload, source)
-        for budget in snapshot.budgets:
-            self.add_budget(budget, source)
-        for webhook in snapshot.webhooks:
-            self.add_webhook("", webhook, source)
+            self.add(workload.kind, workload, source)
         self.kinds_seen.update(snapshot.kinds_seen)
         self.denied.update(snapshot.denied)
         for kind, count in snapshot.ignored_kinds.items():
@@ -187,12 +144,12 @@ class Assembly:
         self._admit(flags)
         taken_at_ns, source = self._taken_at()
         return ClusterSnapshot(
-            nodes=_sorted(self.nodes),
-            pods=_sorted(self.pods),
-            leases=dict(sorted(self.leases.items())),
-            workloads=_sorted(self.workloads),
-            budgets=_sorted(self.budgets),
-            webhooks=_sorted(self.webhooks),
+            nodes=self._sorted("Node"),
+            pods=self._sorted("Pod"),
+            leases={lease.name: lease for lease in self._sorted("Lease")},
+            workloads=self._sorted(*sorted(wire.WORKLOAD_KINDS)),
+            budgets=self._sorted("PodDisruptionBudget"),
+            webhooks=self._sorted("", *sorted(wire.WEBHOOK_KINDS)),
             taken_at_ns=taken_at_ns,
             taken_at_source=source,
             control_plane=flags,
@@ -201,14 +158,22 @@ class Assembly:
             denied=tuple(sorted(self.denied)),
         )
 
+    def _sorted(self, *kinds: str) -> tuple[Any, ...]:
+        return tuple(
+            stored[key]
+            for kind in kinds
+            for stored in [self.stored[kind]]
+            for key in sorted(stored)
+        )
+
     def _admit(self, flags: ControlPlaneFlags) -> None:
         """Give hand-written pods what a cluster would have given them."""
         defaults = default_toleration_flags(flags)
-        for kind, *name in self.manifests:
+        pods = self.stored["Pod"]
+        for kind, *key in self.manifests:
             if kind != "Pod":
                 continue
-            key = (name[0], name[1])
-            pod = self.pods[key]
+            pod = pods[key[0], key[1]]
             controller = pod.controller()
             tolerations = admitted_tolerations(
                 pod.tolerations,
@@ -217,28 +182,21 @@ class Assembly:
                 host_network=pod.host_network,
                 api_server_flags=defaults,
             )
-            self.pods[key] = msgspec.structs.replace(pod, tolerations=tolerations)
+            pods[key[0], key[1]] = msgspec.structs.replace(pod, tolerations=tolerations)
 
     def _taken_at(self) -> tuple[int, str]:
         if self.taken_at_ns is not None:
             return self.taken_at_ns, "snapshot"
-        renewed = max(_known(lease.renew_time_ns for lease in self.leases.values()), default=None)
-        if renewed is not None:
-            return renewed, "newest lease renewal"
+        leases = self.stored["Lease"].values()
+        renewed = [lease.renew_time_ns for lease in leases if lease.renew_time_ns is not None]
+        if renewed:
+            return max(renewed), "newest lease renewal"
         newest = max(self._timestamps(), default=0)
         return newest, "newest timestamp of the objects" if newest else "unknown"
 
     def _timestamps(self) -> Iterable[int]:
         """Yield every time in the past of the dump; a deletionTimestamp lies in its future."""
-        for node in self.nodes.values():
+        for node in self.stored["Node"].values():
             yield from node.past_instants()
-        for pod in self.pods.values():
+        for pod in self.stored["Pod"].values():
             yield pod.creation_timestamp_ns
-
-
-def _known(times: Iterable[int | None]) -> Iterable[int]:
-    return (ns for ns in times if ns is not None)
-
-
-def _sorted(stored: Mapping[SortKey, Stored]) -> tuple[Stored, ...]:
-    return tuple(stored[key] for key in sorted(stored))

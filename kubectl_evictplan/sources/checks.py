@@ -43,13 +43,13 @@ Message = tuple[str, str]
 
 
 def check_cluster(
-    snapshot: ClusterSnapshot, diagnostics: Diagnostics, *, manifests: set[tuple[str, ...]]
+    snapshot: ClusterSnapshot, diagnostics: Diagnostics, *, manifests: set[tuple[str, str, str]]
 ) -> None:
     """Record warnings about the whole; ``manifests`` were validated as they were read."""
     now = snapshot.taken_at_ns
     for node in snapshot.nodes:
         for code, message in _node_oddities(
-            node, snapshot, stored=("Node", node.name) not in manifests
+            node, snapshot, stored=("Node", "", node.name) not in manifests
         ):
             diagnostics.warning(code, message, f"Node {node.name}")
     for code, message, objects in _missing_parts(snapshot, manifests):
@@ -66,7 +66,7 @@ def check_cluster(
 
 
 def _missing_parts(
-    snapshot: ClusterSnapshot, manifests: set[tuple[str, ...]]
+    snapshot: ClusterSnapshot, manifests: set[tuple[str, str, str]]
 ) -> Iterator[tuple[str, str, Sequence[str]]]:
     """Yield what looks as if the input were not the whole cluster: code, message, objects.
 
@@ -156,7 +156,7 @@ def _lease_oddities(lease: Lease, now: int) -> Iterable[str]:
 
 
 def _check_pods(
-    snapshot: ClusterSnapshot, diagnostics: Diagnostics, manifests: set[tuple[str, ...]]
+    snapshot: ClusterSnapshot, diagnostics: Diagnostics, manifests: set[tuple[str, str, str]]
 ) -> None:
     """Look at every pod; hot, so a pod with nothing odd costs a few comparisons."""
     odd: dict[int, list[Message]] = {}

@@ -81,8 +81,8 @@ def _stored(snapshot: ClusterSnapshot, diagnostics: Diagnostics, filename: str) 
 
 def _finish(assembly: Assembly, items: ItemReader, filenames: Sequence[str]) -> ClusterSnapshot:
     diagnostics = assembly.diagnostics
-    if not assembly.nodes and not diagnostics.problems:
-        nothing = not (assembly.objects_seen or assembly.pods)
+    if not assembly.stored["Node"] and not diagnostics.problems:
+        nothing = not assembly.objects_seen
         message = "contains no Kubernetes objects" if nothing else _NO_NODES
         location = ", ".join(filenames[:5]) + (", ..." if filenames[5:] else "")
         expected = f"the output of `{GET_COMMAND}`"

@@ -78,7 +78,7 @@ class ItemReader:
             pod = msgspec.structs.replace(pod, termination_grace_period_seconds=1)
         component = pod.namespace == control_plane.NAMESPACE and control_plane.component_of(pod)
         decoded = wire.CONTROL_PLANE_POD.decode(raw) if component else None
-        added = self.assembly.add_pod(pod, source)
+        added = self.assembly.add("Pod", pod, source)
         if added and decoded:
             instance = control_plane.read_instance(component, decoded)
             self.assembly.instances.append(instance)
@@ -108,25 +108,25 @@ class ItemReader:
         if kind == "Node":
             info = decoded.status and decoded.status.node_info
             assembly.kubelet_versions.add((info and info.kubelet_version) or "")
-            return assembly.add_node(build.node(decoded), source)
+            return assembly.add(kind, build.node(decoded), source)
         if kind == "Lease":
             return self._store_lease(decoded, source)
         if kind == "PodDisruptionBudget":
-            added = assembly.add_budget(build.budget(decoded), source)
+            added = assembly.add(kind, build.budget(decoded), source)
             subject = f"{kind} {decoded.metadata.namespace}/{decoded.metadata.name}"
             for message in budget_oddities(decoded) if added else ():
                 self.diagnostics.warning("odd-budget", message, subject)
             return added
         if kind in wire.WEBHOOK_KINDS:
             for webhook in build.webhooks(decoded):
-                assembly.add_webhook(kind, webhook, source)
+                assembly.add(kind, webhook, source)
             return True
-        return assembly.add_workload(build.workload(kind, decoded), source)
+        return assembly.add(kind, build.workload(kind, decoded), source)
 
     def _store_lease(self, decoded: wire.WireLease, source: Source) -> bool:
         meta = decoded.metadata
         if meta.namespace == NODE_LEASE_NAMESPACE:
-            return self.assembly.add_lease(self.build.lease(decoded), source)
+            return self.assembly.add("Lease", self.build.lease(decoded), source)
         if (meta.namespace, meta.name) == LEADER_LEASE and decoded.spec:
             acquired = self.build.time(decoded.spec.acquire_time)
             if acquired is not None:
@@ -256,8 +256,8 @@ class ItemReader:
         else:
             added = self._store(kind, decoded, source)
         if written and added:
-            parts = (decoded.metadata.namespace, decoded.metadata.name)
-            self.assembly.manifests.add((kind, *(part for part in parts if part)))
+            key = (kind, decoded.metadata.namespace or "", decoded.metadata.name)
+            self.assembly.manifests.add(key)
 
     def _complete_names(
         self,

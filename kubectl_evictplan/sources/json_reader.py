@@ -49,40 +49,38 @@ class JsonSyntaxError(ValueError):
 def read_json(data: bytes) -> Any:
     """Return the plain value of UTF-8 JSON; raises JsonSyntaxError with all problems."""
     text = data.decode()
-    problems: list[SyntaxProblem] = []
     try:
-        tree = _decode(text, problems)
+        tree, is_odd = _decode(text)
     except json.JSONDecodeError as error:
         raise JsonSyntaxError([_translated(text, error)], is_json=False) from None
     except RecursionError:
-        raise JsonSyntaxError([_too_deep(text)]) from None
-    if "\\u" in text and not _is_unicode(tree):
-        problems.extend(_broken_strings(text))
-    if _is_deep(data):
-        problems.append(_too_deep(text))
-    if problems:
-        raise JsonSyntaxError(problems)
+        tree, is_odd = None, True
+    if is_odd or _may_be_deep(data) or ("\\u" in text and not _is_unicode(tree)):
+        problems = list(_find_problems(text))
+        if problems:
+            raise JsonSyntaxError(problems)
     return tree
 
 
-def _decode(text: str, problems: list[SyntaxProblem]) -> Any:
-    duplicates = odd_numbers = False
+def _decode(text: str) -> tuple[Any, bool]:
+    """Return the value, and whether a key stands twice or a number is none."""
+    is_odd = False
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal duplicates
+        nonlocal is_odd
         result = dict(items)
-        duplicates = duplicates or len(result) != len(items)
+        is_odd = is_odd or len(result) != len(items)
         return result
 
     def number(digits: str) -> float:
-        nonlocal odd_numbers
+        nonlocal is_odd
         value = float(digits)
-        odd_numbers = odd_numbers or math.isinf(value)
+        is_odd = is_odd or math.isinf(value)
         return value
 
     def constant(_name: str) -> float:
-        nonlocal odd_numbers
-        odd_numbers = True
+        nonlocal is_odd
+        is_odd = True
         return 0.0
 
     tree = json.loads(
@@ -92,67 +90,41 @@ def _decode(text: str, problems: list[SyntaxProblem]) -> Any:
         parse_int=lambda digits: int(digits[:_DIGITS_KEPT]) * 10 ** (len(digits) > _DIGITS_KEPT),
         parse_constant=constant,
     )
-    if odd_numbers:
-        problems.extend(_odd_numbers(text))
-    if duplicates:
-        problems.extend(_duplicate_keys(text))
-    return tree
+    return tree, is_odd
 
 
-def _odd_numbers(text: str) -> Iterator[SyntaxProblem]:
-    """Find what Python's decoder takes for a number and JSON does not; the rest is valid."""
-    for match in _TOKEN.finditer(text):
-        lexeme = match.group()
-        if lexeme in ("NaN", "Infinity", "-Infinity"):
-            yield SyntaxProblem(f"{lexeme} is not JSON", _place(text, match.start()), lexeme)
-        elif _FRACTION.fullmatch(lexeme) and math.isinf(float(lexeme)):
-            place = _place(text, match.start())
-            yield SyntaxProblem("number out of range", place, lexeme[:40])
-
-
-def _broken_strings(text: str) -> Iterator[SyntaxProblem]:
-    """Find strings that hold half of a surrogate pair; the text is valid JSON."""
-    for match in _TOKEN.finditer(text):
-        lexeme = match.group()
-        if "\\u" in lexeme and not _is_unicode(json.loads(lexeme)):
-            message = "a string is not valid Unicode (lone surrogate)"
-            yield SyntaxProblem(message, _place(text, match.start()))
-
-
-def _too_deep(text: str) -> SyntaxProblem:
-    depth, place = 0, ""
-    for match in _TOKEN.finditer(text):
-        depth += (match.group() in "{[") - (match.group() in "}]")
-        if depth > DEPTH_MAX:
-            place = _place(text, match.start())
-            break
-    return SyntaxProblem(f"nested deeper than {DEPTH_MAX}", place)
-
-
-def _duplicate_keys(text: str) -> Iterator[SyntaxProblem]:
-    """Find keys that stand twice in one object, with both lines; the text is valid JSON."""
+def _find_problems(text: str) -> Iterator[SyntaxProblem]:
+    """Find what Python's decoder accepts and we do not, each with its place."""
+    # The keys of each open object, with their offsets; None for a list.
     stack: list[dict[str, int] | None] = []
     expect_key = False
     for match in _TOKEN.finditer(text):
-        lexeme = match.group()
+        lexeme, offset = match.group(), match.start()
         if lexeme in "{[":
             stack.append({} if lexeme == "{" else None)
             expect_key = lexeme == "{"
+            if len(stack) > DEPTH_MAX:
+                yield SyntaxProblem(f"nested deeper than {DEPTH_MAX}", _place(text, offset))
+                return
         elif lexeme in "}]":
             stack.pop()
             expect_key = False
         elif lexeme == ",":
             expect_key = stack[-1] is not None
-        elif expect_key:
-            keys = stack[-1]
-            assert keys is not None, "a key stands in an object"
-            key = json.loads(lexeme)
-            if key in keys:
-                first = _place(text, keys[key]).partition(":")[0]
-                message = f'duplicate key "{key[:60]}", first on line {first}'
-                yield SyntaxProblem(message, _place(text, match.start()))
-            keys.setdefault(key, match.start())
+        elif lexeme[0] == '"':
+            if "\\u" in lexeme and not _is_unicode(json.loads(lexeme)):
+                message = "a string is not valid Unicode (lone surrogate)"
+                yield SyntaxProblem(message, _place(text, offset))
+            keys = stack[-1] if expect_key else None
+            if keys is not None and (first := keys.setdefault(json.loads(lexeme), offset)) < offset:
+                line = _place(text, first).partition(":")[0]
+                message = f"duplicate key {lexeme[:62]}, first on line {line}"
+                yield SyntaxProblem(message, _place(text, offset))
             expect_key = False
+        elif lexeme in ("NaN", "Infinity", "-Infinity"):
+            yield SyntaxProblem(f"{lexeme} is not JSON", _place(text, offset), lexeme)
+        elif _FRACTION.fullmatch(lexeme) and math.isinf(float(lexeme)):
+            yield SyntaxProblem("number out of range", _place(text, offset), lexeme[:40])
 
 
 def _translated(text: str, error: json.JSONDecodeError) -> SyntaxProblem:
@@ -216,11 +188,11 @@ def _place(text: str, offset: int) -> str:
     return f"{text.count(chr(10), 0, offset) + 1}:{offset - line_start + 1}"
 
 
-def _is_deep(data: bytes) -> bool:
-    """Tell whether brackets nest deeper than ``DEPTH_MAX``.
+def _may_be_deep(data: bytes) -> bool:
+    """Tell whether brackets nest deeper than ``DEPTH_MAX``, those in strings included.
 
-    Brackets in strings count too. They could hide depth, but not from the parser's own limit, and
-    only fields that are read are ever walked.
+    Strings could also hide depth; but not from the parser's own limit, and only fields that are
+    read are ever walked.
     """
     brackets = data.translate(None, _NO_BRACKETS)
     for _ in range(DEPTH_MAX):

@@ -271,6 +271,9 @@ KINDS: dict[str, Kind] = {
     kind: _same_fields(WireWebhooks, kind, "admissionregistration.k8s.io", "v1", "v1beta1")
     for kind in WEBHOOK_KINDS
 }
+WORKLOAD_KINDS = frozenset(
+    name for name, kind in KINDS.items() if issubclass(kind.type, WireWorkload)
+)
 # extensions/v1beta1 held these before they moved to apps.
 MOVED_FROM_EXTENSIONS = frozenset({"Deployment", "ReplicaSet", "DaemonSet"})
 CLUSTER_SCOPED = WEBHOOK_KINDS | {"Node"}

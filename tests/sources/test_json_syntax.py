@@ -173,3 +173,8 @@ def test_b35_a_bare_value_is_no_object(problems: Any, text: str) -> None:
 def test_surrogates_are_refused(problems: Any, sized: str) -> None:
     text = pod_text(nodeName="MARK").replace("MARK", "\\ud800")
     assert "not valid Unicode" in problems(text, name="f.json")[0]
+
+
+def test_b32_brackets_inside_strings_are_no_nesting(load: Any) -> None:
+    for text in ("[" * 300, "[" * 300 + "]" * 300, "]" * 300):
+        assert load({**POD, "metadata": {**POD["metadata"], "annotations": {"a": text}}}).pods
