@@ -190,7 +190,7 @@ def _save(options: WhatIfOptions, scenario: Scenario, settings: ControllerSettin
     if options.save_scenario is None:
         return
     from kubectl_evictplan.scenarios.writer import write_scenario
-    from kubectl_evictplan.sources.snapshot import write_private
+    from kubectl_evictplan.sources.private_file import write_private
 
     # Manifests inside may hold names that are nobody else's business: mode 0600, like snapshots.
     text = write_scenario(scenario, settings)

@@ -11,7 +11,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kubectl_evictplan.kube.validation import LABEL_RULE, validate_label_key, validate_label_value
+from kubectl_evictplan.kube.validation import (
+    LABEL_RULE,
+    validate_label_value,
+    validate_qualified_name,
+)
 
 EXISTS = "exists"
 DOES_NOT_EXIST = "!"
@@ -111,7 +115,7 @@ class _Parser:
             kind, literal = self._take()
         if kind != _IDENTIFIER:
             raise self._error(literal, "identifier", taken=True)
-        if validate_label_key(literal):
+        if validate_qualified_name(literal):
             raise self._invalid("key", literal)
         if absent:
             return Requirement(literal, DOES_NOT_EXIST)

@@ -79,11 +79,6 @@ def validate_qualified_name(value: str) -> list[str]:
     return messages
 
 
-def validate_label_key(value: str) -> list[str]:
-    """Return what is wrong with a label key; the same rule as a taint's key."""
-    return validate_qualified_name(value)
-
-
 def validate_label_value(value: str) -> list[str]:
     """Return what is wrong with a label value or taint value (``IsValidLabelValue``)."""
     messages = []
@@ -100,7 +95,7 @@ def validate_labels(labels: dict[str, str]) -> list[FieldMessage]:
     """Return what is wrong with a map of labels, in the map's order."""
     found = []
     for key, value in labels.items():
-        found += [FieldMessage(key, message, key) for message in validate_label_key(key)]
+        found += [FieldMessage(key, message, key) for message in validate_qualified_name(key)]
         found += [FieldMessage(key, message, value) for message in validate_label_value(value)]
     return found
 

@@ -27,8 +27,6 @@ from kubectl_evictplan.sources import wire
 GRACE_PERIOD_DEFAULT_SECONDS = 30
 LEASE_DURATION_DEFAULT_SECONDS = 40
 MEMO_SIZE_MAX = 200_000
-INT64_MAX = 2**63 - 1
-INT64_MIN = -(2**63)
 
 _NO_POD_SPEC = wire.PodSpec()
 _NO_POD_STATUS = wire.PodStatus()

@@ -10,22 +10,16 @@ since the Unix epoch, in names that end in ``_ns``.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import operator
-import os
-import secrets
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, repeat
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
@@ -40,12 +34,11 @@ from kubectl_evictplan.kube.objects import (
     Workload,
 )
 from kubectl_evictplan.kube.timestamps import FIRST_INSTANT_NS, LAST_INSTANT_NS, format_rfc3339
-from kubectl_evictplan.sources.reading import ReadProblem, gunzip_snapshot
+from kubectl_evictplan.sources.private_file import write_private
 
 KIND = "Snapshot"
 SCHEMA_VERSION = 1
 _GZIP_LEVEL = 6
-_GZIP_MAGIC = b"\x1f\x8b"
 # A table must pay for its indexes.
 _TABLE_SHARE_MAX = 0.5
 _PLAIN_TYPES = {str, int, bool, type(None)}
@@ -83,16 +76,9 @@ class _Head(msgspec.Struct, rename="camel"):
     metadata: _Version | None = None
 
 
-class _Column(msgspec.Struct, omit_defaults=True):
+class _Column(msgspec.Struct):
     """One field of all pods: ``all`` the same, ``values`` one each, or ``table`` and ``index``."""
 
-    all: Any = msgspec.UNSET
-    values: Any = msgspec.UNSET
-    table: Any = msgspec.UNSET
-    index: list[Count] | msgspec.UnsetType = msgspec.UNSET
-
-
-class _RawColumn(msgspec.Struct):
     all: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     values: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     table: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -108,7 +94,7 @@ class _Content(msgspec.Struct):
     control_plane: ControlPlaneFlags
     denied: tuple[str, ...]
     pod_count: Count
-    pods: dict[str, _RawColumn]
+    pods: dict[str, _Column]
     webhooks: tuple[DeleteWebhook, ...] = ()
 
 
@@ -144,16 +130,6 @@ def encode_snapshot(snapshot: ClusterSnapshot, *, compress: bool = True) -> byte
     return gzip.compress(data, _GZIP_LEVEL, mtime=0) if compress else data
 
 
-def decode_snapshot(data: bytes) -> ClusterSnapshot:
-    """Return the snapshot in a file's bytes, plain or gzip; raises SnapshotError."""
-    if data.startswith(_GZIP_MAGIC):
-        try:
-            data = gunzip_snapshot(data)
-        except ReadProblem as error:
-            raise SnapshotError(str(error)) from None
-    return decode_document(data)
-
-
 def decode_document(data: bytes) -> ClusterSnapshot:
     """Return the snapshot in plain JSON bytes; raises SnapshotError."""
     try:
@@ -175,72 +151,6 @@ def write_snapshot(snapshot: ClusterSnapshot, path: str, *, force: bool = False)
     anything there that is no regular file; raises InputError.
     """
     write_private(path, encode_snapshot(snapshot, compress=not path.endswith(".json")), force=force)
-
-
-def write_private(path: str, data: bytes, *, force: bool = False) -> None:
-    """Write bytes atomically with mode 0600, whatever the umask; raises InputError."""
-    target = Path(path)
-    try:
-        _refuse_target(path, force=force)
-        temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
-        try:
-            _write_new(temporary, data)
-            _publish(temporary, target, force=force)
-        finally:
-            temporary.unlink(missing_ok=True)
-        _sync_directory(target.parent)
-    except FileExistsError:
-        raise InputError(Problem("already exists (use --force)", location=path)) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(Problem(f"cannot be written: {reason}", location=path)) from None
-
-
-def _publish(temporary: Path, target: Path, *, force: bool) -> None:
-    """Give the finished file its name."""
-    if not force:
-        try:
-            # Unlike rename, link fails when the name was taken meanwhile.
-            target.hardlink_to(temporary)
-            return
-        except FileExistsError:
-            raise
-        except OSError:
-            # This file system has no links; the name was free a moment ago.
-            pass
-    temporary.replace(target)
-
-
-def _refuse_target(path: str, *, force: bool) -> None:
-    try:
-        mode = Path(path).lstat().st_mode
-    except FileNotFoundError:
-        return
-    if not stat.S_ISREG(mode):
-        raise InputError(Problem("not a regular file: it is not replaced", location=path))
-    if not force:
-        raise FileExistsError(path)
-
-
-def _write_new(path: Path, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    descriptor = os.open(path, flags, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        if hasattr(os, "fchmod"):  # not on Windows, where the mode means nothing
-            os.fchmod(descriptor, 0o600)
-        stream.write(data)
-        stream.flush()
-        os.fsync(descriptor)
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make the new name durable; file systems that cannot are left alone."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _digest(content: bytes | msgspec.Raw) -> str:
@@ -270,13 +180,13 @@ def _encode_content(snapshot: ClusterSnapshot) -> bytes:
     )
 
 
-def _encode_column(values: list[Any]) -> _Column:
+def _encode_column(values: list[Any]) -> dict[str, Any]:
     table, index = _tabled(values)
     if len(table) == 1:
-        return _Column(all=table[0])
+        return {"all": table[0]}
     if len(table) > _TABLE_SHARE_MAX * len(values):
-        return _Column(values=values)
-    return _Column(table=table, index=index)
+        return {"values": values}
+    return {"table": table, "index": index}
 
 
 def _tabled(values: list[Any]) -> tuple[list[Any], list[int]]:
@@ -384,7 +294,7 @@ def _defaults(field: Any, count: int) -> Iterable[Any]:
     return (field.default_factory() for _ in range(count))
 
 
-def _decode_column(column: _RawColumn, field: Any, count: int) -> Iterable[Any]:
+def _decode_column(column: _Column, field: Any, count: int) -> Iterable[Any]:
     if isinstance(column.all, msgspec.Raw):
         return repeat(_decode_values(b"[%b]" % bytes(column.all), field)[0], count)
     if isinstance(column.values, msgspec.Raw):

@@ -1,0 +1,77 @@
+"""Files that only their owner reads, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from kubectl_evictplan.errors import InputError, Problem
+
+
+def write_private(path: str, data: bytes, *, force: bool = False) -> None:
+    """Write bytes atomically with mode 0600, whatever the umask; raises InputError."""
+    target = Path(path)
+    try:
+        _refuse_target(path, force=force)
+        temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+        try:
+            _write_new(temporary, data)
+            _publish(temporary, target, force=force)
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync_directory(target.parent)
+    except FileExistsError:
+        raise InputError(Problem("already exists (use --force)", location=path)) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(Problem(f"cannot be written: {reason}", location=path)) from None
+
+
+def _publish(temporary: Path, target: Path, *, force: bool) -> None:
+    """Give the finished file its name."""
+    if not force:
+        try:
+            # Unlike rename, link fails when the name was taken meanwhile.
+            target.hardlink_to(temporary)
+            return
+        except FileExistsError:
+            raise
+        except OSError:
+            # This file system has no links; the name was free a moment ago.
+            pass
+    temporary.replace(target)
+
+
+def _refuse_target(path: str, *, force: bool) -> None:
+    try:
+        mode = Path(path).lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        raise InputError(Problem("not a regular file: it is not replaced", location=path))
+    if not force:
+        raise FileExistsError(path)
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        if hasattr(os, "fchmod"):  # not on Windows, where the mode means nothing
+            os.fchmod(descriptor, 0o600)
+        stream.write(data)
+        stream.flush()
+        os.fsync(descriptor)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the new name durable; file systems that cannot are left alone."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
