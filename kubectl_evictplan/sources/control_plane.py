@@ -53,7 +53,9 @@ _FLAGS = {
 # kube-apiserver and kube-controller-manager add up repeated uses of these instead of replacing.
 _ACCUMULATED = frozenset({"feature-gates", "controllers"})
 _KUBELET_VERSION = re.compile(r"v?(\d{1,6}\.\d{1,6}\.\d{1,6})", re.ASCII)
-_VERSION_TAG = re.compile(r":v?(\d{1,6}\.\d{1,6}\.\d{1,6})(?:[-_+.][0-9A-Za-z._+-]*)?(?:@.*)?$", re.ASCII)
+_VERSION_TAG = re.compile(
+    r":v?(\d{1,6}\.\d{1,6}\.\d{1,6})(?:[-_+.][0-9A-Za-z._+-]*)?(?:@.*)?$", re.ASCII
+)
 
 
 class Instance(NamedTuple):

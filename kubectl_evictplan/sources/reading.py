@@ -170,6 +170,8 @@ def what_kubectl_printed(head: bytes) -> str:
         return "the table that kubectl prints: add `-o json` to the command"
     if _DESCRIPTION.match(head):
         return "looks like `kubectl describe`: use `kubectl get -o json`"
+    if head[:15].lower().startswith((b"<!doctype html", b"<html")):
+        return "HTML, not objects: did a proxy or a login page answer?"
     if message := _MESSAGE.match(head):
         said = message[0].decode(errors="replace").strip()[:200]
         return (

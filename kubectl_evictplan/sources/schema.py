@@ -126,18 +126,26 @@ class _FieldWalk:
         return [item for item in items if item is not None]
 
     def _string(self, value: Any, path: Path, text: str, *, is_timestamp: bool) -> Any:
+        if is_timestamp:
+            return self._timestamp(value, path)
         if isinstance(value, str):
-            if is_timestamp and value:
-                try:
-                    parse_rfc3339_ns(value)
-                except ValueError as error:
-                    expected = "RFC 3339 such as 2026-11-20T22:00:00Z"
-                    return self._note(path, str(error), describe(value), expected)
             return value
         if isinstance(value, bool | int | float):
             message = f"must be a string, but it is read as {describe_type(value)}: quote it"
             return self._note(path, message, text or describe(value))
         return self._refuse(path, "a string", value)
+
+    def _timestamp(self, value: Any, path: Path) -> Any:
+        message = "must be a time"
+        if isinstance(value, str):
+            try:
+                if value:
+                    parse_rfc3339_ns(value)
+                return value
+            except ValueError as error:
+                message = str(error)
+        expected = "RFC 3339 such as 2026-11-20T22:00:00Z"
+        return self._note(path, message, describe(value), expected)
 
     def _integer(self, value: Any, path: Path, text: str) -> Any:
         if not isinstance(value, int) or isinstance(value, bool):

@@ -245,9 +245,11 @@ class _Builder:
             self._problem("a mapping key must be a string: quote it", event, got)
             return
         first = container.marks[name].key_place.line
-        hint = "is a line `---` missing?" if name == "apiVersion" else "kubectl keeps the last"
-        message = f'duplicate key "{name[:60]}", first on line {first} ({hint})'
-        self._problem(message, event)
+        message = f'duplicate key "{name[:60]}", first on line {first}'
+        if name == "apiVersion":
+            # All other keys would be named as well.
+            raise _GiveUp(f"{message}: is a line `---` missing between two objects?", event)
+        self._problem(f"{message} (kubectl keeps the last one silently)", event)
 
     def _merge(self, container: MarkedMap, value: Any, event: Any) -> None:
         """Add what ``<<`` refers to; written keys win, then the earlier source."""

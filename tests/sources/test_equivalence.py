@@ -1,4 +1,4 @@
-"""P2 and P27: files, formats, splits and orders never change what is loaded."""
+"""Files, formats, splits and orders never change what is loaded."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ EXTENSIONS = {"lines": "ndjson", "yaml list": "yaml", "yaml documents": "yaml"}
 
 
 @given(data=st.data())
-def test_p27_any_order_split_and_format_loads_the_same(
+def test_any_order_split_and_format_loads_the_same(
     data: st.DataObject,
     objects: list[Any],
     expected: ClusterSnapshot,
@@ -91,7 +91,7 @@ def test_p27_any_order_split_and_format_loads_the_same(
     assert load_files(data.draw(st.permutations(names))) == expected
 
 
-def test_p27_typed_lists_without_kinds_in_their_items(
+def test_typed_lists_without_kinds_in_their_items(
     objects: list[Any], expected: ClusterSnapshot, tmp_path: Path
 ) -> None:
     names = []
@@ -108,7 +108,7 @@ def test_p27_typed_lists_without_kinds_in_their_items(
     assert load_files(names) == expected
 
 
-def test_p27_our_snapshot_is_the_same_cluster(expected: ClusterSnapshot, tmp_path: Path) -> None:
+def test_our_snapshot_is_the_same_cluster(expected: ClusterSnapshot, tmp_path: Path) -> None:
     path = tmp_path / "cluster.json.gz"
     write_snapshot(expected, str(path))
     assert load_files([str(path)]) == expected

@@ -1,4 +1,4 @@
-"""JSON syntax: B26 to B35."""
+"""JSON syntax: every problem with its line and column."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def sized(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
         ('{"a": 1} {"b": 2}', "f.json:1:10: more than one JSON value"),
     ],
 )
-def test_b26_b27_b30_syntax_errors_name_place_and_reason(
+def test_syntax_errors_name_place_and_reason(
     problems: Any, sized: str, text: str, expected: str
 ) -> None:
     (line,) = problems(text, name="f.json")
     assert line.startswith(expected)
 
 
-def test_b26_json_that_was_cut_anywhere_says_so(problems: Any, sized: str) -> None:
+def test_json_that_was_cut_anywhere_says_so(problems: Any, sized: str) -> None:
     text = json.dumps(
         {"kind": "List", "items": [{"a": 'x\\y \u00e9 "q"', "b": [1.5e-3, -2, True, None]}]}
     )
@@ -55,17 +55,17 @@ def test_b26_json_that_was_cut_anywhere_says_so(problems: Any, sized: str) -> No
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e400"])
-def test_b28_numbers_that_are_none_are_refused(problems: Any, text: str) -> None:
+def test_numbers_that_are_none_are_refused(problems: Any, text: str) -> None:
     line = problems(pod_text(x="MARK").replace('"MARK"', text), name="f.json")[0]
     assert "is not JSON" in line or "out of range" in line
 
 
-def test_b29_duplicate_keys_name_both_lines(problems: Any) -> None:
+def test_duplicate_keys_name_both_lines(problems: Any) -> None:
     text = '{"apiVersion": "v1",\n"kind": "Pod",\n"metadata": {"name": "p",\n"name": "q"}}'
     assert problems(text, name="f.json") == ['f.json:4:1: duplicate key "name", first on line 3']
 
 
-def test_b29_equal_keys_of_different_objects_are_fine(load: Any) -> None:
+def test_equal_keys_of_different_objects_are_fine(load: Any) -> None:
     text = pod_text(containers=[{"name": "a"}, {"name": "a,{", "x": {"name": "}"}}])
     assert load(text, name="f.json").pods
 
@@ -73,7 +73,7 @@ def test_b29_equal_keys_of_different_objects_are_fine(load: Any) -> None:
 DUPLICATED = '{"apiVersion": "v1", "kind": "Pod", "metadata": {%s}, "spec": {}, "spec": {}}'
 
 
-def test_b29_a_written_object_in_a_large_file_is_still_checked(
+def test_a_written_object_in_a_large_file_is_still_checked(
     problems: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(documents, "CHECKED_BYTES_MAX", -1)
@@ -81,7 +81,7 @@ def test_b29_a_written_object_in_a_large_file_is_still_checked(
     assert "duplicate key" in problems(text, name="f.json")[0]
 
 
-def test_b29_stored_objects_of_a_large_dump_are_searched_when_strict_and_said_not_to_be_else(
+def test_stored_objects_of_a_large_dump_are_searched_when_strict_and_said_not_to_be_else(
     load: Any, problems: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = listed(DUPLICATED % '"name": "p", "namespace": "d", "uid": "u"')
@@ -93,7 +93,7 @@ def test_b29_stored_objects_of_a_large_dump_are_searched_when_strict_and_said_no
     assert any('items[0]: duplicate key "spec", first on line 1' in line for line in found)
 
 
-def test_b29_a_large_dump_with_two_lists_of_items_is_never_half_read(
+def test_a_large_dump_with_two_lists_of_items_is_never_half_read(
     problems: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(documents, "CHECKED_BYTES_MAX", -1)
@@ -106,7 +106,7 @@ def listed(item: str) -> str:
     return f'{{"apiVersion": "v1", "kind": "List", "items": [{item}]}}'
 
 
-def test_b30_lines_of_json_need_their_extension(load: Any) -> None:
+def test_lines_of_json_need_their_extension(load: Any) -> None:
     lines = "\n".join(
         json.dumps({**POD, "metadata": {"name": name, "namespace": "d"}}) for name in "ab"
     )
@@ -115,9 +115,7 @@ def test_b30_lines_of_json_need_their_extension(load: Any) -> None:
 
 @pytest.mark.parametrize("field", ["terminationGracePeriodSeconds", "tolerationSeconds"])
 @pytest.mark.parametrize("value", ["9" * 5000, str(2**63), str(-(2**63) - 1)])
-def test_b31_b34_integers_outside_int64_name_their_field(
-    problems: Any, field: str, value: str
-) -> None:
+def test_integers_outside_int64_name_their_field(problems: Any, field: str, value: str) -> None:
     toleration = {"effect": "NoExecute", "operator": "Exists", "tolerationSeconds": "MARK"}
     spec = (
         {"terminationGracePeriodSeconds": "MARK"}
@@ -131,23 +129,23 @@ def test_b31_b34_integers_outside_int64_name_their_field(
 
 
 @pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**53 + 1, 0])
-def test_b34_integers_inside_int64_are_exact(load: Any, value: int) -> None:
+def test_integers_inside_int64_are_exact(load: Any, value: int) -> None:
     toleration = {"effect": "NoExecute", "operator": "Exists", "tolerationSeconds": value}
     pod = load(pod_text(tolerations=[toleration]), name="f.json").pods[0]
     assert pod.tolerations[0].toleration_seconds == value
 
 
-def test_b32_nesting_is_limited(problems: Any, sized: str) -> None:
+def test_nesting_is_limited(problems: Any, sized: str) -> None:
     text = pod_text(x="MARK").replace('"MARK"', "[" * 300 + "]" * 300)
     assert "nested deeper than 200" in problems(text, name="f.json")[0]
 
 
-def test_b32_absurd_nesting_is_no_traceback(problems: Any, sized: str) -> None:
+def test_absurd_nesting_is_no_traceback(problems: Any, sized: str) -> None:
     text = pod_text(x="MARK").replace('"MARK"', "[" * 100_000 + "]" * 100_000)
     assert "nested deeper than 200" in problems(text, name="f.json")[0]
 
 
-def test_b33_a_float_is_no_integer(problems: Any, sized: str) -> None:
+def test_a_float_is_no_integer(problems: Any, sized: str) -> None:
     stored = {**POD, "metadata": {**POD["metadata"], "uid": "u"}}
     for pod in (POD, stored):
         text = json.dumps({**pod, "spec": {"terminationGracePeriodSeconds": 1.0}})
@@ -155,18 +153,18 @@ def test_b33_a_float_is_no_integer(problems: Any, sized: str) -> None:
         assert "terminationGracePeriodSeconds: must be an integer" in line
 
 
-def test_b33_minus_zero_is_zero(load: Any) -> None:
+def test_minus_zero_is_zero(load: Any) -> None:
     text = pod_text(terminationGracePeriodSeconds="MARK").replace('"MARK"', "-0")
     assert load(text, name="f.json").pods[0].termination_grace_period_seconds == 0
 
 
 @pytest.mark.parametrize("text", ["[1]", "[]", '[{"kind": "Pod"}]'])
-def test_b35_the_top_level_must_be_an_object(problems: Any, sized: str, text: str) -> None:
+def test_the_top_level_must_be_an_object(problems: Any, sized: str, text: str) -> None:
     assert "expected an object" in problems(text, name="f.json")[0]
 
 
 @pytest.mark.parametrize("text", ['"a"', "3", "null", "true"])
-def test_b35_a_bare_value_is_no_object(problems: Any, text: str) -> None:
+def test_a_bare_value_is_no_object(problems: Any, text: str) -> None:
     assert problems(text, name="f.json", node=False)
 
 
@@ -175,6 +173,6 @@ def test_surrogates_are_refused(problems: Any, sized: str) -> None:
     assert "not valid Unicode" in problems(text, name="f.json")[0]
 
 
-def test_b32_brackets_inside_strings_are_no_nesting(load: Any) -> None:
+def test_brackets_inside_strings_are_no_nesting(load: Any) -> None:
     for text in ("[" * 300, "[" * 300 + "]" * 300, "]" * 300):
         assert load({**POD, "metadata": {**POD["metadata"], "annotations": {"a": text}}}).pods

@@ -1,4 +1,4 @@
-"""The shape of objects: kinds, lists, names, fields and owners; B52 to B72."""
+"""The shape of objects: kinds, lists, names, fields and owners."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kubectl_evictplan.sources.wire import KINDS
         (items({"kind": "Pod", "metadata": {"name": "p"}}), "apiVersion is missing"),
     ],
 )
-def test_b53_kind_and_api_version_are_required(problems: Any, document: Any, reason: str) -> None:
+def test_kind_and_api_version_are_required(problems: Any, document: Any, reason: str) -> None:
     assert reason in problems(document)[0]
 
 
 @pytest.mark.parametrize("name", ["f.json", "f.yaml"])
-def test_b53_only_items_of_a_typed_list_may_leave_out_their_api_version(
+def test_only_items_of_a_typed_list_may_leave_out_their_api_version(
     problems: Any, load: Any, name: str
 ) -> None:
     bare = pod("a")
@@ -36,14 +36,14 @@ def test_b53_only_items_of_a_typed_list_may_leave_out_their_api_version(
     assert load(as_text(items(bare, kind="PodList")), name=name).pods
 
 
-def test_b53_the_items_place_is_named(problems: Any) -> None:
+def test_the_items_place_is_named(problems: Any) -> None:
     wrong = {"apiVersion": "v1", "metadata": {"name": "p"}}
     assert problems(items(pod(), wrong), name="f.json") == [
         "f.json:1:168: items[1]: not a Kubernetes object: kind is missing"
     ]
 
 
-def test_b54_lists_of_every_shape(load: Any) -> None:
+def test_lists_of_every_shape(load: Any) -> None:
     bare = pod("a")
     del bare["kind"], bare["apiVersion"]
     nested = items(pod("b"), items(pod("c"), items(pod("e"))))
@@ -52,25 +52,25 @@ def test_b54_lists_of_every_shape(load: Any) -> None:
     assert "Node" in snapshot.kinds_seen
 
 
-def test_b54_lists_nested_too_deep(problems: Any) -> None:
+def test_lists_nested_too_deep(problems: Any) -> None:
     deep = pod()
     for _ in range(5):
         deep = items(deep)
     assert "lists nested deeper" in problems(deep)[0]
 
 
-def test_b54_null_items_are_an_empty_list(codes: Any) -> None:
+def test_null_items_are_an_empty_list(codes: Any) -> None:
     assert "empty-list" in codes({"apiVersion": "v1", "kind": "List", "items": None})
 
 
 @pytest.mark.parametrize("value", [{}, "x", 3])
-def test_b55_items_must_be_a_list(problems: Any, value: Any) -> None:
+def test_items_must_be_a_list(problems: Any, value: Any) -> None:
     (line,) = problems({"apiVersion": "v1", "kind": "PodList", "items": value})
     assert "items: must be a list" in line
 
 
 @pytest.mark.parametrize("name", ["f.json", "f.yaml"])
-def test_b56_half_a_list_is_refused(problems: Any, name: str) -> None:
+def test_half_a_list_is_refused(problems: Any, name: str) -> None:
     text = json.dumps(items(pod(), metadata={"continue": "abc"}))
     text = text if name == "f.json" else "# yaml\n" + text
     assert "incomplete list" in problems(text, name=name)[0]
@@ -86,11 +86,11 @@ def test_b56_half_a_list_is_refused(problems: Any, name: str) -> None:
         ({"apiVersion": "evictplan.dev/v1alpha1", "kind": "Scenario"}, "what-if scenario"),
     ],
 )
-def test_b57_other_answers_get_a_hint(problems: Any, document: Any, hint: str) -> None:
+def test_other_answers_get_a_hint(problems: Any, document: Any, hint: str) -> None:
     assert hint in problems(document)[0]
 
 
-def test_b58_unknown_kinds_are_counted(load: Any) -> None:
+def test_unknown_kinds_are_counted(load: Any) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "b"}}
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "spec": {"items": 3}}
     snapshot = load(items(secret, secret, widget), widget)
@@ -98,7 +98,7 @@ def test_b58_unknown_kinds_are_counted(load: Any) -> None:
     assert not snapshot.warnings
 
 
-def test_b58_a_kind_counts_only_in_its_group(load: Any) -> None:
+def test_a_kind_counts_only_in_its_group(load: Any) -> None:
     foreign = {"apiVersion": "longhorn.io/v1beta2", "kind": "Node", "metadata": {"name": "x"}}
     odd = {**foreign, "spec": {"taints": "none"}, "metadata": {"name": "y", "uid": "u"}}
     snapshot = load(items(foreign, odd))
@@ -106,13 +106,13 @@ def test_b58_a_kind_counts_only_in_its_group(load: Any) -> None:
     assert [node.name for node in snapshot.nodes] == ["n1"]
 
 
-def test_b59_old_versions_are_read(load: Any) -> None:
+def test_old_versions_are_read(load: Any) -> None:
     daemon_set = {"apiVersion": "extensions/v1beta1", "kind": "DaemonSet",
                   "metadata": {"name": "a", "namespace": "d", "uid": "u"}}  # fmt: skip
     assert load(items(daemon_set)).workloads[0].kind == "DaemonSet"
 
 
-def test_b59_an_empty_selector_means_nothing_in_v1beta1_and_everything_in_v1(load: Any) -> None:
+def test_an_empty_selector_means_nothing_in_v1beta1_and_everything_in_v1(load: Any) -> None:
     def budget(version: str) -> dict[str, Any]:
         return {
             "apiVersion": f"policy/{version}",
@@ -126,21 +126,19 @@ def test_b59_an_empty_selector_means_nothing_in_v1beta1_and_everything_in_v1(loa
     assert "odd-budget" in {warning.code for warning in snapshot.warnings}
 
 
-def test_b60_a_future_version_is_an_unknown_kind(load: Any) -> None:
+def test_a_future_version_is_an_unknown_kind(load: Any) -> None:
     snapshot = load(items({"apiVersion": "policy/v2", "kind": "PodDisruptionBudget"}))
     assert snapshot.ignored_kinds == {"PodDisruptionBudget": 1}
     assert [warning.code for warning in snapshot.warnings] == ["unknown-version"]
 
 
 @pytest.mark.parametrize(("kind", "near"), [("pod", "Pod"), ("Nodes", "Node")])
-def test_b61_a_misspelled_kind_names_the_nearest(problems: Any, kind: str, near: str) -> None:
+def test_a_misspelled_kind_names_the_nearest(problems: Any, kind: str, near: str) -> None:
     assert f"did you mean {near}?" in problems({**pod(), "kind": kind})[0]
 
 
 @pytest.mark.parametrize("kind", ["Podd", "Nod", "Deploiment", "jobs"])
-def test_b61_a_kind_of_our_groups_is_never_dropped_for_a_typing_error(
-    problems: Any, kind: str
-) -> None:
+def test_a_kind_of_our_groups_is_never_dropped_for_a_typing_error(problems: Any, kind: str) -> None:
     versions = {"Deploiment": "apps/v1", "jobs": "batch/v1"}
     document = {**pod(), "kind": kind, "apiVersion": versions.get(kind, "v1")}
     assert "did you mean" in problems(document)[0]
@@ -150,7 +148,7 @@ def test_b61_a_kind_of_our_groups_is_never_dropped_for_a_typing_error(
     ("kind", "wrong", "right"),
     [("Deployment", "v1", "apps/v1"), ("Pod", "apps/v1", "v1"), ("Job", "v1", "batch/v1")],
 )
-def test_b61_a_known_kind_in_another_group_of_kubernetes_is_a_mistake(
+def test_a_known_kind_in_another_group_of_kubernetes_is_a_mistake(
     problems: Any, kind: str, wrong: str, right: str
 ) -> None:
     (line,) = problems({**pod(), "kind": kind, "apiVersion": wrong})
@@ -158,19 +156,19 @@ def test_b61_a_known_kind_in_another_group_of_kubernetes_is_a_mistake(
 
 
 @pytest.mark.parametrize("metadata", [None, [], "x"])
-def test_b62_metadata_is_required(problems: Any, metadata: Any) -> None:
+def test_metadata_is_required(problems: Any, metadata: Any) -> None:
     assert "metadata: must be an object" in problems({**pod(), "metadata": metadata})[0]
 
 
 # Names
 
 
-def test_b63_a_name_is_required(problems: Any) -> None:
+def test_a_name_is_required(problems: Any) -> None:
     assert "metadata.name: is missing" in problems(pod(meta={"name": ""}))[0]
     assert "metadata.name: is missing" in problems(pod(meta={"name": "", "generateName": "x-"}))[0]
 
 
-def test_b63_a_manifests_generate_name_gets_a_stable_name(load: Any) -> None:
+def test_a_manifests_generate_name_gets_a_stable_name(load: Any) -> None:
     manifest = pod(stored=False, meta={"name": None, "generateName": "job-"})
     first, second = load(manifest), load(items(manifest))
     assert first.pods == second.pods
@@ -181,14 +179,14 @@ def test_b63_a_manifests_generate_name_gets_a_stable_name(load: Any) -> None:
 @pytest.mark.parametrize(
     "name", ["Upper", "a_b", "x" * 254, "a.", "a..b", "../x", "a/b", "a b", "é", "a%2f", "-a"]
 )
-def test_b64_invalid_names_are_errors_in_manifests_and_warnings_in_dumps(
+def test_invalid_names_are_errors_in_manifests_and_warnings_in_dumps(
     problems: Any, codes: Any, name: str
 ) -> None:
     assert "metadata.name: " in problems(pod(name, stored=False))[0]
     assert "invalid-name" in codes(pod(name))
 
 
-def test_b65_a_name_may_stand_once_in_a_namespace(problems: Any, load: Any) -> None:
+def test_a_name_may_stand_once_in_a_namespace(problems: Any, load: Any) -> None:
     assert "given twice" in problems(items(pod(), pod()))[0]
     assert (
         "first in f.json:1:96 items[0], again in items[1]"
@@ -197,14 +195,14 @@ def test_b65_a_name_may_stand_once_in_a_namespace(problems: Any, load: Any) -> N
     assert len(load(items(pod(), pod(meta={"namespace": "e"}))).pods) == 2
 
 
-def test_b66_a_manifest_without_namespace_is_in_default(load: Any, problems: Any) -> None:
+def test_a_manifest_without_namespace_is_in_default(load: Any, problems: Any) -> None:
     snapshot = load(pod(stored=False, meta={"namespace": None}))
     assert snapshot.pods[0].namespace == "default"
     assert "namespace-defaulted" in {warning.code for warning in snapshot.warnings}
     assert "metadata.namespace: is missing" in problems(pod(meta={"namespace": None}))[0]
 
 
-def test_b67_a_nodes_namespace_is_ignored(codes: Any) -> None:
+def test_a_nodes_namespace_is_ignored(codes: Any) -> None:
     odd = node()
     odd["metadata"]["namespace"] = "d"
     assert "namespace-ignored" in codes(odd)
@@ -227,7 +225,7 @@ def test_b67_a_nodes_namespace_is_ignored(codes: Any) -> None:
         ({"containers": [{"env": {}}]}, "spec.containers[0].env: must be a list"),
     ],
 )  # fmt: skip
-def test_b68_wrong_types_name_the_field(
+def test_wrong_types_name_the_field(
     problems: Any, stored: bool, name: str, spec: Any, field: str
 ) -> None:
     text = json.dumps(pod(stored=stored, spec=spec))
@@ -235,12 +233,12 @@ def test_b68_wrong_types_name_the_field(
     assert f"Pod d/p: {field[: field.find(' (')]}" in line
 
 
-def test_b68_all_problems_of_an_object_come_together(problems: Any) -> None:
+def test_all_problems_of_an_object_come_together(problems: Any) -> None:
     bad = pod(meta={"labels": [], "ownerReferences": {}}, spec={"nodeName": 5})
     assert len(problems(items(bad, pod("q", spec={"nodeName": 5})))) == 4
 
 
-def test_b69_nulls_are_absent(load: Any) -> None:
+def test_nulls_are_absent(load: Any) -> None:
     empty = {"conditions": None, "phase": None}
     spec = {"tolerations": None, "volumes": None, "containers": None, "nodeName": None,
             "terminationGracePeriodSeconds": None, "hostNetwork": None}  # fmt: skip
@@ -274,7 +272,7 @@ def every_field_null(kind: inspect.Type) -> Any:
 @pytest.mark.parametrize("kind", sorted(KINDS))
 @pytest.mark.parametrize("uid", ["u", None])
 @pytest.mark.parametrize("name", ["f.json", "f.yaml"])
-def test_b69_null_is_absent_in_every_field_that_is_read(
+def test_null_is_absent_in_every_field_that_is_read(
     load: Any, kind: str, uid: str | None, name: str
 ) -> None:
     empty = every_field_null(inspect.type_info(KINDS[kind].type))
@@ -287,7 +285,7 @@ def test_b69_null_is_absent_in_every_field_that_is_read(
     assert kind in load(text, name=name).kinds_seen
 
 
-def test_b68_a_wrong_name_is_one_problem(problems: Any) -> None:
+def test_a_wrong_name_is_one_problem(problems: Any) -> None:
     for name in (123, True, {}):
         assert len(problems(pod(stored=False, meta={"name": name, "namespace": name}))) == 2
         assert len(problems(pod(meta={"name": name}))) == 1
@@ -314,21 +312,21 @@ def test_types_times_names_and_rules_are_reported_at_once(problems: Any) -> None
         {"tolerations": [{"operator": "Exists", "tolerationSecond": 3}]},
     ],
 )
-def test_b70_misspelled_fields_get_a_suggestion(codes: Any, spec: Any) -> None:
+def test_misspelled_fields_get_a_suggestion(codes: Any, spec: Any) -> None:
     assert "misspelled-field" in codes(pod(stored=False, spec=spec))
 
 
-def test_b70_other_fields_are_silent(codes: Any) -> None:
+def test_other_fields_are_silent(codes: Any) -> None:
     spec = {"containers": [{"name": "c", "image": "i", "envFrom": []}], "nodeSelector": {},
             "priority": 0, "schedulerName": "x", "hostPID": True, "volumes": []}  # fmt: skip
     assert "misspelled-field" not in codes(pod(stored=False, spec=spec))
 
 
-def test_b71_duplicate_uids_are_a_warning(codes: Any) -> None:
+def test_duplicate_uids_are_a_warning(codes: Any) -> None:
     assert "duplicate-uid" in codes(items(pod(), pod("q", meta={"uid": "u-p"})))
 
 
-def test_b72_owners_that_make_no_sense_are_warnings(codes: Any) -> None:
+def test_owners_that_make_no_sense_are_warnings(codes: Any) -> None:
     two = pod(meta={"ownerReferences": [owner("ReplicaSet", "a"), owner("Job", "b")]})
     missing = pod("q", meta={"ownerReferences": [owner("ReplicaSet", "gone")]})
     cycle = replica_set("a", owner("ReplicaSet", "b")), replica_set("b", owner("ReplicaSet", "a"))
@@ -336,7 +334,7 @@ def test_b72_owners_that_make_no_sense_are_warnings(codes: Any) -> None:
     assert {"two-controllers", "unknown-owner", "owner-cycle"} <= found
 
 
-def test_b72_an_owner_of_a_kind_that_was_not_listed_is_no_finding(codes: Any) -> None:
+def test_an_owner_of_a_kind_that_was_not_listed_is_no_finding(codes: Any) -> None:
     assert not codes(items(pod(meta={"ownerReferences": [owner("ReplicaSet", "a")]})))
 
 
@@ -349,7 +347,7 @@ def test_b72_an_owner_of_a_kind_that_was_not_listed_is_no_finding(codes: Any) ->
         ("resources: [a.yaml]", "kustomization.yaml"),
     ],
 )
-def test_b52_files_that_lie_beside_manifests(
+def test_files_that_lie_beside_manifests(
     problems: Any, text: str, reason: str, tmp_path: Any
 ) -> None:
     from kubectl_evictplan.sources.files import load_files

@@ -1,4 +1,4 @@
-"""What a file may say of pods, tolerations and budgets, and what admission adds: B87 to B98."""
+"""What a file may say of pods, tolerations and budgets, and what admission adds."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kubectl_evictplan.kube.objects import Toleration
 NOT_READY = "node.kubernetes.io/not-ready"
 
 
-def test_b87_a_pod_on_an_unknown_node_is_kept(load: Any) -> None:
+def test_a_pod_on_an_unknown_node_is_kept(load: Any) -> None:
     snapshot = load(pod(spec={"nodeName": "gone"}))
     assert snapshot.pods[0].node_name == "gone"
     assert not snapshot.warnings
 
 
-def test_b88_every_state_of_a_pod_is_loaded(load: Any) -> None:
+def test_every_state_of_a_pod_is_loaded(load: Any) -> None:
     snapshot = load(
         items(
             pod("bound", spec={"nodeName": "n1"}),
@@ -48,7 +48,7 @@ def test_b88_every_state_of_a_pod_is_loaded(load: Any) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, -5, 9_223_372_036])
-def test_b89_small_and_negative_seconds_are_kept_silently(load: Any, seconds: int) -> None:
+def test_small_and_negative_seconds_are_kept_silently(load: Any, seconds: int) -> None:
     toleration = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
     snapshot = load(tolerating(toleration))
     assert snapshot.pods[0].tolerations[0].toleration_seconds == seconds
@@ -56,7 +56,7 @@ def test_b89_small_and_negative_seconds_are_kept_silently(load: Any, seconds: in
 
 
 @pytest.mark.parametrize("seconds", [9_223_372_037, 18_446_744_074, 2**63 - 1])
-def test_b90_seconds_that_overflow_are_kept(load: Any, seconds: int) -> None:
+def test_seconds_that_overflow_are_kept(load: Any, seconds: int) -> None:
     toleration = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
     for stored in (True, False):
         snapshot = load(tolerating(toleration, stored=stored))
@@ -76,7 +76,7 @@ def test_b90_seconds_that_overflow_are_kept(load: Any, seconds: int) -> None:
         {"key": "a b", "operator": "Exists"},
     ],
 )
-def test_b91_b92_tolerations_are_validated_in_manifests_and_kept_in_dumps(
+def test_tolerations_are_validated_in_manifests_and_kept_in_dumps(
     problems: Any, load: Any, toleration: dict[str, Any]
 ) -> None:
     assert "spec.tolerations[0]." in problems(tolerating(toleration, stored=False))[0]
@@ -85,7 +85,7 @@ def test_b91_b92_tolerations_are_validated_in_manifests_and_kept_in_dumps(
     assert snapshot.pods[0].tolerations[0].key == toleration.get("key", "")
 
 
-def test_b93_comparison_operators_follow_the_version(problems: Any, codes: Any) -> None:
+def test_comparison_operators_follow_the_version(problems: Any, codes: Any) -> None:
     greater = {"key": "a", "operator": "Gt", "value": "5"}
     manifest = tolerating(greater, stored=False)
     assert "supported values" in problems(manifest, manifest_version="1.34")[0]
@@ -94,14 +94,14 @@ def test_b93_comparison_operators_follow_the_version(problems: Any, codes: Any) 
     assert "invalid-toleration" in codes(tolerating(bad))
 
 
-def test_b94_order_and_duplicates_of_tolerations_are_kept(load: Any) -> None:
+def test_order_and_duplicates_of_tolerations_are_kept(load: Any) -> None:
     toleration = {"key": "a", "operator": "Exists", "effect": "NoExecute"}
     many = [{**toleration, "tolerationSeconds": i % 7} for i in range(10_000)]
     kept = load(tolerating(*many)).pods[0].tolerations
     assert [t.toleration_seconds for t in kept] == [i % 7 for i in range(10_000)]
 
 
-def test_b95_a_negative_grace_period_is_one_and_a_long_one_is_named(load: Any) -> None:
+def test_a_negative_grace_period_is_one_and_a_long_one_is_named(load: Any) -> None:
     for stored in (True, False):
         snapshot = load(pod(stored=stored, spec={"terminationGracePeriodSeconds": -3}))
         assert snapshot.pods[0].termination_grace_period_seconds == 1
@@ -135,7 +135,7 @@ BUDGET = {
         ),
     ],
 )
-def test_b96_what_the_api_server_refuses_in_a_budget_is_an_error_and_stored_a_warning(
+def test_what_the_api_server_refuses_in_a_budget_is_an_error_and_stored_a_warning(
     problems: Any, load: Any, spec: Any, problem: str
 ) -> None:
     written = {**BUDGET, "spec": spec}
@@ -154,7 +154,7 @@ def test_b96_what_the_api_server_refuses_in_a_budget_is_an_error_and_stored_a_wa
         ({"minAvailable": 1, "selector": {}}, "every pod of its namespace"),
     ],
 )
-def test_b96_odd_budgets_are_named(load: Any, spec: Any, word: str) -> None:
+def test_odd_budgets_are_named(load: Any, spec: Any, word: str) -> None:
     metadata = {**BUDGET["metadata"], "uid": "u", "generation": 2}
     status = {"disruptionsAllowed": 0, "expectedPods": 3, "observedGeneration": 1}
     odd = {**BUDGET, "metadata": metadata, "spec": spec, "status": status}
@@ -163,7 +163,7 @@ def test_b96_odd_budgets_are_named(load: Any, spec: Any, word: str) -> None:
     assert any("older than its spec" in message for message in messages)
 
 
-def test_b96_selector_expressions_are_kept(load: Any) -> None:
+def test_selector_expressions_are_kept(load: Any) -> None:
     selector = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["x", "y"]},
                                      {"key": "b", "operator": "Exists"}]}  # fmt: skip
     budget = {
@@ -177,13 +177,13 @@ def test_b96_selector_expressions_are_kept(load: Any) -> None:
     assert loaded.match_labels == {}
 
 
-def test_b97_a_pod_that_cannot_go_is_named(codes: Any) -> None:
+def test_a_pod_that_cannot_go_is_named(codes: Any) -> None:
     going = {"deletionTimestamp": "2026-11-20T21:59:30Z", "finalizers": ["example.com/x"]}
     assert "stuck-terminating" in codes(pod(meta=going))
     assert "stuck-terminating" in codes(pod(meta={"deletionTimestamp": "2030-01-01T00:00:00Z"}))
 
 
-def test_b98_an_unknown_phase_is_named(codes: Any) -> None:
+def test_an_unknown_phase_is_named(codes: Any) -> None:
     assert "unknown-phase" in codes(pod(status={"phase": "Weird"}))
 
 

@@ -1,4 +1,4 @@
-"""Timestamps in objects: B101 to B106, and what follows from the newest."""
+"""Timestamps in objects, and what follows from the newest."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from sources.builders import items, lease, node, pod
 
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("text", ["2026-11-20T22:00:00", "2026-02-30T00:00:00Z", "soon"])
-def test_b101_b102_bad_timestamps_name_their_field(problems: Any, stored: bool, text: str) -> None:
+def test_bad_timestamps_name_their_field(problems: Any, stored: bool, text: str) -> None:
     (line,) = problems(pod(stored=stored, meta={"creationTimestamp": text}))
     assert "Pod d/p: metadata.creationTimestamp: " in line
 
 
-def test_b103_a_leap_second_is_a_warning(codes: Any) -> None:
+def test_a_leap_second_is_a_warning(codes: Any) -> None:
     assert "leap-second" in codes(pod(meta={"creationTimestamp": "2016-12-31T23:59:60Z"}))
 
 
-def test_b105_zero_time_is_unset(load: Any) -> None:
+def test_zero_time_is_unset(load: Any) -> None:
     zero = pod(meta={"deletionTimestamp": "0001-01-01T00:00:00Z"})
     assert load(zero).pods[0].deletion_timestamp_ns is None
 
 
-def test_b106_timestamps_after_the_dump_are_warnings_and_kept(load: Any) -> None:
+def test_timestamps_after_the_dump_are_warnings_and_kept(load: Any) -> None:
     future = pod(meta={"creationTimestamp": "2030-01-01T00:00:00Z"})
     snapshot = load(items(lease(), future))
     assert "future-timestamp" in {warning.code for warning in snapshot.warnings}

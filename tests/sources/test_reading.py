@@ -1,4 +1,4 @@
-"""Files and encodings: B1 to B25."""
+"""Files and encodings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def failure(*names: Path | str, **options: Any) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
-def test_b1_a_missing_file_is_named_as_given(tmp_path: Path) -> None:
+def test_a_missing_file_is_named_as_given(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
     for name in ("missing.json", "link"):
         assert failure(tmp_path / name) == [f"{tmp_path}/{name}: no such file"]
@@ -39,11 +39,11 @@ def test_all_files_problems_come_together(tmp_path: Path) -> None:
     assert len(failure(tmp_path / "a", tmp_path / "bad.json", tmp_path / "b")) == 3
 
 
-def test_b2_a_directory_needs_recursive(tmp_path: Path) -> None:
+def test_a_directory_needs_recursive(tmp_path: Path) -> None:
     assert failure(tmp_path) == [f"{tmp_path}: is a directory (use -R/--recursive)"]
 
 
-def test_b2_recursive_reads_manifests_only(tmp_path: Path) -> None:
+def test_recursive_reads_manifests_only(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.yml").write_text(NODE)
     (tmp_path / "b.yaml").write_text(POD)
@@ -57,7 +57,7 @@ def test_b2_recursive_reads_manifests_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_b3_permission_denied(tmp_path: Path) -> None:
+def test_permission_denied(tmp_path: Path) -> None:
     path = tmp_path / "secret.yaml"
     path.write_text(POD)
     path.chmod(0)
@@ -65,12 +65,12 @@ def test_b3_permission_denied(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n\t\n", "# nothing\n", "---\n", "---\n---\n"])
-def test_b4_a_file_without_objects(problems: Any, codes: Any, text: str) -> None:
+def test_a_file_without_objects(problems: Any, codes: Any, text: str) -> None:
     assert "no Kubernetes objects" in problems(text, node=False)[0]
     assert "empty-file" in codes(text)
 
 
-def test_b5_a_terminal_is_not_waited_for() -> None:
+def test_a_terminal_is_not_waited_for() -> None:
     class Terminal(io.BytesIO):
         def isatty(self) -> bool:
             return True
@@ -83,13 +83,13 @@ def test_standard_input_is_read() -> None:
     assert load_files(["-"], stdin=io.BytesIO(NODE.encode())).nodes[0].name == "n1"
 
 
-def test_b6_standard_input_cannot_be_read_twice() -> None:
+def test_standard_input_cannot_be_read_twice() -> None:
     assert failure("-", "-", stdin=io.BytesIO(NODE.encode())) == [
         "-: standard input is given twice"
     ]
 
 
-def test_b7_a_file_given_twice_is_loaded_once(tmp_path: Path) -> None:
+def test_a_file_given_twice_is_loaded_once(tmp_path: Path) -> None:
     path = tmp_path / "n.yaml"
     path.write_text(NODE)
     (tmp_path / "link.yaml").symlink_to(path)
@@ -98,18 +98,18 @@ def test_b7_a_file_given_twice_is_loaded_once(tmp_path: Path) -> None:
     assert len(snapshot.nodes) == 1
 
 
-def test_b7_an_object_in_two_files_is_loaded_once(load: Any) -> None:
+def test_an_object_in_two_files_is_loaded_once(load: Any) -> None:
     snapshot = load(POD, POD)
     assert len(snapshot.pods) == 1
     assert ("loaded-once", ("Pod d/p",)) in {(w.code, w.objects) for w in snapshot.warnings}
 
 
-def test_b8_an_object_with_two_contents_names_both_places(problems: Any) -> None:
+def test_an_object_with_two_contents_names_both_places(problems: Any) -> None:
     (line,) = problems(POD, POD + "spec: {nodeName: n1}\n")
     assert line == "1-f.yaml: Pod d/p: given twice with different content, first in 0-f.yaml"
 
 
-def test_b9_a_byte_order_mark_is_dropped(load: Any) -> None:
+def test_a_byte_order_mark_is_dropped(load: Any) -> None:
     mark = codecs.BOM_UTF8
     as_json = b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"q","namespace":"d"}}'
     assert len(load(mark + POD.encode(), mark + as_json).pods) == 2
@@ -117,11 +117,11 @@ def test_b9_a_byte_order_mark_is_dropped(load: Any) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
 @pytest.mark.parametrize("text", [POD, "{}"])
-def test_b10_utf_16_and_32_are_named(problems: Any, encoding: str, text: str) -> None:
+def test_utf_16_and_32_are_named(problems: Any, encoding: str, text: str) -> None:
     assert "not UTF-8" in problems(text.encode(encoding))[0]
 
 
-def test_b10_what_powershell_writes_comes_with_its_remedy(problems: Any) -> None:
+def test_what_powershell_writes_comes_with_its_remedy(problems: Any) -> None:
     assert "Out-File -Encoding utf8" in problems("NAME".encode("utf-16"))[0]
 
 
@@ -148,12 +148,12 @@ def test_what_kubectl_prints_instead_of_objects_is_recognised(
         assert hint in line
 
 
-def test_b11_an_invalid_byte_names_its_offset(problems: Any) -> None:
+def test_an_invalid_byte_names_its_offset(problems: Any) -> None:
     assert problems(b"a: x\xffy") == ["f.yaml: not UTF-8 (invalid byte at offset 4)"]
     assert "offset 6" in problems(b'{"a":"\xc3"}', name="f.json")[0]
 
 
-def test_b11_offsets_hold_across_pieces() -> None:
+def test_offsets_hold_across_pieces() -> None:
     data = b"x" * (16 * reading.MIB - 1) + "é".encode() + b"y" + b"\xc3"
     with pytest.raises(reading.ReadProblem, match=f"offset {len(data) - 1}"):
         reading.check_utf8(data)
@@ -170,26 +170,26 @@ def test_b11_offsets_hold_across_pieces() -> None:
         (b"\x28\xb5\x2f\xfd\x00", "zstdcat"),
     ],
 )
-def test_b14_b18_binary_is_named(problems: Any, data: bytes, reason: str) -> None:
+def test_binary_is_named(problems: Any, data: bytes, reason: str) -> None:
     assert reason in problems(data)[0]
 
 
-def test_b15_gzip_is_for_snapshots(problems: Any) -> None:
+def test_gzip_is_for_snapshots(problems: Any) -> None:
     assert "zcat" in problems(gzip.compress(POD.encode()))[0]
 
 
-def test_b16_a_bomb_is_refused_before_it_unpacks(problems: Any) -> None:
+def test_a_bomb_is_refused_before_it_unpacks(problems: Any) -> None:
     bomb = gzip.compress(b"\x00" * 50_000_000, 9)
     assert "zcat" in problems(bomb)[0]
 
 
-def test_b16_a_bomb_that_looks_like_a_snapshot_is_refused_at_the_ratio(problems: Any) -> None:
+def test_a_bomb_that_looks_like_a_snapshot_is_refused_at_the_ratio(problems: Any) -> None:
     head = b'{"apiVersion":"evictplan.dev/v1alpha1","kind":"Snapshot","x":"'
     bomb = gzip.compress(head + b"a" * 150_000_000, 1)
     assert "absurd size" in problems(bomb)[0]
 
 
-def test_b16_a_bomb_takes_less_memory_than_its_limit(tmp_path: Path) -> None:
+def test_a_bomb_takes_less_memory_than_its_limit(tmp_path: Path) -> None:
     head = b'{"apiVersion":"evictplan.dev/v1alpha1","kind":"Snapshot","x":"'
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     parts = [packer.compress(head), *(packer.compress(bytes(1 << 20)) for _ in range(400))]
@@ -200,25 +200,25 @@ def test_b16_a_bomb_takes_less_memory_than_its_limit(tmp_path: Path) -> None:
     tracemalloc.stop()
 
 
-def test_b19_yaml_is_capped(problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_yaml_is_capped(problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "YAML_BYTES_MAX", 100)
     assert "kubectl get -o json" in problems("a: " + "x" * 200)[0]
     oversized = io.BytesIO(b"a: " + b"x" * 200)
     assert "larger than" in failure("-", stdin=oversized)[0]
 
 
-def test_b20_json_is_capped(problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_is_capped(problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "JSON_BYTES_MAX", 100)
     assert "larger than" in problems(json.dumps({"a": "x" * 200}))[0]
 
 
-def test_b21_only_regular_files(tmp_path: Path) -> None:
+def test_only_regular_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for name in (tmp_path / "fifo", "/dev/zero", "/dev/null"):
         assert failure(name) == [f"{name}: not a regular file"]
 
 
-def test_b22_a_changing_file_is_read_again_then_refused(
+def test_a_changing_file_is_read_again_then_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "n.yaml"
@@ -232,18 +232,18 @@ def test_b22_a_changing_file_is_read_again_then_refused(
 
 
 @pytest.mark.parametrize("name", ["a\x00b", "x" * 5000, "a\nb\x1b[31m", "\udcff"])
-def test_b23_odd_names_are_a_problem_not_a_traceback(name: str) -> None:
+def test_odd_names_are_a_problem_not_a_traceback(name: str) -> None:
     assert len(failure(name)) == 1
 
 
-def test_b24_a_directory_of_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_of_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "FILES_MAX", 3)
     for number in range(5):
         (tmp_path / f"{number}.yaml").write_text(NODE)
     assert "more than 3 files" in failure(tmp_path, recursive=True)[0]
 
 
-def test_b25_a_loop_of_directories_is_a_warning(tmp_path: Path) -> None:
+def test_a_loop_of_directories_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "n.yaml").write_text(NODE)
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "up").symlink_to(tmp_path)

@@ -1,4 +1,4 @@
-"""Our own file: round trip, damage (B137), privacy, and how it is written (B125 to B130)."""
+"""Our own file: round trip, damage, privacy, and how it is written."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def changed(**metadata: Any) -> bytes:
         (b"", "damaged"),
     ],
 )
-def test_b17_b137_damage_and_other_versions_are_named(data: bytes, reason: str) -> None:
+def test_damage_and_other_versions_are_named(data: bytes, reason: str) -> None:
     with pytest.raises((SnapshotError, ReadProblem), match=reason):
         decode_snapshot(data)
 
@@ -308,7 +308,7 @@ def test_a_written_snapshot_loads(tmp_path: Path, name: str) -> None:
     assert path.read_bytes().startswith(b"{") is (name == "c.json")
 
 
-def test_b125_an_existing_file_needs_force(tmp_path: Path) -> None:
+def test_an_existing_file_needs_force(tmp_path: Path) -> None:
     path = tmp_path / "c.json.gz"
     path.write_text("old")
     with pytest.raises(InputError, match="already exists"):
@@ -318,7 +318,7 @@ def test_b125_an_existing_file_needs_force(tmp_path: Path) -> None:
     assert decode_snapshot(path.read_bytes()).nodes == CLUSTER.nodes
 
 
-def test_b126_only_regular_files_are_replaced(tmp_path: Path) -> None:
+def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "directory").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "target")
     os.mkfifo(tmp_path / "fifo")
@@ -331,7 +331,7 @@ def test_b126_only_regular_files_are_replaced(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["directory", "fifo", "link"]
 
 
-def test_b128_a_failed_write_leaves_nothing_behind(
+def test_a_failed_write_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(descriptor: int) -> None:
@@ -346,7 +346,7 @@ def test_b128_a_failed_write_leaves_nothing_behind(
     assert path.read_text() == "old"
 
 
-def test_b130_the_mode_is_private_whatever_the_umask(tmp_path: Path) -> None:
+def test_the_mode_is_private_whatever_the_umask(tmp_path: Path) -> None:
     path = tmp_path / "c.json.gz"
     previous = os.umask(0)
     try:

@@ -1,4 +1,4 @@
-"""Timestamps: B101 to B105."""
+"""Timestamps: RFC 3339 with all nine digits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_the_epoch_is_zero() -> None:
 
 
 @pytest.mark.parametrize("text", ["2026-11-20T22:00:00", "2026-11-20 22:00:00.5"])
-def test_b101_a_zone_is_required(text: str) -> None:
+def test_a_zone_is_required(text: str) -> None:
     with pytest.raises(ValueError, match="needs Z or an offset"):
         parse_rfc3339_ns(text)
 
@@ -43,34 +43,34 @@ def test_b101_a_zone_is_required(text: str) -> None:
         "now",
     ],
 )
-def test_b102_impossible_instants_are_refused_with_a_reason(text: str) -> None:
+def test_impossible_instants_are_refused_with_a_reason(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w") as caught:
         parse_rfc3339_ns(text)
     assert "strptime" not in str(caught.value)
 
 
-def test_b103_a_leap_second_is_the_last_nanosecond_before_the_minute() -> None:
+def test_a_leap_second_is_the_last_nanosecond_before_the_minute() -> None:
     next_day = parse_rfc3339_ns("2017-01-01T00:00:00Z")
     assert parse_rfc3339_ns("2016-12-31T23:59:60Z") == next_day - 1
     assert parse_rfc3339_ns("2017-01-01T01:59:60+02:00") == next_day - 1
 
 
-def test_b103_second_60_elsewhere_is_refused() -> None:
+def test_second_60_elsewhere_is_refused() -> None:
     with pytest.raises(ValueError, match="last minute"):
         parse_rfc3339_ns("2016-12-31T22:59:60Z")
 
 
-def test_b104_nine_digits_are_kept_exactly() -> None:
+def test_nine_digits_are_kept_exactly() -> None:
     assert parse_rfc3339_ns("1970-01-01T00:00:01.123456789Z") == SECOND + 123_456_789
     assert parse_rfc3339_ns("1970-01-01T00:00:01.1Z") == SECOND + 100_000_000
 
 
-def test_b105_zero_time_is_unset() -> None:
+def test_zero_time_is_unset() -> None:
     assert parse_rfc3339_ns("0001-01-01T00:00:00Z") is None
 
 
 @pytest.mark.parametrize("year", ["0000", "10000", "-001"])
-def test_b105_years_outside_1_to_9999_are_refused(year: str) -> None:
+def test_years_outside_1_to_9999_are_refused(year: str) -> None:
     with pytest.raises(ValueError, match="year"):
         parse_rfc3339_ns(f"{year}-01-01T00:00:00Z")
 

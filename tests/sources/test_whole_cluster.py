@@ -68,7 +68,7 @@ def budget(name: str, **labels: str) -> Any:
     }
 
 
-def test_b96_budgets_that_cover_one_pod_together_are_named(load: Any) -> None:
+def test_budgets_that_cover_one_pod_together_are_named(load: Any) -> None:
     web = pod("web", meta={"labels": {"app": "web", "tier": "front"}})
     apart = budget("a", app="web"), budget("b", app="db")
     assert "overlapping-budgets" not in {w.code for w in load(items(web, *apart)).warnings}
