@@ -99,9 +99,10 @@ def _applied(entry: EventApplied) -> str:
 
 
 def _silent(entry: KubeletSilent) -> str:
-    if entry.last_renewal_ns is None:
-        return "the kubelet is silent: no renewal of its Lease is known"
-    return f"the kubelet is silent: it last renewed its Lease at {_signed(entry.last_renewal_ns)}"
+    last_ns = entry.last_renewal_ns
+    renewed = "was last renewed at " + _signed(last_ns) if last_ns is not None else "is not known"
+    # Without a cause it was so at the start.
+    return f"{'' if entry.because else 'the kubelet is silent: '}its Lease {renewed}"
 
 
 def _deleted(entry: PodDeleted) -> str:
