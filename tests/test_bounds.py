@@ -259,7 +259,6 @@ def test_conditions_and_taints_of_nodes_change_within_their_windows(release: str
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=False, reason="windows of a node's taint ignore swaps while it waits")
 @pytest.mark.parametrize("seed", [5011, 5029, 5036])
 def test_taints_swapped_while_a_node_waits_stay_within_their_windows(seed: int) -> None:
     world = draw_world(seed, actions=NO_RESTART)
@@ -270,9 +269,6 @@ def test_taints_swapped_while_a_node_waits_stay_within_their_windows(seed: int) 
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=False, reason="after a token wasted on a stale informer the node waits for a tick"
-)
 def test_a_token_wasted_on_a_stale_informer_stays_within_its_window() -> None:
     check_world(draw_world(4074, down_at_start=True), 4074, 12)
 
@@ -284,8 +280,5 @@ def test_waiting_nodes_that_come_back_stay_within_their_windows(seed: int) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=False, reason="called certain after the zones were all down and came back"
-)
 def test_a_tainted_node_whose_zone_stays_partial_is_not_tainted_again_for_certain() -> None:
     check_world(draw_world(7089, down_at_start=True), 7089, 15)

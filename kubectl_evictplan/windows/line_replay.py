@@ -389,6 +389,8 @@ class LineReplay:
         """First in, first out: only the tokens spent on nodes of the same tick can be a wait's own."""
         for waits in self._waits.values():
             for wait in waits:
-                first, last = self._spent_on.get(wait.eligible_ns, (NEVER_NS, -1))
+                # Without any, each token from the wait's beginning on comes too late for it.
+                none = wait.first_token, wait.first_token - 1
+                first, last = self._spent_on.get(wait.eligible_ns, none)
                 wait.first_token = max(wait.first_token, first)
                 wait.last_token = min(wait.last_token, last)

@@ -63,6 +63,25 @@ def test_a_return_just_before_a_token_cuts_that_tokens_window_short() -> None:
     assert spans[-1][1] == 64.1
 
 
+def test_up_to_1_18_a_return_just_before_a_token_cuts_that_tokens_window_short_as_well() -> None:
+    line = Line("1.18.6")
+    line.silent(5, "a")
+    line.silent(10, "b")
+    line.returns(15.1, 20, "b")
+    ((spans, certain),) = line.windows()["b"]
+    assert spans == ((15, 15.1),)
+    assert not certain
+
+
+def test_a_node_that_leaves_neither_first_nor_last_can_be_served_last() -> None:
+    line = Line()
+    line.silent(44, "a", "b", "c")
+    for name, at in {"a": 69, "b": 79, "c": 89}.items():
+        line.returns(at, at + 1, name)
+    ((spans, _),) = line.windows()["b"]
+    assert spans == ((44, round(64 + 3 * LAG, 3)),)
+
+
 def test_a_token_that_comes_just_before_the_tick_in_one_run_can_come_just_after_it() -> None:
     """Passes without lag spend the second token before c is in line, passes with lag after that."""
     line = Line(step=5.4)

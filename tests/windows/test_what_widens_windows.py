@@ -1,0 +1,108 @@
+"""Windows reach as far as what nobody knows can move an eviction, each thing by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from builders import (
+    default_tolerations,
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    tolerates,
+)
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.prediction.document import Eviction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+
+NAMES = tuple(f"n{index}" for index in range(9))
+
+
+def first_eviction(
+    pod: Pod,
+    events: Iterable[ScenarioEvent],
+    *,
+    nodes: Iterable[Node] = (),
+    release: str = "1.29.6",
+    phase_ns: int | None = None,
+) -> Eviction:
+    """``nodes`` stand for those of their names among nine ready ones of one zone."""
+    all_nodes = {name: make_node(name, zone="a") for name in NAMES}
+    all_nodes |= {node.name: node for node in nodes}
+    down = [n.name for n in all_nodes.values() if n.conditions[-1].status == "Unknown"]
+    leases = [make_lease(name, -600 if name in down else -1) for name in NAMES]
+    snapshot = make_snapshot(all_nodes.values(), [pod], leases=leases)
+    settings = ControllerSettings(release, phase_ns)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    scenario = make_scenario(events, horizon=400)
+    return predict(snapshot, scenario, configuration).evictions[0]
+
+
+def stop(*names: str) -> ScenarioEvent:
+    return make_event(2, "kubelet-stop", names, last_heartbeat=-1)
+
+
+def width(eviction: Eviction) -> float:
+    return eviction.latest_seconds - eviction.earliest_seconds
+
+
+def test_a_pass_comes_up_to_105_ms_after_its_tick() -> None:
+    eviction = first_eviction(make_pod("p", "n0"), [stop("n0")], phase_ns=0)
+    # And nine ticks that may have cost 10 ms each.
+    assert width(eviction) == pytest.approx(0.105 + 9 * 0.010036, abs=0.011)
+
+
+def test_a_node_that_waits_at_the_start_may_wait_for_a_token_that_was_just_spent() -> None:
+    down = make_node("n0", zone="a", ready="Unknown", heartbeat=-600)
+    eviction = first_eviction(make_pod("p", "n0"), [], nodes=[down])
+    assert eviction.earliest_seconds == 0
+    assert eviction.latest_seconds == pytest.approx(10.1, abs=0.1)
+
+
+def test_from_1_34_a_stale_informer_may_waste_the_first_token() -> None:
+    quick, stale = (
+        first_eviction(make_pod("p", "n0"), [stop("n0")], release=release, phase_ns=0)
+        for release in ("1.33.4", "1.34.4")
+    )
+    assert width(quick) < 0.3
+    assert 10 < width(stale) < 10.4
+
+
+def test_from_1_34_a_pass_may_fall_inside_the_tick_that_finds_the_whole_cluster_down() -> None:
+    eviction = first_eviction(make_pod("p", "n0"), [stop(*NAMES)], release="1.34.4", phase_ns=0)
+    assert eviction.certainty == "possible"
+
+
+def test_a_pass_may_fall_inside_the_tick_that_queues_a_node_and_stops_its_zone() -> None:
+    """n0 gets in line at 45; the same tick finds five more nodes silent: a small zone stops."""
+    others = make_event(4, "kubelet-stop", NAMES[1:6], last_heartbeat=3)
+    eviction = first_eviction(make_pod("p", "n0"), [stop("n0"), others], phase_ns=0)
+    assert eviction.certainty == "possible"
+    assert (round(eviction.earliest_seconds, 1), round(eviction.latest_seconds, 1)) == (45, 45.1)
+
+
+def test_a_timer_that_a_return_may_cancel_ends_at_any_instant_before() -> None:
+    """Four nodes wait: n3's taint comes between 44 and 79, its timer ends a minute later."""
+    pod = make_pod("p", "n3", tolerations=default_tolerations(60))
+    back = make_event(120, "kubelet-start", "n3")
+    eviction = first_eviction(pod, [stop("n0", "n1", "n2", "n3"), back])
+    assert eviction.certainty == "possible"
+    assert eviction.earliest_seconds == 104
+    assert eviction.latest_seconds >= 119.9
+
+
+def test_a_running_timer_that_an_event_may_cancel_ends_at_any_instant_before() -> None:
+    tainted = make_node("n0", zone="a", taints=["A:NoExecute"])
+    pod = make_pod("p", "n0", tolerations=[tolerates("A", 300)], created=-200)
+    untaint = make_event(150, "untaint", "n0", taint="A:NoExecute")
+    eviction = first_eviction(pod, [untaint], nodes=[tainted])
+    assert eviction.certainty == "possible"
+    assert eviction.earliest_seconds == pytest.approx(100, abs=1)
+    assert eviction.latest_seconds == pytest.approx(150, abs=0.001)
