@@ -55,7 +55,7 @@ bench: $(STAMP) ## Measure time and memory on generated clusters
 	$(BIN)/python benchmarks/bench.py
 
 fidelity: $(STAMP) ## Compare predictions with recorded runs of real control planes; renews the table in the README
-	$(BIN)/python benchmarks/fidelity.py --readme
+	$(BIN)/python benchmarks/fidelity.py --readme --upstream
 
 golden: $(STAMP) ## Rewrite the expected reports; read the difference before you commit it
 	EVICTPLAN_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q -k golden

@@ -1,9 +1,10 @@
 """Compare predictions with recorded runs of real control planes.
 
-    python benchmarks/fidelity.py [--readme] [FOLDER ...]
+    python benchmarks/fidelity.py [--readme] [--upstream] [FOLDER ...]
 
 A folder is a trace or holds traces (see ``trace_runs``); without one, the repository's traces are
-taken. ``--readme`` writes the table by release into the README. Exits 1 when a fact lies outside its window or a certain prediction did not happen, 2 when
+taken. ``--readme`` writes the table by release into the README; ``--upstream`` adds the scenarios that
+upstream's own controller went through (``upstream_runs``). Exits 1 when a fact lies outside its window or a certain prediction did not happen, 2 when
 there is nothing to compare. The output depends on nothing but the traces.
 """
 
@@ -30,6 +31,7 @@ from trace_runs import (
     predict_trace,
     trace_folders,
 )
+from upstream_runs import RELEASE, load_cases
 
 from kubectl_evictplan.errors import InputError
 
@@ -65,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folders", type=Path, nargs="*", default=[TRACES], metavar="FOLDER")
     parser.add_argument("--readme", action="store_true", help="write the README's table")
+    parser.add_argument("--upstream", action="store_true", help="add upstream's own controller")
     parsed = parser.parse_args(arguments)
     folders = parsed.folders
     missing = [folder for folder in folders if not folder.is_dir()]
@@ -79,7 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"error: {problem}", file=sys.stderr)
         return error.exit_code
     failures = [line for run in runs for line in failures_of(run)]
-    for line in (*report(runs), *failures):
+    upstream = ["", *upstream_lines()] if parsed.upstream else []
+    failures += upstream[2:]
+    for line in (*report(runs), *upstream[:2], *failures):
         print(line)
     if parsed.readme:
         text = README.read_text(encoding="utf-8")
@@ -147,6 +152,19 @@ def report(runs: list[Run]) -> Iterator[str]:
     yield "ABSENT: certain, not recorded. SPARED: possible, not recorded. MEDIAN, LARGEST: windows."
     yield "FITTED: median error of the single run with the best phases; instants of pods that wait"
     yield "alike are compared in order, whichever node came first."
+
+
+def upstream_lines() -> list[str]:
+    """How many scenarios upstream's own controller agrees with, and one line for each contradiction."""
+    cases = load_cases()
+    found = [[f"UPSTREAM {line}" for line in case.disagreements(RELEASE)] for case in cases]
+    agree = sum(1 for lines in found if not lines)
+    instants = sum(len(run) for case in cases for run in (*case.runs, case.exact[RELEASE]))
+    head = (
+        f"upstream's own node lifecycle controller, {RELEASE}: {agree} of {len(cases)} scenarios agree "
+        f"({instants} taints)"
+    )
+    return [head, *(line for lines in found for line in lines)]
 
 
 def row(name: str, comparison: Comparison, errors_seconds: list[float]) -> list[str]:
