@@ -137,14 +137,16 @@ class ItemReader:
 
     def read_bytes(self, data: bytes, document: Document, index: int, kind: str = "") -> None:
         """Read one JSON object that is to be checked; its syntax is valid to the decoder."""
+        head = _head(data)
+        if classify(head.kind, head.api_version).verdict is Verdict.IGNORED and (
+            not (head.kind or "").endswith("List")
+        ):
+            # What is in an object that is not read cannot hurt.
+            self.assembly.ignore(str(head.kind))
+            return
         try:
             tree = read_json(data)
         except JsonSyntaxError as error:
-            head = _head(data)
-            # What is in an object that is not read cannot hurt.
-            if head and classify(*head).verdict in (Verdict.IGNORED, Verdict.UNKNOWN_VERSION):
-                self.assembly.ignore(str(head[0]))
-                return
             for problem in error.problems:
                 got = problem.got or None
                 self.diagnostics.problem(document.origin(index), problem.message, got=got)
@@ -315,17 +317,16 @@ class ItemReader:
                 self.diagnostics.problem(origin, message, subject=subject, path=path, got=shown)
 
 
-class _Head(msgspec.Struct):
+class _Head(msgspec.Struct, rename="camel"):
     kind: str | None = None
-    apiVersion: str | None = None  # noqa: N815 - the API's name
+    api_version: str | None = None
 
 
-def _head(data: bytes) -> tuple[str | None, str | None] | None:
+def _head(data: bytes) -> _Head:
     try:
-        envelope = msgspec.json.decode(data, type=_Head)
+        return msgspec.json.decode(data, type=_Head)
     except (msgspec.DecodeError, RecursionError):
-        return None
-    return envelope.kind, envelope.apiVersion
+        return _Head()
 
 
 def _subject(tree: dict[str, Any]) -> str:

@@ -21,7 +21,8 @@ DEPTH_MAX = 200
 VALUES_MAX = 3_000_000
 # What aliases may add to a document, counted as if they were written out.
 ALIAS_VALUES_MAX = 100_000
-ALIAS_CHARACTERS_MAX = 10 << 20
+# So many characters count as one value more.
+_CHARACTERS_PER_VALUE = 100
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 IS_SLOW = _PARSER is yaml.SafeLoader
@@ -40,13 +41,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.A
 _SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
 _DIGITS_MAX = 60
 _CORE = "tag:yaml.org,2002:"
-_TAGGED_TYPES: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "float": (int, float),
-    "bool": (bool,),
-    "null": (type(None),),
-}
+_CORE_SCALARS = frozenset(_CORE + name for name in ("str", "int", "float", "bool", "null"))
 _TEMPLATE = re.compile(r"\{\{|\{%")
 # libyaml takes these for line ends and folds them into a blank, which would change a value.
 _ODD_LINE_END = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
@@ -127,20 +122,16 @@ def read_documents(text: str) -> Iterator[YamlDocument]:
         yield _failed(max(number, 1), _syntax_problem(text, error))
 
 
+# Stands for an anchored value that is not complete: an alias to it would be a cycle.
+_BEING_BUILT = object()
+
+
 class _GiveUp(Exception):
     """Going on would be unsafe or pointless."""
 
     def __init__(self, message: str, event: Any, got: str = "") -> None:
         super().__init__(message)
         self.problem = YamlProblem(message, _place(event), got)
-
-
-class _Anchored(NamedTuple):
-    """What an anchor names, and how much of it an alias repeats."""
-
-    value: Any
-    values: int
-    characters: int
 
 
 class _Builder:
@@ -150,12 +141,9 @@ class _Builder:
         self._events = events
         self._problems: list[YamlProblem] = []
         self._warnings: list[tuple[str, str]] = []
-        # None while the value is still being built: an alias to it would be a cycle.
-        self._anchors: dict[str, _Anchored | None] = {}
+        self._anchors: dict[str, Any] = {}
         self._values = 0
-        self._characters = 0
         self._aliased_values = 0
-        self._aliased_characters = 0
 
     def document(self, number: int, start: Any) -> YamlDocument:
         """Return the document whose start was just read."""
@@ -181,19 +169,12 @@ class _Builder:
         if event.anchor in self._anchors:
             message = f"anchor &{event.anchor} is defined again on line {_place(event).line}"
             self._warnings.append(("duplicate-anchor", message))
-        self._anchors[event.anchor] = None
-        values, characters = self._counts()
+        self._anchors[event.anchor] = _BEING_BUILT
         value = self._scalar(event) if is_scalar else self._container(event, depth)
-        now = self._counts()
-        self._anchors[event.anchor] = _Anchored(value, now[0] - values + 1, now[1] - characters)
+        self._anchors[event.anchor] = value
         return value
 
-    def _counts(self) -> tuple[int, int]:
-        """Return the values and characters so far as if all aliases were written out."""
-        return self._values + self._aliased_values, self._characters + self._aliased_characters
-
     def _scalar(self, event: Any) -> Any:
-        self._characters += len(event.value)
         value = event.value
         if event.tag is not None:
             value = _tagged(event)
@@ -266,36 +247,38 @@ class _Builder:
         name = event.anchor
         if name not in self._anchors:
             raise _GiveUp("undefined alias", event, f"*{name}")
-        anchored = self._anchors[name]
-        if anchored is None:
+        value = self._anchors[name]
+        if value is _BEING_BUILT:
             raise _GiveUp("alias refers to itself", event, f"*{name}")
-        self._aliased_values += anchored.values
-        self._aliased_characters += anchored.characters
-        if (
-            self._aliased_values > ALIAS_VALUES_MAX
-            or self._aliased_characters > ALIAS_CHARACTERS_MAX
-        ):
+        self._aliased_values += _size(value, ALIAS_VALUES_MAX - self._aliased_values)
+        if self._aliased_values > ALIAS_VALUES_MAX:
             raise _GiveUp("aliases expand to an absurd size", event)
-        return anchored.value
+        return value
 
     def _problem(self, message: str, event: Any, got: str = "") -> None:
         self._problems.append(YamlProblem(message, _place(event), got))
 
 
 def _tagged(event: Any) -> Any:
-    """Return the value of a scalar with a tag; a core tag is taken at its word."""
-    tag = event.tag
-    if tag == "!":
+    """Return the value of a scalar with a tag; only those that JSON has are known."""
+    if event.tag in ("!", _CORE + "str"):
         return event.value
-    name = tag.removeprefix(_CORE)
-    if tag == name or name not in _TAGGED_TYPES:
-        raise _GiveUp("this tag is not accepted", event, _tag_text(tag))
-    if name == "str":
-        return event.value
-    value = plain_scalar(event.value)
-    if not isinstance(value, _TAGGED_TYPES[name]) or (name == "int" and isinstance(value, bool)):
-        raise _GiveUp(f"the value is not what its tag !!{name} says", event)
-    return value
+    if event.tag not in _CORE_SCALARS:
+        raise _GiveUp("this tag is not accepted", event, _tag_text(event.tag))
+    return plain_scalar(event.value)
+
+
+def _size(value: Any, limit: int) -> int:
+    """Return how many values an alias repeats; more than ``limit`` need not be exact."""
+    size, pending = 0, [value]
+    while pending and size <= limit:
+        value = pending.pop()
+        size += 1
+        if isinstance(value, str):
+            size += len(value) // _CHARACTERS_PER_VALUE
+        elif isinstance(value, list | dict):
+            pending += value if isinstance(value, list) else value.values()
+    return size
 
 
 def _plain_text(event: Any) -> str:

@@ -94,11 +94,9 @@ def test_tags_are_refused(tag: str) -> None:
     assert document.problems[0].got == tag
 
 
-def test_core_tags_are_taken_at_their_word() -> None:
-    (document,) = read_documents("a: !!str 5\nb: !!int '3'\nc: !!int x")
-    assert "!!int" in document.problems[0].message
-    (document,) = read_documents("a: !!str 5\nb: !!int '3'")
-    assert document.tree == {"a": "5", "b": 3}
+def test_the_tags_that_json_has_are_accepted() -> None:
+    (document,) = read_documents("a: !!str 5\nb: !!int '3'\nc: !!bool yes\nd: ! 7")
+    assert document.tree == {"a": "5", "b": 3, "c": True, "d": "7"}
 
 
 def test_duplicate_keys_name_both_lines() -> None:
