@@ -181,7 +181,7 @@ class ItemReader:
             self._read_object(str(kind), tree, Source(document, index), origin)
         elif found.verdict is Verdict.LIST:
             self._read_inner_list(tree, str(kind), origin, depth)
-        elif found.verdict is Verdict.BESIDE and not document.is_named:
+        elif found.verdict is Verdict.NOT_KUBERNETES and not document.is_named:
             message = f"skipped: {found.reason}"
             self.diagnostics.warning("not-kubernetes", message, document.file)
         elif found.verdict in (Verdict.IGNORED, Verdict.UNKNOWN_VERSION):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kubectl_evictplan.sources.wire import KINDS, MOVED_FROM_EXTENSIONS
@@ -24,7 +25,7 @@ class Verdict(Enum):
     UNKNOWN_VERSION = "unknown version"
     MISTAKE = "mistake"
     # Not a cluster's object at all, but a file that lies beside manifests.
-    BESIDE = "beside"
+    NOT_KUBERNETES = "not Kubernetes"
 
 
 class Classified(NamedTuple):
@@ -64,7 +65,9 @@ def classify(kind: str | None, api_version: str | None, tree: Any = None) -> Cla
             return Classified(Verdict.SNAPSHOT)
         return Classified(Verdict.MISTAKE, _OUR_FILES.get(kind, f"unknown kind {kind}"))
     if group == "kustomize.config.k8s.io":
-        return Classified(Verdict.BESIDE, "a Kustomization: build it first (kubectl kustomize)")
+        return Classified(
+            Verdict.NOT_KUBERNETES, "a Kustomization: build it first (kubectl kustomize)"
+        )
     if kind in KINDS:
         return _known(kind, group, version)
     if kind == "List" or item_kind(kind):
@@ -103,9 +106,12 @@ def _holds_items(tree: Any) -> bool:
     return isinstance(tree, dict) and isinstance(tree.get("items"), list)
 
 
+@lru_cache(maxsize=1024)
 def _nearest(kind: str, group: str) -> str:
-    """Return the kind that was probably meant, when the group is one that is read."""
-    candidates = {name.lower(): name for name, home in KINDS.items() if home.group == group}
+    """Return the kind that was probably meant, unless it is a custom resource's."""
+    if "." in group and group not in {home.group for home in KINDS.values()}:
+        return ""
+    candidates = {name.lower(): name for name in KINDS}
     lower = kind.lower()
     if lower.removesuffix("s") in candidates:
         return candidates[lower.removesuffix("s")]
@@ -118,11 +124,15 @@ def _without_kind(tree: Any) -> Classified:
         if "object" in tree and "type" in tree:
             return Classified(Verdict.MISTAKE, _NOT_STATE["WatchEvent"])
         if "services" in tree:
-            return Classified(Verdict.BESIDE, "not a Kubernetes object (looks like docker-compose)")
+            return Classified(
+                Verdict.NOT_KUBERNETES, "not a Kubernetes object (looks like docker-compose)"
+            )
         if "name" in tree and "version" in tree:
-            return Classified(Verdict.BESIDE, "not a Kubernetes object (looks like Chart.yaml)")
+            return Classified(
+                Verdict.NOT_KUBERNETES, "not a Kubernetes object (looks like Chart.yaml)"
+            )
         if "resources" in tree and "metadata" not in tree:
             return Classified(
-                Verdict.BESIDE, "not a Kubernetes object (looks like kustomization.yaml)"
+                Verdict.NOT_KUBERNETES, "not a Kubernetes object (looks like kustomization.yaml)"
             )
     return Classified(Verdict.MISTAKE, "not a Kubernetes object: kind is missing")

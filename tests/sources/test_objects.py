@@ -137,11 +137,34 @@ def test_a_misspelled_kind_names_the_nearest(problems: Any, kind: str, near: str
     assert f"did you mean {near}?" in problems({**pod(), "kind": kind})[0]
 
 
-@pytest.mark.parametrize("kind", ["Podd", "Nod", "Deploiment", "jobs"])
+@pytest.mark.parametrize("kind", ["Podd", "Nod", "Deploiment", "DaemonSett", "jobs"])
 def test_a_kind_of_our_groups_is_never_dropped_for_a_typing_error(problems: Any, kind: str) -> None:
     versions = {"Deploiment": "apps/v1", "jobs": "batch/v1"}
     document = {**pod(), "kind": kind, "apiVersion": versions.get(kind, "v1")}
     assert "did you mean" in problems(document)[0]
+
+
+BUILT_IN = {
+    "v1": "Binding ComponentStatus ConfigMap Endpoints Event LimitRange Namespace PersistentVolume "
+    "PersistentVolumeClaim PodTemplate ResourceQuota Secret Service ServiceAccount",
+    "apps/v1": "ControllerRevision",
+    "batch/v1": "CronJob",
+    "policy/v1": "Eviction PodSecurityPolicy",
+    "coordination.k8s.io/v1": "LeaseCandidate",
+    "admissionregistration.k8s.io/v1": "ValidatingAdmissionPolicy MutatingAdmissionPolicy "
+    "ValidatingAdmissionPolicyBinding MutatingAdmissionPolicyBinding",
+    "extensions/v1beta1": "Ingress NetworkPolicy PodSecurityPolicy",
+    "autoscaling/v2": "HorizontalPodAutoscaler",
+}
+
+
+def test_no_kind_of_kubernetes_itself_is_taken_for_a_typing_error(load: Any) -> None:
+    others = [
+        {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}}
+        for version, kinds in BUILT_IN.items()
+        for kind in kinds.split()
+    ]
+    assert sum(load(items(*others)).ignored_kinds.values()) == len(others)
 
 
 @pytest.mark.parametrize(
