@@ -7,6 +7,7 @@ from warning_runs import configured, objects, warn
 
 from builders import (
     NOT_READY,
+    UNREACHABLE,
     make_event,
     make_lease,
     make_node,
@@ -127,3 +128,25 @@ def test_a_timer_that_died_with_its_process_keeps_no_first_start() -> None:
     warnings = warn(["n1"], [pod], [TAINT, restart[0], second, restart[1]])
     assert objects(warnings, "timer-keeps-first-start") is None
     assert objects(warnings, "controller-restart-resets-timers") == []
+
+
+def test_a_chain_of_another_run_says_why_the_node_was_tainted() -> None:
+    """Of two nodes that wait for one token only the first is evicted in the nominal run."""
+    nodes = ("n1", "n2", "n3", "n4", "n5")
+    pods = [make_pod(f"p{n}", f"n{n}", tolerations=[tolerates(UNREACHABLE, 20)]) for n in (1, 2)]
+    snapshot = make_snapshot(nodes, pods)
+    scenario = make_scenario([make_event(1, "kubelet-stop", ["n1", "n2"])], horizon=75)
+    links = {
+        eviction.pod: [link.rule for link in eviction.because]
+        for eviction in run([], snapshot=snapshot, scenario=scenario).evictions
+    }
+
+    assert set(links) == {"p1", "p2"}
+    for rules in links.values():
+        assert rules[-4:] == [
+            "markNodeForTainting",
+            "doNoExecuteTaintingPass",
+            "processPodOnNode",
+            "deletePodHandler",
+        ]
+        assert "tryUpdateNodeHealth" in rules

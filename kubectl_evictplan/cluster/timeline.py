@@ -70,9 +70,9 @@ class NodeReadyPosted(AboutNode, frozen=True):
 
 
 class NodeBecameUnknown(AboutNode, frozen=True):
-    """Ready becomes Unknown; ``probe_ns`` is when the last sign of life was noticed (offset)."""
+    """Ready becomes Unknown; ``probe_ns`` is when the last sign of life was noticed (offset), if known."""
 
-    probe_ns: int
+    probe_ns: int | None
 
 
 class NodePassedOver(AboutNode, frozen=True):

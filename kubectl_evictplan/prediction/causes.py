@@ -141,8 +141,12 @@ _WORDS: dict[type[Entry], _Words] = {
     NodeBecameUnknown: _Words(
         "tryUpdateNodeHealth",
         lambda e: (
-            f"Ready becomes Unknown (the last sign of life was noticed at {_signed(e.probe_ns)}, "
-            "a grace period ago)"
+            "Ready becomes Unknown "
+            + (
+                f"(the last sign of life was noticed at {_signed(e.probe_ns)}, a grace period ago)"
+                if e.probe_ns is not None
+                else "(the last sign of life was noticed a grace period ago)"
+            )
         ),
     ),
     NodePassedOver: _Words(

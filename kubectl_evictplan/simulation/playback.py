@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import Entry, NodeBecameUnknown, NodeQueued
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import EvictionByTimeout
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import NoExecuteTainter
@@ -18,6 +21,7 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, expir
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.kube.topology import get_zone_key, zone_display_name
 
 
 class NodePlayback(NamedTuple):
@@ -54,7 +58,10 @@ class LifecyclePlayback:
         self._state = state
         self._nodes = nodes
         self._taint_mode = configuration.taint_mode
+        self._ga_labels = configuration.profile.ga_zone_labels
         queues: Any = _NoQueues()
+        # When each node is served is settled: no stale lister has a say in it any more.
+        timing = replace(timing, stale_lister=False)
         self._tainter = NoExecuteTainter(state, configuration.profile, queues, lambda _: "", timing)
         self._by_timeout = EvictionByTimeout(state, configuration, queues, lambda _: "")
         self._wanted: set[str] = set()
@@ -86,8 +93,13 @@ class LifecyclePlayback:
     def _write_unknown(self, name: str) -> None:
         node = self._state.nodes.get(name)
         if node is not None:
+            causes = self._state.node_causes.get(name, ())
+            self._note(name, NodeBecameUnknown(self._state.offset_ns, causes, name, None))
             conditions = expired_conditions(node, self._state.events.now_ns)
             self._state.update_node_conditions(name, conditions)
+
+    def _note(self, name: str, entry: Entry) -> None:
+        self._state.node_causes[name] = (self._state.timeline.append(entry),)
 
     def _decide(self, name: str, status: str) -> None:
         node = self._state.nodes.get(name)
@@ -97,6 +109,10 @@ class LifecyclePlayback:
         if self._copies.get(name, (None, node))[0] != now_ns:
             self._copies[name] = now_ns, node
         node = self._copies[name][1]
+        if status != TRUE and name not in self._wanted and not self._tainter.owns_taint(node):
+            zone = zone_display_name(get_zone_key(node.labels, ga_labels=self._ga_labels))
+            causes = self._state.node_causes.get(name, ())
+            self._note(name, NodeQueued(self._state.offset_ns, causes, name, zone))
         (self._wanted.discard if status == TRUE else self._wanted.add)(name)
         if self._taint_mode:
             self._tainter.process(node, status)
