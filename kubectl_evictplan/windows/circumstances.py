@@ -89,4 +89,7 @@ def _between(outcome: Sequence[Contribution]) -> TickBetween | None:
     ends = {before for _, before in stretches} - {after for after, _ in stretches}
     if len(starts) != 1 or len(ends) != 1:
         return None
-    return TickBetween(starts.pop(), ends.pop())
+    after, before = starts.pop(), ends.pop()
+    if sum(b.at_ns - a.at_ns for a, b in stretches) != before.at_ns - after.at_ns:
+        return None  # stretches of different periods
+    return TickBetween(after, before)

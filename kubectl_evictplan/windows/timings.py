@@ -118,7 +118,9 @@ class _Planner:
                 after, before = moment_at.get(low_ns), moment_at.get((high_ns + 1) % step_ns)
                 known = None
                 if cost_ns == 0 and after is not None and before is not None:
-                    known = after, before
+                    # Neighbouring phases may belong to moments that are several periods apart.
+                    if 0 < before.at_ns - after.at_ns <= step_ns:
+                        known = after, before
                 first, last = Grid(low_ns, cost_ns), Grid(high_ns, cost_ns)
                 yield Piece(scenario, first, last, between=known)
         yield from self._between_costs(scenario, costs)
