@@ -125,12 +125,12 @@ class ItemReader:
 
     def _store_lease(self, decoded: wire.WireLease, source: Source) -> bool:
         meta = decoded.metadata
+        lease = self.build.lease(decoded)
+        acquired = self.build.time(decoded.spec.acquire_time if decoded.spec else None)
         if meta.namespace == NODE_LEASE_NAMESPACE:
-            return self.assembly.add("Lease", self.build.lease(decoded), source)
-        if (meta.namespace, meta.name) == LEADER_LEASE and decoded.spec:
-            acquired = self.build.time(decoded.spec.acquire_time)
-            if acquired is not None:
-                self.assembly.leader_acquire_times.append(acquired)
+            return self.assembly.add("Lease", lease, source)
+        if (meta.namespace, meta.name) == LEADER_LEASE and acquired is not None:
+            self.assembly.leader_acquire_times.append(acquired)
         return True
 
     # Everything else, checked.

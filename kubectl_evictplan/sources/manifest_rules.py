@@ -30,8 +30,9 @@ def violations(
 ) -> Iterator[Violation]:
     """Yield what is wrong; ``comparison_operators``: tolerations may use Lt and Gt."""
     meta = decoded.metadata
-    for key, message, got in validation.validate_labels(build.labels(meta.labels)):
-        yield Violation(("metadata", "labels", key), message, got)
+    if kind in ("Node", "Pod"):
+        for key, message, got in validation.validate_labels(build.labels(meta.labels)):
+            yield Violation(("metadata", "labels", key), message, got)
     for field, value, rule in (
         ("name", meta.name, validation.validate_dns_subdomain),
         ("namespace", meta.namespace, validation.validate_dns_label),

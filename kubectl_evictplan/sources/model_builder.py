@@ -207,8 +207,8 @@ class ModelBuilder:
         times = [
             ns
             for entry in meta.managed_fields or ()
-            if entry.fields_v1 and entry.fields_v1.spec and entry.fields_v1.spec.taints is not None
             if (ns := self.time(entry.time)) is not None
+            if entry.fields_v1 and entry.fields_v1.spec and entry.fields_v1.spec.taints is not None
         ]
         return max(times, default=None)
 

@@ -58,9 +58,14 @@ class ObjectMeta(Struct, rename="camel"):
     namespace: str | None = None
     uid: str | None = None
     resource_version: str | None = None
-    generation: Int64 | None = None
-    labels: Labels = NULL
+
+
+class OwnedMeta(ObjectMeta):
     owner_references: Owners = NULL
+
+
+class PodMeta(OwnedMeta):
+    labels: Labels = NULL
     creation_timestamp: Timestamp | None = None
     deletion_timestamp: Timestamp | None = None
     deletion_grace_period_seconds: Int64 | None = None
@@ -107,14 +112,15 @@ class PodStatus(Struct):
     conditions: list[PodCondition] | None = None
 
 
-class WireObject(Struct, rename="camel", tag_field="kind"):
+class WireObject(Struct, rename="camel", tag_field="kind", kw_only=True):
     """Base of the tagged kinds; the group in ``api_version`` is checked after decoding."""
 
     metadata: ObjectMeta
     api_version: str | None = None
 
 
-class WirePod(WireObject, tag="Pod"):
+class WirePod(WireObject, tag="Pod", kw_only=True):
+    metadata: PodMeta
     spec: PodSpec | None = None
     status: PodStatus | None = None
 
@@ -162,12 +168,14 @@ class ManagedFields(Struct, rename="camel"):
 
 
 class NodeMeta(ObjectMeta):
+    labels: Labels = NULL
+    creation_timestamp: Timestamp | None = None
+    deletion_timestamp: Timestamp | None = None
     managed_fields: list[ManagedFields] | None = None
 
 
-class WireNode(Struct, rename="camel", tag_field="kind", tag="Node"):
+class WireNode(WireObject, tag="Node", kw_only=True):
     metadata: NodeMeta
-    api_version: str | None = None
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
 
@@ -188,7 +196,8 @@ class WorkloadSpec(Struct):
     parallelism: Int64 | None = None
 
 
-class WireWorkload(WireObject):
+class WireWorkload(WireObject, kw_only=True):
+    metadata: OwnedMeta
     spec: WorkloadSpec | None = None
 
 
@@ -217,7 +226,12 @@ class BudgetStatus(Struct, rename="camel"):
     observed_generation: Int64 | None = None
 
 
-class WireBudget(WireObject, tag="PodDisruptionBudget"):
+class BudgetMeta(ObjectMeta):
+    generation: Int64 | None = None
+
+
+class WireBudget(WireObject, tag="PodDisruptionBudget", kw_only=True):
+    metadata: BudgetMeta
     spec: BudgetSpec | None = None
     status: BudgetStatus | None = None
 
