@@ -139,7 +139,7 @@ def _expand(
 def _below(directory: str, diagnostics: Diagnostics) -> list[str]:
     repeated: list[str] = []
     try:
-        found = list(reading.files_below(directory, repeated))
+        found = reading.files_below(directory, repeated)
     except ReadProblem as error:
         diagnostics.add(Problem(str(error), location=directory))
         return []

@@ -12,10 +12,9 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 MIB = 1 << 20
 YAML_BYTES_MAX = 64 * MIB
@@ -224,27 +223,22 @@ def gunzip_snapshot(data: bytes) -> bytes:
     return b"".join(chunks)
 
 
-def files_below(directory: str, skipped: list[str]) -> Iterator[str]:
-    """Yield the manifests below a directory, sorted; directories seen again go to ``skipped``."""
+def files_below(directory: str, skipped: list[str]) -> list[str]:
+    """Return the manifests below a directory, sorted; directories seen again go to ``skipped``."""
     found: list[str] = []
     seen: set[tuple[int, int]] = set()
-    pending = [directory]
-    while pending:
-        current = pending.pop()
-        try:
-            status = Path(current).stat()
-            if (status.st_dev, status.st_ino) in seen:
-                skipped.append(current)
-                continue
-            seen.add((status.st_dev, status.st_ino))
-            with os.scandir(current) as entries:
-                for entry in entries:
-                    if entry.is_dir():
-                        pending.append(entry.path)
-                    elif Path(entry.name).suffix in EXTENSIONS:
-                        found.append(entry.path)
-        except OSError as error:
-            raise ReadProblem(f"{current}: {_reason(error)}") from None
+
+    def refuse(error: OSError) -> NoReturn:
+        raise ReadProblem(f"{error.filename}: {_reason(error)}")
+
+    for current, folders, files in os.walk(directory, onerror=refuse, followlinks=True):
+        status = Path(current).stat()
+        if (status.st_dev, status.st_ino) in seen:
+            skipped.append(current)
+            folders.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        found += [str(Path(current, name)) for name in files if Path(name).suffix in EXTENSIONS]
         if len(found) > FILES_MAX:
             raise ReadProblem(f"holds more than {FILES_MAX} files")
-    yield from sorted(found)
+    return sorted(found)
