@@ -23,9 +23,9 @@ from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     Lease,
     Node,
-    OwnerReference,
     Pod,
     Toleration,
+    Workload,
 )
 from kubectl_evictplan.sources import wire
 from kubectl_evictplan.sources.diagnostics import Diagnostics
@@ -241,23 +241,24 @@ def _check_workloads(snapshot: ClusterSnapshot, diagnostics: Diagnostics) -> Non
             ):
                 message = "its owner is not in the input: owner unknown"
                 diagnostics.warning("unknown-owner", message, f"Pod {pod.key}")
-    for workload in snapshot.workloads:
-        seen = {(workload.kind, workload.namespace, workload.name)}
-        manager = _controller(workload.owner_references)
-        while manager and (manager.kind, workload.namespace, manager.name) in known:
-            key = (manager.kind, workload.namespace, manager.name)
-            if key in seen:
-                subject = f"{workload.kind} {workload.namespace}/{workload.name}"
-                diagnostics.warning(
-                    "owner-cycle", "its owners own each other: owner unknown", subject
-                )
-                break
-            seen.add(key)
-            manager = _controller(known[key].owner_references)
+    # Each is walked once, however long the chains of owners are.
+    settled: set[tuple[str, str, str] | None] = {None}
+    for start in known:
+        chain: set[tuple[str, str, str] | None] = set()
+        key: tuple[str, str, str] | None = start
+        while key not in settled:
+            settled.add(key)
+            chain.add(key)
+            key = _manager(known[key]) if key in known else None
+        if key in chain:
+            message = "its owners own each other: owner unknown"
+            diagnostics.warning("owner-cycle", message, f"{start[0]} {start[1]}/{start[2]}")
 
 
-def _controller(references: tuple[OwnerReference, ...]) -> OwnerReference | None:
-    return next((reference for reference in references if reference.controller), None)
+def _manager(workload: Workload) -> tuple[str, str, str] | None:
+    """Return the kind, namespace and name of the workload's controller."""
+    owners = (owner for owner in workload.owner_references if owner.controller)
+    return next(((owner.kind, workload.namespace, owner.name) for owner in owners), None)
 
 
 def _check_confusable_names(snapshot: ClusterSnapshot, diagnostics: Diagnostics) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -355,6 +356,14 @@ def test_owners_that_make_no_sense_are_warnings(codes: Any) -> None:
     cycle = replica_set("a", owner("ReplicaSet", "b")), replica_set("b", owner("ReplicaSet", "a"))
     found = codes(items(two, missing, *cycle))
     assert {"two-controllers", "unknown-owner", "owner-cycle"} <= found
+
+
+def test_a_long_chain_of_owners_takes_linear_time(codes: Any) -> None:
+    chain = [replica_set(f"r{i}", owner("ReplicaSet", f"r{i + 1}")) for i in range(20_000)]
+    started = time.process_time()
+    assert "owner-cycle" not in codes(items(*chain))
+    assert "owner-cycle" in codes(items(*chain, replica_set("r20000", owner("ReplicaSet", "r7"))))
+    assert time.process_time() - started < 20
 
 
 def test_an_owner_of_a_kind_that_was_not_listed_is_no_finding(codes: Any) -> None:
