@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 
-NANOSECONDS_PER_SECOND = 1_000_000_000
+from kubectl_evictplan.kube.durations import SECOND_NS
 
 
 def float32(value: float) -> float:
@@ -37,15 +37,13 @@ class TokenBucketRateLimiter:
     def _available(self, now_ns: int) -> float:
         if self._last_ns is None or self._unlimited:
             return 1.0
-        elapsed = (now_ns - self._last_ns) / NANOSECONDS_PER_SECOND
+        elapsed = (now_ns - self._last_ns) / SECOND_NS
         return min(1.0, self._tokens + elapsed * self._limit)
 
     def try_accept(self, now_ns: int) -> bool:
         """Take a token if there is one; a refusal changes nothing."""
         tokens = self._available(now_ns) - 1.0
-        if tokens < 0 and (
-            self._limit == 0 or int(-tokens / self._limit * NANOSECONDS_PER_SECOND) > 0
-        ):
+        if tokens < 0 and (self._limit == 0 or int(-tokens / self._limit * SECOND_NS) > 0):
             return False
         self._tokens = tokens
         self._last_ns = now_ns
@@ -58,7 +56,7 @@ class TokenBucketRateLimiter:
             return now_ns
         if self._limit == 0:
             return None
-        return max(now_ns, now_ns + int(missing / self._limit * NANOSECONDS_PER_SECOND) - 2)
+        return max(now_ns, now_ns + int(missing / self._limit * SECOND_NS) - 2)
 
 
 class NeverRateLimiter:

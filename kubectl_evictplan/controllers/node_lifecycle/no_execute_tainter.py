@@ -24,6 +24,7 @@ from kubectl_evictplan.kube.taints import (
     NOT_READY,
     UNREACHABLE,
     has_taint,
+    is_lifecycle_no_execute,
     with_taint_appended,
     without_taint,
 )
@@ -78,9 +79,7 @@ class NoExecuteTainter:
     @staticmethod
     def owns_taint(node: Node) -> bool:
         """Whether the node carries a NoExecute taint of the node lifecycle controller."""
-        return has_taint(node.taints, NOT_READY, NO_EXECUTE) or has_taint(
-            node.taints, UNREACHABLE, NO_EXECUTE
-        )
+        return any(is_lifecycle_no_execute(taint) for taint in node.taints)
 
     @staticmethod
     def has_wanted_taint(node: Node) -> bool:

@@ -10,7 +10,7 @@ from kubectl_evictplan.cluster.timeline import DeleteFailure
 from kubectl_evictplan.controllers.taint_eviction.controller import delete_is_refused
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Taint, Toleration
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
+from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
 from kubectl_evictplan.kube.tolerations import (
     get_matching_tolerations,
     get_min_toleration_time_ns,
@@ -115,7 +115,7 @@ def not_ready_toleration_wrong_value(context: WarningContext) -> Statements:
     for group in context.groups:
         for taint in group.taints:
             if (
-                taint.key in LIFECYCLE_NO_EXECUTE_KEYS
+                is_lifecycle_no_execute(taint)
                 and not _matching(context, group, taint)
                 and any(_suppresses_default(toleration, taint) for toleration in group.tolerations)
             ):
