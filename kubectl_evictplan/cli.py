@@ -12,12 +12,14 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import PurePath
 
 import click
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.commands.command import CommandGroup, Subcommand, examples
+from kubectl_evictplan.commands.command import debug_option, group
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import (
     EXIT_BAD_INPUT,
@@ -50,39 +52,22 @@ _SECRET = re.compile(
 )
 
 COMMANDS = {
-    "what-if": Subcommand(
-        "kubectl_evictplan.commands.what_if:what_if",
-        "Predict which pods a change or a failure evicts, when and why",
-    ),
-    "snapshot": Subcommand(
-        "kubectl_evictplan.commands.snapshot:snapshot",
-        "Turn dumps and manifests into one small file to predict from",
-    ),
-    "schema": Subcommand(
-        "kubectl_evictplan.commands.schema:schema",
-        "Print the JSON Schema of a file this program reads or writes",
-    ),
-    "version": Subcommand(
-        "kubectl_evictplan.commands.version:version", "Print the version of this program"
-    ),
+    "what-if": ("what_if", "Predict which pods a change or a failure evicts, when and why"),
+    "snapshot": ("snapshot", "Turn dumps and manifests into one small file to predict from"),
+    "schema": ("schema", "Print the JSON Schema of a file this program reads or writes"),
+    "version": ("version", "Print the version of this program"),
 }
 
 
-@click.group(
-    cls=CommandGroup,
-    table=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=examples(
-        "# Which pods go when a node is tainted",
-        "kubectl evictplan what-if taint node n1 maint=yes:NoExecute -f cluster.json",
-        "# Which pods go when a zone falls silent",
-        "kubectl evictplan what-if fail zone eu-1a -f cluster.json",
-    ),
+@group(
+    COMMANDS,
+    "# Which pods go when a node is tainted",
+    "kubectl evictplan what-if taint node n1 maint=yes:NoExecute -f cluster.json",
+    "# Which pods go when a zone falls silent",
+    "kubectl evictplan what-if fail zone eu-1a -f cluster.json",
 )
 @click.version_option(__version__, message="%(prog)s %(version)s", prog_name=PLUGIN_NAME)
-@click.option(
-    "--debug", is_flag=True, expose_value=False, help="On an internal error, keep the details."
-)
+@debug_option
 def cli() -> None:
     """Predict which pods Kubernetes will evict, when, by whom and why.
 
@@ -99,7 +84,7 @@ def run(arguments: Sequence[str], program: str = "") -> int:
         return done.exit_code
     except click.ClickException as error:
         text = error.format_message().rstrip(".")
-        problem = Problem(text[:1].lower() + text[1:], correction=help_on())
+        problem = Problem(text[:1].lower() + text[1:], help_on())
         _report_problems([problem], arguments, program)
         return EXIT_BAD_INPUT
     except InputError as error:
@@ -149,31 +134,23 @@ def _refuse_broken_text(arguments: Sequence[str]) -> None:
     encoding = sys.getfilesystemencoding().upper()
     broken = [word for word in arguments if any("\ud800" <= char <= "\udfff" for char in word)]
     if broken:
-        raise InputError(
-            [Problem(f"argument is not valid {encoding}", got=word) for word in broken]
-        )
+        message = f"argument is not valid {encoding}"
+        raise InputError([Problem(message, got=word) for word in broken])
 
 
 def _prepare_streams() -> None:
     """Make sure that no character can stop the output: what cannot be encoded is escaped."""
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _report_problems(problems: Sequence[Problem], arguments: Sequence[str], program: str) -> None:
     """Print one line per problem, the first 50, how many more there are, and what to type."""
     for problem in problems[:PROBLEMS_SHOWN_MAX]:
         got = None if problem.got is None else _bounded(str(problem.got), _SHOWN_COLUMNS_MAX)
-        shown = Problem(
-            problem.message,
-            location=_bounded(problem.location, _PATH_COLUMNS_MAX),
-            subject=problem.subject,
-            field=problem.field,
-            got=got,
-            expected=problem.expected,
-        )
+        location = _bounded(problem.location, _PATH_COLUMNS_MAX)
+        shown = replace(problem, location=location, got=got)
         _say(f"error: {_bounded(str(shown), _LINE_COLUMNS_MAX)}")
     if len(problems) > PROBLEMS_SHOWN_MAX:
         _say(f"error: and {len(problems) - PROBLEMS_SHOWN_MAX} more")
@@ -184,13 +161,12 @@ def _report_problems(problems: Sequence[Problem], arguments: Sequence[str], prog
 def _corrected(problems: Sequence[Problem], arguments: Sequence[str], program: str) -> str:
     """Return the command line to type instead; "" unless every problem tells how to mend it."""
     corrections = [problem.correction for problem in problems]
-    words: list[str] | None = list(arguments)
+    words = list(arguments)
     for correction in dict.fromkeys(corrections):
-        if correction is None or words is None:
+        corrected = correction.applied(words) if correction else None
+        if corrected is None:
             return ""
-        words = correction.applied(words)
-    if words is None:
-        return ""
+        words = corrected
     first = next((found.first for found in corrections if found and found.first), "")
     line = f"{program} {shlex.join(words)}"
     line = f"{first} && {line}" if first else line
@@ -209,11 +185,9 @@ def _bounded(text: str, columns_max: int) -> str:
 def _report_bug(error: Exception, arguments: Sequence[str]) -> int:
     """Print one line; with --debug also where the details are, never the details themselves."""
     summary = _bounded(f"{type(error).__name__}: {error}", _SHOWN_COLUMNS_MAX)
+    report = f"error: internal error ({summary}); this is a bug, please report it"
     if "--debug" not in arguments:
-        _say(
-            f"error: internal error ({summary}); this is a bug, please report it: "
-            "run again with --debug to keep the details in a file"
-        )
+        _say(f"{report}: run again with --debug to keep the details in a file")
         return EXIT_INTERNAL
     import tempfile
     import traceback
@@ -224,7 +198,7 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> int:
     ) as stream:
         stream.write(f"kubectl-evictplan {__version__}, Python {sys.version}\n")
         stream.writelines(traceback.format_exception(error))
-    _say(f"error: internal error ({summary}); this is a bug, please report it with {stream.name}")
+    _say(f"{report} with {stream.name}")
     return EXIT_INTERNAL
 
 
@@ -237,8 +211,5 @@ def _say(line: str) -> None:
 
 def _silence_output() -> None:
     """Point standard output away from the closed pipe, so that exiting does not complain."""
-    try:
-        descriptor = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(descriptor, sys.stdout.fileno())
-    except (OSError, ValueError):
-        return
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -40,9 +40,10 @@ def escape(text: str, *, max_columns: int | None = None, ascii_only: bool = Fals
     plain = text.isascii() and text.isprintable()
     if plain and (max_columns is None or len(text) <= max_columns):
         return text
+    clusters = _clusters(text, ascii_only)
     if max_columns is None:
-        return "".join(_clusters(text, ascii_only))
-    return _cut_end(_clusters(text, ascii_only), max_columns, _ellipsis(ascii_only))
+        return "".join(clusters)
+    return _cut_end(clusters, max_columns, ELLIPSIS_ASCII if ascii_only else ELLIPSIS)
 
 
 def width(text: str) -> int:
@@ -56,29 +57,20 @@ def width(text: str) -> int:
     return sum(map(_columns, text))
 
 
-def _ellipsis(ascii_only: bool) -> str:
-    return ELLIPSIS_ASCII if ascii_only else ELLIPSIS
-
-
 def _clusters(text: str, ascii_only: bool) -> Iterator[str]:
     """Yield the safe text in pieces that must not be cut: base with marks, or one escape."""
-    base = ""
-    marks = 0
+    base, marks = "", 0
     for character in text:
-        if _is_mark(character):
-            if base and marks < COMBINING_MARKS_MAX and not ascii_only:
-                base += character
-                marks += 1
-            else:
-                yield from filter(None, (base, _visible(character)))
-                base, marks = "", 0
+        is_mark = _is_mark(character)
+        if is_mark and base and marks < COMBINING_MARKS_MAX and not ascii_only:
+            base += character
+            marks += 1
             continue
         if base:
             yield base
-        base, marks = "", 0
-        if _is_shown(character) and (character.isascii() or not ascii_only):
-            base = character
-        else:
+        is_base = not is_mark and _is_shown(character) and (character.isascii() or not ascii_only)
+        base, marks = (character if is_base else ""), 0
+        if not is_base:
             yield _visible(character)
     if base:
         yield base
@@ -114,16 +106,11 @@ def _cut_end(clusters: Iterator[str], max_columns: int, mark: str) -> str:
     kept: list[str] = []
     taken = 0
     for cluster in clusters:
-        columns = width(cluster)
-        if taken + columns > max_columns:
-            return _with_mark(kept, max_columns, mark)
         kept.append(cluster)
-        taken += columns
+        taken += width(cluster)
+        if taken > max_columns:
+            mark = mark[: max(0, max_columns)]
+            while kept and taken + len(mark) > max_columns:
+                taken -= width(kept.pop())
+            return "".join(kept) + mark
     return "".join(kept)
-
-
-def _with_mark(kept: list[str], max_columns: int, mark: str) -> str:
-    mark = mark[: max(0, max_columns)]
-    while kept and sum(map(width, kept)) + len(mark) > max_columns:
-        kept.pop()
-    return "".join(kept) + mark

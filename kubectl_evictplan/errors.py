@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 EXIT_DONE = 0
@@ -70,12 +71,7 @@ class WrongWord(ValueError):
     """
 
     def __init__(
-        self,
-        message: str,
-        typed: str = "",
-        instead: Sequence[str] = (),
-        *,
-        together: bool = False,
+        self, message: str, typed: str = "", instead: Sequence[str] = (), *, together: bool = False
     ) -> None:
         super().__init__(message)
         self.typed = typed
@@ -91,34 +87,23 @@ class WrongWord(ValueError):
         return Correction((self.typed,), self.instead[:1], len(self.instead) > 1, option)
 
 
+@dataclass(slots=True)
 class Problem:
-    """One thing that is wrong with one input.
+    """One thing that is wrong with one input, and what to type instead on a command line.
 
     ``location`` is ``FILE[:LINE[:COL]]`` (or a flag's name), ``subject`` is ``KIND NS/NAME`` or an
     index such as ``items[17]``, ``field`` a JSON path. Empty parts are left out of the line.
-    ``correction`` is for words of the command line. Strings may be hostile: they are escaped when the line is printed, never before.
+    Strings may be hostile: they are escaped when the line is printed, never before.
     """
 
-    __slots__ = ("correction", "expected", "field", "got", "location", "message", "subject")
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        location: str = "",
-        subject: str = "",
-        field: str = "",
-        got: object = None,
-        expected: str = "",
-        correction: Correction | None = None,
-    ) -> None:
-        self.message = message
-        self.location = location
-        self.subject = subject
-        self.field = field
-        self.got = got
-        self.expected = expected
-        self.correction = correction
+    message: str
+    correction: Correction | None = None
+    _: KW_ONLY
+    location: str = ""
+    subject: str = ""
+    field: str = ""
+    got: object = None
+    expected: str = ""
 
     def __str__(self) -> str:
         text = ": ".join(p for p in (self.location, self.subject, self.field, self.message) if p)
@@ -128,9 +113,6 @@ class Problem:
         if self.expected:
             details.append(f"expected {self.expected}")
         return f"{text} ({'; '.join(details)})" if details else text
-
-    def __repr__(self) -> str:
-        return f"Problem({self})"
 
 
 class InputError(EvictplanError):
@@ -144,14 +126,6 @@ class InputError(EvictplanError):
         super().__init__("; ".join(str(problem) for problem in self.problems[:PROBLEMS_SHOWN_MAX]))
 
 
-def mistake(
-    message: str,
-    correction: Correction | None = None,
-    *,
-    got: str | None = None,
-    expected: str = "",
-    location: str = "",
-) -> InputError:
-    """Return the error for one thing that is wrong, and what to type instead."""
-    problem = Problem(message, location=location, got=got, expected=expected, correction=correction)
-    return InputError(problem)
+def mistake(message: str, correction: Correction | None = None, **parts: str) -> InputError:
+    """Return the error for one thing that is wrong; ``parts`` are those of ``Problem``."""
+    return InputError(Problem(message, correction, **parts))

@@ -8,13 +8,15 @@ what to type instead; click's own messages are never shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_evictplan.errors import Correction, InputError, Problem
+from kubectl_evictplan.commands import typed_words, unknown_words
+from kubectl_evictplan.errors import Correction, InputError, mistake
+from kubectl_evictplan.scenarios.names import similar
 
 if TYPE_CHECKING:
     _Choice = click.Choice[str]
@@ -23,30 +25,26 @@ else:
     _Choice = click.Choice
 
 
-class Subcommand(NamedTuple):
-    """Where a command lives ("module:attribute") and its line in the help."""
+_Callback = Callable[..., None]
+# Of every command in a group: its module in commands/ and its line in the help.
+Commands = Mapping[str, tuple[str, str]]
 
-    target: str
-    short_help: str
-
-
-def examples(*lines: str) -> str:
-    """Return an epilog of these lines; click leaves text after a backspace character alone."""
-    return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
+debug_option = click.option(
+    "--debug", is_flag=True, expose_value=False, help="On an internal error, keep the details."
+)
 
 
 class Command(click.Command):
-    """A command whose words are read as kubectl reads them."""
+    """A command whose words are read as kubectl reads them, with an option ``--debug``."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **settings: Any) -> None:
         # Words too many are reported here, not by click.
-        kwargs["context_settings"] = {"allow_extra_args": True}
-        super().__init__(*args, **kwargs)
+        settings["context_settings"] = {"allow_extra_args": True}
+        super().__init__(*args, **settings)
+        debug_option(self)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; InputError says what is wrong and what to type instead."""
-        from kubectl_evictplan.commands import typed_words
-
         words = typed_words.as_kubectl_reads(args, self)
         if set(ctx.help_option_names) & set(words):
             # Somebody who needs help may well have typed something wrong before.
@@ -56,13 +54,9 @@ class Command(click.Command):
         try:
             surplus = super().parse_args(ctx, list(words))
         except click.UsageError as error:
-            from kubectl_evictplan.commands.unknown_words import usage_problem
-
-            raise InputError(usage_problem(error, ctx, args)) from None
+            raise InputError(unknown_words.usage_problem(error, ctx, args)) from None
         if surplus:
-            from kubectl_evictplan.commands.unknown_words import surplus_words
-
-            raise InputError(surplus_words(surplus))
+            raise InputError(unknown_words.surplus_words(surplus))
         if ctx.params.get("filenames") == ():
             typed_words.refuse_bare_files(words, self)
         return surplus
@@ -79,30 +73,25 @@ class Choice(_Choice):
         """Return the word; InputError lists the possible ones."""
         if value in self.choices:
             return str(value)
-        from kubectl_evictplan.scenarios.targets import similar
-
         names = tuple(param.opts) if isinstance(param, click.Option) else ()
         known = list(self.choices)
         words = re.findall("[a-z]+", str(value).lower())
         close = [self._meant.get(word, word if word in known else "") for word in words]
-        close += similar(str(value), known)
-        likely = next(filter(None, close), "")
-        raise InputError(
-            Problem(
-                "unknown value",
-                location=names[0] if names else "",
-                got=repr(value),
-                expected=f"{', '.join(known[:-1])} or {known[-1]}" if known[1:] else known[0],
-                correction=Correction((str(value),), (likely or known[0],), not likely, names),
-            )
+        likely = next(filter(None, (*close, *similar(str(value), known))), "")
+        raise mistake(
+            "unknown value",
+            Correction((str(value),), (likely or known[0],), not likely, names),
+            location="".join(names[:1]),
+            got=repr(value),
+            expected=" or ".join(filter(None, (", ".join(known[:-1]), known[-1]))),
         )
 
 
 class CommandGroup(click.Group):
     """A group whose commands are the entries of ``table``, in the table's order."""
 
-    def __init__(self, *args: Any, table: Mapping[str, Subcommand], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, *args: Any, table: Commands, **settings: Any) -> None:
+        super().__init__(*args, **settings)
         self._table = table
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -111,26 +100,23 @@ class CommandGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command, or None when there is none of that name."""
-        entry = self._table.get(cmd_name)
-        if entry is None:
+        if cmd_name not in self._table:
             return None
-        module, _, attribute = entry.target.partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        module = import_module(f"kubectl_evictplan.commands.{self._table[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table without importing any command."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.short_help) for name, entry in self._table.items()])
+            formatter.write_dl([(name, line) for name, (_, line) in self._table.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words in front of the command; without any, as in kubectl, help is printed."""
         try:
             return super().parse_args(ctx, list(args) or ["--help"])
         except click.UsageError as error:
-            from kubectl_evictplan.commands.unknown_words import usage_problem
-
-            raise InputError(usage_problem(error, ctx, args)) from None
+            raise InputError(unknown_words.usage_problem(error, ctx, args)) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -138,6 +124,24 @@ class CommandGroup(click.Group):
         """Return the command that the first word names; InputError says what it may mean."""
         if args[0] in self._table:
             return super().resolve_command(ctx, args)
-        from kubectl_evictplan.commands.unknown_words import unknown_command
+        raise InputError(unknown_words.unknown_command(args, list(self._table), ctx))
 
-        raise InputError(unknown_command(args, list(self._table), ctx))
+
+def command(
+    *examples: str, cls: type[Command] = Command, params: Sequence[click.Parameter] = ()
+) -> Callable[[_Callback], click.Command]:
+    """Return what makes a command of a function; ``examples`` end its help."""
+    return click.command(cls=cls, params=list(params), epilog=_epilog(examples))
+
+
+def group(table: Commands, *examples: str) -> Callable[[_Callback], click.Group]:
+    """Return what makes the group of these commands of a function."""
+    helps = {"help_option_names": ["-h", "--help"]}
+    return click.group(
+        cls=CommandGroup, table=table, context_settings=helps, epilog=_epilog(examples)
+    )
+
+
+def _epilog(examples: Sequence[str]) -> str:
+    # click leaves text after a backspace character alone.
+    return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in examples)])

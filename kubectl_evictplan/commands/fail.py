@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.command import Command, examples
+from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.node_arguments import NodeArguments, nodes_of_zones
 from kubectl_evictplan.commands.options import (
+    WhatIfCommand,
     WhatIfOptions,
     all_option,
     selector_option,
-    what_if_options,
 )
+from kubectl_evictplan.commands.run import what_if_events
 from kubectl_evictplan.errors import Correction, help_on, mistake
+from kubectl_evictplan.scenarios.names import NODE_WORDS, OTHER_TYPES, listed
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Events
@@ -30,25 +31,21 @@ _CONTROL_PLANE_WORDS = (
 )
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "kubectl evictplan what-if fail node n1 n2 -f cluster.json",
-        "kubectl evictplan what-if fail zone eu-1a -f cluster.json",
-        "# Why that pod?",
-        "kubectl evictplan what-if fail zone eu-1a -f cluster.json --explain shop/web-0",
-    ),
+@command(
+    "kubectl evictplan what-if fail node n1 n2 -f cluster.json",
+    "kubectl evictplan what-if fail zone eu-1a -f cluster.json",
+    "# Why that pod?",
+    "kubectl evictplan what-if fail zone eu-1a -f cluster.json --explain shop/web-0",
+    cls=WhatIfCommand,
 )
 @click.argument("words", nargs=-1, metavar="node NAME... | zone ZONE...")
 @selector_option
 @all_option
-@what_if_options
 def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_nodes: bool) -> None:
     """Nodes or whole zones fall silent: power, network or kubelet.
 
     A zone is named by its label, or as region/zone.
     """
-    from kubectl_evictplan.commands.run import what_if_events
     from kubectl_evictplan.scenarios.actions.kubelets import StopKubelet
 
     kind, names = _kind_and_names(words)
@@ -58,7 +55,6 @@ def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_node
     elif selector or all_nodes:
         message = "cannot specify both a zone and --selector or --all"
         raise mistake(message, help_on("what-if", "fail"))
-    title = shlex.join(["fail", *words])
 
     def events(snapshot: ClusterSnapshot) -> Events:
         from kubectl_evictplan.kube.objects import Warning as ClusterWarning
@@ -71,15 +67,13 @@ def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_node
         if silent:
             message = "is not Ready already: what its controllers began before goes on"
             warnings.append(ClusterWarning("node-not-ready-at-start", message, silent))
-        return [StopKubelet(at_ns=0, nodes=targets, origin=title)], warnings
+        return [StopKubelet(at_ns=0, nodes=targets, origin=options.title)], warnings
 
-    what_if_events(options, title, events)
+    what_if_events(options, events)
 
 
 def _kind_and_names(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return ("node" or "zone", names); ("", names) when the first word is no type."""
-    from kubectl_evictplan.scenarios.targets import NODE_WORDS, OTHER_TYPES
-
     expected = "node NAME or zone ZONE"
     if not words:
         known = Correction(("fail",), ("fail", "node", "--all"), example=True)
@@ -104,36 +98,33 @@ def _kind_and_names(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
 
 def _refuse_mixed_up(kind: str, words: tuple[str, ...], snapshot: ClusterSnapshot) -> None:
     """Raise when the type is missing, or when the names are those of the other type."""
-    from kubectl_evictplan.scenarios.targets import NODE_WORDS, listed, zones_of
+    from kubectl_evictplan.scenarios.targets import zones_of
 
     nodes = {node.name: node for node in snapshot.nodes}
     zones = zones_of(nodes)
+    only_zones, only_nodes = set(zones) - set(nodes), set(nodes) - set(zones)
     first, rest = words[0], words[1:]
-    known: Correction | None
     if kind == "zone" and not rest:
         known = Correction((first,), (first, *zones[:1]), example=True) if zones else None
         raise mistake(f"which zone? zones are {listed(zones)}", known)
-    stated, _, value = first.replace(":", "=").partition("=")
-    if kind == "node" and rest and set(rest) <= set(zones) - set(nodes):
-        known, message = Correction((first,), ("zone",)), f"{rest[0]!r} is a zone, not a node"
-    elif kind == "zone" and set(rest) <= set(nodes) - set(zones):
-        known, message = Correction((first,), ("node",)), f"{rest[0]!r} is a node, not a zone"
-    elif kind:
+    if kind == "node" and rest and set(rest) <= only_zones:
+        raise mistake(f"{rest[0]!r} is a zone, not a node", Correction((first,), ("zone",)))
+    if kind == "zone" and set(rest) <= only_nodes:
+        raise mistake(f"{rest[0]!r} is a node, not a zone", Correction((first,), ("node",)))
+    if kind:
         return
-    elif value and stated.lower() in (*NODE_WORDS, *ZONE_WORDS):
-        known, message = (
-            Correction((first,), (stated, value)),
-            "the type and the name are two words",
-        )
+    stated, _, value = first.replace(":", "=").partition("=")
+    right = "zone" if set(words) <= only_zones else "node"
+    known = Correction((first,), (right, first))
+    message = "the type comes first: write `node NAME` or `zone ZONE`"
+    if value and stated.lower() in (*NODE_WORDS, *ZONE_WORDS):
+        known = Correction((first,), (stated, value))
+        message = "the type and the name are two words"
     elif first.lower() in _REGION_WORDS and rest:
         of_region = [zone for region in rest for zone in zones_of(nodes, region)]
         known = Correction(words, ("zone", *of_region)) if of_region else None
         message = f"a region fails as all its zones (zones are {listed(zones)})"
-    else:
-        right = "zone" if set(words) <= set(zones) - set(nodes) else "node"
-        known = Correction((first,), (right, first))
-        message = "the type comes first: write `node NAME` or `zone ZONE`"
-    raise mistake(message, known, got=None if kind else first)
+    raise mistake(message, known, got=first)
 
 
 def _is_ready(node: Node) -> bool:

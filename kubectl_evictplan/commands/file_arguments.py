@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from kubectl_evictplan.errors import Correction, InputError, Problem, mistake
+from kubectl_evictplan.scenarios.names import did_you_mean, similar
 from kubectl_evictplan.sources.kubectl import GET_COMMAND
 
 FILENAME = ("-f", "--filename")
@@ -56,8 +57,6 @@ def missing_option_f(word: str) -> Problem:
 
 def missing_file(name: str) -> Problem:
     """Say that there is no such file, and which one it is like."""
-    from kubectl_evictplan.scenarios.targets import did_you_mean, similar
-
     if "://" in name:
         fetch = f"curl -fsSLo cluster.json {shlex.quote(name)}"
         known = Correction((name,), ("cluster.json",), first=fetch)

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.commands.file_arguments import looks_like_file, missing_option_f
+from kubectl_evictplan.commands.run import what_if_events
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
+from kubectl_evictplan.scenarios.names import NODE_WORDS
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.options import WhatIfOptions
@@ -60,17 +62,15 @@ class NodeArguments(NamedTuple):
             raise InputError(problems)
         return [known[name] for name in sorted(found)]
 
-    def ask(self, options: WhatIfOptions, title: str, action: Callable[..., ScenarioEvent]) -> None:
+    def ask(self, options: WhatIfOptions, action: Callable[..., ScenarioEvent]) -> None:
         """Predict and print what one event on these nodes causes, right at the start."""
-        from kubectl_evictplan.commands.run import what_if_events
-
         self.check()
 
         def events(snapshot: ClusterSnapshot) -> Events:
             names = tuple(node.name for node in self.nodes(snapshot))
-            return [action(at_ns=0, nodes=names, origin=title)], []
+            return [action(at_ns=0, nodes=names, origin=options.title)], []
 
-        what_if_events(options, title, events)
+        what_if_events(options, events)
 
     def _contradiction(self) -> Problem:
         """Say what cannot stand together; a selector with spaces falls apart into names."""
@@ -88,8 +88,6 @@ class NodeArguments(NamedTuple):
 
 def node_name(word: str) -> str:
     """Return the name in ``NAME`` or ``node/NAME``; InputError for another type or no name."""
-    from kubectl_evictplan.scenarios.targets import NODE_WORDS
-
     kind, slash, name = word.partition("/")
     if not slash:
         name = word
@@ -147,7 +145,7 @@ def _likely_selector(text: str) -> str:
 def _unknown_node(word: str, error: WrongWord, nodes: Nodes) -> Problem:
     """Say what a word that is no node's name is, where that can be seen."""
     from kubectl_evictplan.kube.topology import BETA_ZONE, ZONE
-    from kubectl_evictplan.scenarios.targets import NODE_WORDS, zones_of
+    from kubectl_evictplan.scenarios.targets import zones_of
 
     kind, _, name = re.sub("[:=]", "/", word, count=1).partition("/")
     if word.lower() in NODE_WORDS:

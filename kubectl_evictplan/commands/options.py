@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import re
+import shlex
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kubectl_evictplan.commands.command import Choice
-from kubectl_evictplan.commands.file_arguments import FILENAME, require_files
+from kubectl_evictplan.commands.command import Choice, Command
+from kubectl_evictplan.commands.file_arguments import FILENAME
 from kubectl_evictplan.commands.node_arguments import SELECTOR
 from kubectl_evictplan.commands.typed_words import EXAMPLES
 from kubectl_evictplan.errors import Correction, InputError, Problem, mistake
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.report import GROUPINGS, OUTPUTS
+from kubectl_evictplan.scenarios.names import did_you_mean, similar
 
 if TYPE_CHECKING:
     from kubectl_evictplan.kube.objects import ClusterSnapshot
@@ -42,29 +43,89 @@ _MEANT_COLORS = {
     **dict.fromkeys(("true", "yes", "on", "1", "force"), "always"),
 }
 
-_Callback = TypeVar("_Callback", bound=Callable[..., Any])
+
+def _option(*names: str, **settings: Any) -> Any:
+    """Return a field that holds the value of an option."""
+    return field(metadata={"names": names, "settings": settings})
 
 
 @dataclass(frozen=True)
 class WhatIfOptions:
-    """The common options as typed; ``given`` turns their texts into values."""
+    """The common options as typed, in the order of the help, and the command with its words.
 
-    filenames: tuple[str, ...]
-    recursive: bool
-    output: str
-    horizon: str | None
-    start: str | None
-    kubernetes_version: str | None
-    controller_flags: tuple[str, ...]
-    monitor_phase: str | None
-    explain: str | None
-    save_scenario: str | None
-    force: bool
-    by: str | None
-    time_zone: str
-    no_headers: bool
-    color: str
-    strict: bool
+    ``given`` turns their texts into values.
+    """
+
+    title: str
+    filenames: tuple[str, ...] = _option(
+        *FILENAME,
+        multiple=True,
+        metavar="FILE",
+        help="Cluster state: our snapshot, `kubectl get -o json|yaml`, manifests; - for stdin.",
+    )
+    recursive: bool = _option(
+        "-R", "--recursive", is_flag=True, help="Read the directories given with -f recursively."
+    )
+    strict: bool = _option("--strict", is_flag=True, help="Make warnings about the input errors.")
+    output: str = _option(
+        "-o",
+        "--output",
+        type=Choice(*OUTPUTS, meant=_MEANT_OUTPUTS),
+        default="table",
+        show_default=True,
+        help="Output format.",
+    )
+    horizon: str | None = _option(
+        "--horizon",
+        metavar="DURATION",
+        help="Look this far ahead, such as 30m; default: to the end, at most 24h.",
+    )
+    start: str | None = _option(
+        "--start",
+        metavar="TIME",
+        help="When it begins (RFC 3339); default: when the files were made.",
+    )
+    kubernetes_version: str | None = _option(
+        "--kubernetes-version",
+        metavar="VERSION",
+        help="Release whose behaviour and defaults apply, such as 1.29; default: detected.",
+    )
+    controller_flags: tuple[str, ...] = _option(
+        "--controller-flag",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A kube-controller-manager flag by its own name; repeatable.",
+    )
+    monitor_phase: str | None = _option(
+        "--monitor-phase",
+        metavar="DURATION",
+        help="From the start to the first node monitor tick; leave out when unknown.",
+    )
+    explain: str | None = _option("--explain", metavar="NS/POD", help="Tell the story of one pod.")
+    save_scenario: str | None = _option(
+        "--save-scenario", metavar="FILE", help="Also write what was asked as a scenario file."
+    )
+    force: bool = _option("--force", is_flag=True, help="Let --save-scenario replace a file.")
+    by: str | None = _option(
+        "--by",
+        type=Choice(*GROUPINGS, meant=_MEANT_GROUPINGS),
+        help="Rows of the table; default: as suits their number.",
+    )
+    time_zone: str = _option(
+        "--time-zone",
+        default="UTC",
+        metavar="ZONE",
+        show_default=True,
+        help="Zone of clock times: UTC, local or a name such as Europe/Berlin.",
+    )
+    no_headers: bool = _option("--no-headers", is_flag=True, help="Print the eviction rows alone.")
+    color: str = _option(
+        "--color",
+        type=Choice("auto", "always", "never", meant=_MEANT_COLORS),
+        default="auto",
+        show_default=True,
+        help="Colour in tables.",
+    )
 
     def given(self) -> Given:
         """Return what was said about time and the controller; InputError names every problem."""
@@ -82,7 +143,7 @@ class WhatIfOptions:
         problems: list[Problem] = []
         horizon_ns = duration_ns("--horizon", self.horizon)
         if horizon_ns == 0:
-            problems.append(_flag_problem("--horizon", "must be longer than 0", self.horizon))
+            problems.append(_mistyped("--horizon", "must be longer than 0", self.horizon or ""))
         start_ns = _parsed("--start", self.start, parse_rfc3339_ns, likely_start, problems)
         phase_ns = duration_ns("--monitor-phase", self.monitor_phase)
         flags = _controller_flags(self.controller_flags, problems)
@@ -104,26 +165,13 @@ class WhatIfOptions:
         try:
             release_profile(text)
         except InputError:
-            oldest, newest = known_minors()[0], known_minors()[-1]
+            flag, oldest, newest = "--kubernetes-version", known_minors()[0], known_minors()[-1]
             likely = likely_release(text, oldest, newest)
-            rule = f"1.{oldest} to 1.{newest}, such as 1.29 or 1.29.6"
-            known = Correction(
-                (text,), (likely or f"1.{newest}",), not likely, ("--kubernetes-version",)
-            )
-            message = "unknown Kubernetes release"
+            known = Correction((text,), (likely or f"1.{newest}",), not likely, (flag,))
+            expected = f"1.{oldest} to 1.{newest}, such as 1.29 or 1.29.6"
             problems.append(
-                Problem(
-                    message,
-                    location="--kubernetes-version",
-                    got=repr(text),
-                    expected=rule,
-                    correction=known,
-                )
+                _flag_problem(flag, "unknown Kubernetes release", text, known, expected)
             )
-
-    def require_files(self) -> None:
-        """Raise when there is nothing to read the cluster from."""
-        require_files(self.filenames, recursive=self.recursive)
 
     def check_start(self, start_ns: int | None, snapshot: ClusterSnapshot) -> None:
         """Raise when --start lies before the snapshot."""
@@ -138,8 +186,7 @@ class WhatIfOptions:
         raise mistake(message, known, location="--start")
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(NamedTuple):
     """What the command line says about time and the controller; None where it says nothing.
 
     ``zone`` None is the system's own time zone.
@@ -151,109 +198,31 @@ class Given:
     zone: tzinfo | None
 
 
-debug_option = click.option(
-    "--debug", is_flag=True, expose_value=False, help="On an internal error, keep the details."
-)
+COMMON_OPTIONS: dict[str, click.Option] = {
+    known.name: click.Option([known.name, *known.metadata["names"]], **known.metadata["settings"])
+    for known in fields(WhatIfOptions)
+    if known.metadata
+}
 
-filename_options = (
-    click.option(
-        *FILENAME,
-        "filenames",
-        multiple=True,
-        metavar="FILE",
-        help="Cluster state: our snapshot, `kubectl get -o json|yaml`, manifests; - for stdin.",
-    ),
-    click.option(
-        "-R", "--recursive", is_flag=True, help="Read the directories given with -f recursively."
-    ),
-    click.option("--strict", is_flag=True, help="Make warnings about the input errors."),
-)
+
+class WhatIfCommand(Command):
+    """A command that gets the common options as one ``WhatIfOptions`` called ``options``."""
+
+    def __init__(self, *args: Any, params: Sequence[click.Parameter] = (), **settings: Any) -> None:
+        super().__init__(*args, params=[*params, *COMMON_OPTIONS.values()], **settings)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        title = shlex.join([self.name or "", *ctx.params.get("words", ())])
+        common = {name: ctx.params.pop(name) for name in COMMON_OPTIONS}
+        ctx.params["options"] = WhatIfOptions(title, **common)
+        return super().invoke(ctx)
+
 
 selector_option = click.option(
     *SELECTOR, default="", help="Nodes whose labels match, as in kubectl."
 )
 all_option = click.option("--all", "all_nodes", is_flag=True, help="Every node.")
-
-_WHAT_IF_OPTIONS = (
-    *filename_options,
-    click.option(
-        "-o",
-        "--output",
-        type=Choice(*OUTPUTS, meant=_MEANT_OUTPUTS),
-        default="table",
-        show_default=True,
-        help="Output format.",
-    ),
-    click.option(
-        "--horizon",
-        metavar="DURATION",
-        help="Look this far ahead, such as 30m; default: to the end, at most 24h.",
-    ),
-    click.option(
-        "--start",
-        metavar="TIME",
-        help="When it begins (RFC 3339); default: when the files were made.",
-    ),
-    click.option(
-        "--kubernetes-version",
-        metavar="VERSION",
-        help="Release whose behaviour and defaults apply, such as 1.29; default: detected.",
-    ),
-    click.option(
-        "--controller-flag",
-        "controller_flags",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="A kube-controller-manager flag by its own name; repeatable.",
-    ),
-    click.option(
-        "--monitor-phase",
-        metavar="DURATION",
-        help="From the start to the first node monitor tick; leave out when unknown.",
-    ),
-    click.option("--explain", metavar="NS/POD", help="Tell the story of one pod."),
-    click.option(
-        "--save-scenario", metavar="FILE", help="Also write what was asked as a scenario file."
-    ),
-    click.option("--force", is_flag=True, help="Let --save-scenario replace a file."),
-    click.option(
-        "--by",
-        type=Choice(*GROUPINGS, meant=_MEANT_GROUPINGS),
-        help="Rows of the table; default: as suits their number.",
-    ),
-    click.option(
-        "--time-zone",
-        default="UTC",
-        metavar="ZONE",
-        show_default=True,
-        help="Zone of clock times: UTC, local or a name such as Europe/Berlin.",
-    ),
-    click.option("--no-headers", is_flag=True, help="Print the eviction rows alone."),
-    click.option(
-        "--color",
-        type=Choice("auto", "always", "never", meant=_MEANT_COLORS),
-        default="auto",
-        show_default=True,
-        help="Colour in tables.",
-    ),
-    debug_option,
-)
-
-
-def what_if_options(callback: _Callback) -> _Callback:
-    """Add the common options; the callback gets them as one ``WhatIfOptions`` called options."""
-    names = WhatIfOptions.__dataclass_fields__
-
-    @functools.wraps(callback)
-    def collected(**values: Any) -> Any:
-        common = {name: values.pop(name) for name in names}
-        return callback(options=WhatIfOptions(**common), **values)
-
-    command: Any = collected
-    for option in reversed(_WHAT_IF_OPTIONS):
-        command = option(command)
-    result: _Callback = command
-    return result
 
 
 def _parsed(
@@ -269,10 +238,10 @@ def _parsed(
     try:
         value = parse(text)
     except ValueError as error:
-        problems.append(_flag_problem(flag, str(error), text, likely(text)))
+        problems.append(_mistyped(flag, str(error), text, likely(text)))
         return None
     if value is None:
-        problems.append(_flag_problem(flag, "the zero time is not a start", text))
+        problems.append(_mistyped(flag, "the zero time is not a start", text))
     return value
 
 
@@ -284,32 +253,30 @@ def _time_zone(text: str, problems: list[Problem]) -> tzinfo | None:
         return None
     from zoneinfo import ZoneInfo, available_timezones
 
-    from kubectl_evictplan.scenarios.targets import did_you_mean, similar
-
     try:
         return ZoneInfo(text)
     except (KeyError, ValueError, OSError):
         close = similar(text, available_timezones())
-        known = Correction(
-            (text,), (close[0] if close else "local",), len(close) != 1, ("--time-zone",)
-        )
+        known = Correction((text,), (*close, "local")[:1], len(close) != 1, ("--time-zone",))
         message = f"no such time zone{did_you_mean(close)}"
         expected = "UTC, local or a name such as Europe/Berlin"
-        problems.append(
-            Problem(
-                message, location="--time-zone", got=repr(text), expected=expected, correction=known
-            )
-        )
+        problems.append(_flag_problem("--time-zone", message, text, known, expected))
         return None
 
 
-def _flag_problem(flag: str, message: str, text: str | None, likely: str = "") -> Problem:
-    text = text or ""
+def _mistyped(flag: str, message: str, text: str, likely: str = "") -> Problem:
+    """Return the problem of a flag's value, which is ``likely`` or anything else."""
     # A number without a unit, and a time without a date, can be meant in several ways.
     example = not likely or text.replace(":", "").isdecimal()
     known = Correction((text,), (likely or EXAMPLES[flag],), example, (flag,))
     expected = "date, time and zone, such as 2030-01-01T02:00:00Z" if flag == "--start" else ""
-    return Problem(message, location=flag, got=repr(text), expected=expected, correction=known)
+    return _flag_problem(flag, message, text, known, expected)
+
+
+def _flag_problem(
+    flag: str, message: str, text: str, known: Correction, expected: str = ""
+) -> Problem:
+    return Problem(message, known, location=flag, got=repr(text), expected=expected)
 
 
 def _controller_flags(texts: tuple[str, ...], problems: list[Problem]) -> dict[str, str]:
@@ -322,17 +289,14 @@ def _controller_flags(texts: tuple[str, ...], problems: list[Problem]) -> dict[s
         # Upstream's own parser takes underscores for dashes.
         name = name.lstrip("-").replace("_", "-")
         if not equals or not name:
-            message = "expected NAME=VALUE"
-            problems.append(_flag_problem("--controller-flag", message, text))
+            problems.append(_mistyped("--controller-flag", "expected NAME=VALUE", text))
         elif problem := flag_problem(name, value):
             problem.correction = _likely_flag(name, value, text, problem.correction)
             problems.append(problem)
         elif flags.setdefault(name, value) != value:
             message = f"{name} is given twice, with different values"
             known = Correction(("--controller-flag", text), ())
-            problems.append(
-                Problem(message, location="--controller-flag", got=repr(text), correction=known)
-            )
+            problems.append(_flag_problem("--controller-flag", message, text, known))
     return flags
 
 

@@ -1,4 +1,4 @@
-"""The flow of every what-if: ``what_if`` loads, resolves and predicts, ``show`` prints.
+"""The flow of every what-if: load, resolve, predict, print.
 
 Each step is one call into the module that knows it; this one only hands values on and tells how far
 it is.
@@ -12,12 +12,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from kubectl_evictplan.commands.file_arguments import refuse_existing
-from kubectl_evictplan.commands.progress import Progress
-from kubectl_evictplan.commands.streams import use_color, wants_ascii
-from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord
+from kubectl_evictplan.commands.file_arguments import refuse_existing, require_files
+from kubectl_evictplan.commands.terminal import Progress, use_color, wants_ascii
+from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.options import Given, WhatIfOptions
@@ -30,9 +29,7 @@ if TYPE_CHECKING:
     Planned = tuple[Scenario, ControllerSettings, Sequence[ClusterWarning]]
 
 
-def what_if_events(
-    options: WhatIfOptions, name: str, events_on: Callable[[ClusterSnapshot], Events]
-) -> None:
+def what_if_events(options: WhatIfOptions, events_on: Callable[[ClusterSnapshot], Events]) -> None:
     """Predict and print what a command's own events cause; they all happen at the start."""
 
     def plan(snapshot: ClusterSnapshot, given: Given) -> Planned:
@@ -41,60 +38,64 @@ def what_if_events(
         events, warnings = events_on(snapshot)
         options.check_start(given.start_ns, snapshot)
         start_ns = snapshot.taken_at_ns if given.start_ns is None else given.start_ns
-        return Scenario(start_ns, tuple(events), name=name), given.settings, warnings
+        return Scenario(start_ns, tuple(events), name=options.title), given.settings, warnings
 
-    show(what_if(options, plan), options)
-
-
-class Answer(NamedTuple):
-    """A prediction, the pod to explain ("namespace/name") and the zone to tell times in."""
-
-    prediction: Prediction
-    explain: str | None
-    zone: tzinfo | None
+    what_if(options, plan)
 
 
-def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Planned]) -> Answer:
-    """Predict what a plan, made for the loaded cluster, causes."""
-    options.require_files()
+def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Planned]) -> None:
+    """Predict and print what a plan, made for the loaded cluster, causes."""
+    require_files(options.filenames, recursive=options.recursive)
     given = options.given()
     if options.save_scenario is not None:
         refuse_existing(
             ("--save-scenario",), options.save_scenario, "scenario.yaml", force=options.force
         )
-    import msgspec
+    from msgspec.structs import replace
 
+    from kubectl_evictplan.controllers.flags import resolve_configuration
+    from kubectl_evictplan.prediction.predict import predict
     from kubectl_evictplan.scenarios.start import start_problem
 
     with Progress(sys.stderr) as progress:
-        snapshot = load(options, progress)
+        snapshot = load(
+            options.filenames,
+            progress,
+            recursive=options.recursive,
+            strict=options.strict,
+            manifest_version=options.kubernetes_version or "",
+        )
         scenario, settings, warnings = plan(snapshot, given)
         if message := start_problem(scenario.start_ns, snapshot):
-            raise InputError(Problem(message))
-        _refuse_warnings(options, warnings)
+            raise mistake(message)
+        if options.strict and warnings:
+            raise InputError(
+                [Problem(told.message, subject=", ".join(told.objects[:3])) for told in warnings]
+            )
         if given.horizon_ns is not None:
-            scenario = msgspec.structs.replace(scenario, horizon_ns=given.horizon_ns)
+            scenario = replace(scenario, horizon_ns=given.horizon_ns)
         if warnings:
-            both = (*snapshot.warnings, *warnings)
-            snapshot = msgspec.structs.replace(snapshot, warnings=both)
-        explain = _explained(options, snapshot, scenario)
-        _save(options, scenario, settings)
+            snapshot = replace(snapshot, warnings=(*snapshot.warnings, *warnings))
+        explain = _explained(options.explain, snapshot, scenario)
+        if options.save_scenario is not None:
+            _save(options.save_scenario, scenario, settings, force=options.force)
         with collecting_rarely():
-            prediction = _predict(snapshot, scenario, settings, explain, progress)
-    return Answer(prediction, explain, given.zone)
+            configuration = resolve_configuration(settings, snapshot.control_plane)
+            prediction = predict(
+                snapshot, scenario, configuration, explain=explain, progress=progress.predicting
+            )
+    _show(prediction, options, explain, given.zone)
 
 
-def load(options: WhatIfOptions, progress: Progress) -> ClusterSnapshot:
-    """Return the cluster that ``-f`` names."""
+def load(
+    filenames: Sequence[str], progress: Progress, *, manifest_version: str = "", **how: bool
+) -> ClusterSnapshot:
+    """Return the cluster that ``-f`` names; ``how`` is ``recursive`` and ``strict``."""
     from kubectl_evictplan.sources.files import load_files
 
+    stdin = sys.stdin.buffer if sys.stdin is not None else None
     return load_files(
-        options.filenames,
-        recursive=options.recursive,
-        strict=options.strict,
-        stdin=sys.stdin.buffer if sys.stdin is not None else None,
-        progress=progress.reading,
-        manifest_version=options.kubernetes_version or "",
+        filenames, stdin=stdin, progress=progress.reading, manifest_version=manifest_version, **how
     )
 
 
@@ -115,33 +116,21 @@ def collecting_rarely() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _predict(
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    settings: ControllerSettings,
-    explain: str | None,
-    progress: Progress,
-) -> Prediction:
-    from kubectl_evictplan.controllers.flags import resolve_configuration
-    from kubectl_evictplan.prediction.predict import predict
-
-    configuration = resolve_configuration(settings, snapshot.control_plane)
-    return predict(snapshot, scenario, configuration, explain=explain, progress=progress.predicting)
-
-
-def show(answer: Answer, options: WhatIfOptions) -> None:
+def _show(
+    prediction: Prediction, options: WhatIfOptions, explain: str | None, zone: tzinfo | None
+) -> None:
     """Write the report, chunk by chunk."""
     if sys.stdout is None:  # closed by the caller, as by `>&-`
-        raise InputError(Problem("standard output is closed"))
+        raise mistake("standard output is closed")
     from kubectl_evictplan.report import render
 
     on_terminal = sys.stdout.isatty()
     chunks = render(
-        answer.prediction,
+        prediction,
         options.output,
         by=options.by,
-        zone=answer.zone,
-        explain=answer.explain,
+        zone=zone,
+        explain=explain,
         headers=not options.no_headers,
         columns=shutil.get_terminal_size((100, 24)).columns if on_terminal else None,
         color=use_color(options.color, sys.stdout),
@@ -152,46 +141,29 @@ def show(answer: Answer, options: WhatIfOptions) -> None:
     sys.stdout.flush()
 
 
-def _refuse_warnings(options: WhatIfOptions, warnings: Sequence[ClusterWarning]) -> None:
-    if options.strict and warnings:
-        raise InputError(
-            [
-                Problem(warning.message, subject=", ".join(warning.objects[:3]))
-                for warning in warnings
-            ]
-        )
-
-
-def _explained(options: WhatIfOptions, snapshot: ClusterSnapshot, scenario: Scenario) -> str | None:
+def _explained(typed: str | None, snapshot: ClusterSnapshot, scenario: Scenario) -> str | None:
     """Return the key of the pod to explain; a bare name will do while it is unique."""
-    if options.explain is None:
+    if typed is None:
         return None
     from kubectl_evictplan.scenarios.targets import pod_key
 
     keys = {pod.key for pod in snapshot.pods}
     keys |= {event.pod.key for event in scenario.events if event.pod is not None}
     try:
-        return pod_key(keys, options.explain)
+        return pod_key(keys, typed)
     except WrongWord as error:
         known, message = error.correction("--explain"), str(error)
-        if options.explain in {node.name for node in snapshot.nodes}:
-            message = f"{options.explain!r} is a node; --explain takes a pod"
+        if typed in {node.name for node in snapshot.nodes}:
+            message = f"{typed!r} is a node; --explain takes a pod"
         if known is None and keys:
-            on_node = (pod.key for pod in snapshot.pods if pod.node_name == options.explain)
-            known = Correction(
-                (options.explain,), (next(on_node, min(keys)),), True, ("--explain",)
-            )
-        expected = "NAMESPACE/NAME"
-        problem = Problem(message, location="--explain", expected=expected, correction=known)
-        raise InputError(problem) from None
+            on_node = (pod.key for pod in snapshot.pods if pod.node_name == typed)
+            known = Correction((typed,), (next(on_node, min(keys)),), True, ("--explain",))
+        raise mistake(message, known, location="--explain", expected="NAMESPACE/NAME") from None
 
 
-def _save(options: WhatIfOptions, scenario: Scenario, settings: ControllerSettings) -> None:
-    if options.save_scenario is None:
-        return
+def _save(path: str, scenario: Scenario, settings: ControllerSettings, *, force: bool) -> None:
     from kubectl_evictplan.scenarios.writer import write_scenario
     from kubectl_evictplan.sources.private_file import write_private
 
     # Manifests inside may hold names that are nobody else's business: mode 0600, like snapshots.
-    text = write_scenario(scenario, settings)
-    write_private(options.save_scenario, text.encode("utf-8"), force=options.force)
+    write_private(path, write_scenario(scenario, settings).encode("utf-8"), force=force)

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.command import Command, examples
-from kubectl_evictplan.commands.file_arguments import STDIN, missing_file
-from kubectl_evictplan.commands.options import (
-    Given,
-    WhatIfOptions,
-    what_if_options,
-)
+from kubectl_evictplan.commands.command import command
+from kubectl_evictplan.commands.file_arguments import STDIN, missing_file, require_files
+from kubectl_evictplan.commands.options import Given, WhatIfCommand, WhatIfOptions
+from kubectl_evictplan.commands.run import what_if
 from kubectl_evictplan.errors import InputError, help_on, mistake
 
 if TYPE_CHECKING:
@@ -22,8 +19,6 @@ if TYPE_CHECKING:
     from kubectl_evictplan.kube.objects import ClusterSnapshot
 
 _BYTES_MAX = 16 * 2**20
-
-
 EXAMPLE = (
     "apiVersion: evictplan.dev/v1alpha1",
     "kind: Scenario",
@@ -36,26 +31,21 @@ EXAMPLE = (
 )
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "kubectl evictplan what-if scenario outage.yaml -f cluster.json",
-        "# where outage.yaml is (`kubectl evictplan schema scenario` has every action)",
-        *EXAMPLE,
-        "# Write one to start from",
-        "kubectl evictplan what-if fail zone eu-1a -f cluster.json --save-scenario outage.yaml",
-    ),
+@command(
+    "kubectl evictplan what-if scenario outage.yaml -f cluster.json",
+    "# where outage.yaml is (`kubectl evictplan schema scenario` has every action)",
+    *EXAMPLE,
+    "# Write one to start from",
+    "kubectl evictplan what-if fail zone eu-1a -f cluster.json --save-scenario outage.yaml",
+    cls=WhatIfCommand,
 )
 @click.argument("file", metavar="FILE")
-@what_if_options
 def scenario(options: WhatIfOptions, file: str) -> None:
     """A timed script of many events, from a YAML or JSON file.
 
     What the command line says about time and the controller wins over the file.
     """
-    from kubectl_evictplan.commands.run import show, what_if
-
-    options.require_files()
+    require_files(options.filenames, recursive=options.recursive)
     if file == STDIN and STDIN in options.filenames:
         raise mistake("standard input can be the scenario or the cluster, not both")
     if file in options.filenames:
@@ -67,16 +57,13 @@ def scenario(options: WhatIfOptions, file: str) -> None:
         from kubectl_evictplan.scenarios.files import load_scenario
 
         options.check_start(given.start_ns, snapshot)
+        version = given.settings.kubernetes_version
         loaded = load_scenario(
-            text,
-            file,
-            snapshot,
-            start_ns=given.start_ns,
-            kubernetes_version=given.settings.kubernetes_version,
+            text, file, snapshot, start_ns=given.start_ns, kubernetes_version=version
         )
         return loaded.scenario, loaded.settings.under(given.settings), loaded.warnings
 
-    show(what_if(options, plan), options)
+    what_if(options, plan)
 
 
 def _read(file: str) -> str:

@@ -6,9 +6,11 @@ import sys
 
 import click
 
-from kubectl_evictplan.commands.command import Command, examples
+from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.file_arguments import refuse_existing, require_files
-from kubectl_evictplan.commands.options import debug_option, filename_options
+from kubectl_evictplan.commands.options import COMMON_OPTIONS
+from kubectl_evictplan.commands.run import load
+from kubectl_evictplan.commands.terminal import Progress
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import Correction, mistake
 
@@ -16,19 +18,13 @@ _OUTPUT = ("-o", "--output")
 _FORMATS = frozenset(("json", "yaml", "yml", "table", "wide", "name", "text", "gz", "json.gz"))
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "kubectl evictplan snapshot -f cluster.json -o cluster.snapshot.json.gz",
-        "kubectl get nodes,pods,leases -A -o json | kubectl evictplan snapshot -f - -o c.json.gz",
-    ),
+@command(
+    "kubectl evictplan snapshot -f cluster.json -o cluster.snapshot.json.gz",
+    "kubectl get nodes,pods,leases -A -o json | kubectl evictplan snapshot -f - -o c.json.gz",
+    params=[COMMON_OPTIONS[name] for name in ("filenames", "recursive", "strict")],
 )
-@filename_options[0]
-@filename_options[1]
-@filename_options[2]
 @click.option(*_OUTPUT, required=True, metavar="FILE", help="Where to write it.")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
-@debug_option
 def snapshot(
     filenames: tuple[str, ...], recursive: bool, strict: bool, output: str, force: bool
 ) -> None:
@@ -36,22 +32,13 @@ def snapshot(
 
     It holds only what decides evictions: no environment, no annotations, no secrets.
     """
-    from kubectl_evictplan.commands.progress import Progress
-
     require_files(filenames, recursive=recursive)
     _check_name(output)
     refuse_existing(_OUTPUT, output, "cluster.json.gz", force=force)
     with Progress(sys.stderr) as progress:
-        from kubectl_evictplan.sources.files import load_files
         from kubectl_evictplan.sources.snapshot import write_snapshot
 
-        cluster = load_files(
-            filenames,
-            recursive=recursive,
-            strict=strict,
-            stdin=sys.stdin.buffer if sys.stdin is not None else None,
-            progress=progress.reading,
-        )
+        cluster = load(filenames, progress, recursive=recursive, strict=strict)
         write_snapshot(cluster, output, force=force)
     counts = ", ".join(
         f"{len(found)} {noun}" if len(found) == 1 else f"{len(found)} {noun}s"
@@ -62,10 +49,10 @@ def snapshot(
 
 def _check_name(output: str) -> None:
     """Raise for the name of a format, which would become a file of that name."""
-    known = Correction((output,), ("cluster.json.gz",), True, _OUTPUT)
-    if output.lower() in _FORMATS:
-        message = "-o names the file to write, not a format"
-        raise mistake(message, known, got=output)
-    if output.lower().endswith((".yaml", ".yml")):
+    name = output.lower()
+    if name in _FORMATS:
+        known = Correction((output,), ("cluster.json.gz",), True, _OUTPUT)
+        raise mistake("-o names the file to write, not a format", known, got=output)
+    if name.endswith((".yaml", ".yml")):
         known = Correction((output,), (f"{output.rpartition('.')[0]}.json.gz",), option=_OUTPUT)
         raise mistake("a snapshot is JSON, never YAML", known, got=output)

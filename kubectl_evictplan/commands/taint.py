@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.command import Command, examples
+from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.node_arguments import NodeArguments
 from kubectl_evictplan.commands.options import (
+    WhatIfCommand,
     WhatIfOptions,
     all_option,
     selector_option,
-    what_if_options,
 )
+from kubectl_evictplan.commands.run import what_if_events
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Events
     from kubectl_evictplan.kube.objects import ClusterSnapshot
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "# Evict what does not tolerate it",
-        "kubectl evictplan what-if taint node n1 maint=yes:NoExecute -f cluster.json",
-        "# Remove it again",
-        "kubectl evictplan what-if taint node n1 maint:NoExecute- -f cluster.json",
-        "# All nodes of a pool",
-        "kubectl evictplan what-if taint node -l pool=blue maint=yes:NoExecute -f cluster.json",
-    ),
+@command(
+    "# Evict what does not tolerate it",
+    "kubectl evictplan what-if taint node n1 maint=yes:NoExecute -f cluster.json",
+    "# Remove it again",
+    "kubectl evictplan what-if taint node n1 maint:NoExecute- -f cluster.json",
+    "# All nodes of a pool",
+    "kubectl evictplan what-if taint node -l pool=blue maint=yes:NoExecute -f cluster.json",
+    cls=WhatIfCommand,
 )
 @click.argument("words", nargs=-1, metavar="node NAME... KEY[=VALUE]:EFFECT... | KEY[:EFFECT]-...")
 @selector_option
 @all_option
 @click.option("--overwrite", is_flag=True, help="Replace taints that are there already.")
-@what_if_options
 def taint(
     options: WhatIfOptions,
     words: tuple[str, ...],
@@ -45,7 +42,6 @@ def taint(
     overwrite: bool,
 ) -> None:
     """Taints of nodes are added or, with a trailing '-', removed."""
-    from kubectl_evictplan.commands.run import what_if_events
     from kubectl_evictplan.scenarios.taint_arguments import (
         parse_taint_arguments,
         resolve_taint_events,
@@ -54,10 +50,9 @@ def taint(
     request = parse_taint_arguments(
         words, selector=selector, all_nodes=all_nodes, overwrite=overwrite
     )
-    arguments = NodeArguments(request.node_names, request.selector, request.all_nodes)
-    name = shlex.join(["taint", *words])
+    arguments = NodeArguments(request.node_names, selector, all_nodes)
 
     def events(snapshot: ClusterSnapshot) -> Events:
-        return resolve_taint_events(request, arguments.nodes(snapshot), origin=name)
+        return resolve_taint_events(request, arguments.nodes(snapshot), origin=options.title)
 
-    what_if_events(options, name, events)
+    what_if_events(options, events)

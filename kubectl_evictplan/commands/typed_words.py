@@ -10,6 +10,7 @@ import click
 
 from kubectl_evictplan.commands.file_arguments import exists, looks_like_file, missing_option_f
 from kubectl_evictplan.errors import Correction, InputError, Problem
+from kubectl_evictplan.scenarios.names import shown
 
 EXAMPLES = {
     "--filename": "cluster.json",
@@ -27,7 +28,6 @@ EXAMPLES = {
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 _QUOTES = "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"
 _BLANKS = "\u00a0\u200b\u202f\ufeff"
-_SHOWN_MAX = 60
 
 
 class Typed(NamedTuple):
@@ -36,11 +36,6 @@ class Typed(NamedTuple):
     words: tuple[str, ...]
     option: str
     value: str | None
-
-
-def shown(word: str) -> str:
-    """Return a word in quotes, the beginning of an absurd one."""
-    return repr(word if len(word) <= _SHOWN_MAX else word[:_SHOWN_MAX] + "...")
 
 
 def read_words(words: Sequence[str], command: click.Command) -> Iterator[Typed]:

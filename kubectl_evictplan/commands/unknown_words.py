@@ -15,8 +15,9 @@ from kubectl_evictplan.commands.file_arguments import (
     missing_option_f,
     no_cluster,
 )
-from kubectl_evictplan.commands.typed_words import needs_value, read_words, shown
+from kubectl_evictplan.commands.typed_words import needs_value, read_words
 from kubectl_evictplan.errors import Correction, Problem, help_on
+from kubectl_evictplan.scenarios.names import NODE_WORDS, did_you_mean, shown, similar
 
 
 def usage_problem(error: click.UsageError, ctx: click.Context, words: Sequence[str]) -> Problem:
@@ -42,7 +43,6 @@ def surplus_words(surplus: Sequence[str]) -> Problem:
 def unknown_command(words: Sequence[str], known: Sequence[str], ctx: click.Context) -> Problem:
     """Return what is wrong with a first word that is no command, and the words to type instead."""
     from kubectl_evictplan.commands.what_if import COMMANDS as WHAT_IF
-    from kubectl_evictplan.scenarios.targets import did_you_mean, similar
 
     root = ctx.parent is None
     inner = tuple(WHAT_IF) if root else ()
@@ -74,8 +74,6 @@ def unknown_command(words: Sequence[str], known: Sequence[str], ctx: click.Conte
 
 def _habit(name: str, rest: tuple[str, ...], ctx: click.Context) -> Problem | None:
     """Return what to say about a word out of habit; the words replace all that was typed."""
-    from kubectl_evictplan.scenarios.targets import NODE_WORDS
-
     head = ("what-if",) if ctx.parent is None else ()
     if name == "help":
         path = (*_help(ctx).instead[:-1], *(word for word in rest if word[:1] != "-"))
@@ -134,8 +132,6 @@ def _before_options(words: Sequence[str]) -> list[str]:
 
 
 def _unknown_option(name: str, ctx: click.Context, words: Sequence[str]) -> Problem:
-    from kubectl_evictplan.scenarios.targets import did_you_mean, similar
-
     known = {option for param in ctx.command.params for option in param.opts if option[:1] == "-"}
     typed, value = _typed_option(name, words)
     if name in habits.CONNECTION_OPTIONS:

@@ -8,18 +8,11 @@ import platform
 import click
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.commands.command import Choice, Command, examples
-from kubectl_evictplan.commands.options import debug_option
+from kubectl_evictplan.commands.command import Choice, command
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "kubectl evictplan version -o json",
-    ),
-)
+@command("kubectl evictplan version -o json")
 @click.option("-o", "--output", type=Choice("json"), help="Print JSON instead of text.")
-@debug_option
 def version(output: str | None) -> None:
     """Print the version of this program."""
     if output == "json":

@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-import click
-
-from kubectl_evictplan.commands.command import CommandGroup, Subcommand, examples
-
-_HERE = "kubectl_evictplan.commands"
+from kubectl_evictplan.commands.command import group
 
 COMMANDS = {
-    "taint": Subcommand(
-        f"{_HERE}.taint:taint", "Taints of nodes are added or removed (kubectl taint)"
-    ),
-    "cordon": Subcommand(f"{_HERE}.cordon:cordon", "Nodes become unschedulable (kubectl cordon)"),
-    "uncordon": Subcommand(
-        f"{_HERE}.cordon:uncordon", "Nodes become schedulable (kubectl uncordon)"
-    ),
-    "delete": Subcommand(
-        f"{_HERE}.delete:delete", "Node objects are deleted (kubectl delete node)"
-    ),
-    "fail": Subcommand(f"{_HERE}.fail:fail", "Nodes or whole zones fall silent"),
-    "scenario": Subcommand(
-        f"{_HERE}.scenario:scenario", "A timed script of many events, from a file"
-    ),
+    "taint": ("taint", "Taints of nodes are added or removed (kubectl taint)"),
+    "cordon": ("cordon", "Nodes become unschedulable (kubectl cordon)"),
+    "uncordon": ("cordon", "Nodes become schedulable (kubectl uncordon)"),
+    "delete": ("delete", "Node objects are deleted (kubectl delete node)"),
+    "fail": ("fail", "Nodes or whole zones fall silent"),
+    "scenario": ("scenario", "A timed script of many events, from a file"),
 }
 
 
-@click.group(
-    cls=CommandGroup,
-    table=COMMANDS,
-    epilog=examples(
-        "# A node is tainted",
-        "kubectl evictplan what-if taint node n1 maint=yes:NoExecute -f cluster.json",
-        "# A node is deleted",
-        "kubectl evictplan what-if delete node n1 -f cluster.json",
-        "# Two kubelets fall silent",
-        "kubectl evictplan what-if fail node n1 n2 -f cluster.json",
-        "# Anything else, at any time",
-        "kubectl evictplan what-if scenario outage.yaml -f cluster.json",
-    ),
+@group(
+    COMMANDS,
+    "# A node is tainted",
+    "kubectl evictplan what-if taint node n1 maint=yes:NoExecute -f cluster.json",
+    "# A node is deleted",
+    "kubectl evictplan what-if delete node n1 -f cluster.json",
+    "# Two kubelets fall silent",
+    "kubectl evictplan what-if fail node n1 n2 -f cluster.json",
+    "# Anything else, at any time",
+    "kubectl evictplan what-if scenario outage.yaml -f cluster.json",
 )
 def what_if() -> None:
     """Predict which pods a change or a failure evicts, when and why.

@@ -16,12 +16,12 @@ from kubectl_evictplan.controllers.releases import ReleaseProfile, known_minors,
 from kubectl_evictplan.errors import Correction, InputError, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration, parse_duration_ns
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Warning
+from kubectl_evictplan.scenarios.names import did_you_mean, similar
 from kubectl_evictplan.scenarios.scenario import (
     KUBERNETES_VERSION,
     MONITOR_PHASE,
     ControllerSettings,
 )
-from kubectl_evictplan.scenarios.targets import did_you_mean, similar
 
 GIVEN, DETECTED, DEFAULT = "given", "detected", "default of release"
 ASSUMED = "assumed"

@@ -12,13 +12,11 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from kubectl_evictplan.errors import InputError, Problem
-from kubectl_evictplan.scenarios.targets import did_you_mean, similar
+from kubectl_evictplan.scenarios.names import did_you_mean, shown, similar
 from kubectl_evictplan.sources.marked_tree import Path, Place, path_text, place_of, written
 from kubectl_evictplan.sources.schema import describe_type, read_fields
 
 T = TypeVar("T")
-
-_SHOWN_MAX = 60
 
 
 class Document:
@@ -44,8 +42,7 @@ class Document:
         if at_key:
             place, field = container.marks[path[-1]].key_place, path_text(path[:-1])
         elif value is not None and not isinstance(value, dict | list):
-            text = str(written(container, path[-1]) or value)
-            got = repr(text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "...")
+            got = shown(str(written(container, path[-1]) or value))
         location = f"{self.location}:{place}"
         problem = Problem(message, location=location, field=field, got=got, expected=expected)
         self.note(place, problem, path)

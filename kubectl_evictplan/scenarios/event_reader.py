@@ -14,9 +14,9 @@ from kubectl_evictplan.scenarios.field_types import (
     file_fields,
 )
 from kubectl_evictplan.scenarios.history import History
+from kubectl_evictplan.scenarios.names import similar, unknown_name
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 from kubectl_evictplan.scenarios.schema import EVENTS_MAX, AnyEvent, event_type
-from kubectl_evictplan.scenarios.targets import nearest, unknown_name
 from kubectl_evictplan.sources.marked_tree import Path
 
 _EVENTS: Path = ("spec", "events")
@@ -61,7 +61,8 @@ def _draft(document: Document, path: Path, written: Any) -> _Draft | None:
         document.problem(path, "expected a map with 'at' and 'action'")
         return None
     name = written.get("action")
-    likely = name if name in ACTIONS else nearest(name, ACTIONS) if isinstance(name, str) else ""
+    near = similar(name, ACTIONS) if isinstance(name, str) else []
+    likely = name if name in ACTIONS else "".join(near[:1])
     document.check(event_type(ACTIONS[likely]) if likely else AnyEvent, path)
     if isinstance(name, str) and name not in ACTIONS:
         expected = f"one of {', '.join(ACTIONS)}"

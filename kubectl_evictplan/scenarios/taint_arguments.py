@@ -18,6 +18,7 @@ from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord,
 from kubectl_evictplan.kube.objects import EFFECTS, Node, Taint
 from kubectl_evictplan.kube.objects import Warning as ClusterWarning
 from kubectl_evictplan.scenarios.actions.taints import AddTaint, RemoveTaint
+from kubectl_evictplan.scenarios.names import NODE_WORDS, OTHER_TYPES, similar
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 from kubectl_evictplan.scenarios.taint_words import (
     EFFECTS_RULE,
@@ -26,7 +27,6 @@ from kubectl_evictplan.scenarios.taint_words import (
     parse_taint,
     parse_taint_removal,
 )
-from kubectl_evictplan.scenarios.targets import NODE_WORDS, OTHER_TYPES, similar
 
 _EXAMPLE = "maint=true:NoExecute"
 

@@ -16,7 +16,7 @@ from kubectl_evictplan.kube.validation import (
     validate_label_value,
     validate_qualified_name,
 )
-from kubectl_evictplan.scenarios.targets import similar
+from kubectl_evictplan.scenarios.names import similar
 
 EFFECTS_RULE = "NoExecute evicts; NoSchedule and PreferNoSchedule do not"
 

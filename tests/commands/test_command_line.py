@@ -17,7 +17,7 @@ from scenario_texts import without_places
 
 from kubectl_evictplan import cli
 from kubectl_evictplan.commands.scenario import EXAMPLE
-from kubectl_evictplan.commands.streams import use_color
+from kubectl_evictplan.commands.terminal import use_color
 from kubectl_evictplan.commands.what_if import COMMANDS as WHAT_IF_COMMANDS
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, NodeCondition, Pod

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from kubectl_evictplan.scenarios.field_types import DURATION, STATUS
+from kubectl_evictplan.scenarios.names import listed
 from kubectl_evictplan.scenarios.scenario import NodesEvent
-from kubectl_evictplan.scenarios.targets import listed
 
 if TYPE_CHECKING:
     from kubectl_evictplan.scenarios.history import History

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from kubectl_evictplan.kube.objects import Pod, Toleration
 from kubectl_evictplan.kube.objects import Warning as FileWarning
 from kubectl_evictplan.scenarios.field_types import POD_MANIFEST, TOLERATIONS, Manifest
+from kubectl_evictplan.scenarios.names import unknown_name
 from kubectl_evictplan.scenarios.scenario import PodsEvent, ScenarioEvent
-from kubectl_evictplan.scenarios.targets import unknown_name
 
 if TYPE_CHECKING:
     from kubectl_evictplan.scenarios.history import History

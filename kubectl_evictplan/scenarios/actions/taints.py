@@ -16,9 +16,9 @@ from kubectl_evictplan.kube.taints import (
     without_taint,
 )
 from kubectl_evictplan.scenarios.field_types import TAINT, TAINT_REMOVAL
+from kubectl_evictplan.scenarios.names import listed
 from kubectl_evictplan.scenarios.scenario import NodesEvent, ScenarioEvent
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval
-from kubectl_evictplan.scenarios.targets import listed
 
 if TYPE_CHECKING:
     from kubectl_evictplan.scenarios.history import History

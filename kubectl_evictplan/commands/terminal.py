@@ -1,11 +1,11 @@
-"""One line on standard error that says how far the work is; nothing unless it is a terminal."""
+"""What the terminal, the environment and ``--color`` say about output, and the line of progress."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import time
-from types import TracebackType
+from collections.abc import Mapping
 from typing import IO
 
 from kubectl_evictplan.display import escape
@@ -15,8 +15,36 @@ _PACE_SECONDS = 0.25
 _COLUMNS_MAX = 70
 
 
+def use_color(choice: str, stream: IO[str], environ: Mapping[str, str] | None = None) -> bool:
+    """Tell whether to colour: --color, then NO_COLOR, then *_FORCE*, then whether it is a terminal.
+
+    Variables count when they are set and not empty, as no-color.org asks.
+    """
+    environ = os.environ if environ is None else environ
+    if choice != "auto":
+        return choice == "always"
+    if environ.get("NO_COLOR"):
+        return False
+    if any(environ.get(name, "0") not in ("", "0") for name in ("CLICOLOR_FORCE", "FORCE_COLOR")):
+        return True
+    return stream.isatty() and environ.get("TERM") != "dumb"
+
+
+def wants_ascii(output: str, stream: IO[str]) -> bool:
+    """Tell whether to escape everything outside ASCII.
+
+    JSON on a terminal: a right-to-left mark must not rearrange it. Otherwise only for streams that
+    cannot encode more.
+    """
+    encoding = (getattr(stream, "encoding", None) or "ascii").lower().replace("-", "")
+    return (output == "json" and stream.isatty()) or encoding not in ("utf8", "utf_8")
+
+
 class Progress:
-    """Rewrites its line while used as a context manager and removes it at the end."""
+    """One line on standard error that says how far the work is; nothing unless it is a terminal.
+
+    Rewrites its line while used as a context manager and removes it at the end.
+    """
 
     def __init__(self, stream: IO[str] | None) -> None:
         shown = stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
@@ -29,12 +57,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._shown:
             self._write("")
 
