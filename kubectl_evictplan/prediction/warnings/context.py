@@ -21,21 +21,27 @@ from kubectl_evictplan.cluster.timeline import (
     Timeline,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.kube.objects import (
-    NO_EXECUTE,
-    ClusterSnapshot,
-    Node,
-    Pod,
-    Taint,
-    Toleration,
-)
+from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod, Taint, Toleration
+from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.prediction.gone import PodEnds
-from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 _Kind = TypeVar("_Kind", bound=Entry)
 
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
+# What a statement is about that is about no object in particular.
+WHOLE_PREDICTION = ("",)
+
+
+class Statement(NamedTuple):
+    """What is said under one code, and of which objects; of no object at all it is not said."""
+
+    message: str
+    objects: Iterable[str] = WHOLE_PREDICTION
+
+
+Statements = Iterator[Statement]
 
 
 class EvictedPod(msgspec.Struct, frozen=True, gc=False):
@@ -71,12 +77,6 @@ class QueuedNode(NamedTuple):
     queued_ns: int
     tainted_ns: int | None
 
-    def waits_between(self, from_ns: int, until_ns: int | None) -> bool:
-        """Whether it waits at some time after ``from_ns`` and before ``until_ns`` (None: the end)."""
-        return (self.tainted_ns is None or self.tainted_ns > from_ns) and (
-            until_ns is None or self.queued_ns < until_ns
-        )
-
 
 class WarningContext:
     """One prediction, as the warnings see it. Read only once built."""
@@ -101,28 +101,26 @@ class WarningContext:
         self.stuck = ends.stuck_pods(evictions)
         self.affected = frozenset(affected_nodes)
         self.node_by_name = {node.name: node for node in snapshot.nodes}
-        self.nodes: list[Node] = [n for n in snapshot.nodes if n.name in self.affected]
+        self.nodes = [node for node in snapshot.nodes if node.name in self.affected]
         horizon_ns = scenario.horizon_ns
         self.horizon_ns = HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns
-        self.events: list[ScenarioEvent] = [
-            event for event in scenario.events if event.at_ns <= self.horizon_ns
-        ]
+        self.events = [event for event in scenario.events if event.at_ns <= self.horizon_ns]
         self._entries: dict[type[Entry], list[Entry]] = {}
         for entry in nominal.entries:
             self._entries.setdefault(type(entry), []).append(entry)
-        self.pods: list[Pod] = self._affected_pods()
-        self.evicted: list[EvictedPod] = self._evicted_pods(evictions)
-        # Evicted pods by the kind of their owner ("" for bare pods), and the few unusual ones:
-        # finished, terminating, with finalizers, mirror pods, or without a grace period.
+        # Pods of affected nodes, then those that the scenario creates.
+        self.pods = [pod for pod in snapshot.pods if pod.node_name in self.affected]
+        self.pods += [event.pod for event in self.events if event.pod is not None]
+        self.evicted = self._evicted_pods(evictions)
+        # Evicted pods by the kind of their owner ("" for bare pods), and the few unusual ones.
         self.evicted_by_owner: dict[str, list[EvictedPod]] = {}
-        self.unusual: list[EvictedPod] = []
-        self._sort_evicted_pods()
+        for evicted in self.evicted:
+            self.evicted_by_owner.setdefault(evicted.owner, []).append(evicted)
+        self.unusual = [evicted for evicted in self.evicted if _is_unusual(evicted.pod)]
         # Every taint that a node carries at some time, NoExecute and others, without timeAdded.
-        self.taints_of: dict[str, tuple[Taint, ...]] = self._taints_of_nodes()
-        self.groups: list[TolerationGroup] = self._toleration_groups()
-        self.queued: list[QueuedNode] = self._queued_nodes()
-
-    # -- facts that several warnings ask for --------------------------------------------------------
+        self.taints_of = self._taints_of_nodes()
+        self.groups = self._toleration_groups()
+        self.queued = self._queued_nodes()
 
     def entries(self, kind: type[_Kind]) -> list[_Kind]:
         """The nominal run's entries of one kind, in order."""
@@ -140,24 +138,15 @@ class WarningContext:
             )
         )
 
-    # -- building -----------------------------------------------------------------------------------
-
-    def _affected_pods(self) -> list[Pod]:
-        """Pods of affected nodes, then those that the scenario creates."""
-        affected = self.affected
-        pods = [pod for pod in self.snapshot.pods if pod.node_name in affected]
-        pods += [event.pod for event in self.events if event.pod is not None]
-        return pods
-
     def _evicted_pods(self, evictions: Mapping[EvictionKey, PossibleEviction]) -> list[EvictedPod]:
         first: dict[str, tuple[EvictionKey, PossibleEviction]] = {}
         for item in evictions.items():
             other = first.setdefault(item[0].pod, item)
-            if other is not item and item[1].earliest_ns < other[1].earliest_ns:
+            if item[1].earliest_ns < other[1].earliest_ns:
                 first[item[0].pod] = item
         known: dict[str, Pod] = {}
         for pod in self.pods:
-            name = f"{pod.namespace}/{pod.name}"
+            name = pod.key
             # Of two pods with one name the one that is evicted first counts.
             if name in first and (name not in known or pod.uid == first[name][0].uid):
                 known[name] = pod
@@ -165,79 +154,45 @@ class WarningContext:
             missing = first.keys() - known.keys()
             known.update((pod.key, pod) for pod in self.snapshot.pods if pod.key in missing)
         evicted = []
-        for name in sorted(known):
-            pod, (key, occurrence) = known[name], first[name]
-            references = pod.owner_references
-            owner = ""
-            if references:
-                plain = len(references) == 1 and references[0].controller
-                controller = references[0] if plain else pod.controller()
-                owner = controller.kind if controller is not None else ""
+        for name, pod in sorted(known.items()):
+            key, occurrence = first[name]
+            controller = pod.controller()
+            owner = controller.kind if controller is not None else ""
             evicted.append(EvictedPod(name, pod, owner, key.controller, occurrence))
         return evicted
 
-    def _sort_evicted_pods(self) -> None:
-        by_owner, unusual = self.evicted_by_owner, self.unusual
-        for evicted in self.evicted:
-            pod = evicted.pod
-            owned = by_owner.get(evicted.owner)
-            if owned is None:
-                owned = by_owner[evicted.owner] = []
-            owned.append(evicted)
-            if (
-                pod.finalizers
-                or pod.mirror
-                or pod.deletion_timestamp_ns is not None
-                or pod.phase in FINISHED_PHASES
-                or pod.termination_grace_period_seconds == 0
-            ):
-                unusual.append(evicted)
-
     def _taints_of_nodes(self) -> dict[str, tuple[Taint, ...]]:
-        found: dict[str, dict[Taint, None]] = {}
-        for node in self.nodes:
-            if node.taints:
-                found[node.name] = {_plain(taint): None for taint in node.taints}
-        for event in self.events:
-            if event.node is not None:
-                found.setdefault(event.node.name, {}).update(
-                    (_plain(taint), None) for taint in event.node.taints
-                )
-        for added in self.entries(TaintAdded):
-            found.setdefault(added.node, {})[_plain(added.taint)] = None
+        carried = [(node.name, node.taints) for node in self.nodes if node.taints]
+        carried += [(e.node.name, e.node.taints) for e in self.events if e.node is not None]
+        carried += [(added.node, (added.taint,)) for added in self.entries(TaintAdded)]
         # Taints that come in other admissible runs only.
-        decided = {(e.occurrence.node, id(e.occurrence.taint)): e for e in self.evicted}
-        for (name, _), evicted in decided.items():
-            taint = evicted.occurrence.taint
-            if taint is not None:
-                found.setdefault(name, {})[_plain(taint)] = None
+        decided = {(e.occurrence.node, id(e.occurrence.taint)): e.occurrence for e in self.evicted}
+        carried += [(o.node, (o.taint,)) for o in decided.values() if o.taint is not None]
+        found: dict[str, dict[Taint, None]] = {}
+        for name, taints in carried:
+            found.setdefault(name, {}).update(
+                (Taint(taint.key, taint.effect, taint.value), None) for taint in taints
+            )
         # Equal lists are one object: rules may use its identity.
         shared: dict[tuple[Taint, ...], tuple[Taint, ...]] = {}
         lists = ((name, tuple(taints)) for name, taints in found.items())
         return {name: shared.setdefault(taints, taints) for name, taints in lists}
 
     def _toleration_groups(self) -> list[TolerationGroup]:
-        no_execute: dict[str, tuple[Taint, ...]] = {}
-        for name, taints in self.taints_of.items():
-            kept = tuple(taint for taint in taints if taint.effect == NO_EXECUTE)
-            if kept:
-                no_execute[name] = kept
+        no_execute = {
+            name: kept
+            for name, taints in self.taints_of.items()
+            if (kept := no_execute_taints(taints))
+        }
         # Loaders share equal lists of tolerations: an identity saves hashing them again.
-        shared: dict[int, tuple[Toleration, ...]] = {}
-        places: dict[int, dict[str, list[Pod]]] = {}
+        places: dict[tuple[int, str], list[Pod]] = {}
         for pod in self.pods:
-            name, tolerations = pod.node_name, pod.tolerations
-            if name in no_execute:
-                by_node = places.get(id(tolerations))
-                if by_node is None:
-                    by_node = places[id(tolerations)] = {}
-                    shared[id(tolerations)] = tolerations
-                by_node.setdefault(name, []).append(pod)
+            if pod.node_name in no_execute:
+                places.setdefault((id(pod.tolerations), pod.node_name), []).append(pod)
         merged: dict[tuple[tuple[Toleration, ...], tuple[Taint, ...]], list[Pod]] = {}
-        for identity, by_node in places.items():
-            for name, pods in by_node.items():
-                merged.setdefault((shared[identity], no_execute[name]), []).extend(pods)
-        return [TolerationGroup(key[0], key[1], pods) for key, pods in merged.items()]
+        for (_, name), pods in places.items():
+            merged.setdefault((pods[0].tolerations, no_execute[name]), []).extend(pods)
+        return [TolerationGroup(*key, pods) for key, pods in merged.items()]
 
     def _queued_nodes(self) -> list[QueuedNode]:
         tainted: dict[str, list[int]] = {}
@@ -249,27 +204,29 @@ class WarningContext:
                 queued.node,
                 queued.zone,
                 queued.at_ns,
-                min(
-                    (at for at in tainted.get(queued.node, ()) if at >= queued.at_ns), default=None
-                ),
+                next((at for at in tainted.get(queued.node, ()) if at >= queued.at_ns), None),
             )
             for queued in self.entries(NodeQueued)
         ]
 
 
-class Statement(NamedTuple):
-    """What is said under one code: a message, and the objects it is about.
+def _is_unusual(pod: Pod) -> bool:
+    """Finished, terminating, with finalizers, a mirror pod, or without a grace period."""
+    return (
+        bool(pod.finalizers)
+        or pod.mirror
+        or pod.deletion_timestamp_ns is not None
+        or pod.phase in FINISHED_PHASES
+        or pod.termination_grace_period_seconds == 0
+    )
 
-    Objects None: it is about the whole prediction. A message about no object is not said.
-    """
+
+class PlainWarning(NamedTuple):
+    """Says one sentence of the objects that it finds."""
 
     message: str
-    objects: Iterable[str] | None = None
+    objects: Callable[[WarningContext], Iterable[str]]
 
-
-Statements = Iterator[tuple[str, Iterable[str] | None]]
-WarningFunction = Callable[[WarningContext], Statements]
-
-
-def _plain(taint: Taint) -> Taint:
-    return Taint(taint.key, taint.effect, taint.value)
+    def __call__(self, context: WarningContext) -> Statements:
+        """Say it."""
+        yield Statement(self.message, self.objects(context))

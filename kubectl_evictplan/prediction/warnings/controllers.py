@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from kubectl_evictplan.cluster.timeline import (
     TAINT_EVICTION,
@@ -24,11 +24,11 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_disruption import PARTIAL
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.webhooks import webhooks_asked
 from kubectl_evictplan.prediction.warnings.context import (
+    WHOLE_PREDICTION,
     QueuedNode,
     Statement,
     Statements,
     WarningContext,
-    WarningFunction,
 )
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.simulation.simulate import starts_without_controller
@@ -91,16 +91,13 @@ def kind_not_readable(context: WarningContext) -> Statements:
 
 def delete_webhook_not_evaluated(context: WarningContext) -> Statements:
     """Admission webhooks are not asked here."""
-    found: dict[str, list[str]] = {}
     for evicted in context.evicted if context.snapshot.webhooks else ():
         if names := webhooks_asked(context.snapshot.webhooks, evicted.pod):
-            found.setdefault(", ".join(names), []).append(evicted.key)
-    for listed, pods in sorted(found.items()):
-        yield Statement(
-            f"webhook {listed} is asked before the pod is deleted, but not here: if it denies that, the "
-            "controller tries five times and gives up for good",
-            pods,
-        )
+            yield Statement(
+                f"webhook {', '.join(names)} is asked before the pod is deleted, but not here: if it "
+                "denies that, the controller tries five times and gives up for good",
+                [evicted.key],
+            )
 
 
 def monitor_phase_unknown(context: WarningContext) -> Statements:
@@ -132,14 +129,12 @@ def flags_assumed(context: WarningContext) -> Statements:
 
 def lease_breaker(context: WarningContext) -> Statements:
     """1.37 passes nodes over whose Lease is not the one that its cache showed."""
-    passed_over = [entry.node for entry in context.entries(NodePassedOver)]
-    if passed_over:
-        yield Statement(
-            f"Kubernetes {context.profile.version} does not judge a node whose Lease somebody wrote "
-            "without renewing it: it stays Ready, and its pods stay, until its kubelet renews the Lease "
-            "or kube-controller-manager restarts",
-            passed_over,
-        )
+    yield Statement(
+        f"Kubernetes {context.profile.version} does not judge a node whose Lease somebody wrote without "
+        "renewing it: it stays Ready, and its pods stay, until its kubelet renews the Lease or "
+        "kube-controller-manager restarts",
+        [entry.node for entry in context.entries(NodePassedOver)],
+    )
     if context.configuration.lease_circuit_breaker and context.entries(NodeBecameUnknown):
         yield Statement(
             f"Kubernetes {context.profile.version} judges no node while its lease cache is behind the "
@@ -209,22 +204,21 @@ def zone_stopped(context: WarningContext) -> Statements:
     states: dict[str, list[ZoneStateChanged]] = {}
     for change in context.entries(ZoneStateChanged):
         states.setdefault(change.zone, []).append(change)
-    found: dict[str, list[str]] = {}
     for zone, changes in states.items():
-        ends = [change.at_ns for change in changes[1:]]
-        for change, end_ns in zip(changes, [*ends, None], strict=True):
+        for change, after in zip_longest(changes, changes[1:]):
             if change.state == PARTIAL and change.rate_qps <= 0:
-                message = (
+                yield Statement(
                     f"zone {zone or 'without a name'} is partially disrupted ({change.ready} ready, "
                     f"{change.not_ready} not ready) and small: its nodes are not tainted until the "
-                    "state changes, their pods stay"
+                    "state changes, their pods stay",
+                    [
+                        queued.node
+                        for queued in context.queued
+                        if queued.zone == zone
+                        and (queued.tainted_ns is None or queued.tainted_ns > change.at_ns)
+                        and (after is None or queued.queued_ns < after.at_ns)
+                    ],
                 )
-                found.setdefault(message, []).extend(
-                    queued.node
-                    for queued in context.queued
-                    if queued.zone == zone and queued.waits_between(change.at_ns, end_ns)
-                )
-    yield from sorted(found.items())
 
 
 def master_disruption(context: WarningContext) -> Statements:
@@ -233,7 +227,8 @@ def master_disruption(context: WarningContext) -> Statements:
         yield Statement(
             "no node of any zone is ready: the controller takes its own fault into account, removes its "
             "NoExecute taints, which cancels their timers, and taints nothing until a node is back",
-            {queued.node for queued in context.queued if queued.tainted_ns is None} or None,
+            {queued.node for queued in context.queued if queued.tainted_ns is None}
+            or WHOLE_PREDICTION,
         )
 
 
@@ -242,12 +237,11 @@ def eviction_rate_zero(context: WarningContext) -> Statements:
     configuration = context.configuration
     rate = configuration.node_eviction_rate_qps
     if rate <= 0:
-        if context.profile.rate_zero_accepts:
-            effect = (
-                "up to 1.23 this does not stop tainting, each zone taints all its nodes at once"
-            )
-        else:
-            effect = "each zone taints one node per life of its queue, and then none"
+        effect = (
+            "up to 1.23 this does not stop tainting, each zone taints all its nodes at once"
+            if context.profile.rate_zero_accepts
+            else "each zone taints one node per life of its queue, and then none"
+        )
         yield Statement(
             f"--node-eviction-rate={configuration.texts.get('node-eviction-rate', rate)}: {effect}",
             [queued.node for queued in context.queued],
@@ -291,7 +285,7 @@ def api_throttling(context: WarningContext) -> Statements:
             f"up to {most} pods are deleted at one instant with up to {per_delete} request(s) each, and "
             f"the controller's client makes {qps:g} a second after {burst} at once: the last goes about "
             f"{format_duration(_rounded(max(late.values())))} later than predicted",
-            {e.node for e in entries if e.at_ns in late and e.node} or None,
+            {e.node for e in entries if e.at_ns in late and e.node} or WHOLE_PREDICTION,
         )
     yield from _marking_throttled(context, qps, burst)
 
@@ -350,23 +344,3 @@ def horizon_reached(context: WarningContext) -> Statements:
             f"things were still going to happen after the horizon of "
             f"{format_duration(context.horizon_ns)}; see --horizon",
         )
-
-
-WARNINGS: tuple[WarningFunction, ...] = (
-    taint_eviction_disabled,
-    node_lifecycle_disabled,
-    pod_gc_disabled,
-    kind_not_readable,
-    delete_webhook_not_evaluated,
-    monitor_phase_unknown,
-    flags_assumed,
-    lease_breaker,
-    queue_order_unknown,
-    queue_duplicates_bug,
-    zone_stopped,
-    master_disruption,
-    eviction_rate_zero,
-    rate_one_bug,
-    api_throttling,
-    horizon_reached,
-)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubectl_evictplan.cluster.timeline import POD_GC
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
-from kubectl_evictplan.kube.objects import NodeCondition
 from kubectl_evictplan.kube.topology import (
     get_zone_key,
     has_conflicting_zone_labels,
@@ -15,15 +12,14 @@ from kubectl_evictplan.kube.topology import (
 )
 from kubectl_evictplan.prediction.warnings.context import (
     FINISHED_PHASES,
+    WHOLE_PREDICTION,
     Statement,
     Statements,
     WarningContext,
-    WarningFunction,
 )
 
 # Clocks of a healthy cluster differ by less, and condition times are whole seconds.
 SKEW_TOLERATED_NS = 5 * SECOND_NS
-_STATUSES = ("True", "False", "Unknown")
 
 
 def missing_lease(context: WarningContext) -> Statements:
@@ -67,33 +63,24 @@ def _nodes_without_ready(context: WarningContext) -> list[str]:
 
 def odd_ready_condition(context: WarningContext) -> Statements:
     """Several Ready conditions, or one that says something strange."""
-    found: dict[str, list[str]] = {}
     for node in context.nodes:
         ready = [condition for condition in node.conditions if condition.type == "Ready"]
-        for message in _ready_oddities(ready):
-            found.setdefault(message, []).append(node.name)
-    yield from sorted(found.items())
-
-
-def _ready_oddities(ready: list[NodeCondition]) -> Iterator[str]:
-    if not ready:
-        return
-    if len(ready) > 1:
-        yield "several Ready conditions: the first one counts"
-    if ready[0].status not in _STATUSES:
-        yield (
-            "the status of Ready is none of True, False and Unknown: the node counts as not ready, and "
-            "what node lifecycle does with its taints is not certain"
-        )
-    if ready[0].last_heartbeat_time_ns is None:
-        yield "Ready has no heartbeat time"
+        if len(ready) > 1:
+            yield Statement("several Ready conditions: the first one counts", [node.name])
+        if ready and ready[0].status not in ("True", "False", "Unknown"):
+            yield Statement(
+                "the status of Ready is none of True, False and Unknown: the node counts as not ready, "
+                "and what node lifecycle does with its taints is not certain",
+                [node.name],
+            )
+        if ready and ready[0].last_heartbeat_time_ns is None:
+            yield Statement("Ready has no heartbeat time", [node.name])
 
 
 def skewed_timestamps(context: WarningContext) -> Statements:
     """Times after the snapshot. Nothing is corrected: controllers use their own clock."""
     snapshot = context.snapshot
     limit_ns = snapshot.taken_at_ns + SKEW_TOLERATED_NS
-    found: dict[str, list[str]] = {}
     for node in context.nodes:
         lease = snapshot.leases.get(node.name)
         ready = node.condition("Ready")
@@ -108,8 +95,7 @@ def skewed_timestamps(context: WarningContext) -> Statements:
         for what, time_ns in times.items():
             if time_ns is not None and time_ns > limit_ns:
                 message = f"{what} lies after the snapshot was taken: a clock may be wrong"
-                found.setdefault(message, []).append(node.name)
-    yield from sorted(found.items())
+                yield Statement(message, [node.name])
 
 
 def start_not_at_snapshot(context: WarningContext) -> Statements:
@@ -126,17 +112,15 @@ def start_not_at_snapshot(context: WarningContext) -> Statements:
 
 def conflicting_zone_labels(context: WarningContext) -> Statements:
     """Old and new labels name different zones."""
-    found: dict[str, list[str]] = {}
     for node in context.nodes:
         if has_conflicting_zone_labels(node.labels):
             ga_labels = context.profile.ga_zone_labels
             zone = zone_display_name(get_zone_key(node.labels, ga_labels=ga_labels))
-            message = (
+            yield Statement(
                 "old and new zone labels contradict each other: the old ones win, the node counts in "
-                f"{zone or 'the zone without a name'}"
+                f"{zone or 'the zone without a name'}",
+                [node.name],
             )
-            found.setdefault(message, []).append(node.name)
-    yield from sorted(found.items())
 
 
 def master_by_name(context: WarningContext) -> Statements:
@@ -153,15 +137,15 @@ def pod_on_unknown_node(context: WarningContext) -> Statements:
     """Pods of nodes that are not in the input."""
     created = {event.node.name for event in context.events if event.node is not None}
     unknown = context.affected - context.node_by_name.keys() - created
-    if not unknown:
-        return
-    pods = [pod.key for pod in context.pods if pod.node_name in unknown]
     what = (
         "garbage collection deletes the pod 40 to 80 s after it first missed the node"
         if context.configuration.pod_gc_enabled
         else "and pod garbage collection does not run, so it stays"
     )
-    yield Statement(f"the pod's node is not in the input: {what}", pods)
+    yield Statement(
+        f"the pod's node is not in the input: {what}",
+        [pod.key for pod in (context.pods if unknown else ()) if pod.node_name in unknown],
+    )
 
 
 def terminated_pod_gc(context: WarningContext) -> Statements:
@@ -180,19 +164,5 @@ def terminated_pod_gc(context: WarningContext) -> Statements:
                 for evicted in context.evicted
                 if evicted.controller == POD_GC and evicted.pod.phase in FINISHED_PHASES
             }
-            or None,
+            or WHOLE_PREDICTION,
         )
-
-
-WARNINGS: tuple[WarningFunction, ...] = (
-    missing_lease,
-    node_without_ready,
-    missing_ready_crash,
-    odd_ready_condition,
-    skewed_timestamps,
-    start_not_at_snapshot,
-    conflicting_zone_labels,
-    master_by_name,
-    pod_on_unknown_node,
-    terminated_pod_gc,
-)

@@ -1,13 +1,14 @@
 """Everything unknown, assumed, not evaluated or surprising about one prediction: the table of warnings.
 
-Every code has one author: the function of that name (``bare_pod_lost`` says ``bare-pod-lost``). Codes
-are explained in docs/warnings.md and keep their meaning. What a loader finds odd about its input and
-what a command had to assume have codes of their own.
+Every code has one author, the public function or ``PlainWarning`` of its name in one of the modules:
+``bare_pod_lost`` says ``bare-pod-lost``. Codes are explained in docs/warnings.md and keep their meaning.
+What a loader finds odd about its input and what a command had to assume have codes of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import FunctionType
 
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.warnings import (
@@ -15,29 +16,37 @@ from kubectl_evictplan.prediction.warnings import (
     evicted_pods,
     nodes,
     scenario_events,
-    timers,
     tolerations,
 )
-from kubectl_evictplan.prediction.warnings.context import WarningContext, WarningFunction
+from kubectl_evictplan.prediction.warnings.context import PlainWarning, WarningContext
 
 # In the order in which a reader wants to know: what the events do, what the pods lose, then the rest.
-_MODULES = (scenario_events, timers, tolerations, evicted_pods, controllers, nodes)
-CODES: dict[str, WarningFunction] = {
-    function.__name__.replace("_", "-"): function
+_MODULES = (scenario_events, tolerations, evicted_pods, controllers, nodes)
+
+
+CODES: dict[str, FunctionType | PlainWarning] = {
+    name.replace("_", "-"): author
     for module in _MODULES
-    for function in module.WARNINGS
+    for name, author in vars(module).items()
+    if isinstance(author, PlainWarning)
+    or (
+        isinstance(author, FunctionType) and author.__module__ == module.__name__ and name[0] != "_"
+    )
 }
 
 
 def find_warnings(context: WarningContext) -> Iterator[Warning]:
     """Yield every warning of one prediction, deterministic, in the order of ``CODES``.
 
-    One per code and message, with every object it is about ("namespace/name" for pods, the plain name
-    for nodes), sorted; only objects that matter to this prediction.
+    One per code and message, sorted, with every object it is about ("namespace/name" for pods, the plain
+    name for nodes), sorted; only objects that matter to this prediction.
     """
-    for code, function in CODES.items():
-        for message, objects in function(context):
-            # Most lists come sorted: sorting first costs nothing then, while a set would shuffle them.
-            names = None if objects is None else tuple(dict.fromkeys(sorted(objects)))
-            if names is None or names:
-                yield Warning(code, message, names or ())
+    for code, author in CODES.items():
+        found: dict[str, list[str]] = {}
+        for message, objects in author(context):
+            found.setdefault(message, []).extend(objects)
+        for message, names in sorted(found.items()):
+            if names:
+                # Most lists come sorted: sorting first costs nothing then, while a set would shuffle them.
+                unique = dict.fromkeys(sorted(names))
+                yield Warning(code, message, tuple(filter(None, unique)))

@@ -16,10 +16,10 @@ from kubectl_evictplan.kube.taints import (
     key_and_effect,
 )
 from kubectl_evictplan.prediction.warnings.context import (
+    PlainWarning,
     Statement,
     Statements,
     WarningContext,
-    WarningFunction,
 )
 from kubectl_evictplan.scenarios.actions.nodes import Cordon
 from kubectl_evictplan.scenarios.actions.taints import AddTaint, RemoveTaint
@@ -29,16 +29,12 @@ from kubectl_evictplan.scenarios.taint_words import TaintRemoval
 
 def controller_owned_taint(context: WarningContext) -> Statements:
     """Taints that a controller adds and removes by itself, given by the user."""
-    found: dict[str, list[str]] = {}
     for event in context.events:
-        message = ""
         if isinstance(event, AddTaint) and event.taint.key in CONTROLLER_OWNED_KEYS:
             message = _owned_taint_added(context, event.taint.key, event.taint.effect)
+            yield Statement(message, event.nodes)
         elif isinstance(event, RemoveTaint) and event.removal.key in CONTROLLER_OWNED_KEYS:
-            message = _owned_taint_removed(context, event.removal)
-        if message:
-            found.setdefault(message, []).extend(event.nodes)
-    yield from sorted(found.items())
+            yield Statement(_owned_taint_removed(context, event.removal), event.nodes)
 
 
 def _owned_taint_added(context: WarningContext, key: str, effect: str) -> str:
@@ -95,7 +91,6 @@ def _owned_taint_removed(context: WarningContext, removal: TaintRemoval) -> str:
 def taint_not_applied(context: WarningContext) -> Statements:
     """A taint that is there already, or a removal of what is absent."""
     carried = {node.name: set(map(key_and_effect, node.taints)) for node in context.nodes}
-    found: dict[str, list[str]] = {}
     for entry in context.nominal.entries:
         if isinstance(entry, TaintAdded):
             carried.setdefault(entry.node, set()).add(key_and_effect(entry.taint))
@@ -108,11 +103,11 @@ def taint_not_applied(context: WarningContext) -> Statements:
             elif isinstance(event, AddTaint):
                 name = key_and_effect(event.taint)
                 if name in carried.get(entry.node, ()):
-                    message = (
+                    yield Statement(
                         f"{name} is there already: kubectl taint refuses without --overwrite, and no "
-                        "running timer changes"
+                        "running timer changes",
+                        [entry.node],
                     )
-                    found.setdefault(message, []).append(entry.node)
     done = {
         (entry.node, entry.event.at_ns, entry.event.removal)
         for entry in context.entries(EventApplied)
@@ -120,11 +115,10 @@ def taint_not_applied(context: WarningContext) -> Statements:
     }
     for event in context.events:
         if isinstance(event, RemoveTaint):
-            message = f"{event.removal}- removes nothing: no such taint at that time"
-            found.setdefault(message, []).extend(
-                name for name in event.nodes if (name, event.at_ns, event.removal) not in done
+            yield Statement(
+                f"{event.removal}- removes nothing: no such taint at that time",
+                [n for n in event.nodes if (n, event.at_ns, event.removal) not in done],
             )
-    yield from sorted(found.items())
 
 
 def event_without_effect(context: WarningContext) -> Statements:
@@ -133,37 +127,30 @@ def event_without_effect(context: WarningContext) -> Statements:
         (entry.at_ns, entry.node or entry.pod, entry.event.action)
         for entry in context.entries(EventApplied)
     }
-    found: dict[str, list[str]] = {}
     for event in context.events:
         names = (*event.nodes, *event.pods) if event.idle_because else ()
-        idle = [name for name in names if (event.at_ns, name, event.action) not in done]
-        if idle:
-            at = format_duration(event.at_ns)
-            message = f"{event.action} at {at} does nothing: {event.idle_because}"
-            found.setdefault(message, []).extend(idle)
-    yield from sorted(found.items())
+        yield Statement(
+            f"{event.action} at {format_duration(event.at_ns)} does nothing: {event.idle_because}",
+            [name for name in names if (event.at_ns, name, event.action) not in done],
+        )
 
 
 def effect_evicts_nothing(context: WarningContext) -> Statements:
     """NoSchedule and PreferNoSchedule never reach the taint eviction controller."""
-    found: dict[str, list[str]] = {}
     for event in context.events:
         if isinstance(event, AddTaint) and event.taint.effect != NO_EXECUTE:
-            message = (
+            yield Statement(
                 f"a taint with effect {event.taint.effect} only concerns the scheduler: it evicts no "
-                f"pod that runs; {NO_EXECUTE} would"
+                f"pod that runs; {NO_EXECUTE} would",
+                event.nodes,
             )
-            found.setdefault(message, []).extend(event.nodes)
-    yield from sorted(found.items())
 
 
-def cordon_evicts_nothing(context: WarningContext) -> Statements:
-    """Cordon keeps new pods away, no more."""
-    yield Statement(
-        "cordon keeps new pods off the node and evicts none; kubectl drain also evicts, through the "
-        "Eviction API, which honours PodDisruptionBudgets",
-        [name for e in context.events if type(e) is Cordon for name in e.nodes],
-    )
+cordon_evicts_nothing = PlainWarning(
+    "cordon keeps new pods off the node and evicts none; kubectl drain also evicts, through the "
+    "Eviction API, which honours PodDisruptionBudgets",
+    lambda context: [name for e in context.events if type(e) is Cordon for name in e.nodes],
+)
 
 
 def controller_stays_stopped(context: WarningContext) -> Statements:
@@ -174,13 +161,3 @@ def controller_stays_stopped(context: WarningContext) -> Statements:
             "kube-controller-manager is stopped and not started again: nothing is evicted afterwards, "
             "and everything that is due comes later than any prediction once it is back",
         )
-
-
-WARNINGS: tuple[WarningFunction, ...] = (
-    controller_owned_taint,
-    taint_not_applied,
-    event_without_effect,
-    effect_evicts_nothing,
-    cordon_evicts_nothing,
-    controller_stays_stopped,
-)

@@ -1,32 +1,52 @@
-"""Tolerations that do not mean what they seem to mean.
+"""Tolerations that do not mean what they seem to mean, and their timers.
 
-Every function looks at one (list of tolerations, taints) at a time: a pod is named only when a taint that
-its node gets in this prediction is concerned.
+A pod is named only when a taint that its node gets in this prediction is concerned.
+
+Timers, upstream: pkg/controller/tainteviction (before 1.29 nodelifecycle/scheduler). A timer that runs is
+never moved: another taint or other seconds change nothing. It is keyed by namespace and name, and dies
+with its process.
 """
 
 from __future__ import annotations
 
-from kubectl_evictplan.cluster.timeline import DeleteFailure
+from collections.abc import Callable, Iterator, Mapping
+
+from kubectl_evictplan.cluster.timeline import (
+    NODE_LIFECYCLE,
+    TAINT_EVICTION,
+    ControllerManagerStopped,
+    DeleteFailure,
+    EvictionRefused,
+    EvictionScheduled,
+    PodDeleted,
+    TaintAdded,
+    TaintRemoved,
+    TimerCancelled,
+)
 from kubectl_evictplan.controllers.taint_eviction.controller import delete_is_refused
 from kubectl_evictplan.kube.durations import format_duration
-from kubectl_evictplan.kube.objects import NO_EXECUTE, Taint, Toleration
-from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod, Taint, Toleration
+from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, no_execute_taints
 from kubectl_evictplan.kube.tolerations import (
     get_matching_tolerations,
     get_min_toleration_time_ns,
     tolerates_taint,
 )
 from kubectl_evictplan.prediction.warnings.context import (
+    FINISHED_PHASES,
+    WHOLE_PREDICTION,
+    PlainWarning,
     Statement,
     Statements,
     TolerationGroup,
     WarningContext,
-    WarningFunction,
 )
+from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations
+from kubectl_evictplan.scenarios.history import ties
+from kubectl_evictplan.simulation.simulate import starts_without_controller
 
 # The controller multiplies seconds by a thousand million in 64 bits.
 DURATION_SECONDS_MAX = 9_223_372_036
-_COMPARISONS = ("Lt", "Gt")
 
 _FINITE_FIRST = (
     "a toleration with tolerationSeconds stands before an unlimited one that matches the same taint: "
@@ -41,8 +61,196 @@ _OTHER_FIRST = (
     "decides, not the longest or the most exact"
 )
 
+# -- timers -------------------------------------------------------------------------------------------
 
-def decision_ns(context: WarningContext, group: TolerationGroup, taints: tuple[Taint, ...]) -> int:
+
+def controller_restart_resets_timers(context: WarningContext) -> Statements:
+    """A new process remembers nothing."""
+    told = [event for event in context.events if event.manager_up is not None]
+    starts = [
+        event.at_ns
+        for index, event in enumerate(told)
+        if event.manager_up and (index or event.at_ns > 0)
+    ]
+    if starts:
+        nodes = {
+            entry.node
+            for entry in context.entries(TaintRemoved)
+            if entry.at_ns in starts and entry.by == NODE_LIFECYCLE
+        }
+        yield Statement(
+            "kube-controller-manager starts anew: every countdown begins again, and the NoExecute taints "
+            "of nodes that are not ready are taken off and put back one by one at the zone's rate",
+            nodes or WHOLE_PREDICTION,
+        )
+
+
+def tie_at_instant(context: WarningContext) -> Statements:
+    """Two things happen in the very same instant, and their order decides."""
+    yield Statement(
+        "events at the same instant touch the same object: they happen in the order of the file, "
+        "and another order can give another result",
+        ties(context.events),
+    )
+    changed = {
+        (removed.node, removed.at_ns)
+        for removed in context.entries(TaintRemoved)
+        if removed.taint.effect == NO_EXECUTE
+    }
+    changed |= {
+        (key, event.at_ns)
+        for event in context.events
+        if isinstance(event, SetTolerations | DeletePods)
+        for key in event.pods
+    }
+    yield Statement(
+        "the timer fires in the very instant in which the taint is removed or the pod changed: here "
+        "the timer wins, a real cluster may decide either way",
+        [
+            entry.pod
+            for entry in (context.entries(PodDeleted) if changed else ())
+            if entry.toleration_seconds is not None
+            and entry.controller == TAINT_EVICTION
+            and not changed.isdisjoint(((entry.node, entry.at_ns), (entry.pod, entry.at_ns)))
+        ],
+    )
+
+
+def timer_keeps_first_start(context: WarningContext) -> Statements:
+    """Another taint comes while a timer runs."""
+    added: dict[str, list[int]] = {}
+    for change in context.entries(TaintAdded):
+        if change.taint.effect == NO_EXECUTE:
+            added.setdefault(change.node, []).append(change.at_ns)
+    yield Statement(
+        "another NoExecute taint comes while the timer runs: it goes on counting from its first start "
+        "with its first seconds, neither shorter nor longer",
+        _running_during(context, added, lambda timer: timer.node),
+    )
+
+
+def toleration_seconds_ignored(context: WarningContext) -> Statements:
+    """Other seconds come while a timer runs."""
+    edited: dict[str, list[int]] = {}
+    for event in context.events:
+        if isinstance(event, SetTolerations):
+            for key in event.pods:
+                edited.setdefault(key, []).append(event.at_ns)
+    yield Statement(
+        "tolerations are changed while the timer runs: other seconds do not move a running timer",
+        _running_during(context, edited, lambda timer: timer.pod),
+    )
+
+
+def _running_during(
+    context: WarningContext,
+    changes: Mapping[str, list[int]],
+    changed: Callable[[EvictionScheduled], str],
+) -> list[str]:
+    """Pods whose timer runs on when its object (by name) changes at one of these instants."""
+    cancelled: dict[str, list[int]] = {}
+    for entry in context.entries(TimerCancelled):
+        cancelled.setdefault(entry.pod, []).append(entry.at_ns)
+    stops = [entry.at_ns for entry in context.entries(ControllerManagerStopped)]
+    pods = []
+    for timer in context.entries(EvictionScheduled):
+        instants = changes.get(changed(timer))
+        # Nearly every timer was started by the newest taint of its node.
+        if not instants or instants[-1] <= timer.at_ns:
+            continue
+        ends = (*stops, *cancelled.get(timer.pod, ()))
+        end_ns = min([timer.due_ns, *(at_ns for at_ns in ends if at_ns >= timer.at_ns)])
+        if any(timer.at_ns < at_ns < end_ns for at_ns in instants):
+            pods.append(timer.pod)
+    return pods
+
+
+def wrong_pod_deletion_exposure(context: WarningContext) -> Statements:
+    """Timers know names, not UIDs."""
+    reused: dict[str, list[int]] = {}
+    deletions = [event for event in context.events if isinstance(event, DeletePods)]
+    deleted = {key for event in deletions for key in event.pods}
+    recreated = {pod.key for pod in context.pods if pod.key in deleted and _is_recreated(pod)}
+    for event in context.events:
+        names = [event.pod.key] if event.pod is not None else []
+        if isinstance(event, DeletePods):
+            names += recreated.intersection(event.pods)
+        for name in names:
+            reused.setdefault(name, []).append(event.at_ns)
+    yield Statement(
+        "timers know pods by name only: if the controller sees the old pod's end after the new pod "
+        "of the same name, the old timer deletes the new pod, on whatever node it is",
+        [
+            timer.pod
+            for timer in (context.entries(EvictionScheduled) if reused else ())
+            if any(timer.at_ns < at < timer.due_ns for at in reused.get(timer.pod, ()))
+        ],
+    )
+
+
+def _is_recreated(pod: Pod) -> bool:
+    controller = pod.controller()
+    return controller is not None and controller.kind == "StatefulSet"
+
+
+def stale_nil_key_exposure(context: WarningContext) -> Statements:
+    """Up to 1.32 the key of a pod that vanished at once outlives it."""
+    if not context.profile.keep_nil_key or not context.configuration.taint_eviction_enabled:
+        return
+    created = {event.pod.key for event in context.events if event.pod is not None}
+    pods = [
+        e.key
+        for e in context.unusual
+        if e.controller == TAINT_EVICTION
+        and (e.pod.termination_grace_period_seconds == 0 or e.pod.phase in FINISHED_PHASES)
+        and not e.pod.finalizers
+        and (e.owner in ("", "StatefulSet") or e.key in created)
+    ]
+    yield Statement(
+        "the pod vanishes at once and its name can come again: in this release its key can stay in the "
+        "controller, and a new pod of that name with a finite toleration is then never evicted (fixed "
+        "in 1.33)",
+        [*pods, *(entry.pod for entry in context.entries(EvictionRefused))],
+    )
+
+
+def _pods_with_running_timers(context: WarningContext) -> list[str]:
+    if not context.configuration.taint_eviction_enabled or starts_without_controller(
+        context.scenario
+    ):
+        return []
+    tainted = {n.name: no_execute_taints(n.taints) for n in context.nodes if n.taints}
+    pods = []
+    for group in context.groups if any(tainted.values()) else ():
+        runs: dict[str, bool] = {}
+        for pod in group.pods:
+            name = pod.node_name
+            if name not in runs:
+                taints = tainted.get(name, ())
+                runs[name] = bool(taints) and _decision_ns(context, group, taints) > 0
+            if runs[name] and pod.deletion_timestamp_ns is None:
+                pods.append(pod.key)
+    return pods
+
+
+running_timer_window = PlainWarning(
+    "a timer runs already; when it began is only in the controller's memory, so the eviction is a "
+    "window over every start that fits",
+    _pods_with_running_timers,
+)
+
+
+def leader_lease_unknown(context: WarningContext) -> Statements:
+    """Since when the process runs bounds every timer that runs already."""
+    if context.snapshot.control_plane.leader_acquire_time_ns is None:
+        if _pods_with_running_timers(context):
+            yield Statement(
+                "Lease kube-system/kube-controller-manager is not in the input: whether the controller "
+                "restarted since, which starts every running timer anew, is unknown",
+            )
+
+
+def _decision_ns(context: WarningContext, group: TolerationGroup, taints: tuple[Taint, ...]) -> int:
     """What ``taints`` together mean for the group: 0 at once, negative forever, else nanoseconds."""
     matched, used = get_matching_tolerations(
         taints,
@@ -54,77 +262,64 @@ def decision_ns(context: WarningContext, group: TolerationGroup, taints: tuple[T
     return get_min_toleration_time_ns([group.tolerations[index] for index in used])
 
 
-def _matching(context: WarningContext, group: TolerationGroup, taint: Taint) -> list[Toleration]:
-    comparison = context.configuration.comparison_operators
-    return [
-        toleration
-        for toleration in group.tolerations
-        if tolerates_taint(toleration, taint, comparison_operators=comparison)
-    ]
+# -- what tolerations mean ----------------------------------------------------------------------------
 
 
 def toleration_seconds_overflow(context: WarningContext) -> Statements:
     """``tolerationSeconds`` beyond an int64 of nanoseconds, on the toleration that decides."""
-    found: dict[str, list[str]] = {}
-    for group in context.groups:
-        for taint in group.taints:
-            for toleration in _matching(context, group, taint)[:1]:
-                seconds = toleration.toleration_seconds
-                if seconds is None or seconds <= DURATION_SECONDS_MAX:
-                    continue
-                means_ns = get_min_toleration_time_ns([toleration])
-                outcome = (
-                    "counts as forever"
-                    if means_ns < 0
-                    else f"counts as {format_duration(means_ns)}"
-                )
-                message = f"tolerationSeconds {seconds} overflows in the controller: it {outcome}"
-                found.setdefault(message, []).extend(group.keys())
-    yield from sorted(found.items())
+    for group, _, matching in _matched_taints(context):
+        seconds = matching[0].toleration_seconds if matching else None
+        if seconds is not None and seconds > DURATION_SECONDS_MAX:
+            means_ns = get_min_toleration_time_ns(matching[:1])
+            outcome = "forever" if means_ns < 0 else format_duration(means_ns)
+            yield Statement(
+                f"tolerationSeconds {seconds} overflows in the controller: it counts as {outcome}",
+                group.keys(),
+            )
 
 
 def first_match_surprise(context: WarningContext) -> Statements:
     """The first toleration that matches hides a later one with other seconds."""
-    found: dict[str, list[str]] = {}
-    for group in context.groups:
-        messages = {
-            message
-            for taint in group.taints
-            if (message := _hidden(_matching(context, group, taint)))
-        }
-        for message in messages:
-            found.setdefault(message, []).extend(group.keys())
-    yield from sorted(found.items())
-
-
-def _hidden(matching: list[Toleration]) -> str:
-    if len(matching) < 2:
-        return ""
-    first = matching[0].toleration_seconds
-    later = {toleration.toleration_seconds for toleration in matching[1:]} - {first}
-    if not later:
-        return ""
-    if first is None:
-        return _INFINITE_FIRST
-    return _FINITE_FIRST if None in later else _OTHER_FIRST
+    for group, _, matching in _matched_taints(context):
+        first, *later = [toleration.toleration_seconds for toleration in matching] or [None]
+        hidden = set(later) - {first}
+        if hidden:
+            finite = _FINITE_FIRST if None in hidden else _OTHER_FIRST
+            yield Statement(_INFINITE_FIRST if first is None else finite, group.keys())
 
 
 def not_ready_toleration_wrong_value(context: WarningContext) -> Statements:
     """A not-ready or unreachable toleration for a value that the real taint never has."""
-    pods: list[str] = []
+    for group, taint, matching in _matched_taints(context):
+        if (
+            is_lifecycle_no_execute(taint)
+            and not matching
+            and any(_suppresses_default(toleration, taint) for toleration in group.tolerations)
+        ):
+            yield Statement(
+                "a toleration for not-ready or unreachable asks for a value that the taint does not "
+                "have: it matches nothing and keeps admission from adding the default 300s, so the pod "
+                "goes at once",
+                group.keys(),
+            )
+
+
+def _matched_taints(
+    context: WarningContext,
+) -> Iterator[tuple[TolerationGroup, Taint, list[Toleration]]]:
+    """Yield each taint of each group with the tolerations that match it, in list order."""
+    comparison = context.configuration.comparison_operators
     for group in context.groups:
         for taint in group.taints:
-            if (
-                is_lifecycle_no_execute(taint)
-                and not _matching(context, group, taint)
-                and any(_suppresses_default(toleration, taint) for toleration in group.tolerations)
-            ):
-                pods += group.keys()
-    yield Statement(
-        "a toleration for not-ready or unreachable asks for a value that the taint does not have: it "
-        "matches nothing and keeps admission from adding the default 300s, so the pod goes at once",
-        pods,
-    )
+            yield (
+                group,
+                taint,
+                [
+                    toleration
+                    for toleration in group.tolerations
+                    if tolerates_taint(toleration, taint, comparison_operators=comparison)
+                ],
+            )
 
 
 def _suppresses_default(toleration: Toleration, taint: Taint) -> bool:
@@ -140,20 +335,17 @@ def lt_gt_operator_gate_off(context: WarningContext) -> Statements:
     """Operators Lt and Gt where nothing reads them."""
     if context.configuration.comparison_operators:
         return
-    pods: list[str] = []
-    for group in context.groups:
-        keys = {taint.key for taint in group.taints}
-        if any(t.operator in _COMPARISONS and t.key in keys | {""} for t in group.tolerations):
-            pods += group.keys()
     why = (
         "the gate TaintTolerationComparisonOperators is off"
         if context.profile.comparison_operators_gate
         else f"Kubernetes {context.profile.version} does not know them"
     )
-    yield Statement(
-        f"tolerations with operator Lt or Gt match nothing here: {why}",
-        pods,
-    )
+    for group in context.groups:
+        keys = {"", *(taint.key for taint in group.taints)}
+        if any(t.operator in ("Lt", "Gt") and t.key in keys for t in group.tolerations):
+            yield Statement(
+                f"tolerations with operator Lt or Gt match nothing here: {why}", group.keys()
+            )
 
 
 def broken_eviction_1_25(context: WarningContext) -> Statements:
@@ -185,16 +377,6 @@ def _never_deleted(context: WarningContext, failure: DeleteFailure) -> list[str]
             pod.key for pod in group.pods if delete_is_refused(pod, configuration) is failure
         ]
         # The taints need not all be there at once: any of them may be the one that decides.
-        if failing and any(decision_ns(context, group, (taint,)) >= 0 for taint in group.taints):
+        if failing and any(_decision_ns(context, group, (taint,)) >= 0 for taint in group.taints):
             pods += failing
     return pods
-
-
-WARNINGS: tuple[WarningFunction, ...] = (
-    toleration_seconds_overflow,
-    first_match_surprise,
-    not_ready_toleration_wrong_value,
-    lt_gt_operator_gate_off,
-    broken_eviction_1_25,
-    ssa_condition_fails,
-)
