@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders import make_event, make_lease, make_node, make_scenario, make_snapshot, ns
 from kubectl_evictplan.kube.durations import DURATION_MAX_NS
 from kubectl_evictplan.kube.timestamps import LAST_INSTANT_NS
-from kubectl_evictplan.scenarios.start import start_problem
+from kubectl_evictplan.scenarios.scenario import start_problem
 from kubectl_evictplan.windows.heartbeats import last_heartbeat_window
 
 

@@ -53,7 +53,7 @@ class NodeArguments(NamedTuple):
         found: set[str] = set()
         for word in self.words:
             try:
-                found.add(targets.nodes_by_name(known, [node_name(word)])[0].name)
+                found.add(targets.node_by_name(known, node_name(word)).name)
             except WrongWord as error:
                 problems.append(_unknown_node(word, error, known))
             except InputError as error:

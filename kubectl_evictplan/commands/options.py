@@ -176,7 +176,7 @@ class WhatIfOptions:
     def check_start(self, start_ns: int | None, snapshot: ClusterSnapshot) -> None:
         """Raise when --start lies before the snapshot."""
         from kubectl_evictplan.kube.timestamps import format_rfc3339
-        from kubectl_evictplan.scenarios.start import start_problem
+        from kubectl_evictplan.scenarios.scenario import start_problem
 
         if start_ns is None or not (message := start_problem(start_ns, snapshot)):
             return

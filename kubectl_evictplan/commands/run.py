@@ -55,7 +55,7 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
 
     from kubectl_evictplan.controllers.flags import resolve_configuration
     from kubectl_evictplan.prediction.predict import predict
-    from kubectl_evictplan.scenarios.start import start_problem
+    from kubectl_evictplan.scenarios.scenario import start_problem
 
     with Progress(sys.stderr) as progress:
         snapshot = load(

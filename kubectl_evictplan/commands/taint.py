@@ -35,11 +35,7 @@ if TYPE_CHECKING:
 @all_option
 @click.option("--overwrite", is_flag=True, help="Replace taints that are there already.")
 def taint(
-    options: WhatIfOptions,
-    words: tuple[str, ...],
-    selector: str,
-    all_nodes: bool,
-    overwrite: bool,
+    options: WhatIfOptions, words: tuple[str, ...], selector: str, all_nodes: bool, overwrite: bool
 ) -> None:
     """Taints of nodes are added or, with a trailing '-', removed."""
     from kubectl_evictplan.scenarios.taint_arguments import (

@@ -23,7 +23,7 @@ from kubectl_evictplan.kube.validation import validate_tolerations
 from kubectl_evictplan.scenarios.document import Document
 from kubectl_evictplan.scenarios.names import unknown_name
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval, parse_taint, parse_taint_removal
-from kubectl_evictplan.scenarios.targets import nodes_by_name, nodes_by_selector, nodes_by_zone
+from kubectl_evictplan.scenarios.targets import nodes_by_selector, nodes_by_zone
 from kubectl_evictplan.sources.marked_tree import Path
 from kubectl_evictplan.sources.wire import WireToleration
 
@@ -116,22 +116,21 @@ def _targets(event: dict[str, Any], _: str, meets: Encounter) -> tuple[str, ...]
         return None
     key, value, nodes = given[0], event[given[0]], meets.nodes
     try:
-        if key == "nodes" and not _are_known("node", value, key, nodes, meets):
-            return None
+        if key == "nodes":
+            return (
+                tuple(sorted(set(value))) if _are_known("node", value, key, nodes, meets) else None
+            )
         if key == "allNodes" and not value:
             raise ValueError("only 'allNodes: true' selects nodes")
         if key == "allNodes" and not nodes:
             raise ValueError("there is no node")
-        if key == "selector":
-            found = nodes_by_selector(nodes, value)
-        elif key == "zone":
-            found = nodes_by_zone(nodes, value)
-        else:
-            found = nodes_by_name(nodes, value if key == "nodes" else list(nodes))
+        if key == "allNodes":
+            return tuple(sorted(nodes))
+        select = nodes_by_selector if key == "selector" else nodes_by_zone
+        return tuple(node.name for node in select(nodes, value))
     except ValueError as error:
         meets.problem(str(error), key, expected=_TARGETS_EXPECTED if key == "allNodes" else "")
         return None
-    return tuple(node.name for node in found)
 
 
 def _are_known(

@@ -7,6 +7,7 @@ of all of them is ``scenarios/actions``.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -14,8 +15,14 @@ import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.errors import Problem
-from kubectl_evictplan.kube.durations import HOUR_NS, format_duration
-from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.kube.durations import (
+    DURATION_MAX_NS,
+    HOUR_NS,
+    SECOND_NS,
+    format_duration,
+)
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.kube.timestamps import LAST_INSTANT_NS, format_rfc3339
 from kubectl_evictplan.scenarios.field_types import POD_KEYS, TARGETS, file_fields
 
 if TYPE_CHECKING:
@@ -23,6 +30,11 @@ if TYPE_CHECKING:
     from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 
 HORIZON_DEFAULT_MAX_NS = 24 * HOUR_NS
+# A dump is not taken in one instant: nodes, pods and leases are listed one after the other, while
+# kubelets go on renewing. A start this little before the newest renewal is still the dump's own.
+DUMP_DURATION_MAX_NS = 10 * SECOND_NS
+# From here every offset that can be asked for lies before the year 10000, which no text can name.
+LATEST_START_NS = LAST_INSTANT_NS - DURATION_MAX_NS
 # Keys of ``ControllerSettings.places`` beside the flags' names.
 KUBERNETES_VERSION, MONITOR_PHASE = "kubernetesVersion", "monitorPhase"
 
@@ -174,6 +186,18 @@ class Scenario(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+def start_problem(start_ns: int, snapshot: ClusterSnapshot) -> str:
+    """Return why a scenario cannot start at this instant (epoch), or ""."""
+    if start_ns < snapshot.taken_at_ns - DUMP_DURATION_MAX_NS:
+        taken = format_rfc3339(snapshot.taken_at_ns)
+        source = f" ({snapshot.taken_at_source})" if snapshot.taken_at_source else ""
+        return f"the start lies before the snapshot was taken, {taken}{source}"
+    if start_ns > LATEST_START_NS:
+        latest = format_rfc3339(LATEST_START_NS // SECOND_NS * SECOND_NS)
+        return f"the start is too near the end of the year 9999; the latest is {latest}"
+    return ""
+
+
 class ControllerSettings(msgspec.Struct, frozen=True):
     """What the user said about kube-controller-manager; empty parts are detected or defaulted.
 
@@ -204,10 +228,5 @@ class ControllerSettings(msgspec.Struct, frozen=True):
         if place is None:
             return problem
         key = name if name in (KUBERNETES_VERSION, MONITOR_PHASE) else f"flags.{name}"
-        return Problem(
-            problem.message,
-            location=place,
-            field=f"spec.controller.{key}",
-            got=problem.got,
-            expected=problem.expected,
-        )
+        field = f"spec.controller.{key}"
+        return dataclasses.replace(problem, correction=None, location=place, field=field)

@@ -168,9 +168,7 @@ def _refuse_blanks(arguments: Sequence[str]) -> None:
         raise _usage("a taint is one word, without blanks", arguments, joined)
 
 
-def _parse_changes(
-    words: Sequence[str],
-) -> tuple[tuple[Taint, ...], tuple[TaintRemoval, ...]]:
+def _parse_changes(words: Sequence[str]) -> tuple[tuple[Taint, ...], tuple[TaintRemoval, ...]]:
     """Return the additions and removals (kubectl's ``parseTaints``)."""
     additions: dict[tuple[str, str], str] = {}
     taints: list[Taint] = []

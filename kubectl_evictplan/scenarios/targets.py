@@ -7,7 +7,7 @@ the names that it is like, never an empty target: a typing error must not read a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
 from kubectl_evictplan.errors import WrongWord
@@ -27,12 +27,21 @@ from kubectl_evictplan.scenarios.names import (
 _MATCHES_MAX = 50
 
 
-def nodes_by_name(nodes: Mapping[str, Node], names: Sequence[str]) -> list[Node]:
-    """Return the named nodes, sorted, each once; WrongWord for the first that is unknown."""
-    for name in names:
-        if name not in nodes:
-            raise _unknown_node(nodes, name)
-    return [nodes[name] for name in sorted(set(names))]
+def node_by_name(nodes: Mapping[str, Node], name: str) -> Node:
+    """Return the node of that name; WrongWord when there is none."""
+    if name in nodes:
+        return nodes[name]
+    names = sorted(nodes, key=natural)
+    matching = [other for other in names if fnmatchcase(other, name)]
+    if set("*?[") & set(name) and matching:
+        message = f"names are written out, or chosen with --selector: {shown(name, NAME_MAX)} is a pattern"
+        raise WrongWord(message, name, matching[:_MATCHES_MAX], together=True)
+    _refuse_list("nodes", name, names)
+    close = similar(name, names)
+    message = f"no node is called {shown(name, NAME_MAX)}{did_you_mean(close)}"
+    if not close and names:
+        message += f"; nodes are {listed(names)}"
+    raise WrongWord(message, name, close or names[::-1])
 
 
 def nodes_by_selector(nodes: Mapping[str, Node], selector: str) -> list[Node]:
@@ -103,20 +112,6 @@ def pod_key(keys: Iterable[str], typed: str) -> str:
         close = same_name or similar(word, known)
     close = close or similar(typed.replace(".", "/", 1), known)
     raise WrongWord(f"no pod is called {shown(typed, NAME_MAX)}{did_you_mean(close)}", typed, close)
-
-
-def _unknown_node(nodes: Mapping[str, Node], name: str) -> WrongWord:
-    names = sorted(nodes, key=natural)
-    matching = [other for other in names if fnmatchcase(other, name)]
-    if set("*?[") & set(name) and matching:
-        message = f"names are written out, or chosen with --selector: {shown(name, NAME_MAX)} is a pattern"
-        return WrongWord(message, name, matching[:_MATCHES_MAX], together=True)
-    _refuse_list("nodes", name, names)
-    close = similar(name, names)
-    message = f"no node is called {shown(name, NAME_MAX)}{did_you_mean(close)}"
-    if not close and names:
-        message += f"; nodes are {listed(names)}"
-    return WrongWord(message, name, close or names[::-1])
 
 
 def _refuse_list(kind: str, typed: str, known: Iterable[str]) -> None:

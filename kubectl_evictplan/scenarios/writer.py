@@ -35,27 +35,22 @@ def write_scenario(scenario: Scenario, settings: ControllerSettings) -> str:
     if scenario.name:
         document["metadata"] = {"name": scenario.name}
     spec["events"] = [_event(event) for event in scenario.events]
-    document["spec"] = spec
-    node = _yaml_node(document, one_per_line=spec["events"])
+    node = _yaml_node({**document, "spec": spec})
     text: str = yaml.serialize(node, Dumper=yaml.SafeDumper, width=2**30, allow_unicode=True)
     return text
 
 
-def _yaml_node(value: Any, *, one_per_line: list[Any], in_line: bool = False) -> yaml.Node:
-    """Return the value as YAML in which every reader finds the same words.
+class _OneLine(dict[str, Any]):
+    """A map with all in it on one line: wrapped lines would hide events from grep."""
 
-    The items of ``one_per_line`` take a line each: wrapped lines would hide them from grep.
-    """
+
+def _yaml_node(value: Any) -> yaml.Node:
+    """Return the value as YAML in which every reader finds the same words."""
     if isinstance(value, dict):
-        pairs = [
-            tuple(_yaml_node(part, one_per_line=one_per_line, in_line=in_line) for part in pair)
-            for pair in value.items()
-        ]
-        return yaml.MappingNode(f"{_TAG}map", pairs, flow_style=in_line)
+        pairs = [tuple(map(_yaml_node, pair)) for pair in value.items()]
+        return yaml.MappingNode(f"{_TAG}map", pairs, flow_style=isinstance(value, _OneLine))
     if isinstance(value, list):
-        inner = in_line or value is one_per_line
-        items = [_yaml_node(item, one_per_line=one_per_line, in_line=inner) for item in value]
-        return yaml.SequenceNode(f"{_TAG}seq", items, flow_style=in_line)
+        return yaml.SequenceNode(f"{_TAG}seq", [_yaml_node(item) for item in value])
     if isinstance(value, str):
         plain = value[:1].isalnum() and set(value) <= _PLAIN_CHARACTERS
         plain = plain and isinstance(plain_scalar(value), str)
@@ -74,9 +69,9 @@ def _controller(settings: ControllerSettings) -> dict[str, Any]:
     return controller
 
 
-def _event(event: ScenarioEvent) -> dict[str, Any]:
+def _event(event: ScenarioEvent) -> _OneLine:
     """Return one event with the fields of its action."""
-    written: dict[str, Any] = {"at": format_duration(event.at_ns), "action": event.action}
+    written = _OneLine(at=format_duration(event.at_ns), action=event.action)
     for field in file_fields(type(event)):
         value = getattr(event, field.attribute)
         if value is not None:
