@@ -1,32 +1,33 @@
-"""Which PodDisruptionBudgets cover a pod, without asking every budget about every pod.
+"""What may stand in a pod's way out: disruption budgets that cover it, webhooks that are asked.
 
-Semantics of ``policy/v1``: a null selector covers nothing, an empty one everything in its namespace
-(of a ``policy/v1beta1`` object the loader has made an empty selector null).
+Budgets follow ``policy/v1``: a null selector covers nothing, an empty one everything in its
+namespace (of a ``policy/v1beta1`` object the loader has made an empty selector null). What webhooks
+answer, their matchConditions and the labels of namespaces are not known here: where those decide, a
+webhook *may* refuse.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
+from kubectl_evictplan.kube.objects import DeleteWebhook, Pod, PodDisruptionBudget
 from kubectl_evictplan.kube.selectors import meets
 
-_Label = tuple[str, str]
+# The one label of a namespace that every namespace has.
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 class BudgetIndex:
-    """Budgets by namespace and by the one of their labels that the fewest budgets ask for."""
+    """Which budgets cover a pod, without asking every budget about every pod.
+
+    They are kept by namespace and by the one of their labels that the fewest budgets ask for.
+    """
 
     def __init__(self, budgets: Sequence[PodDisruptionBudget]) -> None:
         self._budgets = budgets
-        self._by_label: dict[str, dict[_Label, list[int]]] = {}
-        self._unlabelled: dict[str, list[int]] = {}
-        self._plain = {
-            place
-            for place, budget in enumerate(budgets)
-            if len(budget.match_labels or ()) == 1 and not budget.match_expressions
-        }
+        # Under None: those that ask for no label.
+        self._candidates: dict[str, dict[tuple[str, str] | None, list[int]]] = {}
         asked = Counter(
             (budget.namespace, label)
             for budget in budgets
@@ -36,36 +37,47 @@ class BudgetIndex:
             if budget.match_labels is None:
                 continue
             space = budget.namespace
-            if budget.match_labels:
-                rarest = min(
-                    budget.match_labels.items(), key=lambda label: (asked[space, label], label)
-                )
-                self._by_label.setdefault(space, {}).setdefault(rarest, []).append(place)
-            else:
-                self._unlabelled.setdefault(space, []).append(place)
+            rarest = min(
+                budget.match_labels.items(),
+                key=lambda label: (asked[space, label], label),
+                default=None,
+            )
+            self._candidates.setdefault(space, {}).setdefault(rarest, []).append(place)
 
     def matching(self, pod: Pod) -> list[int]:
         """Places, in the sequence given, of the budgets that cover the pod."""
-        found = []
-        by_label = self._by_label.get(pod.namespace)
-        if by_label:
-            for label in pod.labels.items():
-                candidates = by_label.get(label)
-                if candidates:
-                    found += [at for at in candidates if self._covers(at, pod)]
-        unlabelled = self._unlabelled.get(pod.namespace)
-        if unlabelled:
-            found += [at for at in unlabelled if self._covers(at, pod)]
-        return found
-
-    def _covers(self, place: int, pod: Pod) -> bool:
-        # A budget was found by one of its labels: with no other wish it covers the pod.
-        return place in self._plain or _selects(self._budgets[place], pod.labels)
+        candidates = self._candidates.get(pod.namespace)
+        if not candidates:
+            return []
+        return [
+            place
+            for label in (*pod.labels.items(), None)
+            for place in candidates.get(label, ())
+            if _selects(self._budgets[place], pod.labels)
+        ]
 
 
 def _selects(budget: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:
     """``LabelSelectorAsSelector(...).Matches``; an unknown operator selects nothing."""
-    wanted = budget.match_labels or {}
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+    return (budget.match_labels or {}).items() <= labels.items() and all(
         meets(labels, *expression) for expression in budget.match_expressions
+    )
+
+
+def webhooks_asked(webhooks: Iterable[DeleteWebhook], pod: Pod) -> list[str]:
+    """Names of the webhooks that may refuse the deletion of the pod."""
+    return [webhook.name for webhook in webhooks if _may_ask(webhook, pod)]
+
+
+def pods_refusable(webhooks: tuple[DeleteWebhook, ...], pods: Mapping[str, Pod]) -> frozenset[str]:
+    """Keys of the pods whose deletion some webhook may refuse."""
+    if not webhooks:
+        return frozenset()
+    return frozenset(key for key, pod in pods.items() if webhooks_asked(webhooks, pod))
+
+
+def _may_ask(webhook: DeleteWebhook, pod: Pod) -> bool:
+    namespace = {_NAMESPACE_NAME: pod.namespace}
+    return all(meets(pod.labels, *wish) for wish in webhook.object_selector) and all(
+        meets(namespace, *wish) for wish in webhook.namespace_selector if wish[0] == _NAMESPACE_NAME
     )

@@ -7,39 +7,30 @@ a selector is accepted here exactly when kubectl accepts it. The empty selector 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import msgspec
 
 from kubectl_evictplan.kube.validation import (
     LABEL_RULE,
+    parse_int64,
     validate_label_value,
     validate_qualified_name,
 )
 
-EXISTS = "exists"
-DOES_NOT_EXIST = "!"
-IN = "in"
-NOT_IN = "notin"
-GREATER_THAN = "gt"
-LESS_THAN = "lt"
-
-_SPECIAL = "=!(),><"
-_WHITESPACE = " \t\r\n"
-_TOKENS = frozenset((")", ",", "!", "==", "=", ">", "in", "<", "!=", "notin", "("))
-_OPERATOR_WORDS = ("in", "notin")
 _BINARY_OPERATORS = {
-    "=": IN,
-    "==": IN,
-    "in": IN,
-    "!=": NOT_IN,
-    "notin": NOT_IN,
-    ">": GREATER_THAN,
-    "<": LESS_THAN,
+    "=": "In",
+    "==": "In",
+    "in": "In",
+    "!=": "NotIn",
+    "notin": "NotIn",
+    ">": "Gt",
+    "<": "Lt",
 }
 _END = ""
-_IDENTIFIER = "identifier"
-_INT64_MAX = 2**63 - 1
+_SYMBOLS = frozenset((_END, "==", "!=", *"=!(),><"))
+_TOKEN = re.compile(r"==|!=|[=!(),><]|[^=!(),>< \t\r\n]+")
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -51,20 +42,12 @@ class Requirement(msgspec.Struct, frozen=True):
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Tell whether the labels meet the condition (``Requirement.Matches``)."""
-        value = labels.get(self.key)
-        if self.operator == IN:
-            return value is not None and value in self.values
-        if self.operator == NOT_IN:
-            return value is None or value not in self.values
-        if self.operator == EXISTS:
-            return value is not None
-        if self.operator == DOES_NOT_EXIST:
-            return value is None
-        number = None if value is None else _parse_int64(value)
-        limit = _parse_int64(self.values[0])
+        if self.operator not in ("Gt", "Lt"):
+            return meets(labels, self.key, self.operator, self.values)
+        number, limit = parse_int64(labels.get(self.key, "")), parse_int64(self.values[0])
         if number is None or limit is None:
             return False
-        return number > limit if self.operator == GREATER_THAN else number < limit
+        return number > limit if self.operator == "Gt" else number < limit
 
 
 class LabelSelector(msgspec.Struct, frozen=True):
@@ -87,127 +70,105 @@ class _Parser:
     """One pass over the tokens, with one token of lookahead; mirrors ``labels.Parser``."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = _scan(text)
+        # A NUL byte ends the text for upstream's lexer.
+        text = text.split("\0", 1)[0]
+        self._tokens = [(match[0], match.start() + 1) for match in _TOKEN.finditer(text)]
+        self._tokens.append((_END, len(text) + 1))
         self._next = 0
+        # The token looked at last, which is the one that an error is about.
+        self._seen = self._tokens[0]
 
     def parse(self) -> tuple[Requirement, ...]:
         requirements: list[Requirement] = []
-        while True:
-            kind, literal = self._peek()
-            if kind == _END:
-                return tuple(requirements)
-            if kind not in (_IDENTIFIER, "!"):
-                raise self._error(literal, "!, identifier, or 'end of string'")
+        expected = "!, identifier, or 'end of string'"
+        while self._peek() != _END or requirements:
+            if self._peek() in _SYMBOLS - {"!"}:
+                raise self._error(expected)
             requirements.append(self._requirement())
-            kind, literal = self._take()
-            if kind == _END:
-                return tuple(requirements)
-            if kind != ",":
-                raise self._error(literal, "',' or 'end of string'", taken=True)
-            kind, literal = self._peek()
-            if kind not in (_IDENTIFIER, "!"):
-                raise self._error(literal, "identifier after ','")
+            if self._peek() == _END:
+                break
+            if self._take() != ",":
+                raise self._error("',' or 'end of string'")
+            expected = "identifier after ','"
+        return tuple(requirements)
 
     def _requirement(self) -> Requirement:
-        kind, literal = self._take()
-        absent = kind == "!"
-        if absent:
-            kind, literal = self._take()
-        if kind != _IDENTIFIER:
-            raise self._error(literal, "identifier", taken=True)
-        if validate_qualified_name(literal):
-            raise self._invalid("key", literal)
-        if absent:
-            return Requirement(literal, DOES_NOT_EXIST)
-        if self._peek()[0] in (_END, ","):
-            return Requirement(literal, EXISTS)
-        return self._binary_requirement(literal)
-
-    def _binary_requirement(self, key: str) -> Requirement:
-        kind, word = self._take(operators=True)
-        if kind not in _BINARY_OPERATORS:
-            raise self._error(word, "in, notin, =, ==, !=, gt, lt", taken=True)
-        operator = _BINARY_OPERATORS[kind]
-        values = self._value_set() if kind in _OPERATOR_WORDS else {self._exact_value()}
-        if operator in (GREATER_THAN, LESS_THAN) and _parse_int64(min(values)) is None:
-            raise ValueError(
-                f"column {self._column()}: for 'Gt', 'Lt' operators, the value must be an integer"
-            )
+        is_absent = self._peek() == "!"
+        if is_absent:
+            self._take()
+        key = self._identifier()
+        if validate_qualified_name(key):
+            raise _invalid("key", key)
+        if is_absent:
+            return Requirement(key, "DoesNotExist")
+        if self._peek() in (_END, ","):
+            return Requirement(key, "Exists")
+        word = self._take()
+        if word not in _BINARY_OPERATORS:
+            raise self._error("in, notin, =, ==, !=, gt, lt")
+        values = self._value_set() if word in ("in", "notin") else {self._exact_value()}
+        operator = _BINARY_OPERATORS[word]
+        if operator in ("Gt", "Lt") and parse_int64(min(values)) is None:
+            message = "for 'Gt', 'Lt' operators, the value must be an integer"
+            raise ValueError(f"column {self._seen[1]}: {message}")
         for value in sorted(values):
             if validate_label_value(value):
-                raise self._invalid("value", value)
+                raise _invalid("value", value)
         return Requirement(key, operator, tuple(sorted(values)))
 
     def _exact_value(self) -> str:
-        if self._peek()[0] in (_END, ","):
-            return ""
-        kind, literal = self._take()
-        if kind != _IDENTIFIER:
-            raise self._error(literal, "identifier", taken=True)
-        return literal
+        return "" if self._peek() in (_END, ",") else self._identifier()
 
     def _value_set(self) -> set[str]:
-        kind, literal = self._take()
-        if kind != "(":
-            raise self._error(literal, "'('", taken=True)
-        kind, literal = self._peek()
-        if kind == ")":
+        """Return the words of ``(a,b)``; a missing word is the empty value, as upstream."""
+        if self._take() != "(":
+            raise self._error("'('")
+        if self._peek() == ")":
             self._take()
             return {""}
-        if kind not in (_IDENTIFIER, ","):
-            raise self._error(literal, "',', ')' or identifier")
-        values = self._identifiers()
-        kind, literal = self._take()
-        if kind != ")":
-            raise self._error(literal, "')'", taken=True)
-        return values
-
-    def _identifiers(self) -> set[str]:
-        """Return the words of ``(a,b)``; a missing word is the empty value, as upstream."""
+        if self._peek() in _SYMBOLS - {","}:
+            raise self._error("',', ')' or identifier")
         values: set[str] = set()
         while True:
-            kind, literal = self._take()
-            if kind == _IDENTIFIER:
-                values.add(literal)
-                following, found = self._peek()
-                if following == ")":
-                    return values
-                if following != ",":
-                    raise self._error(found, "',' or ')'")
-            elif kind == ",":
-                if not values:
+            word = self._take()
+            if word not in _SYMBOLS:
+                values.add(word)
+                if self._peek() not in (",", ")"):
+                    raise self._error("',' or ')'")
+            elif word == ",":
+                if not values or self._peek() in (",", ")"):
                     values.add("")
-                following, _ = self._peek()
-                if following == ")":
-                    values.add("")
-                    return values
-                if following == ",":
+                if self._peek() == ",":
                     self._take()
-                    values.add("")
+                    continue
             else:
-                raise self._error(literal, "',', or identifier", taken=True)
+                raise self._error("',', or identifier")
+            if self._peek() == ")":
+                self._take()
+                return values
 
-    def _peek(self) -> tuple[str, str]:
-        kind, literal, _ = self._tokens[self._next]
+    def _identifier(self) -> str:
         # Where a key or a value stands, the words "in" and "notin" are ordinary words.
-        return (_IDENTIFIER, literal) if kind in _OPERATOR_WORDS else (kind, literal)
+        if (word := self._take()) in _SYMBOLS:
+            raise self._error("identifier")
+        return word
 
-    def _take(self, *, operators: bool = False) -> tuple[str, str]:
-        kind, literal = self._tokens[self._next][:2] if operators else self._peek()
-        if self._next < len(self._tokens) - 1:
-            self._next += 1
-        return kind, literal
+    def _peek(self) -> str:
+        self._seen = self._tokens[self._next]
+        return self._seen[0]
 
-    def _column(self, *, taken: bool = False) -> int:
-        at_end = self._tokens[self._next][0] == _END
-        return self._tokens[self._next - (1 if taken and not at_end else 0)][2]
+    def _take(self) -> str:
+        word = self._peek()
+        self._next = min(self._next + 1, len(self._tokens) - 1)
+        return word
 
-    def _error(self, found: str, expected: str, *, taken: bool = False) -> ValueError:
-        column = self._column(taken=taken)
+    def _error(self, expected: str) -> ValueError:
+        found, column = self._seen
         return ValueError(f"column {column}: found '{found}', expected: {expected}")
 
-    def _invalid(self, part: str, literal: str) -> ValueError:
-        return ValueError(f"invalid label {part} '{literal}': it must be {LABEL_RULE}")
+
+def _invalid(part: str, literal: str) -> ValueError:
+    return ValueError(f"invalid label {part} '{literal}': it must be {LABEL_RULE}")
 
 
 def meets(labels: Mapping[str, str], key: str, operator: str, values: tuple[str, ...]) -> bool:
@@ -223,37 +184,3 @@ def meets(labels: Mapping[str, str], key: str, operator: str, values: tuple[str,
             return key not in labels
         case _:
             return False
-
-
-def _scan(text: str) -> list[tuple[str, str, int]]:
-    """Return (kind, literal, 1-based column) of every token, ended by one ``_END`` token."""
-    tokens = []
-    position = 0
-    # A NUL byte ends the text for upstream's lexer.
-    text = text.split("\0", 1)[0]
-    while position < len(text):
-        if text[position] in _WHITESPACE:
-            position += 1
-            continue
-        start = position
-        if text[position] in _SPECIAL:
-            position += 2 if text[position : position + 2] in _TOKENS else 1
-            literal = text[start:position]
-            tokens.append((literal, literal, start + 1))
-            continue
-        while position < len(text) and text[position] not in _SPECIAL + _WHITESPACE:
-            position += 1
-        literal = text[start:position]
-        kind = literal if literal in _OPERATOR_WORDS else _IDENTIFIER
-        tokens.append((kind, literal, start + 1))
-    tokens.append((_END, "", len(text) + 1))
-    return tokens
-
-
-def _parse_int64(text: str) -> int | None:
-    """Return Go's ``ParseInt(text, 10, 64)``, or None."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 100:
-        return None
-    number = int(text)
-    return number if -_INT64_MAX - 1 <= number <= _INT64_MAX else None

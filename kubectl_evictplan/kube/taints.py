@@ -75,18 +75,6 @@ def without_taint(taints: tuple[Taint, ...], key: str, effect: str) -> tuple[Tai
     )
 
 
-def desired_no_schedule_keys(node: Node) -> list[str]:
-    """Keys that ``doNoScheduleTaintingPass`` wants on the node, in the order of its table."""
-    keys = []
-    for condition in node.conditions:
-        key = CONDITION_TAINTS.get(condition.type, {}).get(condition.status)
-        if key is not None and key not in keys:
-            keys.append(key)
-    if node.unschedulable:
-        keys.append(UNSCHEDULABLE)
-    return keys
-
-
 def needs_no_schedule_pass(node: Node) -> bool:
     """False for a healthy node without taints, of which the pass would change nothing."""
     if node.taints or node.unschedulable:
@@ -99,17 +87,17 @@ def needs_no_schedule_pass(node: Node) -> bool:
 
 def reconcile_no_schedule(node: Node, now_ns: int) -> tuple[Taint, ...]:
     """The taint list after ``doNoScheduleTaintingPass``; unchanged when nothing is to be done."""
-    desired = desired_no_schedule_keys(node)
-    have = [
-        taint.key
-        for taint in node.taints
-        if taint.effect == NO_SCHEDULE and taint.key in LIFECYCLE_NO_SCHEDULE_KEYS
+    desired = [
+        CONDITION_TAINTS.get(condition.type, {}).get(condition.status, "")
+        for condition in node.conditions
     ]
+    desired += [UNSCHEDULABLE] if node.unschedulable else []
     taints = node.taints
+    for taint in taints:
+        is_managed = taint.effect == NO_SCHEDULE and taint.key in LIFECYCLE_NO_SCHEDULE_KEYS
+        if is_managed and taint.key not in desired:
+            taints = without_taint(taints, taint.key, NO_SCHEDULE)
     for key in desired:
-        if key not in have:
+        if key and not has_taint(taints, key, NO_SCHEDULE):
             taints = (*taints, Taint(key, NO_SCHEDULE, time_added_ns=now_ns))
-    for key in have:
-        if key not in desired:
-            taints = without_taint(taints, key, NO_SCHEDULE)
     return taints

@@ -6,20 +6,18 @@ Identical in 1.16-1.37 but for the Lt/Gt operators (alpha, off).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Taint, Toleration
+from kubectl_evictplan.kube.validation import INT64_MAX, parse_int64
 
 INFINITE_NS = -1
-_CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
-_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
 def to_int64(value: int) -> int:
     """Wrap like Go's int64 arithmetic."""
-    return (value - _INT64_MIN) % 2**64 + _INT64_MIN
+    return (value + 2**63) % 2**64 - 2**63
 
 
 def tolerates_taint(
@@ -42,15 +40,11 @@ def tolerates_taint(
 
 
 def _compare(taint_value: str, operator: str, toleration_value: str) -> bool:
-    numbers = []
-    for text in (taint_value, toleration_value):
-        if not _CANONICAL_INTEGER.fullmatch(text) or len(text) > 20:
-            return False
-        number = int(text)
-        if not _INT64_MIN <= number <= _INT64_MAX:
-            return False
-        numbers.append(number)
-    return numbers[0] < numbers[1] if operator == "Lt" else numbers[0] > numbers[1]
+    left = parse_int64(taint_value, canonical=True)
+    right = parse_int64(toleration_value, canonical=True)
+    if left is None or right is None:
+        return False
+    return left < right if operator == "Lt" else left > right
 
 
 def get_matching_tolerations(
@@ -83,27 +77,12 @@ def get_min_toleration_time_ns(tolerations: Sequence[Toleration]) -> int:
     """
     if not tolerations:
         return 0
-    minimum: int | None = None
-    for toleration in tolerations:
-        seconds = toleration.toleration_seconds
-        if seconds is None:
-            continue
-        if seconds <= 0:
-            return 0
-        minimum = seconds if minimum is None else min(minimum, seconds)
-    if minimum is None or minimum == _INT64_MAX:
-        return INFINITE_NS
-    return to_int64(minimum * SECOND_NS)
+    finite = (t.toleration_seconds for t in tolerations if t.toleration_seconds is not None)
+    minimum = max(min(finite, default=INT64_MAX), 0)
+    return INFINITE_NS if minimum == INT64_MAX else to_int64(minimum * SECOND_NS)
 
 
 def deciding_index(tolerations: Sequence[Toleration], used: Sequence[int]) -> int | None:
     """Index of the toleration whose seconds are the minimum over ``used``; None if none is finite."""
-    best: int | None = None
-    for index in used:
-        seconds = tolerations[index].toleration_seconds
-        if seconds is None:
-            continue
-        effective = max(seconds, 0)
-        if best is None or effective < max(tolerations[best].toleration_seconds or 0, 0):
-            best = index
-    return best
+    finite = [index for index in used if tolerations[index].toleration_seconds is not None]
+    return min(finite, key=lambda at: max(tolerations[at].toleration_seconds or 0, 0), default=None)

@@ -14,6 +14,7 @@ BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 EXCLUDE_DISRUPTION = "node.kubernetes.io/exclude-disruption"
 
+_LABELS = ((BETA_REGION, REGION), (BETA_ZONE, ZONE))
 _SEPARATOR = ":\x00:"
 
 
@@ -22,15 +23,11 @@ def get_zone_key(labels: Mapping[str, str], *, ga_labels: bool) -> str:
 
     The beta label wins whenever it is *present*, even empty; ``ga_labels`` is False up to 1.16.
     """
-    region = _lookup(labels, BETA_REGION, REGION, ga_labels)
-    zone = _lookup(labels, BETA_ZONE, ZONE, ga_labels)
+    region, zone = (
+        labels[beta] if beta in labels else labels.get(stable, "") if ga_labels else ""
+        for beta, stable in _LABELS
+    )
     return f"{region}{_SEPARATOR}{zone}" if region or zone else ""
-
-
-def _lookup(labels: Mapping[str, str], beta: str, stable: str, ga_labels: bool) -> str:
-    if beta in labels:
-        return labels[beta]
-    return labels.get(stable, "") if ga_labels else ""
 
 
 def zone_display_name(zone_key: str) -> str:
@@ -42,7 +39,7 @@ def has_conflicting_zone_labels(labels: Mapping[str, str]) -> bool:
     """Whether beta and stable labels name different zones or regions."""
     return any(
         beta in labels and stable in labels and labels[beta] != labels[stable]
-        for beta, stable in ((BETA_REGION, REGION), (BETA_ZONE, ZONE))
+        for beta, stable in _LABELS
     )
 
 

@@ -17,33 +17,42 @@ OPERATORS = ("Equal", "Exists")
 NUMERIC_OPERATORS = ("Lt", "Gt")
 
 DUPLICATE_TAINT = "taints must be unique by key and effect pair"
-_INT64_MAX = 2**63 - 1
+# The rule of label words in short, for people.
+LABEL_RULE = "at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+INT64_MAX = 2**63 - 1
+_INTEGER = re.compile(r"[-+]?[0-9]{1,100}", re.ASCII)
 _LABEL_PART_MAX = 63
 _SUBDOMAIN_MAX = 253
 
-_QUALIFIED_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_LABEL_VALUE = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
-_DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_DNS_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-# The rule of label words in short, for people.
-LABEL_RULE = "at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
-_CANONICAL_INTEGER = "0|-?[1-9][0-9]*"
 
-_QUALIFIED_NAME_RULE = (
+def _pattern_rule(rule: str, pattern: str, *examples: str) -> str:
+    """Return a rule as apimachinery's ``RegexError`` words it, double blanks included."""
+    quoted = ",  or ".join(f"'{example}'" for example in examples)
+    return f"{rule} (e.g. {quoted}, regex used for validation is '{pattern}')"
+
+
+_QUALIFIED_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_QUALIFIED_NAME_RULE = _pattern_rule(
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-    "alphanumeric character"
+    "alphanumeric character",
+    *(_QUALIFIED_NAME, "MyName", "my.name", "123-abc"),
 )
-_LABEL_VALUE_RULE = (
+_LABEL_VALUE = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
+_LABEL_VALUE_RULE = _pattern_rule(
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-    "'.', and must start and end with an alphanumeric character"
+    "'.', and must start and end with an alphanumeric character",
+    *(_LABEL_VALUE, "MyValue", "my_value", "12345"),
 )
-_DNS_LABEL_RULE = (
+_DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DNS_LABEL_RULE = _pattern_rule(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
-    "must start and end with an alphanumeric character"
+    "must start and end with an alphanumeric character",
+    *(_DNS_LABEL, "my-name", "123-abc"),
 )
-_DNS_SUBDOMAIN_RULE = (
+_DNS_SUBDOMAIN_RULE = _pattern_rule(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
-    "'.', and must start and end with an alphanumeric character"
+    "'.', and must start and end with an alphanumeric character",
+    *(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*", "example.com"),
 )
 
 
@@ -57,79 +66,52 @@ class FieldMessage(NamedTuple):
 
 def validate_qualified_name(value: str) -> list[str]:
     """Return what is wrong with a label key or taint key (``IsQualifiedName``)."""
-    parts = value.split("/")
+    *prefixes, name = value.split("/")
+    if len(prefixes) > 1:
+        suffix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a qualified name {_QUALIFIED_NAME_RULE} {suffix}"]
     messages = []
-    if len(parts) > 2:
-        rule = _pattern_rule(_QUALIFIED_NAME_RULE, _QUALIFIED_NAME, "MyName", "my.name", "123-abc")
-        suffix = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return [f"a qualified name {rule}{suffix}"]
-    if len(parts) == 2:
-        if not parts[0]:
-            messages.append("prefix part must be non-empty")
-        else:
-            messages += [f"prefix part {text}" for text in validate_dns_subdomain(parts[0])]
-    name = parts[-1]
-    if not name:
-        messages.append("name part must be non-empty")
-    elif _length(name) > _LABEL_PART_MAX:
-        messages.append(f"name part must be no more than {_LABEL_PART_MAX} characters")
-    if not re.fullmatch(_QUALIFIED_NAME, name):
-        rule = _pattern_rule(_QUALIFIED_NAME_RULE, _QUALIFIED_NAME, "MyName", "my.name", "123-abc")
-        messages.append(f"name part {rule}")
-    return messages
+    for prefix in prefixes:
+        wrong = validate_dns_subdomain(prefix) if prefix else ["must be non-empty"]
+        messages += [f"prefix part {message}" for message in wrong]
+    wrong = [] if name else ["must be non-empty"]
+    is_valid = re.fullmatch(_QUALIFIED_NAME, name) is not None
+    wrong += _wrong_word(name, _LABEL_PART_MAX, is_valid, _QUALIFIED_NAME_RULE)
+    return [*messages, *(f"name part {message}" for message in wrong)]
 
 
 def validate_label_value(value: str) -> list[str]:
     """Return what is wrong with a label value or taint value (``IsValidLabelValue``)."""
-    messages = []
-    if _length(value) > _LABEL_PART_MAX:
-        messages.append(f"must be no more than {_LABEL_PART_MAX} characters")
-    if not re.fullmatch(_LABEL_VALUE, value):
-        messages.append(
-            _pattern_rule(_LABEL_VALUE_RULE, _LABEL_VALUE, "MyValue", "my_value", "12345")
-        )
-    return messages
+    is_valid = re.fullmatch(_LABEL_VALUE, value) is not None
+    return _wrong_word(value, _LABEL_PART_MAX, is_valid, _LABEL_VALUE_RULE)
+
+
+def validate_dns_label(value: str) -> list[str]:
+    """Return what is wrong with a namespace name (``IsDNS1123Label``)."""
+    is_valid = re.fullmatch(_DNS_LABEL, value) is not None
+    return _wrong_word(value, _LABEL_PART_MAX, is_valid, _DNS_LABEL_RULE)
+
+
+def validate_dns_subdomain(value: str) -> list[str]:
+    """Return what is wrong with the name of a node, pod or workload (``IsDNS1123Subdomain``)."""
+    # Checked piece by piece: the one pattern of the message would backtrack on hostile input.
+    is_valid = all(re.fullmatch(_DNS_LABEL, label) for label in value.split("."))
+    return _wrong_word(value, _SUBDOMAIN_MAX, is_valid, _DNS_SUBDOMAIN_RULE)
+
+
+def _wrong_word(value: str, length_max: int, is_valid: bool, rule: str) -> list[str]:
+    is_long = len(value.encode("utf-8", "surrogatepass")) > length_max
+    messages = [f"must be no more than {length_max} characters"] if is_long else []
+    return messages if is_valid else [*messages, rule]
 
 
 def validate_labels(labels: dict[str, str]) -> list[FieldMessage]:
     """Return what is wrong with a map of labels, in the map's order."""
     found = []
     for key, value in labels.items():
-        found += [FieldMessage(key, message, key) for message in validate_qualified_name(key)]
-        found += [FieldMessage(key, message, value) for message in validate_label_value(value)]
+        found += _about(key, key, validate_qualified_name(key))
+        found += _about(key, value, validate_label_value(value))
     return found
-
-
-def validate_dns_label(value: str) -> list[str]:
-    """Return what is wrong with a namespace name (``IsDNS1123Label``)."""
-    messages = []
-    if _length(value) > _LABEL_PART_MAX:
-        messages.append(f"must be no more than {_LABEL_PART_MAX} characters")
-    if not re.fullmatch(_DNS_LABEL, value):
-        messages.append(_pattern_rule(_DNS_LABEL_RULE, _DNS_LABEL, "my-name", "123-abc"))
-    return messages
-
-
-def validate_dns_subdomain(value: str) -> list[str]:
-    """Return what is wrong with the name of a node, pod or workload (``IsDNS1123Subdomain``)."""
-    messages = []
-    if _length(value) > _SUBDOMAIN_MAX:
-        messages.append(f"must be no more than {_SUBDOMAIN_MAX} characters")
-    # Checked piece by piece: the one pattern of the message would backtrack on hostile input.
-    if not all(re.fullmatch(_DNS_LABEL, label) for label in value.split(".")):
-        messages.append(_pattern_rule(_DNS_SUBDOMAIN_RULE, _DNS_SUBDOMAIN, "example.com"))
-    return messages
-
-
-def validate_taint(taint: Taint) -> list[FieldMessage]:
-    """Return what is wrong with one taint of ``spec.taints``."""
-    found = [
-        FieldMessage("key", message, taint.key) for message in validate_qualified_name(taint.key)
-    ]
-    found += [
-        FieldMessage("value", message, taint.value) for message in validate_label_value(taint.value)
-    ]
-    return found + _validate_effect(taint.effect, required=True)
 
 
 def validate_taints(taints: Iterable[Taint]) -> list[tuple[int, FieldMessage]]:
@@ -140,10 +122,13 @@ def validate_taints(taints: Iterable[Taint]) -> list[tuple[int, FieldMessage]]:
     found = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
-        found += [(index, message) for message in validate_taint(taint)]
+        wrong = _about("key", taint.key, validate_qualified_name(taint.key))
+        wrong += _about("value", taint.value, validate_label_value(taint.value))
+        wrong += _validate_effect(taint.effect, required=True)
         if (taint.key, taint.effect) in seen:
-            found.append((index, FieldMessage("", DUPLICATE_TAINT, f"{taint.key}:{taint.effect}")))
+            wrong += _about("", f"{taint.key}:{taint.effect}", [DUPLICATE_TAINT])
         seen.add((taint.key, taint.effect))
+        found += [(index, message) for message in wrong]
     return found
 
 
@@ -156,10 +141,7 @@ def validate_toleration(
     """
     found = []
     if toleration.key:
-        found += [
-            FieldMessage("key", message, toleration.key)
-            for message in validate_qualified_name(toleration.key)
-        ]
+        found += _about("key", toleration.key, validate_qualified_name(toleration.key))
     elif toleration.operator != "Exists":
         message = (
             'operator must be Exists when `key` is empty, which means "match all values and all '
@@ -187,46 +169,38 @@ def validate_tolerations(
 def _validate_operator(toleration: Toleration, comparison_operators: bool) -> list[FieldMessage]:
     """Return what is wrong with the operator and, given the operator, with the value."""
     operator, value = toleration.operator, toleration.value
+    wrong = []
     if operator in ("", "Equal"):
-        return [FieldMessage("value", message, value) for message in validate_label_value(value)]
-    if operator == "Exists":
-        if not value:
-            return []
-        return [FieldMessage("value", "value must be empty when `operator` is 'Exists'", value)]
-    if operator in NUMERIC_OPERATORS and comparison_operators:
-        if is_canonical_integer(value):
-            return []
-        message = "value must be a decimal integer within 64 bits, without '+' or leading zeros"
-        return [FieldMessage("value", message, value)]
-    supported = OPERATORS + (NUMERIC_OPERATORS if comparison_operators else ())
-    return [FieldMessage("operator", f"supported values: {_quoted(supported)}", operator)]
+        wrong = validate_label_value(value)
+    elif operator == "Exists":
+        wrong = ["value must be empty when `operator` is 'Exists'"] if value else []
+    elif operator in NUMERIC_OPERATORS and comparison_operators:
+        if parse_int64(value, canonical=True) is None:
+            wrong = ["value must be a decimal integer within 64 bits, without '+' or leading zeros"]
+    else:
+        supported = OPERATORS + (NUMERIC_OPERATORS if comparison_operators else ())
+        return _about("operator", operator, [f"supported values: {_quoted(supported)}"])
+    return _about("value", value, wrong)
 
 
 def _validate_effect(effect: str, *, required: bool) -> list[FieldMessage]:
     """Return what is wrong with a taint's (required) or a toleration's (optional) effect."""
     if effect in EFFECTS or (not effect and not required):
         return []
-    if not effect:
-        return [FieldMessage("effect", f"required: one of {_quoted(EFFECTS)}", effect)]
-    return [FieldMessage("effect", f"supported values: {_quoted(EFFECTS)}", effect)]
+    rule = "supported values:" if effect else "required: one of"
+    return _about("effect", effect, [f"{rule} {_quoted(EFFECTS)}"])
 
 
-def is_canonical_integer(value: str) -> bool:
-    """Tell whether ``Lt`` and ``Gt`` can compare the value: decimal int64 in its one spelling."""
-    if len(value) > 20 or not re.fullmatch(_CANONICAL_INTEGER, value):
-        return False
-    return -_INT64_MAX - 1 <= int(value) <= _INT64_MAX
+def parse_int64(text: str, *, canonical: bool = False) -> int | None:
+    """Return Go's ``ParseInt(text, 10, 64)``, or None; ``canonical``: only in its one spelling."""
+    number = int(text) if _INTEGER.fullmatch(text) else INT64_MAX + 1
+    is_spelled_so = not canonical or text == str(number)
+    return number if is_spelled_so and -INT64_MAX - 1 <= number <= INT64_MAX else None
 
 
-def _pattern_rule(rule: str, pattern: str, *examples: str) -> str:
-    """Return a rule as apimachinery's ``RegexError`` words it, double blanks included."""
-    quoted = ",  or ".join(f"'{example}'" for example in examples)
-    return f"{rule} (e.g. {quoted}, regex used for validation is '{pattern}')"
+def _about(field: str, got: str, messages: Iterable[str]) -> list[FieldMessage]:
+    return [FieldMessage(field, message, got) for message in messages]
 
 
 def _quoted(values: Iterable[str]) -> str:
     return ", ".join(f'"{value}"' for value in values)
-
-
-def _length(value: str) -> int:
-    return len(value.encode("utf-8", "surrogatepass"))

@@ -15,10 +15,10 @@ from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, r
 from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.budgets import pods_refusable
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
-from kubectl_evictplan.kube.webhooks import pods_refusable
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import EventSummary, Inputs, Prediction, Sourced
 from kubectl_evictplan.prediction.evictions import EvictionList, with_nominal

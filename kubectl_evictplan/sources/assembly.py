@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubectl_evictplan.errors import Problem
-from kubectl_evictplan.kube.admission import admitted_tolerations, default_toleration_flags
+from kubectl_evictplan.kube.admission import admitted_tolerations
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
@@ -168,7 +168,6 @@ class Assembly:
 
     def _admit(self, flags: ControlPlaneFlags) -> None:
         """Give hand-written pods what a cluster would have given them."""
-        defaults = default_toleration_flags(flags)
         pods = self.stored["Pod"]
         for kind, *key in self.manifests:
             if kind != "Pod":
@@ -180,7 +179,7 @@ class Assembly:
                 daemon_set=controller is not None and controller.kind == "DaemonSet",
                 static=pod.mirror or pod.config_source == "file",
                 host_network=pod.host_network,
-                api_server_flags=defaults,
+                api_server_flags=flags.api_server,
             )
             pods[key[0], key[1]] = msgspec.structs.replace(pod, tolerations=tolerations)
 

@@ -204,7 +204,7 @@ def _toleration_oddities(tolerations: tuple[Toleration, ...]) -> Iterable[Messag
     for toleration in tolerations:
         seconds = toleration.toleration_seconds
         if toleration.operator in validation.NUMERIC_OPERATORS:
-            if not validation.is_canonical_integer(toleration.value):
+            if validation.parse_int64(toleration.value, canonical=True) is None:
                 yield "invalid-toleration", "Lt or Gt with a value that is no plain integer"
         elif validation.validate_toleration(toleration):
             if seconds is not None and toleration.effect != NO_EXECUTE:
