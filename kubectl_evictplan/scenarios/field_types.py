@@ -177,13 +177,7 @@ def _tolerations(
     written: list[dict[str, Any]], key: str, meets: Encounter
 ) -> tuple[Toleration, ...] | None:
     """Return the whole list, checked as the API server would; it may be empty."""
-    wire = [msgspec.convert(item, WrittenToleration) for item in written]
-    read = tuple(
-        Toleration(
-            t.key or "", t.operator or "", t.value or "", t.effect or "", t.toleration_seconds
-        )
-        for t in wire
-    )
+    read = tuple(msgspec.convert(item, WrittenToleration).toleration() for item in written)
     # Lt and Gt are judged with the release that is simulated, not here.
     found = validate_tolerations(read, comparison_operators=True)
     for index, (name, message, _) in found:

@@ -293,8 +293,7 @@ def _is_name(name: str) -> bool:
 
 def budget_oddities(decoded: wire.WireBudget) -> Iterable[str]:
     """Yield what is strange about a stored budget."""
-    spec = decoded.spec or wire.BudgetSpec()
-    status = decoded.status
+    spec, status = decoded.spec, decoded.status
     for path, message, got in budget_violations(spec):
         yield f"{path_text(path)}: {message}" + (f' (got "{got[:40]}")' if got else "")
     if spec.min_available is None and spec.max_unavailable is None:

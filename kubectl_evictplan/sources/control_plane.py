@@ -82,15 +82,12 @@ def component_of(pod: Pod) -> str:
 
 def read_instance(component: str, pod: ControlPlanePod) -> Instance:
     """Return the flags and version of the component's container."""
-    containers = (pod.spec.containers if pod.spec else None) or []
-    for container in containers:
+    for container in pod.spec.containers:
         words = _words(container)
-        image = (container.image or "").partition("@")[0].rpartition("/")[2].partition(":")[0]
+        image = container.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
         runs = any(word.rpartition("/")[2] == component for word in words)
         if container.name == component or image == component or runs:
-            return Instance(
-                component, _version(container.image or ""), parse_flags(component, words)
-            )
+            return Instance(component, _version(container.image), parse_flags(component, words))
     return Instance(component, "", {})
 
 
@@ -128,7 +125,7 @@ def _flags(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _words(container: ControlPlaneContainer) -> list[str]:
     """Return the command line as words; a shell's ``-c`` text is split."""
     words: list[str] = []
-    for word in [*(container.command or ()), *(container.args or ())]:
+    for word in (*container.command, *container.args):
         if " --" in word or "\n" in word:
             try:
                 words.extend(shlex.split(word, comments=True))

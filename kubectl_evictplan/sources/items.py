@@ -106,8 +106,7 @@ class ItemReader:
         build, assembly = self.build, self.assembly
         assembly.kinds_seen.add(kind)
         if kind == "Node":
-            info = decoded.status and decoded.status.node_info
-            assembly.kubelet_versions.add((info and info.kubelet_version) or "")
+            assembly.kubelet_versions.add(decoded.status.node_info.kubelet_version)
             return assembly.add(kind, build.node(decoded), source)
         if kind == "Lease":
             return self._store_lease(decoded, source)
@@ -126,7 +125,7 @@ class ItemReader:
     def _store_lease(self, decoded: wire.WireLease, source: Source) -> bool:
         meta = decoded.metadata
         lease = self.build.lease(decoded)
-        acquired = self.build.time(decoded.spec.acquire_time if decoded.spec else None)
+        acquired = self.build.times[decoded.spec.acquire_time]
         if meta.namespace == NODE_LEASE_NAMESPACE:
             return self.assembly.add("Lease", lease, source)
         if (meta.namespace, meta.name) == LEADER_LEASE and acquired is not None:
@@ -258,7 +257,7 @@ class ItemReader:
         else:
             added = self._store(kind, decoded, source)
         if written and added:
-            key = (kind, decoded.metadata.namespace or "", decoded.metadata.name)
+            key = (kind, decoded.metadata.namespace, decoded.metadata.name)
             self.assembly.manifests.add(key)
 
     def _complete_names(
@@ -290,7 +289,7 @@ class ItemReader:
             if namespace:
                 message = "is cluster-scoped: its namespace is ignored"
                 self.diagnostics.warning("namespace-ignored", message, f"{kind} {meta.get('name')}")
-            meta["namespace"] = None
+            meta["namespace"] = ""
         elif not namespace and not written:
             missing("namespace")
         elif not namespace:

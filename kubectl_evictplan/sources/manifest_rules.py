@@ -31,7 +31,7 @@ def violations(
     """Yield what is wrong; ``comparison_operators``: tolerations may use Lt and Gt."""
     meta = decoded.metadata
     if kind in ("Node", "Pod"):
-        for key, message, got in validation.validate_labels(build.labels(meta.labels)):
+        for key, message, got in validation.validate_labels(build.labels[bytes(meta.labels)]):
             yield Violation(("metadata", "labels", key), message, got)
     for field, value, rule in (
         ("name", meta.name, validation.validate_dns_subdomain),
@@ -40,11 +40,12 @@ def violations(
         for message in rule(value) if value else ():
             yield Violation(("metadata", field), message, value)
     if kind == "PodDisruptionBudget":
-        yield from budget_violations(decoded.spec or wire.BudgetSpec())
+        yield from budget_violations(decoded.spec)
     listed, found = "tolerations", []
-    if kind == "Pod" and decoded.spec:
+    if kind == "Pod":
         found = validation.validate_tolerations(
-            build.tolerations(decoded.spec.tolerations), comparison_operators=comparison_operators
+            build.tolerations[bytes(decoded.spec.tolerations)],
+            comparison_operators=comparison_operators,
         )
     elif kind == "Node":
         listed, found = "taints", validation.validate_taints(build.node(decoded).taints)
@@ -65,10 +66,10 @@ def budget_violations(spec: wire.BudgetSpec) -> Iterator[Violation]:
         message = _count_problem(value)
         if message:
             yield Violation(("spec", field), message, str(value))
-    expressions = spec.selector.match_expressions if spec.selector else None
-    for index, item in enumerate(expressions or ()):
+    expressions = spec.selector.match_expressions if spec.selector else ()
+    for index, item in enumerate(expressions):
         path = ("spec", "selector", "matchExpressions", index, "operator")
-        operator, values = item.operator or "", item.values or ()
+        operator, values = item.operator, item.values
         if operator not in (*_WITH_VALUES, *_WITHOUT_VALUES):
             yield Violation(path, "unknown operator: In, NotIn, Exists or DoesNotExist", operator)
         elif bool(values) != (operator in _WITH_VALUES):

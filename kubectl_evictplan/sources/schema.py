@@ -103,7 +103,7 @@ class _FieldWalk:
                 for key, item in value.items()
             }
             return {key: item for key, item in items.items() if item is not None}
-        if isinstance(kind, inspect.ListType):
+        if isinstance(kind, inspect.ListType | inspect.VarTupleType):
             return self._list(value, kind, path)
         if isinstance(kind, inspect.BoolType):
             return value if isinstance(value, bool) else self._refuse(path, "a boolean", value)
@@ -113,7 +113,7 @@ class _FieldWalk:
             return self._integer(value, path, text)
         return self._string(value, path, text, is_timestamp="timestamp" in extra)
 
-    def _list(self, value: Any, kind: inspect.ListType, path: Path) -> Any:
+    def _list(self, value: Any, kind: inspect.ListType | inspect.VarTupleType, path: Path) -> Any:
         if not isinstance(value, list):
             return self._refuse(path, "a list", value)
         items = [

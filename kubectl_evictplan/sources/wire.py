@@ -3,8 +3,9 @@
 Whatever is not named here never leaves the decoder: env values, arguments, annotations and
 managedFields are skipped as bytes, which is both why loading is fast and why no secret can reach
 a snapshot. ``Raw`` fields repeat among objects (labels, tolerations, owners): they are decoded
-once per distinct text. Go accepts ``null`` for every field, so every type here does. What messages
-say of wrong fields (``schema``) is derived from these types.
+once per distinct text. Go accepts ``null`` for every field; API servers hardly write one, so an object
+with one is left to ``schema``, which reads it as absent. What messages say of wrong fields is derived
+from these types.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Annotated, Any, NamedTuple, Union
 
 import msgspec
 from msgspec import Meta, Raw, Struct, field
+
+from kubectl_evictplan.kube.objects import Toleration
 
 NULL = Raw(b"null")
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -23,27 +26,34 @@ class Present(Struct, gc=False):
     """An object of which only the existence matters."""
 
 
-class Annotations(Struct, gc=False):
+class Annotations(Struct, gc=False, frozen=True):
     """The allow-list of annotations."""
 
-    config_source: str | None = field(default=None, name="kubernetes.io/config.source")
+    config_source: str = field(default="", name="kubernetes.io/config.source")
     config_mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
 
 
 class WireOwner(Struct, rename="camel", gc=False):
-    kind: str | None = None
-    name: str | None = None
-    uid: str | None = None
-    api_version: str | None = None
-    controller: bool | None = None
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    controller: bool = False
 
 
 class WireToleration(Struct, rename="camel", gc=False):
+    """The one type that takes null: scenarios use it too, without ``schema``."""
+
     key: str | None = None
     operator: str | None = None
     value: str | None = None
     effect: str | None = None
     toleration_seconds: Int64 | None = None
+
+    def toleration(self) -> Toleration:
+        """Return the model's value; null counts as absent."""
+        words = (self.key or "", self.operator or "", self.value or "", self.effect or "")
+        return Toleration(*words, self.toleration_seconds)
 
 
 # Left as bytes by the decoders of whole objects.
@@ -53,11 +63,11 @@ Tolerations = Annotated[Raw, Meta(extra={"holds": list[WireToleration]})]
 
 
 class ObjectMeta(Struct, rename="camel"):
-    name: str | None = None
-    generate_name: str | None = None
-    namespace: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
 
 
 class OwnedMeta(ObjectMeta):
@@ -66,50 +76,50 @@ class OwnedMeta(ObjectMeta):
 
 class PodMeta(OwnedMeta):
     labels: Labels = NULL
-    creation_timestamp: Timestamp | None = None
-    deletion_timestamp: Timestamp | None = None
+    creation_timestamp: Timestamp = ""
+    deletion_timestamp: Timestamp = ""
     deletion_grace_period_seconds: Int64 | None = None
-    finalizers: list[str] | None = None
-    annotations: Annotations | None = None
+    finalizers: tuple[str, ...] = ()
+    annotations: Annotations = Annotations()
 
 
 class EnvName(Struct, gc=False):
-    name: str | None = None
+    name: str = ""
 
 
 class Port(Struct, rename="camel", gc=False):
     container_port: Int64 | None = None
-    protocol: str | None = None
+    protocol: str = ""
 
 
 class Container(Struct):
-    env: list[EnvName] | None = None
-    ports: list[Port] | None = None
+    env: tuple[EnvName, ...] = ()
+    ports: tuple[Port, ...] = ()
 
 
 class Volume(Struct, rename="camel"):
     empty_dir: Present | None = None
 
 
-class PodSpec(Struct, rename="camel"):
-    node_name: str | None = None
+class PodSpec(Struct, rename="camel", frozen=True):
+    node_name: str = ""
     tolerations: Tolerations = NULL
     termination_grace_period_seconds: Int64 | None = None
-    host_network: bool | None = None
-    volumes: list[Volume] | None = None
-    containers: list[Container] | None = None
-    init_containers: list[Container] | None = None
+    host_network: bool = False
+    volumes: tuple[Volume, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
 
 
 class PodCondition(Struct, gc=False):
-    type: str | None = None
-    status: str | None = None
+    type: str = ""
+    status: str = ""
 
 
-class PodStatus(Struct):
-    phase: str | None = None
-    reason: str | None = None
-    conditions: list[PodCondition] | None = None
+class PodStatus(Struct, frozen=True):
+    phase: str = ""
+    reason: str = ""
+    conditions: tuple[PodCondition, ...] = ()
 
 
 class WireObject(Struct, rename="camel", tag_field="kind", kw_only=True):
@@ -121,37 +131,37 @@ class WireObject(Struct, rename="camel", tag_field="kind", kw_only=True):
 
 class WirePod(WireObject, tag="Pod", kw_only=True):
     metadata: PodMeta
-    spec: PodSpec | None = None
-    status: PodStatus | None = None
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
 
 
 class WireTaint(Struct, rename="camel"):
-    key: str | None = None
-    value: str | None = None
-    effect: str | None = None
-    time_added: Timestamp | None = None
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: Timestamp = ""
 
 
-class NodeSpec(Struct):
-    taints: list[WireTaint] | None = None
-    unschedulable: bool | None = None
+class NodeSpec(Struct, frozen=True):
+    taints: tuple[WireTaint, ...] = ()
+    unschedulable: bool = False
 
 
 class WireCondition(Struct, rename="camel"):
-    type: str | None = None
-    status: str | None = None
-    reason: str | None = None
-    last_heartbeat_time: Timestamp | None = None
-    last_transition_time: Timestamp | None = None
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    last_heartbeat_time: Timestamp = ""
+    last_transition_time: Timestamp = ""
 
 
-class NodeInfo(Struct, rename="camel", gc=False):
-    kubelet_version: str | None = None
+class NodeInfo(Struct, rename="camel", gc=False, frozen=True):
+    kubelet_version: str = ""
 
 
-class NodeStatus(Struct, rename="camel"):
-    conditions: list[WireCondition] | None = None
-    node_info: NodeInfo | None = None
+class NodeStatus(Struct, rename="camel", frozen=True):
+    conditions: tuple[WireCondition, ...] = ()
+    node_info: NodeInfo = NodeInfo()
 
 
 class SpecFields(Struct):
@@ -163,56 +173,56 @@ class FieldsV1(Struct):
 
 
 class ManagedFields(Struct, rename="camel"):
-    time: Timestamp | None = None
+    time: Timestamp = ""
     fields_v1: FieldsV1 | None = field(default=None, name="fieldsV1")
 
 
 class NodeMeta(ObjectMeta):
     labels: Labels = NULL
-    creation_timestamp: Timestamp | None = None
-    deletion_timestamp: Timestamp | None = None
-    managed_fields: list[ManagedFields] | None = None
+    creation_timestamp: Timestamp = ""
+    deletion_timestamp: Timestamp = ""
+    managed_fields: tuple[ManagedFields, ...] = ()
 
 
 class WireNode(WireObject, tag="Node", kw_only=True):
     metadata: NodeMeta
-    spec: NodeSpec | None = None
-    status: NodeStatus | None = None
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
 
 
-class LeaseSpec(Struct, rename="camel"):
-    holder_identity: str | None = None
+class LeaseSpec(Struct, rename="camel", frozen=True):
+    holder_identity: str = ""
     lease_duration_seconds: Int64 | None = None
-    acquire_time: Timestamp | None = None
-    renew_time: Timestamp | None = None
+    acquire_time: Timestamp = ""
+    renew_time: Timestamp = ""
 
 
 class WireLease(WireObject, tag="Lease"):
-    spec: LeaseSpec | None = None
+    spec: LeaseSpec = LeaseSpec()
 
 
-class WorkloadSpec(Struct):
+class WorkloadSpec(Struct, frozen=True):
     replicas: Int64 | None = None
     parallelism: Int64 | None = None
 
 
 class WireWorkload(WireObject, kw_only=True):
     metadata: OwnedMeta
-    spec: WorkloadSpec | None = None
+    spec: WorkloadSpec = WorkloadSpec()
 
 
 class Requirement(Struct):
-    key: str | None = None
-    operator: str | None = None
-    values: list[str] | None = None
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
 
 
 class LabelSelector(Struct, rename="camel"):
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[Requirement] | None = None
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[Requirement, ...] = ()
 
 
-class BudgetSpec(Struct, rename="camel"):
+class BudgetSpec(Struct, rename="camel", frozen=True):
     selector: LabelSelector | None = None
     min_available: Int64 | str | None = None
     max_unavailable: Int64 | str | None = None
@@ -232,25 +242,25 @@ class BudgetMeta(ObjectMeta):
 
 class WireBudget(WireObject, tag="PodDisruptionBudget", kw_only=True):
     metadata: BudgetMeta
-    spec: BudgetSpec | None = None
+    spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus | None = None
 
 
 class WebhookRule(Struct, rename="camel"):
-    api_groups: list[str] | None = None
-    operations: list[str] | None = None
-    resources: list[str] | None = None
+    api_groups: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
 
 
 class Webhook(Struct, rename="camel"):
-    name: str | None = None
-    rules: list[WebhookRule] | None = None
+    name: str = ""
+    rules: tuple[WebhookRule, ...] = ()
     object_selector: LabelSelector | None = None
     namespace_selector: LabelSelector | None = None
 
 
 class WireWebhooks(WireObject):
-    webhooks: list[Webhook] | None = None
+    webhooks: tuple[Webhook, ...] = ()
 
 
 class Kind(NamedTuple):
@@ -309,18 +319,18 @@ class Envelope(Struct, rename="camel"):
 class ControlPlaneContainer(Struct):
     """Read only for kube-controller-manager and kube-apiserver; of it only known flags are kept."""
 
-    name: str | None = None
-    image: str | None = None
-    command: list[str] | None = None
-    args: list[str] | None = None
+    name: str = ""
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
 
 
-class ControlPlaneSpec(Struct):
-    containers: list[ControlPlaneContainer] | None = None
+class ControlPlaneSpec(Struct, frozen=True):
+    containers: tuple[ControlPlaneContainer, ...] = ()
 
 
 class ControlPlanePod(Struct):
-    spec: ControlPlaneSpec | None = None
+    spec: ControlPlaneSpec = ControlPlaneSpec()
 
 
 BY_KIND: dict[str, msgspec.json.Decoder[Any]] = {
