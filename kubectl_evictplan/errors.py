@@ -129,3 +129,15 @@ class InputError(EvictplanError):
 def mistake(message: str, correction: Correction | None = None, **parts: str) -> InputError:
     """Return the error for one thing that is wrong; ``parts`` are those of ``Problem``."""
     return InputError(Problem(message, correction, **parts))
+
+
+def mistyped(
+    message: str,
+    typed: Sequence[str],
+    instead: Sequence[str],
+    *,
+    example: bool = False,
+    **parts: str,
+) -> InputError:
+    """Return the error for neighbouring words and what to type instead (see ``Correction``)."""
+    return mistake(message, Correction(tuple(typed), tuple(instead), example), **parts)

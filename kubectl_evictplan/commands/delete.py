@@ -12,7 +12,7 @@ from kubectl_evictplan.commands.options import (
     all_option,
     selector_option,
 )
-from kubectl_evictplan.errors import Correction, help_on, mistake
+from kubectl_evictplan.errors import help_on, mistake, mistyped
 from kubectl_evictplan.scenarios.names import NODE_WORDS, OTHER_TYPES
 
 
@@ -34,8 +34,8 @@ def delete(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_no
 def _names(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names after the type, or the TYPE/NAME words."""
     if not words:
-        known = Correction(("delete",), ("delete", "node", "--all"), example=True)
-        raise mistake("what is deleted?", known, expected="node NAME")
+        right = ["delete", "node", "--all"]
+        raise mistyped("what is deleted?", ["delete"], right, example=True, expected="node NAME")
     first, kind = words[0], words[0].lower().partition("/")[0]
     if first.lower() in NODE_WORDS:
         return words[1:]
@@ -45,5 +45,4 @@ def _names(words: tuple[str, ...]) -> tuple[str, ...]:
     if "/" in first and "." not in kind:
         return words
     instead = ("node",) if kind.partition(".")[0] in NODE_WORDS else ("node", first)
-    message = "the type comes first: write `node NAME`"
-    raise mistake(message, Correction((first,), instead), got=first)
+    raise mistyped("the type comes first: write `node NAME`", [first], instead, got=first)

@@ -15,7 +15,7 @@ from kubectl_evictplan.commands.options import (
     selector_option,
 )
 from kubectl_evictplan.commands.run import what_if_events
-from kubectl_evictplan.errors import Correction, help_on, mistake
+from kubectl_evictplan.errors import Correction, help_on, mistake, mistyped
 from kubectl_evictplan.scenarios.names import NODE_WORDS, OTHER_TYPES, listed
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def _kind_and_names(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return ("node" or "zone", names); ("", names) when the first word is no type."""
     expected = "node NAME or zone ZONE"
     if not words:
-        known = Correction(("fail",), ("fail", "node", "--all"), example=True)
-        raise mistake("what fails?", known, expected=expected)
+        right = ["fail", "node", "--all"]
+        raise mistyped("what fails?", ["fail"], right, example=True, expected=expected)
     first, kind = words[0], words[0].lower().partition("/")[0]
     if first.lower() in NODE_WORDS:
         return "node", words[1:]
@@ -86,7 +86,7 @@ def _kind_and_names(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     if first.lower() in ZONE_WORDS:
         return "zone", words[1:]
     if first.lower() in _ZONE_SYNONYMS:
-        raise mistake("write `zone ZONE`", Correction((first,), ("zone",)), got=first)
+        raise mistyped("write `zone ZONE`", [first], ["zone"], got=first)
     if first.lower() in _CONTROL_PLANE_WORDS:
         message = "only kube-controller-manager can be stopped and started, in a scenario file"
         raise mistake(message, help_on("what-if", "scenario"), got=first, expected=expected)
@@ -108,9 +108,9 @@ def _refuse_mixed_up(kind: str, words: tuple[str, ...], snapshot: ClusterSnapsho
         known = Correction((first,), (first, *zones[:1]), example=True) if zones else None
         raise mistake(f"which zone? zones are {listed(zones)}", known)
     if kind == "node" and rest and set(rest) <= only_zones:
-        raise mistake(f"{rest[0]!r} is a zone, not a node", Correction((first,), ("zone",)))
+        raise mistyped(f"{rest[0]!r} is a zone, not a node", [first], ["zone"])
     if kind == "zone" and set(rest) <= only_nodes:
-        raise mistake(f"{rest[0]!r} is a node, not a zone", Correction((first,), ("node",)))
+        raise mistyped(f"{rest[0]!r} is a node, not a zone", [first], ["node"])
     if kind:
         return
     stated, _, value = first.replace(":", "=").partition("=")

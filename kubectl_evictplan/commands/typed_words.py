@@ -9,7 +9,7 @@ from typing import NamedTuple
 import click
 
 from kubectl_evictplan.commands.file_arguments import exists, looks_like_file, missing_option_f
-from kubectl_evictplan.errors import Correction, InputError, Problem
+from kubectl_evictplan.errors import Correction, InputError, Problem, mistyped
 from kubectl_evictplan.scenarios.names import shown
 
 EXAMPLES = {
@@ -83,16 +83,16 @@ def refuse_slips(words: Sequence[str], command: click.Command) -> None:
     end = words.index("--") if "--" in words else len(words)
     for word in words[end + 1 :]:
         if word.partition("=")[0] in known:
-            raise _error(f"behind -- every word is a name, {word} too", ["--"], [])
+            raise mistyped(f"behind -- every word is a name, {word} too", ["--"], [])
     given: dict[str, str] = {}
     for typed in read_words(words[:end], command):
         name, equals, _ = typed.words[0].partition("=")
         if name[:1] == "-" != name[1:2] and f"-{name}" in known:
             right = (f"-{typed.words[0]}", *typed.words[1:])
-            raise _error(f"long options have two dashes: -{name}", typed.words, right)
+            raise mistyped(f"long options have two dashes: -{name}", typed.words, right)
         if not typed.option and equals and f"--{name}" in known and command.name != "taint":
             right = (f"--{typed.words[0]}",)
-            raise _error(f"options have two dashes: --{name}", typed.words, right)
+            raise mistyped(f"options have two dashes: --{name}", typed.words, right)
         if typed.option in known and typed.value is not None:
             if len(typed.words) == 2 and _is_option(typed.value, known, typed.option):
                 raise InputError(needs_value(typed.option, command, typed.words[:1]))
@@ -102,7 +102,7 @@ def refuse_slips(words: Sequence[str], command: click.Command) -> None:
             if "" != first != typed.value and not getattr(option, "multiple", False):
                 both = f"{shown(first)} and {shown(typed.value)}"
                 message = f"{option.opts[-1]} is given twice, as {both}"
-                raise _error(message, typed.words, (), example=True)
+                raise mistyped(message, typed.words, (), example=True)
 
 
 def refuse_bare_files(words: Sequence[str], command: click.Command) -> None:
@@ -145,16 +145,16 @@ def _check_value(typed: Typed, words: Sequence[str]) -> None:
     behind = [word for word in words[start + len(typed.words) :][:1] if word[:1] != "-"]
     if not value and typed.words[0].endswith("=") and behind:
         right = (f"{typed.words[0]}{behind[0]}",)
-        raise _error(f"no blank behind {typed.words[0]}", [*typed.words, *behind], right)
+        raise mistyped(f"no blank behind {typed.words[0]}", [*typed.words, *behind], right)
     if behind and (whole := _split_at_blank(value, behind[0])):
-        raise _error(f"{name}: the value is one word", [value, *behind], [whole])
+        raise mistyped(f"{name}: the value is one word", [value, *behind], [whole])
     if name == "--controller-flag" and value and "=" not in value:
         marked = re.sub("[: ]", "=", value, count=1)
         if marked != value:
-            raise _error(f"{name}: expected NAME=VALUE", [value], [marked], got=value)
+            raise mistyped(f"{name}: expected NAME=VALUE", [value], [marked], got=value)
         if behind:
             right = (f"{value}={behind[0]}",)
-            raise _error(f"{name}: NAME and VALUE are joined by '='", [value, *behind], right)
+            raise mistyped(f"{name}: NAME and VALUE are joined by '='", [value, *behind], right)
 
 
 def _split_at_blank(value: str, behind: str) -> str:
@@ -184,16 +184,4 @@ def _refuse_typography(words: Sequence[str], command: click.Command) -> None:
         meant += plain
     if odd:
         message = f"{shown(odd)} has dashes, quotes or blanks that no keyboard types (copied?)"
-        raise _error(message, words, [word for word in meant if word])
-
-
-def _error(
-    message: str,
-    typed: Sequence[str],
-    instead: Sequence[str],
-    *,
-    got: str | None = None,
-    example: bool = False,
-) -> InputError:
-    known = Correction(tuple(typed), tuple(instead), example)
-    return InputError(Problem(message, got=got, correction=known))
+        raise mistyped(message, words, [word for word in meant if word])

@@ -11,10 +11,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-import msgspec
-
-from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, help_on, mistake
+from kubectl_evictplan.errors import (
+    Correction,
+    InputError,
+    Problem,
+    WrongWord,
+    help_on,
+    mistake,
+    mistyped,
+)
 from kubectl_evictplan.kube.objects import EFFECTS, Node, Taint
 from kubectl_evictplan.kube.objects import Warning as ClusterWarning
 from kubectl_evictplan.scenarios.actions.taints import AddTaint, RemoveTaint
@@ -31,15 +38,13 @@ from kubectl_evictplan.scenarios.taint_words import (
 _EXAMPLE = "maint=true:NoExecute"
 
 
-class TaintRequest(msgspec.Struct, frozen=True):
+class TaintRequest(NamedTuple):
     """A parsed ``kubectl taint`` command; ``node_names`` are as typed, unchecked."""
 
     node_names: tuple[str, ...]
     additions: tuple[Taint, ...]
     removals: tuple[TaintRemoval, ...]
-    selector: str = ""
-    all_nodes: bool = False
-    overwrite: bool = False
+    overwrite: bool
 
 
 def looks_like_taint(word: str) -> bool:
@@ -60,7 +65,9 @@ def parse_taint_arguments(
     """
     resources, changes = _split_words(arguments)
     if not resources:
-        raise _nothing_named(arguments)
+        message = "which nodes? write `node NAME...` before the taint"
+        right = ["node", "--all", *(arguments or [_EXAMPLE])]
+        raise mistyped(message, arguments, right, example=True)
     if not changes:
         raise _no_change(resources)
     try:
@@ -69,57 +76,21 @@ def parse_taint_arguments(
         _refuse_blanks(arguments)
         raise mistake(str(error), error.correction()) from None
     _refuse_other_types(resources[0])
-    _refuse_conflicts(additions, removals, changes)
+    for removal, word in zip(removals, (w for w in changes if w.endswith("-")), strict=True):
+        if both := [t.key for t in additions if removal.removes(t.key, t.effect)]:
+            message = f"one command cannot set and remove the same taint: {both[0]!r}"
+            raise mistyped(message, [word], [])
     if all_nodes and selector:
         message = "--all and --selector exclude each other: every node, or those whose labels match"
-        raise _usage(message, ["--all"], [])
+        raise mistyped(message, ["--all"], [])
     if not all_nodes and not selector and len(resources) < 2:
         message = "which nodes? name them, or choose with --selector or --all"
-        raise _usage(message, resources, ["node", "--all"], example=True)
-    return TaintRequest(
-        node_names=tuple(resources[1:]),
-        additions=additions,
-        removals=removals,
-        selector=selector,
-        all_nodes=all_nodes,
-        overwrite=overwrite,
-    )
-
-
-def _nothing_named(words: Sequence[str]) -> InputError:
-    """Say that neither the type nor a name stands before the taint."""
-    message = "which nodes? write `node NAME...` before the taint"
-    taint = words or [_EXAMPLE]
-    return _usage(message, words, ["node", "--all", *taint], example=True)
-
-
-def _no_change(resources: Sequence[str]) -> InputError:
-    """Say that no word is a taint; the last one may be half of one."""
-    message = f"which taint? write KEY=VALUE:EFFECT: {EFFECTS_RULE}"
-    last = resources[-1]
-    if len(resources) > 2 or last in EFFECTS:
-        return _usage(message, [last], [likely_taint(last)], example=True)
-    named = resources if resources[0].lower() in NODE_WORDS else ["node", *resources]
-    return _usage(message, resources, [*named, _EXAMPLE], example=True)
-
-
-def _refuse_other_types(word: str) -> None:
-    """Raise unless the word is the type of which names follow."""
-    kind, _, name = word.partition("/")
-    if word.lower() in NODE_WORDS:
-        return
-    if kind.lower() in NODE_WORDS:
-        raise _usage("the type and the name are two words here", [word], ["node", name])
-    if kind.lower().partition(".")[0] in NODE_WORDS:
-        raise _usage(f"the type is written `node`, not {word!r}", [word], ["node"])
-    if kind.lower() in OTHER_TYPES:
-        raise mistake(f"only nodes have taints (got {word!r})", help_on("what-if", "taint"))
-    message = f"the type comes first: `node`, then the names (got {word!r})"
-    raise _usage(message, [word], ["node", word])
+        raise mistyped(message, resources, ["node", "--all"], example=True)
+    return TaintRequest(tuple(resources[1:]), additions, removals, overwrite)
 
 
 def resolve_taint_events(
-    request: TaintRequest, nodes: Iterable[Node], *, at_ns: int = 0, origin: str = ""
+    request: TaintRequest, nodes: Iterable[Node], *, origin: str = ""
 ) -> tuple[list[ScenarioEvent], list[ClusterWarning]]:
     """Return the events of the command on these (already selected) nodes, and its warnings.
 
@@ -139,25 +110,56 @@ def resolve_taint_events(
         for name, problems in refusals.items()
         for problem in problems
     ]
-    return _events(request, names, at_ns, origin), warnings
+    # Each addition goes to the front of the node's list; from last to first, they end up as kubectl
+    # sends them: in the order of the arguments, before the old ones.
+    additions = [
+        AddTaint(at_ns=0, nodes=names, taint=taint, origin=origin)
+        for taint in reversed(request.additions)
+    ]
+    removals = [
+        RemoveTaint(at_ns=0, nodes=names, removal=removal, origin=origin)
+        for removal in request.removals
+    ]
+    return [*additions, *removals], warnings
+
+
+def _no_change(resources: Sequence[str]) -> InputError:
+    """Say that no word is a taint; the last one may be half of one."""
+    message = f"which taint? write KEY=VALUE:EFFECT: {EFFECTS_RULE}"
+    last = resources[-1]
+    if len(resources) > 2 or last in EFFECTS:
+        return mistyped(message, [last], [likely_taint(last)], example=True)
+    named = resources if resources[0].lower() in NODE_WORDS else ["node", *resources]
+    return mistyped(message, resources, [*named, _EXAMPLE], example=True)
+
+
+def _refuse_other_types(word: str) -> None:
+    """Raise unless the word is the type of which names follow."""
+    kind, _, name = word.partition("/")
+    kind = kind.lower()
+    if word.lower() in NODE_WORDS:
+        return
+    if kind in NODE_WORDS:
+        raise mistyped("the type and the name are two words here", [word], ["node", name])
+    if kind.partition(".")[0] in NODE_WORDS:
+        raise mistyped(f"the type is written `node`, not {word!r}", [word], ["node"])
+    if kind in OTHER_TYPES:
+        raise mistake(f"only nodes have taints (got {word!r})", help_on("what-if", "taint"))
+    message = f"the type comes first: `node`, then the names (got {word!r})"
+    raise mistyped(message, [word], ["node", word])
 
 
 def _split_words(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return (resources, taint changes): what stands before and from the first change on."""
-    resources: list[str] = []
-    changes: list[str] = []
-    for word in arguments:
-        if looks_like_taint(word):
-            changes.append(word)
-        elif not changes:
-            resources.append(word)
-        else:
-            _refuse_blanks(arguments)
-            names = [word for word in arguments if not looks_like_taint(word)]
-            taints = [word for word in arguments if looks_like_taint(word)]
-            message = f"nodes are named before the taints: {word!r} comes too late"
-            raise _usage(message, arguments, [*names, *taints])
-    return resources, changes
+    taints = [word for word in arguments if looks_like_taint(word)]
+    names = [word for word in arguments if not looks_like_taint(word)]
+    if [*names, *taints] != list(arguments):
+        _refuse_blanks(arguments)
+        first = next(i for i, word in enumerate(arguments) if looks_like_taint(word))
+        late = next(word for word in arguments[first:] if not looks_like_taint(word))
+        message = f"nodes are named before the taints: {late!r} comes too late"
+        raise mistyped(message, arguments, [*names, *taints])
+    return names, taints
 
 
 def _refuse_blanks(arguments: Sequence[str]) -> None:
@@ -165,51 +167,33 @@ def _refuse_blanks(arguments: Sequence[str]) -> None:
     joined = re.sub(r" ?([=:]) ?", r"\1", " ".join(arguments)).split()
     # A taint must not swallow the only name.
     if len(joined) < len(arguments) and len([w for w in joined if not looks_like_taint(w)]) > 1:
-        raise _usage("a taint is one word, without blanks", arguments, joined)
+        raise mistyped("a taint is one word, without blanks", arguments, joined)
 
 
 def _parse_changes(words: Sequence[str]) -> tuple[tuple[Taint, ...], tuple[TaintRemoval, ...]]:
     """Return the additions and removals (kubectl's ``parseTaints``)."""
-    additions: dict[tuple[str, str], str] = {}
-    taints: list[Taint] = []
+    additions: dict[tuple[str, str], tuple[str, Taint]] = {}
     removals: list[TaintRemoval] = []
     for word in words:
         if word.endswith("-"):
             removals.append(parse_taint_removal(word[:-1]))
             continue
         taint = parse_taint(word)
-        first = additions.setdefault((taint.key, taint.effect), word)
+        first, _ = additions.setdefault((taint.key, taint.effect), (word, taint))
         if first is not word:
             message = f"one taint is given twice, as {first!r} and as {word!r}"
             raise WrongWord(message, first, together=True)
-        taints.append(taint)
-    return tuple(taints), tuple(removals)
-
-
-def _refuse_conflicts(
-    additions: Sequence[Taint], removals: Sequence[TaintRemoval], words: Sequence[str]
-) -> None:
-    """Raise when one command both adds and removes a taint."""
-    removing = [word for word in words if word.endswith("-")]
-    for removal, word in zip(removals, removing, strict=True):
-        for taint in additions:
-            if removal.removes(taint.key, taint.effect):
-                message = f"one command cannot set and remove the same taint: {taint.key!r}"
-                raise _usage(message, [word], [])
+    return tuple(taint for _, taint in additions.values()), tuple(removals)
 
 
 def _refusals(request: TaintRequest, node: Node) -> list[Problem]:
     """Return why kubectl would leave this node as it is (``reorderTaints``)."""
     present = {(taint.key, taint.effect) for taint in node.taints}
-    existing = [
-        f"{taint.key}:{taint.effect}"
-        for taint in request.additions
-        if (taint.key, taint.effect) in present
-    ]
+    existing = [f"{t.key}:{t.effect}" for t in request.additions if (t.key, t.effect) in present]
     subject = f"Node {node.name}"
     if existing and not request.overwrite:
         message = f"has taint {', '.join(existing)} already (--overwrite replaces its value)"
-        return [Problem(message, subject=subject, correction=Correction((), ("--overwrite",)))]
+        return [Problem(message, Correction((), ("--overwrite",)), subject=subject)]
     problems = []
     left = list(node.taints)
     # One after the other: after "k:NoExecute-", a further "k-" needs another effect to remove.
@@ -222,33 +206,7 @@ def _refusals(request: TaintRequest, node: Node) -> list[Problem]:
                 message = f"has no taint to remove; without the '-', {removal} is added"
             close = [f"{key}-" for key in similar(removal.key, {taint.key for taint in left})]
             instead = (*close, likely_taint(str(removal)))[0]
-            correction = Correction((f"{removal}-",), (instead,), example=not close)
-            problems.append(Problem(message, subject=subject, correction=correction))
+            known = Correction((f"{removal}-",), (instead,), example=not close)
+            problems.append(Problem(message, known, subject=subject))
         left = kept
     return problems
-
-
-def _events(
-    request: TaintRequest, names: tuple[str, ...], at_ns: int, origin: str
-) -> list[ScenarioEvent]:
-    """Return one event per change, additions first.
-
-    Each addition goes to the front of the node's list; from last to first, they end up as kubectl
-    sends them: in the order of the arguments, before the old ones.
-    """
-    added = [
-        AddTaint(at_ns=at_ns, nodes=names, taint=taint, origin=origin)
-        for taint in reversed(request.additions)
-    ]
-    removed = [
-        RemoveTaint(at_ns=at_ns, nodes=names, removal=removal, origin=origin)
-        for removal in request.removals
-    ]
-    return [*added, *removed]
-
-
-def _usage(
-    message: str, typed: Sequence[str] = (), instead: Sequence[str] = (), *, example: bool = False
-) -> InputError:
-    known = Correction(tuple(typed), tuple(instead), example) if typed or instead else None
-    return InputError(Problem(message, correction=known))

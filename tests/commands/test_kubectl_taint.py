@@ -152,7 +152,8 @@ def ours(words: list[str]) -> tuple[bool, Changes]:
             arguments.append(word)
     try:
         request = parse_taint_arguments(arguments, **options)
-        named = NodeArguments(request.node_names, request.selector, request.all_nodes)
+        selector, all_nodes = options.get("selector", ""), "all_nodes" in options
+        named = NodeArguments(request.node_names, selector, all_nodes)
         nodes = named.nodes(ClusterSnapshot(nodes=tuple(NODES.values())))
         events, warnings = resolve_taint_events(request, nodes)
     except InputError:
