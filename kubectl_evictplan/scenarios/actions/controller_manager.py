@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from kubectl_evictplan.scenarios.history import History
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
-
-if TYPE_CHECKING:
-    from kubectl_evictplan.scenarios.history import History
-    from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
+from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 
 
 class ManagerEvent(ScenarioEvent, frozen=True, kw_only=True):

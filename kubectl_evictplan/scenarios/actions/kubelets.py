@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 
 from kubectl_evictplan.scenarios.field_types import DURATION, STATUS
+from kubectl_evictplan.scenarios.history import History
 from kubectl_evictplan.scenarios.names import listed
 from kubectl_evictplan.scenarios.scenario import NodesEvent
-
-if TYPE_CHECKING:
-    from kubectl_evictplan.scenarios.history import History
-    from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
+from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 
 
 class StopKubelet(NodesEvent, frozen=True, kw_only=True):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec.structs import replace
 
 from kubectl_evictplan.kube.objects import Node
 from kubectl_evictplan.scenarios.field_types import NODE_MANIFEST, Manifest
+from kubectl_evictplan.scenarios.history import History
 from kubectl_evictplan.scenarios.scenario import NodesEvent, ScenarioEvent
-
-if TYPE_CHECKING:
-    from kubectl_evictplan.scenarios.history import History
-    from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
+from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 
 
 class DeleteNode(NodesEvent, frozen=True, kw_only=True):

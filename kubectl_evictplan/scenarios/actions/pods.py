@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec.structs import replace
 
 from kubectl_evictplan.kube.objects import Pod, Toleration
 from kubectl_evictplan.kube.objects import Warning as FileWarning
 from kubectl_evictplan.scenarios.field_types import POD_MANIFEST, TOLERATIONS, Manifest
+from kubectl_evictplan.scenarios.history import History
 from kubectl_evictplan.scenarios.names import unknown_name
 from kubectl_evictplan.scenarios.scenario import PodsEvent, ScenarioEvent
-
-if TYPE_CHECKING:
-    from kubectl_evictplan.scenarios.history import History
-    from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
+from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 
 
 class CreatePod(ScenarioEvent, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 
@@ -16,13 +16,11 @@ from kubectl_evictplan.kube.taints import (
     without_taint,
 )
 from kubectl_evictplan.scenarios.field_types import TAINT, TAINT_REMOVAL
+from kubectl_evictplan.scenarios.history import History
 from kubectl_evictplan.scenarios.names import listed
 from kubectl_evictplan.scenarios.scenario import NodesEvent, ScenarioEvent
+from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval
-
-if TYPE_CHECKING:
-    from kubectl_evictplan.scenarios.history import History
-    from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 
 _CONTROLLER_TAINT_PREFIX = "node.kubernetes.io/"
 
