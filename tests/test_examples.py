@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from timeline_runs import facts_of
 
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
@@ -26,7 +27,7 @@ def load(fixtures: Path, cluster: str, scenario: str) -> tuple[ClusterSnapshot, 
 
 def happened(snapshot: ClusterSnapshot, loaded: LoadedScenario) -> list[tuple[int, str, str, str]]:
     configuration = resolve_configuration(loaded.settings, snapshot.control_plane)
-    return simulate(snapshot, loaded.scenario, configuration).facts()
+    return facts_of(simulate(snapshot, loaded.scenario, configuration))
 
 
 def test_the_maintenance_example_evicts_what_does_not_tolerate_it(fixtures_path: Path) -> None:

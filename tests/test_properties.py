@@ -37,6 +37,7 @@ from realities import (
     with_last_heartbeats,
 )
 from strategies import World, worlds
+from timeline_runs import facts_of
 
 from builders import (
     SECOND_NS,
@@ -77,8 +78,8 @@ def test_p2_order_of_labels_taints_conditions_and_leases_does_not_matter(
     world: World, rng: random.Random
 ) -> None:
     shuffled = reorder(world.snapshot, lambda items: rng.sample(items, len(items)))
-    before = run(world, world.snapshot, world.scenario).facts()
-    assert run(world, shuffled, world.scenario).facts() == before
+    before = facts_of(run(world, world.snapshot, world.scenario))
+    assert facts_of(run(world, shuffled, world.scenario)) == before
 
 
 @given(worlds(), st.integers(-1000, 100_000))
@@ -86,8 +87,8 @@ def test_p3_shifting_every_time_by_whole_seconds_shifts_the_answer(
     world: World, seconds: int
 ) -> None:
     snapshot, scenario = shift_seconds(world.snapshot, world.scenario, seconds)
-    before = run(world, world.snapshot, world.scenario).facts()
-    assert run(world, snapshot, scenario).facts() == before
+    before = facts_of(run(world, world.snapshot, world.scenario))
+    assert facts_of(run(world, snapshot, scenario)) == before
 
 
 @few
@@ -303,7 +304,7 @@ def test_p22_a_normal_zone_taints_one_node_and_then_one_every_ten_seconds(
     )
     wanted = f"{UNREACHABLE}:NoExecute"
     times = [
-        at for at, what, _, taint in timeline.facts() if (what, taint) == ("taint-added", wanted)
+        at for at, what, _, taint in facts_of(timeline) if (what, taint) == ("taint-added", wanted)
     ]
     assert len(times) == silent
     for start, first in enumerate(times):
@@ -318,8 +319,8 @@ def test_p22_a_normal_zone_taints_one_node_and_then_one_every_ten_seconds(
 def test_p23_a_longer_horizon_only_appends(world: World, horizon: int) -> None:
     assert world.scenario.horizon_ns is not None
     shorter = replace(world.scenario, horizon_ns=ns(horizon))
-    whole = run(world, world.snapshot, world.scenario).facts()
-    part = run(world, world.snapshot, shorter).facts()
+    whole = facts_of(run(world, world.snapshot, world.scenario))
+    part = facts_of(run(world, world.snapshot, shorter))
     assert part == [fact for fact in whole if fact[0] <= ns(horizon)]
 
 

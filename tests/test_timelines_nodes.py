@@ -6,6 +6,8 @@ upstream's own controller on a virtual clock.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 from timeline_runs import (
@@ -36,7 +38,7 @@ from builders import (
 )
 from kubectl_evictplan.cluster.timeline import NodePassedOver
 from kubectl_evictplan.controllers.flags import resolve_configuration
-from kubectl_evictplan.engine.event_queue import EventQueue
+from kubectl_evictplan.engine.event_queue import EventQueue, ScheduledCall
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
@@ -238,16 +240,16 @@ def counted_calls(
     flags: dict[str, str],
     *events: ScenarioEvent,
 ) -> tuple[int, bool]:
-    """How many callbacks one day takes, and whether anything was still to come at its end."""
+    """How many callbacks one day plans, and whether anything was still to come at its end."""
     calls = 0
-    step = EventQueue.step
+    schedule = EventQueue.schedule
 
-    def counting(self: EventQueue) -> bool:
+    def counting(self: EventQueue, *arguments: Any) -> ScheduledCall:
         nonlocal calls
         calls += 1
-        return step(self)
+        return schedule(self, *arguments)
 
-    monkeypatch.setattr(EventQueue, "step", counting)
+    monkeypatch.setattr(EventQueue, "schedule", counting)
     settings = ControllerSettings(kubernetes_version="1.29.6", flags=flags)
     scenario = make_scenario(events, horizon=86_400)
     timeline = simulate(snapshot, scenario, resolve_configuration(settings, snapshot.control_plane))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from naive.model import naive_facts
 
 from builders import UNREACHABLE, make_event, make_node, make_scenario, make_snapshot
+from kubectl_evictplan.cluster import timeline as entries
+from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 
 Fact = tuple[int, str, str, str]
@@ -28,6 +32,28 @@ UP_TO_1_31 = [*ADD, *SETREMOVE, *REMOVE_ADD]
 FROM_1_32 = [*GRACE_50, *CURRENT]
 
 
+# What both models can be compared in: (kind, object, value).
+_FACTS: dict[type[entries.Entry], Callable[[Any], tuple[str, str, str]]] = {
+    entries.NodeBecameUnknown: lambda entry: ("node-unknown", entry.node, ""),
+    entries.TaintAdded: lambda entry: ("taint-added", entry.node, key_and_effect(entry.taint)),
+    entries.TaintRemoved: lambda entry: ("taint-removed", entry.node, key_and_effect(entry.taint)),
+    entries.ZoneStateChanged: lambda entry: ("zone-state", entry.zone, entry.state),
+    entries.PodDeleted: lambda entry: ("delete", entry.pod, entry.controller),
+    entries.MarkedForDeletion: lambda entry: ("mark", entry.pod, ""),
+    entries.TimerCancelled: lambda entry: ("cancel", entry.pod, ""),
+    entries.PodGone: lambda entry: ("gone", entry.pod, ""),
+}
+
+
+def facts_of(timeline: Timeline) -> list[Fact]:
+    """Sorted (offset_ns, kind, object, value) of everything that another model can check."""
+    return sorted(
+        (entry.at_ns, *_FACTS[type(entry)](entry))
+        for entry in timeline.entries
+        if type(entry) in _FACTS
+    )
+
+
 def simulated_facts(
     snapshot: ClusterSnapshot, scenario: Scenario, settings: ControllerSettings, timing: Timing
 ) -> list[Fact]:
@@ -35,7 +61,7 @@ def simulated_facts(
     from kubectl_evictplan.simulation.simulate import simulate
 
     configuration = resolve_configuration(settings, snapshot.control_plane)
-    return list(simulate(snapshot, scenario, configuration, timing).facts())
+    return facts_of(simulate(snapshot, scenario, configuration, timing))
 
 
 MODELS: dict[str, Model] = {"simulation": simulated_facts, "naive": naive_facts}

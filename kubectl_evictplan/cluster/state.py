@@ -10,12 +10,17 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
+from typing import Concatenate, ParamSpec
 
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
+    AboutNode,
+    AboutPod,
+    Causes,
+    Entry,
     NodeCreated,
     NodeDeleted,
     PodCreated,
@@ -30,6 +35,7 @@ from kubectl_evictplan.kube.objects import Node, NodeCondition, Pod, Taint
 
 NodeWatcher = Callable[[Node | None, Node | None], None]
 PodWatcher = Callable[[Pod | None, Pod | None], None]
+_P = ParamSpec("_P")
 
 
 class ClusterState:
@@ -43,9 +49,9 @@ class ClusterState:
         self.pods_by_node: dict[str, dict[str, Pod]] = {}
         # Links of causal chains: the entries that led to a node's present state, to each of its
         # taints, and to the deletion of a pod that is terminating.
-        self.node_causes: dict[str, tuple[int, ...]] = {}
-        self.taint_causes: dict[tuple[str, str, str], tuple[int, ...]] = {}
-        self.deletion_causes: dict[str, tuple[int, ...]] = {}
+        self.node_causes: dict[str, Causes] = defaultdict(tuple)
+        self.taint_causes: dict[tuple[str, str, str], Causes] = {}
+        self.deletion_causes: dict[str, Causes] = {}
         self.denied_deletes: frozenset[str] = frozenset()
         self._node_watchers: list[NodeWatcher] = []
         self._pod_watchers: list[PodWatcher] = []
@@ -81,10 +87,55 @@ class ClusterState:
         finally:
             self._delivering = False
 
+    # -- time, and what happened ----------------------------------------------------------------
+
+    @property
+    def now_ns(self) -> int:
+        """The present instant (epoch)."""
+        return self.events.now_ns
+
+    @property
+    def now_seconds_ns(self) -> int:
+        """The instant (epoch) as the API server stamps it: whole seconds."""
+        return self.now_ns // SECOND_NS * SECOND_NS
+
     @property
     def offset_ns(self) -> int:
         """Now, as an offset from the scenario's start."""
         return self.events.now_ns - self.timeline.start_ns
+
+    def record(
+        self,
+        kind: Callable[Concatenate[int, Causes, _P], Entry],
+        because: Causes,
+        *about: _P.args,
+        **named: _P.kwargs,
+    ) -> Causes:
+        """Enter in the timeline that this happens now; returns the entry as a cause of others."""
+        return (self.timeline.append(kind(self.offset_ns, because, *about, **named)),)
+
+    def record_pod(
+        self,
+        kind: Callable[Concatenate[int, Causes, str, str, str, _P], AboutPod],
+        because: Causes,
+        pod: Pod,
+        *about: _P.args,
+        **named: _P.kwargs,
+    ) -> Causes:
+        """Record what happens to a pod."""
+        return self.record(kind, because, pod.key, pod.uid, pod.node_name, *about, **named)
+
+    def record_node(
+        self,
+        kind: Callable[Concatenate[int, Causes, str, _P], AboutNode],
+        because: Causes,
+        name: str,
+        *about: _P.args,
+        **named: _P.kwargs,
+    ) -> Causes:
+        """Record what leads to a node's present state."""
+        causes = self.node_causes[name] = self.record(kind, because, name, *about, **named)
+        return causes
 
     # -- loading (no notifications) -----------------------------------------------------------
 
@@ -108,25 +159,17 @@ class ClusterState:
         self._notify(self._node_watchers, old, new)
 
     def patch_node_taints(
-        self, name: str, taints: tuple[Taint, ...], *, by: str, because: tuple[int, ...], rule: str
+        self, name: str, taints: tuple[Taint, ...], *, by: str, because: Causes, rule: str
     ) -> None:
         """Write a node's taint list; taints that appear or vanish are recorded."""
         old = self.nodes[name]
         after = {(taint.key, taint.effect) for taint in taints}
         # timeAdded takes part in equality: re-adding an existing taint is a real write.
-        changes: list[TaintAdded | TaintRemoved] = [
-            TaintAdded(self.offset_ns, because, name, taint, by, rule)
-            for taint in taints
-            if taint not in old.taints
-        ]
-        changes += [
-            TaintRemoved(self.offset_ns, because, name, taint, by, rule)
-            for taint in old.taints
-            if (taint.key, taint.effect) not in after
-        ]
-        for change in changes:
-            key = (name, change.taint.key, change.taint.effect)
-            self.taint_causes[key] = (self.timeline.append(change),)
+        added = [(TaintAdded, taint) for taint in taints if taint not in old.taints]
+        gone = [(TaintRemoved, t) for t in old.taints if (t.key, t.effect) not in after]
+        for kind, taint in (*added, *gone):
+            causes = self.record(kind, because, name, taint, by, rule)
+            self.taint_causes[name, taint.key, taint.effect] = causes
         self.update_node(old, replace(old, taints=taints))
 
     def update_node_conditions(self, name: str, conditions: tuple[NodeCondition, ...]) -> None:
@@ -134,41 +177,38 @@ class ClusterState:
         old = self.nodes[name]
         self.update_node(old, replace(old, conditions=conditions))
 
-    def create_node(self, node: Node, because: tuple[int, ...]) -> None:
+    def create_node(self, node: Node, because: Causes) -> None:
         """POST a node; an existing one of that name is refused by the caller."""
         assert node.name not in self.nodes, f"node {node.name} exists"
-        ready = node.condition("Ready")
-        status = ready.status if ready is not None else ""
-        created = NodeCreated(self.offset_ns, because, node.name, status)
-        self.node_causes[node.name] = (self.timeline.append(created),)
+        self.record_node(NodeCreated, because, node.name, node.ready_status or "")
         self.nodes[node.name] = node
         self._notify(self._node_watchers, None, node)
 
-    def delete_node(self, name: str, because: tuple[int, ...]) -> None:
+    def delete_node(self, name: str, because: Causes) -> None:
         """DELETE a node object; its pods stay."""
         old = self.nodes.pop(name)
-        deleted = NodeDeleted(self.offset_ns, because, name)
-        self.node_causes[name] = (self.timeline.append(deleted),)
+        self.record_node(NodeDeleted, because, name)
         self._notify(self._node_watchers, old, None)
 
     # -- pods ---------------------------------------------------------------------------------
 
-    def create_pod(self, pod: Pod, because: tuple[int, ...] = ()) -> None:
+    def create_pod(self, pod: Pod, because: Causes = ()) -> None:
         """POST a pod; the name must be free."""
         assert pod.key not in self.pods, f"pod {pod.key} exists"
-        self.timeline.append(PodCreated(self.offset_ns, because, pod.key, pod.uid, pod.node_name))
+        self.record_pod(PodCreated, because, pod)
         self._index(pod)
         self._notify(self._pod_watchers, None, pod)
 
-    def mark_pods_not_ready(self, node_name: str, only: str | None = None) -> None:
+    def mark_pods_not_ready(self, node_name: str, only: str | None = None) -> int:
         """Set the Ready condition of a node's pods (or of ``only`` one) to False where it is True.
 
-        Not notified: no controller here acts on a pod's readiness.
+        Returns of how many. Not notified: no controller here acts on a pod's readiness.
         """
-        pods = self.pods_by_node.get(node_name, {})
-        for key, pod in list(pods.items()):
-            if pod.ready == "True" and only in (None, key):
-                self._index(replace(pod, ready="False"))
+        pods = self.pods_by_node.get(node_name, {}).values()
+        ready = [pod for pod in pods if pod.ready == "True" and only in (None, pod.key)]
+        for pod in ready:
+            self._index(replace(pod, ready="False"))
+        return len(ready)
 
     def update_pod(self, old: Pod, new: Pod) -> None:
         """Replace a pod object and notify."""
@@ -177,32 +217,29 @@ class ClusterState:
         self._index(new)
         self._notify(self._pod_watchers, old, new)
 
-    def delete_pod(self, key: str, *, because: tuple[int, ...], force: bool = False) -> bool:
-        """DELETE a pod with its own grace period (or grace 0); False when there is no such pod.
+    def delete_pod(self, key: str, *, because: Causes, force: bool = False) -> None:
+        """DELETE a pod, if there is one, with its own grace period (or grace 0).
 
-        Upstream: ``BeforeDelete`` and the pod strategy's ``CheckGracefulDelete``. A
-        second delete without a shorter grace is a no-op.
+        Upstream: ``BeforeDelete`` and the pod strategy's ``CheckGracefulDelete``. A second delete
+        without a shorter grace is a no-op.
         """
         pod = self.pods.get(key)
         if pod is None:
-            return False
+            return
         grace_seconds = 0 if force else self.effective_grace_seconds(pod)
-        if pod.deletion_timestamp_ns is not None and not force:
-            if (pod.deletion_grace_period_seconds or 0) == 0:
-                self._remove_unless_finalizers(pod, because)
-            return True
-        now_seconds_ns = self.events.now_ns // SECOND_NS * SECOND_NS
-        terminating = replace(
-            pod,
-            deletion_timestamp_ns=now_seconds_ns + grace_seconds * SECOND_NS,
-            deletion_grace_period_seconds=grace_seconds,
-        )
+        again = pod.deletion_timestamp_ns is not None and not force
+        if again:
+            grace_seconds = pod.deletion_grace_period_seconds or 0
         if grace_seconds == 0 and not pod.finalizers:
-            self.remove_pod(key, because)
-        else:
+            self._remove_pod(key, because)
+        elif not again:
             self.deletion_causes[key] = because
+            terminating = replace(
+                pod,
+                deletion_timestamp_ns=self.now_seconds_ns + grace_seconds * SECOND_NS,
+                deletion_grace_period_seconds=grace_seconds,
+            )
             self.update_pod(pod, terminating)
-        return True
 
     @staticmethod
     def effective_grace_seconds(pod: Pod) -> int:
@@ -212,11 +249,7 @@ class ClusterState:
         period = pod.termination_grace_period_seconds
         return 1 if period < 0 else period
 
-    def _remove_unless_finalizers(self, pod: Pod, because: tuple[int, ...]) -> None:
-        if not pod.finalizers:
-            self.remove_pod(pod.key, because)
-
-    def finish_pod(self, key: str, uid: str, because: tuple[int, ...]) -> None:
+    def finish_pod(self, key: str, uid: str, because: Causes) -> None:
         """The kubelet's confirmation (delete with grace 0) of a terminated pod."""
         pod = self.pods.get(key)
         if pod is None or pod.uid != uid or pod.deletion_timestamp_ns is None:
@@ -224,12 +257,11 @@ class ClusterState:
         if pod.finalizers:
             self.update_pod(pod, replace(pod, deletion_grace_period_seconds=0))
         else:
-            self.remove_pod(key, because)
+            self._remove_pod(key, because)
 
-    def remove_pod(self, key: str, because: tuple[int, ...]) -> None:
-        """The object's end."""
+    def _remove_pod(self, key: str, because: Causes) -> None:
         pod = self.pods.pop(key)
         self.deletion_causes.pop(key, None)
         self.pods_by_node.get(pod.node_name, {}).pop(key, None)
-        self.timeline.append(PodGone(self.offset_ns, because, key, pod.uid, pod.node_name))
+        self.record_pod(PodGone, because, pod)
         self._notify(self._pod_watchers, pod, None)

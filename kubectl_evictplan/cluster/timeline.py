@@ -7,14 +7,12 @@ people read about it is written in ``prediction/causes.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum, StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from kubectl_evictplan.kube.objects import Taint
-from kubectl_evictplan.kube.taints import key_and_effect
 
 # Who deletes pods, and who writes taints.
 TAINT_EVICTION = "taint-eviction"
@@ -23,11 +21,15 @@ POD_GC = "pod-gc"
 SCENARIO = "scenario"
 
 
+# Indices of the entries that led to something.
+Causes = tuple[int, ...]
+
+
 class Entry(msgspec.Struct, frozen=True, gc=False):
     """Something that happened at ``at_ns`` (offset from the start)."""
 
     at_ns: int
-    because: tuple[int, ...]
+    because: Causes
 
 
 class ControllerManagerStarted(Entry, frozen=True):
@@ -239,19 +241,6 @@ class GarbageReason(StrEnum):
     UNSCHEDULED_TERMINATING = "unscheduled-terminating"
 
 
-# What another model of the same controllers can be compared with: (kind, object, value).
-_FACTS: dict[type[Entry], Callable[[Any], tuple[str, str, str]]] = {
-    NodeBecameUnknown: lambda entry: ("node-unknown", entry.node, ""),
-    TaintAdded: lambda entry: ("taint-added", entry.node, key_and_effect(entry.taint)),
-    TaintRemoved: lambda entry: ("taint-removed", entry.node, key_and_effect(entry.taint)),
-    ZoneStateChanged: lambda entry: ("zone-state", entry.zone, entry.state),
-    PodDeleted: lambda entry: ("delete", entry.pod, entry.controller),
-    MarkedForDeletion: lambda entry: ("mark", entry.pod, ""),
-    TimerCancelled: lambda entry: ("cancel", entry.pod, ""),
-    PodGone: lambda entry: ("gone", entry.pod, ""),
-}
-
-
 class Told(Enum):
     """What a zone's queue of waiting nodes is told, and what a pass over it needs to know of nodes."""
 
@@ -304,11 +293,3 @@ class Timeline:
         """Record an entry and return its index, for later ``because`` links."""
         self.entries.append(entry)
         return len(self.entries) - 1
-
-    def facts(self) -> list[tuple[int, str, str, str]]:
-        """Sorted (offset_ns, kind, object, value) of everything that another model can check."""
-        return sorted(
-            (entry.at_ns, *_FACTS[type(entry)](entry))
-            for entry in self.entries
-            if type(entry) in _FACTS
-        )

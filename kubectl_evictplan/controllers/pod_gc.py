@@ -7,12 +7,12 @@ loop that cannot find anything is not run.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import POD_GC, GarbageReason, PodDeleted
+from kubectl_evictplan.cluster.timeline import POD_GC, Causes, GarbageReason, PodDeleted
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
-from kubectl_evictplan.engine.loop_grid import LoopGrid
+from kubectl_evictplan.engine.event_queue import LoopGrid, Priority, ScheduledCall
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
@@ -35,9 +35,8 @@ class PodGC:
     ) -> None:
         self._state = state
         self._configuration = configuration
-        self._grid = LoopGrid(
-            first_loop_ns, GC_CHECK_PERIOD_NS + timing.pod_gc_cost_ns, unbounded=warm
-        )
+        step_ns = GC_CHECK_PERIOD_NS + timing.pod_gc_cost_ns
+        self._grid = LoopGrid(first_loop_ns, step_ns, unbounded=warm)
         self._quarantine_ns = QUARANTINE_TIME_NS + timing.pod_gc_lag_ns
         # Node names that pods refer to and that do not exist: since when, and the end of the
         # quarantine as the last loop that was run left it.
@@ -54,7 +53,10 @@ class PodGC:
 
     def start(self) -> None:
         """Subscribe and plan the first loop that can find something."""
-        self._scan()
+        for node in self._state.nodes.values():
+            self._note_node(node)
+        for pod in self._state.pods.values():
+            self._note_pod(pod)
         self._orphaned_since = dict.fromkeys(self._orphaned_since, self._missing_since_ns)
         self._state.watch_nodes(self._node_changed)
         self._state.watch_pods(self._pod_changed)
@@ -68,24 +70,17 @@ class PodGC:
 
     # -- candidates: kept up to date, so that asking costs nothing -------------------------------------
 
-    def _scan(self) -> None:
-        for node in self._state.nodes.values():
-            self._note_node(node)
-        for pod in self._state.pods.values():
-            self._note_pod(pod)
-
     def _note_node(self, node: Node) -> None:
         self._orphaned_since.pop(node.name, None)
-        ready = node.condition("Ready")
-        is_ready = ready is not None and ready.status == "True"
-        if not is_ready and any(taint.key == OUT_OF_SERVICE for taint in node.taints):
+        out_of_service = any(taint.key == OUT_OF_SERVICE for taint in node.taints)
+        if out_of_service and node.ready_status != "True":
             self._out_of_service_names[node.name] = None
         else:
             self._out_of_service_names.pop(node.name, None)
 
     def _note_pod(self, pod: Pod) -> None:
         if pod.node_name and pod.node_name not in self._state.nodes:
-            self._orphaned_since.setdefault(pod.node_name, self._state.events.now_ns)
+            self._orphaned_since.setdefault(pod.node_name, self._state.now_ns)
         if not pod.node_name and pod.deletion_timestamp_ns is not None:
             self._unscheduled_keys[pod.key] = None
         if pod.phase not in ("Pending", "Running", "Unknown"):
@@ -97,7 +92,7 @@ class PodGC:
         elif old is not None:
             self._out_of_service_names.pop(old.name, None)
             if self._state.pods_by_node.get(old.name):
-                self._orphaned_since.setdefault(old.name, self._state.events.now_ns)
+                self._orphaned_since.setdefault(old.name, self._state.now_ns)
         self._plan()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -115,26 +110,12 @@ class PodGC:
             return
         if self._has_work():
             self._call = self._state.events.schedule(
-                self._grid.at_or_after(self._state.events.now_ns), Priority.POD_GC, self.gc
+                self._grid.at_or_after(self._state.now_ns), Priority.POD_GC, self.gc
             )
 
     def _has_work(self) -> bool:
-        if not self._has_candidates():
-            return False
-        return (
-            any(True for _ in self._orphan_nodes())
-            or any(True for _ in self._out_of_service_pods())
-            or any(True for _ in self._unscheduled_terminating())
-            or bool(self._terminated_excess())
-        )
-
-    def _has_candidates(self) -> bool:
-        return bool(
-            self._orphaned_since
-            or self._out_of_service_names
-            or self._unscheduled_keys
-            or len(self._terminated_keys) > self._configuration.terminated_pod_gc_threshold
-        )
+        found = chain(self._out_of_service_pods(), self._unscheduled_terminating())
+        return any(self._orphan_nodes()) or any(found) or any(self._terminated_excess())
 
     def gc(self) -> None:
         """One loop, in upstream's order; then plan the next one that can find something."""
@@ -147,7 +128,7 @@ class PodGC:
             self._delete(pod, GarbageReason.UNSCHEDULED_TERMINATING)
         if self._has_work():
             self._call = self._state.events.schedule(
-                self._grid.after(self._state.events.now_ns), Priority.POD_GC, self.gc
+                self._grid.after(self._state.now_ns), Priority.POD_GC, self.gc
             )
 
     # -- what there is to do ----------------------------------------------------------------------
@@ -200,21 +181,18 @@ class PodGC:
         )
 
     def _gc_orphaned(self) -> None:
-        now_ns = self._state.events.now_ns
         orphans = sorted(self._orphan_nodes())
-        if not self._configuration.profile.orphan_quarantine:
-            for name in orphans:
-                self._delete_pods_of(name)
-            return
-        due = []
+        if self._configuration.profile.orphan_quarantine:
+            orphans = [name for name in orphans if self._leaves_quarantine(name)]
         for name in orphans:
-            end_ns = self._quarantine_end_ns(name, now_ns)
-            if end_ns <= now_ns:
-                due.append(name)
-                end_ns = now_ns + self._quarantine_ns
-            self._quarantine[name] = end_ns
-        for name in due:
-            self._delete_pods_of(name)
+            for _, pod in sorted(self._state.pods_by_node[name].items()):
+                self._delete(pod, GarbageReason.ORPHANED)
+
+    def _leaves_quarantine(self, name: str) -> bool:
+        now_ns = self._state.now_ns
+        end_ns = self._quarantine_end_ns(name, now_ns)
+        self._quarantine[name] = end_ns if end_ns > now_ns else now_ns + self._quarantine_ns
+        return end_ns <= now_ns
 
     def _quarantine_end_ns(self, name: str, now_ns: int) -> int:
         """When the name leaves quarantine, as if every loop up to now had been run.
@@ -231,14 +209,10 @@ class PodGC:
                 return end_ns
             end_ns = taken_out_ns + self._quarantine_ns if since_ns <= taken_out_ns else None
 
-    def _delete_pods_of(self, name: str) -> None:
-        for _, pod in sorted(self._state.pods_by_node[name].items()):
-            self._delete(pod, GarbageReason.ORPHANED)
-
-    def _causes(self, pod: Pod, reason: GarbageReason) -> tuple[int, ...]:
+    def _causes(self, pod: Pod, reason: GarbageReason) -> Causes:
         state, terminating = self._state, self._state.deletion_causes.get(pod.key, ())
         if reason is GarbageReason.ORPHANED:
-            return state.node_causes.get(pod.node_name, ())
+            return state.node_causes[pod.node_name]
         if reason is GarbageReason.OUT_OF_SERVICE:
             taints = state.nodes[pod.node_name].taints
             keys = [(pod.node_name, t.key, t.effect) for t in taints if t.key == OUT_OF_SERVICE]
@@ -248,15 +222,6 @@ class PodGC:
     def _delete(self, pod: Pod, reason: GarbageReason) -> None:
         if pod.key in self._state.denied_deletes:
             return
-        index = self._state.timeline.append(
-            PodDeleted(
-                self._state.offset_ns,
-                self._causes(pod, reason),
-                pod.key,
-                pod.uid,
-                pod.node_name,
-                POD_GC,
-                garbage=reason,
-            )
-        )
-        self._state.delete_pod(pod.key, because=(index,), force=True)
+        because = self._causes(pod, reason)
+        deleted = self._state.record_pod(PodDeleted, because, pod, POD_GC, garbage=reason)
+        self._state.delete_pod(pod.key, because=deleted, force=True)

@@ -60,28 +60,68 @@ class EventQueue:
         heapq.heappush(self._heap, (at_ns, int(priority), self._counter, call))
         return call
 
-    def step(self) -> bool:
-        """Run the next live callback; False when there is none."""
-        while self._heap:
-            at_ns, _, _, call = heapq.heappop(self._heap)
-            callback = call.callback
-            if callback is None:
-                continue
-            assert at_ns >= self.now_ns, "time went backwards"
-            self.now_ns = at_ns
-            call.callback = None
-            callback()
-            return True
-        return False
+    def schedule_once(
+        self,
+        call: ScheduledCall | None,
+        at_ns: int,
+        priority: Priority,
+        callback: Callable[[], None],
+    ) -> ScheduledCall:
+        """Schedule in place of ``call``, unless that still waits and comes as early."""
+        if call is not None and call.callback is not None:
+            if call.at_ns <= at_ns:
+                return call
+            call.cancel()
+        return self.schedule(at_ns, priority, callback)
 
     def run_until(self, horizon_ns: int) -> bool:
         """Run everything up to and including ``horizon_ns``; True when something is left over."""
         heap = self._heap
         while heap:
-            if heap[0][3].callback is None:
-                heapq.heappop(heap)
-            elif heap[0][0] <= horizon_ns:
-                self.step()
-            else:
+            at_ns, _, _, call = heap[0]
+            callback = call.callback
+            if callback is not None and at_ns > horizon_ns:
                 return True
+            heapq.heappop(heap)
+            if callback is not None:
+                self.now_ns = at_ns
+                call.callback = None
+                callback()
         return False
+
+
+class LoopGrid:
+    """The instants of one ``wait.Until`` loop, in nanoseconds.
+
+    Upstream measures the period from the end of a run, so with a cost ``d`` the k-th run starts at
+    ``first + k * (period + d)``. A loop that has been running for long (``unbounded``) has no first
+    run that matters: its grid reaches into the past.
+    """
+
+    __slots__ = ("first_ns", "step_ns", "unbounded")
+
+    def __init__(self, first_ns: int, step_ns: int, *, unbounded: bool) -> None:
+        assert step_ns > 0, "a loop needs a positive period"
+        self.first_ns = first_ns
+        self.step_ns = step_ns
+        self.unbounded = unbounded
+
+    def at_or_after(self, at_ns: int) -> int:
+        """First run at or after ``at_ns``."""
+        if at_ns <= self.first_ns and not self.unbounded:
+            return self.first_ns
+        return self.first_ns - (self.first_ns - at_ns) // self.step_ns * self.step_ns
+
+    def after(self, at_ns: int) -> int:
+        """First run strictly after ``at_ns``."""
+        return self.at_or_after(at_ns + 1)
+
+    def before(self, at_ns: int) -> int | None:
+        """Last run strictly before ``at_ns``; None when the loop had not started."""
+        run_ns = self.first_ns + (at_ns - 1 - self.first_ns) // self.step_ns * self.step_ns
+        return run_ns if self.unbounded or run_ns >= self.first_ns else None
+
+    def newest(self, at_ns: int) -> int:
+        """Last run strictly before ``at_ns``; the first one when there is none."""
+        run_ns = self.before(at_ns)
+        return self.first_ns if run_ns is None else run_ns

@@ -84,6 +84,12 @@ class Node(msgspec.Struct, frozen=True):
                 return condition
         return None
 
+    @property
+    def ready_status(self) -> str | None:
+        """Status of the Ready condition; None without one."""
+        ready = self.condition("Ready")
+        return ready.status if ready is not None else None
+
     def past_instants(self) -> Iterator[int]:
         """Every known time of the node but its deletion's, which lies in the future."""
         times = [self.creation_timestamp_ns, self.taints_changed_ns]

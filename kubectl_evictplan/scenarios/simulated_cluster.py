@@ -7,8 +7,7 @@ from typing import Protocol
 
 from kubectl_evictplan.cluster.kubelets import Kubelets
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import Entry
-from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.cluster.timeline import Causes, Entry
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 
@@ -18,9 +17,6 @@ class EventApplied(Entry, frozen=True):
     event: ScenarioEvent
     node: str = ""
     pod: str = ""
-
-
-Causes = tuple[int, ...]
 
 
 class ManagerProcess(Protocol):
@@ -41,16 +37,10 @@ class SimulatedCluster:
     kubelets: Kubelets
     manager: ManagerProcess
 
-    @property
-    def now_seconds_ns(self) -> int:
-        """The instant (epoch) as the API server stamps it: whole seconds."""
-        return self.state.events.now_ns // SECOND_NS * SECOND_NS
-
     def existing(self, event: ScenarioEvent) -> list[str]:
         """Return the event's nodes that exist now."""
         return [name for name in event.nodes if name in self.state.nodes]
 
     def note(self, event: ScenarioEvent, *, node: str = "", pod: str = "") -> Causes:
         """Record that the event happens to a node, a pod or (neither) the controllers' process."""
-        applied = EventApplied(self.state.offset_ns, (), event, node, pod)
-        return (self.state.timeline.append(applied),)
+        return self.state.record(EventApplied, (), event, node, pod)

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from kubectl_evictplan.cluster.kubelets import Kubelets
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import ControllerManagerStarted, ControllerManagerStopped
+from kubectl_evictplan.cluster.timeline import (
+    Causes,
+    ControllerManagerStarted,
+    ControllerManagerStopped,
+)
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.controller import NodeLifecycle
 from kubectl_evictplan.controllers.pod_gc import PodGC
@@ -39,33 +43,46 @@ class ControllerManager:
 
     def start_warm(self) -> None:
         """Continue a process that was running before the scenario's start."""
-        now_ns = self._state.events.now_ns
-        timing = self._timing
-        if self._configuration.taint_eviction_enabled:
-            eviction = TaintEviction(self._state, self._configuration, timing)
+        self._start((), warm=True)
+
+    def start_cold(self, because: Causes) -> None:
+        """A new process whose first monitor tick is now. A running one is replaced."""
+        self.stop(because)
+        self._start(self._state.record(ControllerManagerStarted, because), warm=False)
+
+    def _start(self, because: Causes, *, warm: bool) -> None:
+        state, configuration, timing = self._state, self._configuration, self._timing
+        now_ns = state.now_ns
+        if configuration.taint_eviction_enabled:
+            eviction = TaintEviction(state, configuration, timing)
             self._running.append(eviction)
-            eviction.start(evaluate=False)
-            self._adopt_running_timers(eviction, now_ns)
-        if self._configuration.node_lifecycle_enabled:
+            eviction.start(because, evaluate=not warm)
+            if warm:
+                self._adopt_running_timers(eviction)
+        if configuration.node_lifecycle_enabled:
             lifecycle = NodeLifecycle(
-                self._state,
+                state,
                 self._kubelets,
-                self._configuration,
+                configuration,
                 timing,
-                now_ns + timing.monitor_phase_ns,
-                warm=True,
-                process_start_ns=self._process_start_ns(now_ns),
+                now_ns + timing.monitor_phase_ns if warm else now_ns,
+                warm=warm,
+                process_start_ns=self._process_start_ns() if warm else None,
             )
             self._running.append(lifecycle)
-            lifecycle.start()
-        self._start_pod_gc(now_ns + timing.pod_gc_phase_ns, warm=True)
+            lifecycle.start(because)
+        if configuration.pod_gc_enabled:
+            first_loop_ns = now_ns + timing.pod_gc_phase_ns if warm else now_ns
+            collector = PodGC(state, configuration, timing, first_loop_ns, warm=warm)
+            self._running.append(collector)
+            collector.start()
 
-    def _process_start_ns(self, now_ns: int) -> int | None:
+    def _process_start_ns(self) -> int | None:
         leader_ns = self._snapshot.control_plane.leader_acquire_time_ns
-        return leader_ns if leader_ns is not None and leader_ns <= now_ns else None
+        return leader_ns if leader_ns is not None and leader_ns <= self._state.now_ns else None
 
-    def _adopt_running_timers(self, eviction: TaintEviction, now_ns: int) -> None:
-        fraction = self._timing.timer_start_fraction
+    def _adopt_running_timers(self, eviction: TaintEviction) -> None:
+        now_ns, fraction = self._state.now_ns, self._timing.timer_start_fraction
         for node in self._snapshot.nodes:
             for pod in self._state.pods_by_node.get(node.name, {}).copy().values():
                 if pod.deletion_timestamp_ns is None:
@@ -73,41 +90,10 @@ class ControllerManager:
                     if window is not None:
                         eviction.adopt_timer(pod, *window.at(fraction))
 
-    def start_cold(self, because: tuple[int, ...]) -> None:
-        """A new process whose first monitor tick is now. A running one is replaced."""
-        self.stop(because)
-        started = ControllerManagerStarted(self._state.offset_ns, because)
-        started_by = (self._state.timeline.append(started),)
-        now_ns = self._state.events.now_ns
-        if self._configuration.taint_eviction_enabled:
-            eviction = TaintEviction(self._state, self._configuration, self._timing)
-            self._running.append(eviction)
-            eviction.start(evaluate=True, because=started_by)
-        if self._configuration.node_lifecycle_enabled:
-            lifecycle = NodeLifecycle(
-                self._state,
-                self._kubelets,
-                self._configuration,
-                self._timing,
-                now_ns,
-                warm=False,
-            )
-            self._running.append(lifecycle)
-            lifecycle.start(because=started_by)
-        self._start_pod_gc(now_ns, warm=False)
-
-    def _start_pod_gc(self, first_loop_ns: int, *, warm: bool) -> None:
-        if self._configuration.pod_gc_enabled:
-            collector = PodGC(
-                self._state, self._configuration, self._timing, first_loop_ns, warm=warm
-            )
-            self._running.append(collector)
-            collector.start()
-
-    def stop(self, because: tuple[int, ...]) -> None:
+    def stop(self, because: Causes) -> None:
         """The process goes away."""
         if self._running:
-            self._state.timeline.append(ControllerManagerStopped(self._state.offset_ns, because))
+            self._state.record(ControllerManagerStopped, because)
         for controller in self._running:
             controller.stop()
         self._running.clear()

@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import Entry, NodeBecameUnknown, NodeQueued
+from kubectl_evictplan.cluster.timeline import NodeBecameUnknown, NodeQueued
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import EvictionByTimeout
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import NoExecuteTainter
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, expired_conditions
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import Node, Pod
-from kubectl_evictplan.kube.topology import get_zone_key, zone_display_name
+from kubectl_evictplan.kube.topology import zone_display_name
 
 
 class NodePlayback(NamedTuple):
@@ -40,9 +41,9 @@ class NodePlayback(NamedTuple):
 class _NoQueues:
     """Stands in for ``ZoneQueues``: nobody waits here."""
 
-    def add(self, *_: Any, **__: Any) -> None: ...
+    def mark(self, *_: Any, **__: Any) -> None: ...
 
-    mark = retire = remove = forget_wait = record = add
+    wanted = reachable = retire = mark
 
 
 class LifecyclePlayback:
@@ -58,12 +59,12 @@ class LifecyclePlayback:
         self._state = state
         self._nodes = nodes
         self._taint_mode = configuration.taint_mode
-        self._ga_labels = configuration.profile.ga_zone_labels
+        self._zones = ZoneMembership(configuration)
         queues: Any = _NoQueues()
         # When each node is served is settled: no stale lister has a say in it any more.
         timing = replace(timing, stale_lister=False)
-        self._tainter = NoExecuteTainter(state, configuration.profile, queues, lambda _: "", timing)
-        self._by_timeout = EvictionByTimeout(state, configuration, queues, lambda _: "")
+        self._tainter = NoExecuteTainter(state, configuration.profile, queues, timing)
+        self._by_timeout = EvictionByTimeout(state, configuration, queues)
         self._wanted: set[str] = set()
         # A tick decides on copies of nodes that it took when it began: (instant of the tick, copy).
         self._copies: dict[str, tuple[int, Node]] = {}
@@ -93,26 +94,21 @@ class LifecyclePlayback:
     def _write_unknown(self, name: str) -> None:
         node = self._state.nodes.get(name)
         if node is not None:
-            causes = self._state.node_causes.get(name, ())
-            self._note(name, NodeBecameUnknown(self._state.offset_ns, causes, name, None))
-            conditions = expired_conditions(node, self._state.events.now_ns)
+            self._state.record_node(NodeBecameUnknown, self._state.node_causes[name], name, None)
+            conditions = expired_conditions(node, self._state.now_ns)
             self._state.update_node_conditions(name, conditions)
-
-    def _note(self, name: str, entry: Entry) -> None:
-        self._state.node_causes[name] = (self._state.timeline.append(entry),)
 
     def _decide(self, name: str, status: str) -> None:
         node = self._state.nodes.get(name)
         if node is None:
             return
-        now_ns = self._state.events.now_ns
+        now_ns = self._state.now_ns
         if self._copies.get(name, (None, node))[0] != now_ns:
             self._copies[name] = now_ns, node
         node = self._copies[name][1]
         if status != TRUE and name not in self._wanted and not self._tainter.owns_taint(node):
-            zone = zone_display_name(get_zone_key(node.labels, ga_labels=self._ga_labels))
-            causes = self._state.node_causes.get(name, ())
-            self._note(name, NodeQueued(self._state.offset_ns, causes, name, zone))
+            zone = zone_display_name(self._zones.zone_key(node))
+            self._state.record_node(NodeQueued, self._state.node_causes[name], name, zone)
         (self._wanted.discard if status == TRUE else self._wanted.add)(name)
         if self._taint_mode:
             self._tainter.process(node, status)

@@ -25,10 +25,9 @@ from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import (
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
     RateLimitedTimedQueue,
-    mark_for_tainting,
 )
 from kubectl_evictplan.controllers.releases import ReleaseProfile
-from kubectl_evictplan.engine.loop_grid import LoopGrid
+from kubectl_evictplan.engine.event_queue import LoopGrid
 
 NEVER_NS = 2**62
 
@@ -194,13 +193,9 @@ class LineReplay:
     def _pass(self, latest_tick_ns: int | None = None) -> None:
         self._pass_ns = None
         if latest_tick_ns is None:
-            latest_tick_ns = self._last_tick_ns()
+            latest_tick_ns = self._grid.newest(self._now_ns)
         self._queue.try_pass(self._now_ns, latest_tick_ns, self._process)
         self._plan_pass()
-
-    def _last_tick_ns(self) -> int:
-        tick_ns = self._grid.before(self._now_ns)
-        return self._grid.first_ns if tick_ns is None else tick_ns
 
     def _plan_pass(self) -> None:
         if self._queue:
@@ -291,7 +286,7 @@ class LineReplay:
                 self._wanted[name] = self._now_ns
                 self._queue.known.add(self._alias(name))
             case Told.RETIRED:
-                self._queue.retire(self._alias(name), self._last_tick_ns())
+                self._queue.retire(self._alias(name), self._grid.newest(self._now_ns))
 
     def _note_status(self, name: str, status: str | None) -> None:
         before = self._ready.get(name, TRUE)
@@ -314,14 +309,8 @@ class LineReplay:
 
     def _mark(self, name: str) -> None:
         lacks_taint = not self._rules.taint_mode or name not in self._tainted
-        if mark_for_tainting(
-            self._queue,
-            self._mode,
-            self._alias(name),
-            self._now_ns,
-            self._last_tick_ns(),
-            lacks_taint=lacks_taint,
-        ):
+        alias, tick_ns = self._alias(name), self._grid.newest(self._now_ns)
+        if self._queue.mark(alias, self._mode, self._now_ns, tick_ns, lacks_taint=lacks_taint):
             if name not in self._tainted:
                 self._wait(name, self._now_ns)
             self._plan_pass()

@@ -131,7 +131,7 @@ def test_a_token_is_lost_on_a_node_that_is_not_due_again_yet() -> None:
 def test_names_forgotten_without_their_entries_are_inserted_twice() -> None:
     line = Line()
     line.add("a", refreshed=False)
-    line.queue.set_remove("a")
+    line.queue.known.discard("a")
     assert line.add("a", at=5, refreshed=False) == [True]
     assert line.served(5.1, 6.1, 7.1) == ["a", "a"]
 
@@ -139,7 +139,7 @@ def test_names_forgotten_without_their_entries_are_inserted_twice() -> None:
 def test_an_orphaned_entry_is_never_removed_and_eats_every_token() -> None:
     line = Line()
     line.add("a", refreshed=False)
-    line.queue.set_remove("a")
+    line.queue.known.discard("a")
     line.add("a", at=5, refreshed=False)
     line.queue.remove("a")
     line.add("b", at=10, refreshed=False)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive.queue import GoHeap
 
-from kubectl_evictplan.controllers.node_lifecycle.timed_queue import TimedQueue
+from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import TimedQueue
 
 
 def drained(queue: TimedQueue) -> list[tuple[int, str]]:

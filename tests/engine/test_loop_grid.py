@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_evictplan.engine.loop_grid import LoopGrid
+from kubectl_evictplan.engine.event_queue import LoopGrid
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import heapq
 from kubectl_evictplan.cluster.kubelets import Kubelets
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
-    NODE_LIFECYCLE,
+    Causes,
     NodeBecameUnknown,
     NodePassedOver,
     PodsMarkedNotReady,
@@ -32,15 +32,13 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import (
     TRUE,
     UNKNOWN,
     HealthUpdate,
+    NodeHealthMap,
     try_update_node_health,
 )
-from kubectl_evictplan.controllers.node_lifecycle.node_health_map import NodeHealthMap
-from kubectl_evictplan.controllers.node_lifecycle.zone_disruption import Transition
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
-from kubectl_evictplan.controllers.node_lifecycle.zone_states import ZoneStates
-from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
-from kubectl_evictplan.engine.loop_grid import LoopGrid
+from kubectl_evictplan.controllers.node_lifecycle.zone_states import Transition, ZoneStates
+from kubectl_evictplan.engine.event_queue import LoopGrid, Priority, ScheduledCall
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import Node, NodeCondition, Pod
 from kubectl_evictplan.kube.taints import needs_no_schedule_pass, reconcile_no_schedule
@@ -68,25 +66,18 @@ class NodeLifecycle:
         self._profile = configuration.profile
         self._timing = timing
         self._warm = warm
-        self._grid = LoopGrid(
-            first_tick_ns,
-            configuration.node_monitor_period_ns + timing.monitor_cost_ns,
-            unbounded=warm,
-        )
-        self._first_tick_ns = first_tick_ns
-        pass_grid = LoopGrid(
-            first_tick_ns + timing.pass_phase_ns,
-            NODE_EVICTION_PERIOD_NS + timing.pass_cost_ns,
-            unbounded=warm,
-        )
+        tick_step_ns = configuration.node_monitor_period_ns + timing.monitor_cost_ns
+        self._grid = LoopGrid(first_tick_ns, tick_step_ns, unbounded=warm)
+        first_pass_ns = first_tick_ns + timing.pass_phase_ns
+        pass_step_ns = NODE_EVICTION_PERIOD_NS + timing.pass_cost_ns
+        passes = LoopGrid(first_pass_ns, pass_step_ns, unbounded=warm)
         self._zones = ZoneMembership(configuration)
-        zone_of = self._zones.zone_of
-        self._queues = ZoneQueues(state, configuration, timing, pass_grid, self._grid)
+        self._queues = ZoneQueues(state, configuration, timing, self._zones, passes, self._grid)
         self._zone_states = ZoneStates(
-            state, configuration, self._queues, backwards=timing.zones_backwards
+            state, configuration, self._zones, self._queues, backwards=timing.zones_backwards
         )
-        self._tainter = NoExecuteTainter(state, self._profile, self._queues, zone_of, timing)
-        self._by_timeout = EvictionByTimeout(state, configuration, self._queues, zone_of)
+        self._tainter = NoExecuteTainter(state, self._profile, self._queues, timing)
+        self._by_timeout = EvictionByTimeout(state, configuration, self._queues)
         self._queues.process = (
             self._tainter.taint_in_pass
             if configuration.taint_mode
@@ -99,11 +90,10 @@ class NodeLifecycle:
         self._membership_changed: set[str] = set()
         self._deadlines: list[tuple[int, str]] = []
         self._tick_call: ScheduledCall | None = None
-        self._stopped = False
 
     # -- life -------------------------------------------------------------------------------------
 
-    def start(self, because: tuple[int, ...] = ()) -> None:
+    def start(self, because: Causes) -> None:
         """Subscribe; a cold start ticks at once, a warm one continues where a long run would be."""
         self._state.watch_nodes(self._node_changed)
         self._state.watch_pods(self._pod_changed)
@@ -112,22 +102,20 @@ class NodeLifecycle:
             self._zones.enter(node)
             self._by_timeout.node_added(node.name)
             if because:
-                causes = self._state.node_causes.get(node.name, ())
-                self._state.node_causes[node.name] = (*causes, *because)
+                self._state.node_causes[node.name] += because
         if self._warm:
             self._load_warm()
         else:
             self._queues.record(Told.STARTED)
             self._membership_changed.update(self._state.nodes)
             self._attention.update(self._state.nodes)
-            self._schedule_tick(self._first_tick_ns)
+            self._schedule_tick(self._grid.first_ns)
         for node in list(self._state.nodes.values()):
             if needs_no_schedule_pass(node):
                 self._do_no_schedule_tainting_pass(node)
 
     def stop(self) -> None:
         """The process ends: nothing of it happens any more, all memory is lost."""
-        self._stopped = True
         self._state.unwatch([self._node_changed, self._pod_changed])
         self._kubelets.watchers.remove(self._look_at)
         if self._tick_call is not None:
@@ -136,24 +124,22 @@ class NodeLifecycle:
 
     def _load_warm(self) -> None:
         """Memory of a controller that has been watching this cluster for long."""
-        now_ns = self._state.events.now_ns
+        now_ns = self._state.now_ns
         for name, node in self._state.nodes.items():
             self._known.add(name)
             ready = node.condition(READY)
             self._zones.count(node, ready)
             self._health.assume_steady(name)
             silent = not self._kubelets.is_up(name) or self._may_expire_while_up(name, ready)
-            if ready is None or ready.status != TRUE or silent or self._tainter.owns_taint(node):
+            if node.ready_status != TRUE or silent or self._tainter.owns_taint(node):
                 self._health.catch_up(name, node, self._grid.before(now_ns))
                 self._attention.add(name)
-        self._zone_states.load(self._zones.populated(), self._zones.counts())
+        self._zone_states.load()
         for name, node in self._state.nodes.items():
             if self._tainter.owns_taint(node):
-                self._queues.mark_served(self._zones.zone_of(name), name)
-            ready = node.condition(READY)
-            if ready is None or ready.status != TRUE:
-                status = ready.status if ready is not None else None
-                self._queues.record(Told.STATUS, name=name, status=status)
+                self._queues.mark_served(name)
+            if node.ready_status != TRUE:
+                self._queues.record(Told.STATUS, name=name, status=node.ready_status)
         if not self._timing.initial_token:
             self._queues.spend_tokens()
         if self._attention or self._zone_states.unsettled:
@@ -168,7 +154,11 @@ class NodeLifecycle:
         name = (new or old).name  # type: ignore[union-attr]
         if old is not None:
             self._health.catch_up(name, old, self._queues.latest_tick_ns())
-        self._record_status(name, old, new)
+        # What a pass would see of the node, for replays of the queues.
+        if new is None:
+            self._queues.record(Told.NODE_GONE, name=name)
+        elif old is None or new.ready_status != old.ready_status:
+            self._queues.record(Told.STATUS, name=name, status=new.ready_status)
         if new is None:
             self._by_timeout.node_deleted(name)
             self._membership_changed.add(name)
@@ -184,16 +174,6 @@ class NodeLifecycle:
         self._attention.add(name)
         self._request_tick()
         self._do_no_schedule_tainting_pass(new)
-
-    def _record_status(self, name: str, old: Node | None, new: Node | None) -> None:
-        """What a pass would see of the node, for replays of the queues."""
-        if new is None:
-            self._queues.record(Told.NODE_GONE, name=name)
-            return
-        before, after = (node.condition(READY) if node is not None else None for node in (old, new))
-        status = after.status if after is not None else None
-        if old is None or status != (before.status if before is not None else None):
-            self._queues.record(Told.STATUS, name=name, status=status)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is None or not new.node_name:
@@ -215,8 +195,7 @@ class NodeLifecycle:
             return
         status = health.ready.status
         if not self._configuration.taint_mode:
-            now_ns = self._state.events.now_ns
-            self._by_timeout.process_pod(pod.node_name, status, health, now_ns, pod.key)
+            self._by_timeout.process(pod.node_name, status, health, only=pod.key)
         if status != TRUE:
             self._state.mark_pods_not_ready(pod.node_name, only=pod.key)
 
@@ -234,7 +213,7 @@ class NodeLifecycle:
             self._zones.enter(node)
 
     def _leave_zone(self, name: str) -> None:
-        self._queues.leave_zone(self._zones.zone_of(name), name)
+        self._queues.leave_zone(name)
         self._zones.leave(name)
 
     def _may_expire_while_up(self, name: str, ready: NodeCondition | None) -> bool:
@@ -249,7 +228,7 @@ class NodeLifecycle:
     # -- ticks ------------------------------------------------------------------------------------
 
     def _request_tick(self) -> None:
-        now_ns = self._state.events.now_ns
+        now_ns = self._state.now_ns
         # What changes during or after this instant's tick is seen by the next one.
         self._schedule_tick(
             self._grid.after(now_ns)
@@ -258,27 +237,22 @@ class NodeLifecycle:
         )
 
     def _schedule_tick(self, at_ns: int) -> None:
-        call = self._tick_call
-        if call is not None and call.callback is not None:
-            if call.at_ns <= at_ns:
-                return
-            call.cancel()
-        self._tick_call = self._state.events.schedule(
-            at_ns, Priority.MONITOR_TICK, self.monitor_tick
+        self._tick_call = self._state.events.schedule_once(
+            self._tick_call, at_ns, Priority.MONITOR_TICK, self.monitor_tick
         )
 
     def monitor_tick(self) -> None:
         """``monitorNodeHealth``."""
-        if self._stopped:
-            return
-        now_ns = self._queues.ticked_ns = self._state.events.now_ns
+        now_ns = self._queues.ticked_ns = self._state.now_ns
         names, self._attention = self._attention, set()
         while self._deadlines and self._deadlines[0][0] <= now_ns:
             names.add(heapq.heappop(self._deadlines)[1])
         # A pass inside this tick may change nodes that the tick itself does not look at.
         at_start = dict(self._state.nodes) if self._timing.mid_tick_pass else self._state.nodes
-        self._zone_states.create_missing(self._zones.populated())
-        added, deleted = self._classify()
+        self._zone_states.create_missing()
+        changed, self._membership_changed = self._membership_changed, set()
+        added = {name for name in changed if name in self._state.nodes} - self._known
+        deleted = {name for name in changed & self._known if name not in self._state.nodes}
         names |= added
         copies = {name: self._state.nodes[name] for name in names if name in self._state.nodes}
         for name in sorted(added):
@@ -287,27 +261,15 @@ class NodeLifecycle:
                 self._tainter.mark_reachable(copies[name])
             else:
                 self._by_timeout.cancel_eviction(name)
-        for name in deleted:
+        for name in sorted(deleted):
             self._known.discard(name)
             self._zones.uncount(name)
         for name in sorted(copies):
             self._node_step(copies[name], now_ns)
         if self._timing.mid_tick_pass:
             self._queues.run_pass_inside_tick()
-        self._handle_disruption(now_ns, {**at_start, **copies})
+        self._handle_disruption({**at_start, **copies})
         self._schedule_next(now_ns)
-
-    def _classify(self) -> tuple[set[str], list[str]]:
-        added = set()
-        deleted = []
-        for name in sorted(self._membership_changed):
-            exists, known = name in self._state.nodes, name in self._known
-            if exists and not known:
-                added.add(name)
-            elif known and not exists:
-                deleted.append(name)
-        self._membership_changed.clear()
-        return added, deleted
 
     def _schedule_next(self, now_ns: int) -> None:
         if self._attention or self._zone_states.unsettled or self._membership_changed:
@@ -341,7 +303,7 @@ class NodeLifecycle:
             if self._configuration.taint_mode:
                 self._tainter.process(node, decided.status)
             else:
-                self._by_timeout.process(node, update.observed.status, update.health, now_ns)
+                self._by_timeout.process(name, update.observed.status, update.health)
             if update.current.status != TRUE and update.observed.status == TRUE:
                 self._mark_pods_not_ready(name)
         self._look_again(node, update, now_ns)
@@ -349,15 +311,13 @@ class NodeLifecycle:
     def _pass_over(self, name: str) -> None:
         """The lease circuit breaker is open: no decision is made, and its zone does not count it."""
         self._zones.uncount(name)
-        self._queues.retire(self._zones.zone_of(name), name)
+        self._queues.retire(name)
         if self._kubelets.is_up(name):
             self._attention.add(name)
         if name not in self._passed_over:
             self._passed_over.add(name)
-            because = self._state.node_causes.get(name, ())
-            because += self._kubelets.touch_causes.get(name, ())
-            entry = NodePassedOver(self._state.offset_ns, because, name)
-            self._state.node_causes[name] = (self._state.timeline.append(entry),)
+            because = self._state.node_causes[name] + self._kubelets.touch_causes.get(name, ())
+            self._state.record_node(NodePassedOver, because, name)
 
     def _look_again(self, node: Node, update: HealthUpdate, now_ns: int) -> None:
         """When must a tick look at this node next? Writes of this tick have asked for it already."""
@@ -366,7 +326,7 @@ class NodeLifecycle:
             self._profile.queue_mode == "SETREMOVE"
             and self._configuration.taint_mode
             and (current is None or current.status != TRUE)
-            and self._queues.is_known(self._zones.zone_of(name), name)
+            and self._queues.is_known(name)
             and not self._tainter.has_wanted_taint(node)
         )
         up = self._kubelets.is_up(name)
@@ -380,7 +340,8 @@ class NodeLifecycle:
             self._attention.add(name)
             return
         if not self._configuration.taint_mode:
-            deadline_ns = self._by_timeout.deadline_ns(current, health)
+            status = current.status if current is not None else None
+            deadline_ns = self._by_timeout.deadline_ns(status, health)
             if deadline_ns is not None and deadline_ns > now_ns:
                 heapq.heappush(self._deadlines, (self._grid.at_or_after(deadline_ns), name))
         if up and not self._may_expire_while_up(name, current):
@@ -390,37 +351,28 @@ class NodeLifecycle:
             heapq.heappush(self._deadlines, (self._grid.at_or_after(due_ns), name))
 
     def _write_unknown(self, node: Node, conditions: tuple[NodeCondition, ...]) -> None:
-        unknown = NodeBecameUnknown(
-            self._state.offset_ns,
-            self._state.node_causes.get(node.name, ()),
-            node.name,
-            probe_ns=self._health[node.name].probe_ns - self._state.timeline.start_ns,
-        )
-        self._state.node_causes[node.name] = (self._state.timeline.append(unknown),)
-        self._state.update_node_conditions(node.name, conditions)
+        state, name = self._state, node.name
+        probe_ns = self._health[name].probe_ns - state.timeline.start_ns
+        state.record_node(NodeBecameUnknown, state.node_causes[name], name, probe_ns)
+        state.update_node_conditions(name, conditions)
 
     def _mark_pods_not_ready(self, name: str) -> None:
-        pods = self._state.pods_by_node.get(name, {})
-        count = sum(1 for pod in pods.values() if pod.ready == TRUE)
+        count = self._state.mark_pods_not_ready(name)
         if count:
-            self._state.mark_pods_not_ready(name)
-            self._state.timeline.append(
-                PodsMarkedNotReady(
-                    self._state.offset_ns, self._state.node_causes.get(name, ()), name, count
-                )
-            )
+            self._state.record(PodsMarkedNotReady, self._state.node_causes[name], name, count)
 
     # -- zones ------------------------------------------------------------------------------------
 
-    def _handle_disruption(self, now_ns: int, at_start: dict[str, Node]) -> None:
+    def _handle_disruption(self, at_start: dict[str, Node]) -> None:
         """``handleDisruption``: zones and limiters, and what a transition means for the nodes."""
-        counts = self._zones.counts()
-        transition = self._zone_states.handle_disruption(counts)
+        transition = self._zone_states.handle_disruption()
         if transition is Transition.ENTER:
             self._untaint_all(at_start)
-            self._zone_states.enter_master_disruption(counts)
+            self._zone_states.enter_master_disruption()
         elif transition is Transition.EXIT:
-            self._restart_all_probes(now_ns)
+            names = [name for name in self._state.nodes if self._health.get(name) is not None]
+            self._health.restart_all_probes(names, self._state.now_ns)
+            self._attention.update(names)
         # Zones without a counted node are made anew on every tick: who waits there is queued again.
         uncounted = [z for z in self._zones.populated() if z not in self._zone_states]
         if uncounted:
@@ -429,11 +381,7 @@ class NodeLifecycle:
 
     def _not_ready_nodes(self) -> list[str]:
         """Nodes that the next tick must queue again because the line they stood in is gone."""
-        return [
-            name
-            for name, node in self._state.nodes.items()
-            if (ready := node.condition(READY)) is None or ready.status != TRUE
-        ]
+        return [name for name, node in self._state.nodes.items() if node.ready_status != TRUE]
 
     def _untaint_all(self, at_start: dict[str, Node]) -> None:
         # Upstream clears with the copies from the start of the tick: a taint that a pass wrote
@@ -448,24 +396,12 @@ class NodeLifecycle:
         # Nodes that waited are queued again on the next tick.
         self._attention.update(self._not_ready_nodes())
 
-    def _restart_all_probes(self, now_ns: int) -> None:
-        names = [name for name in self._state.nodes if self._health.get(name) is not None]
-        self._health.restart_all_probes(names, now_ns)
-        self._attention.update(names)
-
     # -- NoSchedule -------------------------------------------------------------------------------
 
     def _do_no_schedule_tainting_pass(self, node: Node) -> None:
         """``doNoScheduleTaintingPass``: event driven, not rate limited."""
         current = self._state.nodes.get(node.name)
-        if current is None or self._stopped:
-            return
-        taints = reconcile_no_schedule(current, self._state.events.now_ns)
-        if taints != current.taints:
-            self._state.patch_node_taints(
-                node.name,
-                taints,
-                by=NODE_LIFECYCLE,
-                because=self._state.node_causes.get(node.name, ()),
-                rule="doNoScheduleTaintingPass",
-            )
+        if current is not None:
+            taints = reconcile_no_schedule(current, self._state.now_ns)
+            if taints != current.taints:
+                self._tainter.patch_taints(node.name, taints, rule="doNoScheduleTaintingPass")

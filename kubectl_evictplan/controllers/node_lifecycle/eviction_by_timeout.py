@@ -6,14 +6,12 @@ Upstream: ``processNoTaintBaseEviction``, ``evictPods``, ``cancelPodEviction``, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, MarkedForDeletion, PodDeleted, Told
+from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, MarkedForDeletion, PodDeleted
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, NodeHealth
 from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
-from kubectl_evictplan.kube.objects import Node, NodeCondition, Pod
+from kubectl_evictplan.kube.objects import Pod
 
 _UNMARKED, _TO_BE_EVICTED, _EVICTED = "unmarked", "toBeEvicted", "evicted"
 
@@ -28,18 +26,12 @@ class EvictionByTimeout:
     """The zonePodEvictor side of the node lifecycle controller."""
 
     def __init__(
-        self,
-        state: ClusterState,
-        configuration: ControllerConfiguration,
-        queues: ZoneQueues,
-        zone_of: Callable[[str], str],
+        self, state: ClusterState, configuration: ControllerConfiguration, queues: ZoneQueues
     ) -> None:
         self._state = state
         self._timeout_ns = configuration.pod_eviction_timeout_ns
         self._repeats = configuration.profile.repeats_deletion
-        self._active = not configuration.taint_mode
         self._queues = queues
-        self._zone_of = zone_of
         self._eviction_state: dict[str, str] = {}
 
     def node_added(self, name: str) -> None:
@@ -50,31 +42,22 @@ class EvictionByTimeout:
         """``nodeEvictionMap.unregisterNode``."""
         self._eviction_state.pop(name, None)
 
-    def process(self, node: Node, status: str, health: NodeHealth, now_ns: int) -> None:
-        """``processNoTaintBaseEviction``: timeouts count from the controller's own instants."""
-        if status == TRUE:
-            self.cancel_eviction(node.name)
-            return
-        since_ns = health.ready_transition_ns if status == FALSE else health.probe_ns
-        if now_ns >= since_ns + self._timeout_ns:
-            self._evict_pods(node.name)
+    def process(self, name: str, status: str, health: NodeHealth, only: str | None = None) -> None:
+        """``processNoTaintBaseEviction``: timeouts count from the controller's own instants.
 
-    def process_pod(
-        self, name: str, status: str, health: NodeHealth, now_ns: int, key: str
-    ) -> None:
-        """``processPod`` (from 1.16.8 and 1.17 on): one pod that appeared on a node."""
-        if status == TRUE:
+        ``only``: one pod that appeared on the node (``processPod``, from 1.16.8 and 1.17 on).
+        """
+        deadline_ns = self.deadline_ns(status, health)
+        if deadline_ns is None:
             self.cancel_eviction(name)
-            return
-        since_ns = health.ready_transition_ns if status == FALSE else health.probe_ns
-        if now_ns >= since_ns + self._timeout_ns:
-            self._evict_pods(name, only=key)
+        elif self._state.now_ns >= deadline_ns:
+            self._evict_pods(name, only)
 
-    def deadline_ns(self, current: NodeCondition | None, health: NodeHealth) -> int | None:
+    def deadline_ns(self, status: str | None, health: NodeHealth) -> int | None:
         """When the timeout ends (it may have); None for a node that is ready."""
-        if current is None or current.status == TRUE:
+        if status is None or status == TRUE:
             return None
-        since_ns = health.ready_transition_ns if current.status == FALSE else health.probe_ns
+        since_ns = health.ready_transition_ns if status == FALSE else health.probe_ns
         return since_ns + self._timeout_ns
 
     def evict_late_pod(self, name: str, key: str) -> None:
@@ -82,7 +65,7 @@ class EvictionByTimeout:
         if self._eviction_state.get(name) == _EVICTED and self._repeats:
             self._delete_pods(name, only=key)
 
-    def _evict_pods(self, name: str, only: str | None = None) -> None:
+    def _evict_pods(self, name: str, only: str | None) -> None:
         if self._repeats:
             if self._eviction_state.get(name) == _EVICTED:
                 # Every tick, no rate limit: pods that appeared on the node after its eviction.
@@ -90,18 +73,14 @@ class EvictionByTimeout:
                 return
             if name in self._eviction_state:
                 self._eviction_state[name] = _TO_BE_EVICTED
-        zone, because = self._zone_of(name), self._state.node_causes.get(name, ())
-        self._queues.record(Told.MARK, zone, name)
-        self._queues.mark(zone, name, "ADD", lacks_taint=True, because=because)
+        self._queues.wanted(name)
+        self._queues.mark(name, "ADD", lacks_taint=True)
 
     def cancel_eviction(self, name: str) -> None:
         """``cancelPodEviction``."""
         if self._repeats and name in self._eviction_state:
             self._eviction_state[name] = _UNMARKED
-        zone = self._zone_of(name)
-        self._queues.record(Told.REACHABLE, zone, name)
-        self._queues.remove(zone, name)
-        self._queues.forget_wait(name)
+        self._queues.reachable(name)
 
     def evict_in_pass(self, name: str) -> None:
         """``doEvictionPass`` for one head."""
@@ -110,15 +89,15 @@ class EvictionByTimeout:
             self._eviction_state[name] = _EVICTED
 
     def _delete_pods(self, name: str, only: str | None = None) -> None:
-        because = self._state.node_causes.get(name, ())
-        for key, pod in sorted(self._state.pods_by_node.get(name, {}).items()):
+        state, because = self._state, self._state.node_causes[name]
+        for key, pod in sorted(state.pods_by_node.get(name, {}).items()):
             if only is not None and key != only:
                 continue
             if pod.deletion_timestamp_ns is not None or is_daemon_set_pod(pod):
                 continue
-            about = (self._state.offset_ns, because, key, pod.uid, pod.node_name)
-            self._state.timeline.append(MarkedForDeletion(*about))
-            if key in self._state.denied_deletes:
+            state.record_pod(MarkedForDeletion, because, pod)
+            if key in state.denied_deletes:
                 return  # any error but NotFound aborts the round
-            index = self._state.timeline.append(PodDeleted(*about, NODE_LIFECYCLE))
-            self._state.delete_pod(key, because=(index,))
+            state.delete_pod(
+                key, because=state.record_pod(PodDeleted, because, pod, NODE_LIFECYCLE)
+            )

@@ -6,16 +6,9 @@ Upstream: ``processTaintBaseEviction``, ``markNodeForTainting``, ``markNodeAsRea
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import (
-    NODE_LIFECYCLE,
-    NodeBecameUnknown,
-    Told,
-    WasteReason,
-)
-from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, READY, TRUE, UNKNOWN
+from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, NodeBecameUnknown, WasteReason
+from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
 from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
 from kubectl_evictplan.controllers.releases import ReleaseProfile
 from kubectl_evictplan.engine.timing import Timing
@@ -61,20 +54,14 @@ class NoExecuteTainter:
     """Taint mode: the default since 1.13, the only one since 1.27."""
 
     def __init__(
-        self,
-        state: ClusterState,
-        profile: ReleaseProfile,
-        queues: ZoneQueues,
-        zone_of: Callable[[str], str],
-        timing: Timing,
+        self, state: ClusterState, profile: ReleaseProfile, queues: ZoneQueues, timing: Timing
     ) -> None:
         self._state = state
         self._profile = profile
+        self._queues = queues
         # True while a pass writes the taint that the node waited for.
         self.tainting_in_pass = False
         self._stale_lister = timing.stale_lister and profile.taint_on_current_condition
-        self._queues = queues
-        self._zone_of = zone_of
 
     @staticmethod
     def owns_taint(node: Node) -> bool:
@@ -84,8 +71,7 @@ class NoExecuteTainter:
     @staticmethod
     def has_wanted_taint(node: Node) -> bool:
         """Whether the node has the taint that its Ready condition asks for."""
-        ready = node.condition(READY)
-        key = NOT_READY if ready is not None and ready.status == FALSE else UNREACHABLE
+        key = NOT_READY if node.ready_status == FALSE else UNREACHABLE
         return has_taint(node.taints, key, NO_EXECUTE)
 
     def process(self, node: Node, status: str) -> None:
@@ -93,64 +79,53 @@ class NoExecuteTainter:
         if status == TRUE:
             self.mark_reachable(node)
             return
-        self._queues.record(Told.MARK, self._zone_of(node.name), node.name, status=status)
+        self._queues.wanted(node.name, status)
         wanted, opposite = _TAINT_SWAPS[status if status == FALSE else UNKNOWN]
         if has_taint(node.taints, opposite, NO_EXECUTE):
             # Immediate, not rate limited; the countdown of pods goes on.
-            self._queues.retire(self._zone_of(node.name), node.name)
-            self._swap(node.name, node, wanted, opposite)
+            self._queues.retire(node.name)
+            self._swap(node, wanted, opposite, rule="processTaintBaseEviction")
         else:
-            self._mark_for_tainting(node, wanted)
-
-    def _mark_for_tainting(self, node: Node, wanted: str) -> None:
-        zone, name = self._zone_of(node.name), node.name
-        because = self._state.node_causes.get(name, ())
-        lacks_taint = not has_taint(node.taints, wanted, NO_EXECUTE)
-        self._queues.mark(
-            zone, name, self._profile.queue_mode, lacks_taint=lacks_taint, because=because
-        )
+            lacks_taint = not has_taint(node.taints, wanted, NO_EXECUTE)
+            self._queues.mark(node.name, self._profile.queue_mode, lacks_taint=lacks_taint)
 
     def mark_reachable(self, node: Node) -> None:
         """``markNodeAsReachable``: untaint (two writes) and leave the line of the current zone."""
         for key in (UNREACHABLE, NOT_READY):
             if has_taint(node.taints, key, NO_EXECUTE):
                 self._remove_taint(node.name, key)
-        zone = self._zone_of(node.name)
-        self._queues.record(Told.REACHABLE, zone, node.name)
-        self._queues.remove(zone, node.name)
-        self._queues.forget_wait(node.name)
+        self._queues.reachable(node.name)
 
     def _remove_taint(self, name: str, key: str) -> None:
         node = self._state.nodes.get(name)
         if node is not None and has_taint(node.taints, key, NO_EXECUTE):
-            self._state.patch_node_taints(
-                name,
-                without_taint(node.taints, key, NO_EXECUTE),
-                by=NODE_LIFECYCLE,
-                because=self._state.node_causes.get(name, ()),
-                rule="markNodeAsReachable",
-            )
+            taints = without_taint(node.taints, key, NO_EXECUTE)
+            self.patch_taints(name, taints, rule="markNodeAsReachable")
+
+    def patch_taints(self, name: str, taints: tuple[Taint, ...], rule: str) -> None:
+        """Write the node's taints, because of its present state; ``rule`` is the upstream function."""
+        because = self._state.node_causes[name]
+        self._state.patch_node_taints(name, taints, by=NODE_LIFECYCLE, because=because, rule=rule)
 
     def taint_in_pass(self, name: str) -> int | None:
         """``doNoExecuteTaintingPass`` for one head: every outcome has cost its token."""
         node = self._state.nodes.get(name)
-        ready = node.condition(READY) if node is not None else None
-        status = ready.status if ready is not None else None
+        status = node.ready_status if node is not None else None
         reason = why_token_is_wasted(status, exists=node is not None)
         if reason is None and self._stale_lister and self._was_just_written(name):
             reason = WasteReason.STALE_INFORMER
         if reason is not None:
             return wait_before_retry_ns(reason, self._profile)
         assert node is not None, "a node that is tainted exists"
-        wanted, opposite = _TAINT_SWAPS[FALSE if status == FALSE else UNKNOWN]
         self.tainting_in_pass = True
-        self._swap(name, node, wanted, opposite, rule="doNoExecuteTaintingPass")
+        swap = _TAINT_SWAPS[FALSE if status == FALSE else UNKNOWN]
+        self._swap(node, *swap, rule="doNoExecuteTaintingPass")
         self.tainting_in_pass = False
         return None
 
     def _was_just_written(self, name: str) -> bool:
         """Whether Ready=Unknown was written so recently that an informer may not show it yet."""
-        causes = self._state.node_causes.get(name, ())
+        causes = self._state.node_causes[name]
         while causes:
             entry = self._state.timeline.entries[causes[0]]
             if isinstance(entry, NodeBecameUnknown):
@@ -158,25 +133,13 @@ class NoExecuteTainter:
             causes = entry.because
         return False
 
-    def _swap(
-        self,
-        name: str,
-        copy: Node,
-        wanted: str,
-        opposite: str,
-        rule: str = "processTaintBaseEviction",
-    ) -> None:
+    def _swap(self, copy: Node, wanted: str, opposite: str, rule: str) -> None:
         """``SwapNodeControllerTaint``: add first, then remove: never an instant without a taint."""
+        name = copy.name
         node = self._state.nodes.get(name)
         if node is None:
             return
-        taint = Taint(wanted, NO_EXECUTE, time_added_ns=self._state.events.now_ns)
-        self._state.patch_node_taints(
-            name,
-            with_taint_appended(node.taints, taint),
-            by=NODE_LIFECYCLE,
-            because=self._state.node_causes.get(name, ()),
-            rule=rule,
-        )
+        taint = Taint(wanted, NO_EXECUTE, time_added_ns=self._state.now_ns)
+        self.patch_taints(name, with_taint_appended(node.taints, taint), rule)
         if has_taint(copy.taints, opposite, NO_EXECUTE):
             self._remove_taint(name, opposite)

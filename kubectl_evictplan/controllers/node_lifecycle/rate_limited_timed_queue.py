@@ -22,10 +22,72 @@ from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
     TokenBucketRateLimiter,
     float32,
 )
-from kubectl_evictplan.controllers.node_lifecycle.timed_queue import TimedQueue
 
 # ``ActionFunc``: None when the item is done, else how long to wait before it is tried again.
 ActionFunc = Callable[[str], int | None]
+
+
+# (ProcessAt, name, serial). A tick walks the nodes by name, and its clock never shows one reading
+# twice: entries of one instant are in the order of their names.
+_Entry = tuple[int, str, int]
+
+
+class TimedQueue:
+    """Go's container/heap over entries (ProcessAt, name); a name may occur more than once.
+
+    The array is the same as in Go, because which of several entries of one name is "the first" depends
+    on it (1.19.0-8, 1.20.0-4).
+    """
+
+    __slots__ = ("_entries", "_serial")
+
+    def __init__(self) -> None:
+        self._entries: list[_Entry] = []
+        self._serial = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    def head(self) -> tuple[int, str]:
+        """ProcessAt and name of the entry that is due first."""
+        at_ns, name, _ = self._entries[0]
+        return at_ns, name
+
+    def push(self, at_ns: int, name: str) -> None:
+        """``heap.Push``."""
+        self._serial += 1
+        self._entries.append((at_ns, name, self._serial))
+        self._up(len(self._entries) - 1)
+
+    def remove_first(self, name: str) -> bool:
+        """``heap.Remove`` of the entry of that name which comes first in the array."""
+        for index, entry in enumerate(self._entries):
+            if entry[1] == name:
+                last = self._entries.pop()
+                if index < len(self._entries):
+                    self._entries[index] = last
+                    if not self._down(index):
+                        self._up(index)
+                return True
+        return False
+
+    def _up(self, index: int) -> None:
+        entries = self._entries
+        while index and entries[index] < entries[(index - 1) // 2]:
+            parent = (index - 1) // 2
+            entries[index], entries[parent] = entries[parent], entries[index]
+            index = parent
+
+    def _down(self, start: int) -> bool:
+        entries, index = self._entries, start
+        while (child := 2 * index + 1) < len(entries):
+            if child + 1 < len(entries) and entries[child + 1] < entries[child]:
+                child += 1
+            if not entries[child] < entries[index]:
+                break
+            entries[index], entries[child] = entries[child], entries[index]
+            index = child
+        return index > start
 
 
 class RateLimitedTimedQueue:
@@ -56,6 +118,21 @@ class RateLimitedTimedQueue:
             self._entries.push(at_ns, name)
         return True
 
+    def mark(
+        self, name: str, mode: str, now_ns: int, last_tick_ns: int, *, lacks_taint: bool
+    ) -> bool:
+        """``markNodeForTainting`` in a release's ``queue_mode``; False when the name is known already.
+
+        ``lacks_taint``: the node does not carry the taint that its Ready condition asks for.
+        """
+        if not lacks_taint:
+            self.retire(name, last_tick_ns)
+        elif mode == "REMOVE_ADD":
+            self.remove(name)
+        elif mode == "SETREMOVE":
+            self.known.discard(name)  # ``SetRemove`` (1.19.0-8, 1.20.0-4) leaves its heap entries
+        return self.add(name, now_ns, refreshed=mode == "REMOVE_ADD" and lacks_taint)
+
     def remove(self, name: str) -> bool:
         """``Remove``: forget the name and its first heap entry; False when it was not known."""
         if name not in self.known:
@@ -63,10 +140,6 @@ class RateLimitedTimedQueue:
         self.known.discard(name)
         self._drop_first(name)
         return True
-
-    def set_remove(self, name: str) -> None:
-        """``SetRemove`` (1.19.0-8, 1.20.0-4): forget the name but leave its heap entries."""
-        self.known.discard(name)
 
     def retire(self, name: str, last_tick_ns: int) -> bool:
         """No tick inserts the name any more; False when none did before."""
@@ -128,25 +201,3 @@ class RateLimitedTimedQueue:
         if not self.limiter.try_accept(now_ns):
             replacement.try_accept(now_ns)
         self.limiter = replacement
-
-
-def mark_for_tainting(
-    queue: RateLimitedTimedQueue,
-    mode: str,
-    name: str,
-    now_ns: int,
-    last_tick_ns: int,
-    *,
-    lacks_taint: bool,
-) -> bool:
-    """``markNodeForTainting`` in a release's ``queue_mode``; False when the name is known already.
-
-    ``lacks_taint``: the node does not carry the taint that its Ready condition asks for.
-    """
-    if not lacks_taint:
-        queue.retire(name, last_tick_ns)
-    elif mode == "REMOVE_ADD":
-        queue.remove(name)
-    elif mode == "SETREMOVE":
-        queue.set_remove(name)
-    return queue.add(name, now_ns, refreshed=mode == "REMOVE_ADD" and lacks_taint)

@@ -6,11 +6,24 @@ nodes that a tick looks at, since a node that nobody has to look at contributes 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
-from kubectl_evictplan.controllers.node_lifecycle.zone_disruption import ZoneCount
 from kubectl_evictplan.kube.objects import Node, NodeCondition
 from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION, get_zone_key, is_master_by_name
+
+
+class ZoneCount(NamedTuple):
+    """Counted nodes of one zone in one tick."""
+
+    ready: int
+    not_ready: int
+
+    @property
+    def size(self) -> int:
+        """Number of counted nodes: what the large-cluster threshold is compared with."""
+        return self.ready + self.not_ready
 
 
 class ZoneMembership:

@@ -1,9 +1,8 @@
 """One rate-limited queue per zone, and the loop that serves them every 100 ms.
 
 Upstream: ``zoneNoExecuteTainter`` / ``zonePodEvictor`` and ``doNoExecuteTaintingPass`` /
-``doEvictionPass``. A pass that no queue can use is not run: a refused
-``TryAccept`` changes nothing, and an empty queue takes no token. What is skipped is therefore exactly
-what has no effect.
+``doEvictionPass``. A pass that no queue can use is not run: a refused ``TryAccept`` changes nothing, and
+an empty queue takes no token. What is skipped is therefore exactly what has no effect.
 """
 
 from __future__ import annotations
@@ -18,53 +17,51 @@ from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
 from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
     ActionFunc,
     RateLimitedTimedQueue,
-    mark_for_tainting,
 )
-from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
-from kubectl_evictplan.engine.loop_grid import LoopGrid
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
+from kubectl_evictplan.engine.event_queue import LoopGrid, Priority, ScheduledCall
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.topology import zone_display_name
 
 
 class ZoneQueues:
-    """The queues of all zones. ``process`` is set by the controller: what a pass does with a node."""
+    """The queues of all zones; a node is in the queue of its own. ``passes`` and ``ticks`` are the loops."""
+
+    # Set by the controller: what a pass does with a node.
+    process: ActionFunc
 
     def __init__(
         self,
         state: ClusterState,
         configuration: ControllerConfiguration,
         timing: Timing,
-        grid: LoopGrid,
+        zones: ZoneMembership,
+        passes: LoopGrid,
         ticks: LoopGrid,
     ) -> None:
         self._state = state
+        self._configuration = configuration
+        self._serves = timing.serves_queues
+        self._zones = zones
+        self._passes = passes
         self._ticks = ticks
         # The newest tick that had something to do; set when it begins.
         self.ticked_ns: int | None = None
-        self._configuration = configuration
-        self._serves = timing.serves_queues
-        self._grid = grid
         self._queues: dict[str, RateLimitedTimedQueue] = {}
         self._call: ScheduledCall | None = None
-        self._stopped = False
         # Nodes that wait or were served since they were last reachable: one timeline entry per wait.
         self._announced: dict[str, str] = {}
-        self.process: ActionFunc | None = None
 
     def latest_tick_ns(self) -> int:
         """Instant of the newest monitor tick that has begun."""
-        now_ns = self._state.events.now_ns
-        return now_ns if now_ns == self.ticked_ns else self._tick_before_ns(now_ns)
-
-    def _tick_before_ns(self, at_ns: int) -> int:
-        tick_ns = self._ticks.before(at_ns)
-        return self._ticks.first_ns if tick_ns is None else tick_ns
+        now_ns = self._state.now_ns
+        return now_ns if now_ns == self.ticked_ns else self._ticks.newest(now_ns)
 
     def create(self, zone: str) -> None:
         """A new queue with a full bucket; the old one, its entries and its debt are dropped."""
         self.record(Told.CREATED, zone)
         for name in [name for name, where in self._announced.items() if where == zone]:
-            self.forget_wait(name)
+            del self._announced[name]
         limiter = TokenBucketRateLimiter(
             self._configuration.node_eviction_rate_qps,
             rate_zero_accepts=self._configuration.profile.rate_zero_accepts,
@@ -73,7 +70,6 @@ class ZoneQueues:
 
     def stop(self) -> None:
         """The process ends."""
-        self._stopped = True
         self.record(Told.STOPPED)
         if self._call is not None:
             self._call.cancel()
@@ -88,20 +84,14 @@ class ZoneQueues:
         status: str | None = None,
     ) -> None:
         """Note what the queues are told, for replays in another order of service."""
-        self._state.timeline.queue_log.append(
-            QueueOperation(self._state.offset_ns, told, zone, name, qps, status)
-        )
-
-    def is_known(self, zone: str, name: str) -> bool:
-        """Whether the name is in the zone's set (waiting or already processed)."""
-        queue = self._queues.get(zone)
-        return queue is not None and name in queue.known
+        operation = QueueOperation(self._state.offset_ns, told, zone, name, qps, status)
+        self._state.timeline.queue_log.append(operation)
 
     def spend_tokens(self) -> None:
         """Take the token of every zone: somebody was served right before the start."""
         for zone, queue in self._queues.items():
             self.record(Told.SPENT, zone)
-            queue.limiter.try_accept(self._state.events.now_ns)
+            queue.limiter.try_accept(self._state.now_ns)
 
     def rate_of(self, zone: str) -> float:
         """Nodes per second that the zone's limiter lets through now."""
@@ -110,95 +100,89 @@ class ZoneQueues:
             return 0.0
         return queue.limiter.qps
 
-    def mark(
-        self, zone: str, name: str, mode: str, *, lacks_taint: bool, because: tuple[int, ...]
-    ) -> None:
-        """``markNodeForTainting``; a wait is told once."""
-        now_ns = self._state.events.now_ns
-        queue = self._queues[zone]
-        last_tick_ns = self._tick_before_ns(now_ns)
-        if mark_for_tainting(queue, mode, name, now_ns, last_tick_ns, lacks_taint=lacks_taint):
-            if name not in self._announced:
-                self._announced[name] = zone
-                queued = NodeQueued(self._state.offset_ns, because, name, zone_display_name(zone))
-                self._state.node_causes[name] = (self._state.timeline.append(queued),)
-            self._plan_pass()
-
-    def remove(self, zone: str, name: str) -> bool:
-        """Take a node out of its zone's line and memory."""
-        queue = self._queues.get(zone)
-        return queue is not None and queue.remove(name)
-
-    def mark_served(self, zone: str, name: str) -> None:
-        """A warm start: the node was served before, its name is in the zone's set."""
-        queue = self._queues.get(zone)
-        if queue is not None:
-            queue.known.add(name)
-            self.record(Told.TAINTED_BEFORE, zone, name)
-
-    def forget_wait(self, name: str) -> None:
-        """The node is reachable again: a later wait is a new one."""
-        self._announced.pop(name, None)
-
-    def retire(self, zone: str, name: str) -> None:
-        """No tick inserts the waiting node again, from this one on."""
-        queue = self._queues.get(zone)
-        if queue is not None:
-            if queue.retire(name, self._tick_before_ns(self._state.events.now_ns)):
-                self.record(Told.RETIRED, zone, name)
-
-    def leave_zone(self, zone: str, name: str) -> None:
-        """The node is deleted or moves away; what it has in this queue stays there."""
-        self._announced.pop(name, None)
-        self.retire(zone, name)
-
     def swap_limiter(self, zone: str, qps: float) -> None:
         """``SwapLimiter`` of one zone, now."""
         queue = self._queues.get(zone)
         if queue is not None:
             self.record(Told.SWAP, zone, qps=qps)
-            queue.swap_limiter(qps, self._state.events.now_ns)
+            queue.swap_limiter(qps, self._state.now_ns)
             self._plan_pass()
+
+    # -- one node -----------------------------------------------------------------------------------
+
+    def wanted(self, name: str, status: str | None = None) -> None:
+        """A tick finds that the node has to be tainted for that Ready status (None: evicted)."""
+        self.record(Told.MARK, self._zones.zone_of(name), name, status=status)
+
+    def mark(self, name: str, mode: str, *, lacks_taint: bool) -> None:
+        """``markNodeForTainting``; a wait is told once."""
+        now_ns, zone = self._state.now_ns, self._zones.zone_of(name)
+        last_tick_ns = self._ticks.newest(now_ns)
+        if self._queues[zone].mark(name, mode, now_ns, last_tick_ns, lacks_taint=lacks_taint):
+            if name not in self._announced:
+                self._announced[name] = zone
+                because = self._state.node_causes[name]
+                self._state.record_node(NodeQueued, because, name, zone_display_name(zone))
+            self._plan_pass()
+
+    def is_known(self, name: str) -> bool:
+        """Whether the name is in its zone's set (waiting or already processed)."""
+        queue = self._queues.get(self._zones.zone_of(name))
+        return queue is not None and name in queue.known
+
+    def mark_served(self, name: str) -> None:
+        """A warm start: the node was served before, its name is in the zone's set."""
+        zone = self._zones.zone_of(name)
+        if zone in self._queues:
+            self._queues[zone].known.add(name)
+            self.record(Told.TAINTED_BEFORE, zone, name)
+
+    def reachable(self, name: str) -> None:
+        """Take a node out of its zone's line and memory: a later wait is a new one."""
+        zone = self._zones.zone_of(name)
+        self.record(Told.REACHABLE, zone, name)
+        if zone in self._queues:
+            self._queues[zone].remove(name)
+        self._announced.pop(name, None)
+
+    def retire(self, name: str) -> None:
+        """No tick inserts the waiting node again, from this one on."""
+        zone = self._zones.zone_of(name)
+        queue = self._queues.get(zone)
+        if queue is not None and queue.retire(name, self._ticks.newest(self._state.now_ns)):
+            self.record(Told.RETIRED, zone, name)
+
+    def leave_zone(self, name: str) -> None:
+        """The node is deleted or moves away; what it has in this queue stays there."""
+        self._announced.pop(name, None)
+        self.retire(name)
 
     # -- the loop -----------------------------------------------------------------------------------
 
-    def _next_pass_ns(self) -> int | None:
-        now_ns = self._state.events.now_ns
-        soonest: int | None = None
-        for queue in self._queues.values():
-            if queue:
-                ready_ns = queue.limiter.ready_at_ns(now_ns)
-                if ready_ns is not None and (soonest is None or ready_ns < soonest):
-                    soonest = ready_ns
-        if soonest is None:
-            return None
-        return self._grid.at_or_after(max(soonest, now_ns + 1))
-
     def _plan_pass(self) -> None:
-        at_ns = self._next_pass_ns() if self._serves else None
-        if at_ns is None or self._stopped:
+        if not self._serves:
             return
-        call = self._call
-        if call is not None and call.callback is not None:
-            if call.at_ns <= at_ns:
-                return
-            call.cancel()
-        self._call = self._state.events.schedule(at_ns, Priority.EVICTION_PASS, self._loop)
+        now_ns = self._state.now_ns
+        ready = [queue.limiter.ready_at_ns(now_ns) for queue in self._queues.values() if queue]
+        soonest_ns = min((at_ns for at_ns in ready if at_ns is not None), default=None)
+        if soonest_ns is not None:
+            at_ns = self._passes.at_or_after(max(soonest_ns, now_ns + 1))
+            self._call = self._state.events.schedule_once(
+                self._call, at_ns, Priority.EVICTION_PASS, self._loop
+            )
 
     def run_pass_inside_tick(self) -> None:
         """A pass that happens to fall between the node steps and the zone logic of a tick."""
         self.record(Told.MID_TICK)
-        self.run_pass()
+        self._run_pass()
 
     def _loop(self) -> None:
-        self.run_pass()
+        self._run_pass()
         self._plan_pass()
 
-    def run_pass(self) -> None:
+    def _run_pass(self) -> None:
         """One pass over the queues of all zones, in sorted order."""
-        if self._stopped or not self._serves:
-            return
-        assert self.process is not None, "the controller says what a pass does"
-        now_ns, latest_tick_ns = self._state.events.now_ns, self.latest_tick_ns()
-        for zone in sorted(self._queues):
-            self._queues[zone].try_pass(now_ns, latest_tick_ns, self.process)
+        if self._serves:
+            now_ns, latest_tick_ns = self._state.now_ns, self.latest_tick_ns()
+            for zone in sorted(self._queues):
+                self._queues[zone].try_pass(now_ns, latest_tick_ns, self.process)

@@ -6,7 +6,7 @@ pkg/controller/nodelifecycle/scheduler/taint_manager.go.
 Rules of this file:
 
 * Three layers, as upstream: filters drop what does not matter (``_node_updated``, ``_pod_updated``),
-  handlers read the latest state, ``process_pod_on_node`` decides from plain values and ``now``.
+  handlers read the latest state, ``process_pod_on_node`` decides from plain values.
 * A pending timer is never moved, neither earlier nor later. Two evaluations at one
   instant count as "later" too: a real clock never shows the same reading twice.
 * Work is keyed by ``namespace/name``: no UID anywhere (all releases up to 1.37).
@@ -20,6 +20,7 @@ from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
     TAINT_EVICTION,
     CancelReason,
+    Causes,
     DeleteFailed,
     DeleteFailure,
     EvictionRefused,
@@ -30,10 +31,7 @@ from kubectl_evictplan.cluster.timeline import (
     ToleratedForever,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.taint_eviction.timed_worker_queue import (
-    TimedWorker,
-    TimedWorkerQueue,
-)
+from kubectl_evictplan.controllers.taint_eviction.timed_worker_queue import TimedWorkerQueue
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod, Taint, Toleration
@@ -104,16 +102,21 @@ class TaintEviction:
         self._comparison = configuration.comparison_operators
         self._timing = timing
         self._tainted_nodes: dict[str, tuple[Taint, ...]] = {}
-        self._queue = TimedWorkerQueue(state.events, self._run_worker)
+        # Of each timer the decision that started it, and the entries that led to it.
+        self._queue: TimedWorkerQueue[tuple[Decision, Causes]] = TimedWorkerQueue(
+            state.events,
+            self._run_worker,
+            live_while_due=self._profile.immediate_is_two_nows,
+        )
         self._node_items: dict[str, None] = {}  # the node work queue: first-in, no duplicates
         self._node_items_call: ScheduledCall | None = None
         self._decisions: dict[tuple[_TaintsKey, tuple[Toleration, ...]], Decision] = {}
         # While a new process looks at everything for the first time: the entry of its start.
-        self._started_by: tuple[int, ...] = ()
+        self._started_by: Causes = ()
 
     # -- life -------------------------------------------------------------------------------------
 
-    def start(self, *, evaluate: bool, because: tuple[int, ...] = ()) -> None:
+    def start(self, because: Causes, *, evaluate: bool) -> None:
         """Subscribe. ``evaluate``: a new process sees every node and pod as an ADD, now."""
         self._started_by = because
         self._state.watch_nodes(self._node_updated)
@@ -141,15 +144,13 @@ class TaintEviction:
             return
         decision = self._decide(taints, pod.tolerations)
         if not decision.all_tolerated:
-            self._schedule(pod, decision, self._state.events.now_ns)
-            return
-        if decision.minimum_ns < 0:
+            self._schedule(pod, decision)
+        elif decision.minimum_ns < 0:
             self._note_forever(pod, decision)
-            return
-        due_ns = max(due_ns, self._state.events.now_ns)
-        schedule = self._record_schedule(pod, decision, started_ns, due_ns)
-        worker = TimedWorker(started_ns, due_ns, (decision, (schedule,)))
-        self._queue.adopt(pod.key, worker, due_ns)
+        else:
+            due_ns = max(due_ns, self._state.now_ns)
+            scheduled = self._record_schedule(pod, decision, started_ns, due_ns)
+            self._queue.adopt(pod.key, due_ns, (decision, scheduled))
 
     # -- event intake -------------------------------------------------------------------------------
 
@@ -163,7 +164,7 @@ class TaintEviction:
         assert node is not None
         if not self._node_items:
             self._node_items_call = self._state.events.schedule(
-                self._state.events.now_ns, Priority.NODE_ITEM, self._handle_node_items
+                self._state.now_ns, Priority.NODE_ITEM, self._handle_node_items
             )
         self._node_items[node.name] = None
 
@@ -199,47 +200,43 @@ class TaintEviction:
             self._tainted_nodes[name] = taints
         else:
             self._tainted_nodes.pop(name, None)
-        pods = self._state.pods_by_node.get(name)
-        if not pods:
-            return
+        pods = self._state.pods_by_node.get(name, {})
         for key in list(pods):
             pod = pods.get(key)
             if pod is None:
                 continue
             if taints:
-                self.process_pod_on_node(pod, taints, self._state.events.now_ns)
+                self.process_pod_on_node(pod, taints)
             else:
-                self._cancel_work_with_event(pod, CancelReason.NO_TAINT_LEFT)
+                self._cancel(pod, CancelReason.NO_TAINT_LEFT)
 
     def _handle_pod_update(self, key: str, node_name: str) -> None:
         pod = self._state.pods.get(key)
         if pod is None:
-            self._cancel_key(key, node_name, "", CancelReason.POD_GONE)
+            self._cancel_work_with_event(key, "", node_name, CancelReason.POD_GONE)
             return
         if pod.node_name != node_name or not node_name:
             return  # no cancel: this is how a timer outlives its pod
         taints = self._tainted_nodes.get(node_name)
         if taints:
-            self.process_pod_on_node(pod, taints, self._state.events.now_ns)
+            self.process_pod_on_node(pod, taints)
 
     # -- the decision --------------------------------------------------------------------------------
 
-    def process_pod_on_node(self, pod: Pod, taints: tuple[Taint, ...], now_ns: int) -> None:
+    def process_pod_on_node(self, pod: Pod, taints: tuple[Taint, ...]) -> None:
         """``processPodOnNode``: delete at once, start a timer, keep one, or cancel one."""
         assert taints, "callers never pass an empty list (upstream would fall through)"
         decision = self._decide(taints, pod.tolerations)
         if not decision.all_tolerated:
-            self._cancel_work_with_event(pod, CancelReason.TAINT_NOT_TOLERATED)
-            self._schedule(pod, decision, now_ns)
-            return
-        if decision.minimum_ns < 0:
+            self._cancel(pod, CancelReason.TAINT_NOT_TOLERATED)
+            self._schedule(pod, decision)
+        elif decision.minimum_ns < 0:
             if self._profile.cancel_on_infinite:
-                self._cancel_work_with_event(pod, CancelReason.TOLERATED_FOREVER)
+                self._cancel(pod, CancelReason.TOLERATED_FOREVER)
             self._note_forever(pod, decision)
-            return
         # "createdAt + m < now + m" is "createdAt < now": a live timer is always kept.
-        if self._queue.get(pod.key) is None:
-            self._schedule(pod, decision, now_ns)
+        elif not self._queue.is_live(pod.key):
+            self._schedule(pod, decision)
 
     def _decide(self, taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> Decision:
         key = (tuple((t.key, t.value, t.effect) for t in taints), tolerations)
@@ -248,61 +245,46 @@ class TaintEviction:
             decision = self._decisions[key] = Decision(taints, tolerations, self._comparison)
         return decision
 
-    def _schedule(self, pod: Pod, decision: Decision, now_ns: int) -> None:
+    def _schedule(self, pod: Pod, decision: Decision) -> None:
         """``addWork``: a key that is present, even as NIL, refuses."""
-        due_ns = now_ns + max(decision.minimum_ns, 0)
-        if decision.minimum_ns <= 0:
+        now_ns = self._state.now_ns
+        if decision.minimum_ns > 0:
+            due_ns = now_ns + decision.minimum_ns
+            because = self._record_schedule(pod, decision, now_ns, due_ns)
+        else:
             because = self._cause(pod, decision)
-            live = self._profile.immediate_is_two_nows
-            note = (decision, because)
-            if not self._queue.add(pod.key, now_ns, due_ns, note, live_while_due=live):
-                self._record_refusal(pod, because)
-            return
-        because = (self._record_schedule(pod, decision, now_ns, due_ns),)
-        if not self._queue.add(pod.key, now_ns, due_ns, (decision, because)):
-            self._record_refusal(pod, because)
+        if not self._queue.add(pod.key, decision.minimum_ns, (decision, because)):
+            self._state.record_pod(EvictionRefused, because, pod)
 
     # -- timed workers ---------------------------------------------------------------------------------
 
-    def _run_worker(self, key: str, worker: TimedWorker) -> None:
+    def _run_worker(self, key: str, note: tuple[Decision, Causes]) -> None:
         """``deletePodHandler`` and the bookkeeping after it."""
-        decision, because = worker.note
-        pod = self._state.pods.get(key)
-        if not self._delete(key, pod, decision, because):
-            self._queue.forget(key)
-            return
-        if not self._profile.keep_nil_key:
+        if not self._delete(key, *note) or not self._profile.keep_nil_key:
             self._queue.forget(key)
         elif key in self._state.pods or self._timing.stale_nil == "grace0":
             # Success: NIL, unconditionally. When the object vanished at once, its DELETE item was
             # handled (and the key removed) before this line runs: the key is stale.
             self._queue.keep_nil(key)
 
-    def _delete(
-        self, key: str, pod: Pod | None, decision: Decision, because: tuple[int, ...]
-    ) -> bool:
-        uid = pod.uid if pod is not None else ""
-        node = pod.node_name if pod is not None else ""
-        now_ns, append = self._state.offset_ns, self._state.timeline.append
-        append(MarkedForDeletion(now_ns, because, key, uid, node))
+    def _delete(self, key: str, decision: Decision, because: Causes) -> bool:
+        pod = self._state.pods.get(key)
+        about = (key, pod.uid, pod.node_name) if pod is not None else (key, "", "")
+        self._state.record(MarkedForDeletion, because, *about)
         failure = self._why_refused(key, pod)
         if failure is not None:
-            append(DeleteFailed(now_ns, because, key, uid, node, failure))
+            self._state.record(DeleteFailed, because, *about, failure)
             return False
-        index = append(
-            PodDeleted(
-                now_ns,
-                because,
-                key,
-                uid,
-                node,
-                TAINT_EVICTION,
-                decision.taint,
-                decision.toleration_index,
-                decision.toleration_seconds,
-            )
+        deleted = self._state.record(
+            PodDeleted,
+            because,
+            *about,
+            TAINT_EVICTION,
+            decision.taint,
+            decision.toleration_index,
+            decision.toleration_seconds,
         )
-        self._state.delete_pod(key, because=(index,))
+        self._state.delete_pod(key, because=deleted)
         return True
 
     def _why_refused(self, key: str, pod: Pod | None) -> DeleteFailure | None:
@@ -313,57 +295,40 @@ class TaintEviction:
             return DeleteFailure.REFUSED_BY_API_SERVER
         return delete_is_refused(pod, self._configuration)
 
-    # -- cancelling ----------------------------------------------------------------------------------
+    def _cancel(self, pod: Pod, reason: CancelReason) -> None:
+        self._cancel_work_with_event(pod.key, pod.uid, pod.node_name, reason)
 
-    def _cancel_work_with_event(self, pod: Pod, reason: CancelReason) -> None:
-        self._cancel_key(pod.key, pod.node_name, pod.uid, reason)
-
-    def _cancel_key(self, key: str, node: str, uid: str, reason: CancelReason) -> None:
-        worker = self._queue.get(key)
-        if self._queue.cancel(key) and worker is not None:
-            because = worker.note[1]
-            self._state.timeline.append(
-                TimerCancelled(self._state.offset_ns, because, key, uid, node, reason)
-            )
+    def _cancel_work_with_event(self, key: str, uid: str, node: str, reason: CancelReason) -> None:
+        note = self._queue.cancel(key)
+        if note is not None:
+            self._state.record(TimerCancelled, note[1], key, uid, node, reason)
 
     # -- recording -----------------------------------------------------------------------------------
 
-    def _cause(self, pod: Pod, decision: Decision) -> tuple[int, ...]:
+    def _cause(self, pod: Pod, decision: Decision) -> Causes:
         if decision.taint is None:
             return self._started_by
         key = (pod.node_name, decision.taint.key, NO_EXECUTE)
         return (*self._state.taint_causes.get(key, ()), *self._started_by)
 
-    def _record_schedule(self, pod: Pod, decision: Decision, started_ns: int, due_ns: int) -> int:
-        start_ns = self._state.timeline.start_ns
-        return self._state.timeline.append(
-            EvictionScheduled(
-                started_ns - start_ns,
-                self._cause(pod, decision),
-                pod.key,
-                pod.uid,
-                pod.node_name,
-                decision.taint,
-                decision.toleration_index,
-                decision.toleration_seconds,
-                due_ns - start_ns,
-            )
+    def _record_schedule(
+        self, pod: Pod, decision: Decision, started_ns: int, due_ns: int
+    ) -> Causes:
+        timeline = self._state.timeline
+        scheduled = EvictionScheduled(
+            started_ns - timeline.start_ns,
+            self._cause(pod, decision),
+            pod.key,
+            pod.uid,
+            pod.node_name,
+            decision.taint,
+            decision.toleration_index,
+            decision.toleration_seconds,
+            due_ns - timeline.start_ns,
         )
-
-    def _record_refusal(self, pod: Pod, because: tuple[int, ...]) -> None:
-        self._state.timeline.append(
-            EvictionRefused(self._state.offset_ns, because, pod.key, pod.uid, pod.node_name)
-        )
+        return (timeline.append(scheduled),)
 
     def _note_forever(self, pod: Pod, decision: Decision) -> None:
-        self._state.timeline.append(
-            ToleratedForever(
-                self._state.offset_ns,
-                self._cause(pod, decision),
-                pod.key,
-                pod.uid,
-                pod.node_name,
-                decision.taint,
-                decision.toleration_index,
-            )
-        )
+        because = self._cause(pod, decision)
+        taint, index = decision.taint, decision.toleration_index
+        self._state.record_pod(ToleratedForever, because, pod, taint, index)

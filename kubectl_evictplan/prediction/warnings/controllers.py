@@ -20,7 +20,7 @@ from kubectl_evictplan.cluster.timeline import (
 )
 from kubectl_evictplan.controllers.flags import DEFAULT
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import float32
-from kubectl_evictplan.controllers.node_lifecycle.zone_disruption import PARTIAL
+from kubectl_evictplan.controllers.node_lifecycle.zone_states import PARTIAL
 from kubectl_evictplan.kube.budgets import webhooks_asked
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.prediction.warnings.context import (

@@ -59,7 +59,7 @@ class CreateNode(ScenarioEvent, frozen=True, kw_only=True):
 
     def happen(self, cluster: SimulatedCluster) -> None:
         if self.node.name not in cluster.state.nodes:
-            created = replace(self.node, creation_timestamp_ns=cluster.now_seconds_ns)
+            created = replace(self.node, creation_timestamp_ns=cluster.state.now_seconds_ns)
             cluster.state.create_node(created, cluster.note(self, node=self.node.name))
 
 

@@ -52,7 +52,7 @@ class CreatePod(ScenarioEvent, frozen=True, kw_only=True):
         state, pod = cluster.state, self.pod
         cause = cluster.note(self, pod=pod.key)
         if not pod.creation_timestamp_ns:
-            pod = replace(pod, creation_timestamp_ns=cluster.now_seconds_ns)
+            pod = replace(pod, creation_timestamp_ns=state.now_seconds_ns)
         if not pod.uid:
             pod = replace(pod, uid=f"scenario-{pod.key}-{state.offset_ns}")
         existing = state.pods.get(pod.key)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_evictplan.controllers.node_lifecycle.zone_disruption import (
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneCount
+from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
     EMPTY,
     FULL,
     INITIAL,
     NORMAL,
     PARTIAL,
     Transition,
-    ZoneCount,
     compute_zone_state,
     handle_disruption,
     limiter_rate_qps,
