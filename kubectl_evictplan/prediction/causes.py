@@ -8,36 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from kubectl_evictplan.cluster.timeline import (
-    NODE_LIFECYCLE,
-    AboutNode,
-    AboutPod,
-    CancelReason,
-    ControllerManagerStarted,
-    DeleteFailed,
-    DeleteFailure,
-    Entry,
-    EvictionRefused,
-    EvictionScheduled,
-    GarbageReason,
-    KubeletSilent,
-    NodeBecameUnknown,
-    NodeCreated,
-    NodeDeleted,
-    NodePassedOver,
-    NodeQueued,
-    NodeReadyPosted,
-    PodDeleted,
-    PodGone,
-    TaintAdded,
-    TaintChanged,
-    TaintRemoved,
-    Timeline,
-    TimerCancelled,
-    ToleratedForever,
-)
+from kubectl_evictplan.cluster import timeline
+from kubectl_evictplan.cluster.timeline import CancelReason, DeleteFailure, GarbageReason
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import key_and_effect
@@ -62,7 +36,7 @@ _FAILURE_TEXTS = {
     DeleteFailure.POD_NOT_FOUND: (
         "the pod does not exist any more (NotFound is retried, then dropped)"
     ),
-    DeleteFailure.REFUSED_BY_API_SERVER: ("the API server refused 5 deletes; nothing retries them"),
+    DeleteFailure.REFUSED_BY_API_SERVER: "the API server refused 5 deletes; nothing retries them",
     DeleteFailure.MAY_NOT_GET_PODS: (
         "1.25 with PodDisruptionConditions: the controller may not GET pods"
     ),
@@ -94,112 +68,102 @@ def _signed(offset_ns: int) -> str:
     return ("-" if offset_ns < 0 else "+") + text
 
 
-def _applied(entry: EventApplied) -> str:
-    return entry.event.told.format(detail=entry.event.detail)
-
-
-def _silent(entry: KubeletSilent) -> str:
+def _silent(entry: timeline.KubeletSilent) -> str:
     last_ns = entry.last_renewal_ns
     renewed = "was last renewed at " + _signed(last_ns) if last_ns is not None else "is not known"
     # Without a cause it was so at the start.
     return f"{'' if entry.because else 'the kubelet is silent: '}its Lease {renewed}"
 
 
-def _deleted(entry: PodDeleted) -> str:
+def _deleted(entry: timeline.PodDeleted) -> str:
     text = f"{entry.controller} deletes the pod"
     if entry.taint is not None and entry.toleration_index is None:
         text += f": no toleration meets {_taint(entry.taint)}"
     return f"{text}: {_GARBAGE[entry.garbage][1]}" if entry.garbage is not None else text
 
 
-def _deleted_by(entry: PodDeleted) -> str:
+def _deleted_by(entry: timeline.PodDeleted) -> str:
     if entry.garbage is not None:
         return _GARBAGE[entry.garbage][0]
-    return "DeletePods" if entry.controller == NODE_LIFECYCLE else "deletePodHandler"
+    return "DeletePods" if entry.controller == timeline.NODE_LIFECYCLE else "deletePodHandler"
 
 
 def _taint(taint: Taint | None) -> str:
     return key_and_effect(taint) if taint is not None else "the taint"
 
 
-class _Words(NamedTuple):
-    """The upstream function behind a kind of entry, and what happened, for people."""
-
-    rule: str
-    describe: Callable[[Any], str]
-
-
-_WORDS: dict[type[Entry], _Words] = {
-    EventApplied: _Words("scenario", _applied),
-    ControllerManagerStarted: _Words("Run", lambda _: "kube-controller-manager starts"),
-    NodeCreated: _Words("CREATE", lambda _: "the Node object is created"),
-    NodeDeleted: _Words("DELETE", lambda _: "the Node object is deleted"),
-    KubeletSilent: _Words("kubelet", _silent),
-    NodeReadyPosted: _Words(
-        "kubelet syncNodeStatus", lambda e: f"the kubelet posts Ready={e.status}"
+# By kind of entry: the upstream function behind it, and what happened, for people.
+_WORDS: dict[type[timeline.Entry], tuple[str, Callable[[Any], str]]] = {
+    EventApplied: ("scenario", lambda e: e.event.told.format(detail=e.event.detail)),
+    timeline.ControllerManagerStarted: ("Run", lambda _: "kube-controller-manager starts"),
+    timeline.NodeCreated: ("CREATE", lambda _: "the Node object is created"),
+    timeline.NodeDeleted: ("DELETE", lambda _: "the Node object is deleted"),
+    timeline.KubeletSilent: ("kubelet", _silent),
+    timeline.NodeReadyPosted: (
+        "kubelet syncNodeStatus",
+        lambda e: f"the kubelet posts Ready={e.status}",
     ),
-    NodeBecameUnknown: _Words(
+    timeline.NodeBecameUnknown: (
         "tryUpdateNodeHealth",
         lambda e: (
-            "Ready becomes Unknown "
-            + (
-                f"(the last sign of life was noticed at {_signed(e.probe_ns)}, a grace period ago)"
-                if e.probe_ns is not None
-                else "(the last sign of life was noticed a grace period ago)"
-            )
+            "Ready becomes Unknown (the last sign of life was noticed "
+            + (f"at {_signed(e.probe_ns)}, " if e.probe_ns is not None else "")
+            + "a grace period ago)"
         ),
     ),
-    NodePassedOver: _Words(
+    timeline.NodePassedOver: (
         "tryUpdateNodeHealth",
         lambda _: (
             "the node is due, but its Lease was written without being renewed: the controller passes "
             "it over until the kubelet renews or kube-controller-manager restarts"
         ),
     ),
-    NodeQueued: _Words(
+    timeline.NodeQueued: (
         "markNodeForTainting",
         lambda _: "waits in its zone's line for the NoExecute taint",
     ),
-    TaintAdded: _Words("", lambda e: f"taint {_taint(e.taint)} is added by {e.by}"),
-    TaintRemoved: _Words("", lambda e: f"taint {_taint(e.taint)} is removed by {e.by}"),
-    ToleratedForever: _Words(
+    timeline.TaintAdded: ("", lambda e: f"taint {_taint(e.taint)} is added by {e.by}"),
+    timeline.TaintRemoved: ("", lambda e: f"taint {_taint(e.taint)} is removed by {e.by}"),
+    timeline.ToleratedForever: (
         "getMinTolerationTime",
         lambda e: f"toleration {e.toleration_index} tolerates {_taint(e.taint)} forever",
     ),
-    EvictionScheduled: _Words(
+    timeline.EvictionScheduled: (
         "processPodOnNode",
         lambda e: (
             f"a timer starts: toleration {e.toleration_index} tolerates {_taint(e.taint)} for "
             f"{e.toleration_seconds}s, deletion is due at {_signed(e.due_ns)}"
         ),
     ),
-    EvictionRefused: _Words(
-        "addWork", lambda _: "an older key of the same pod name is still present"
+    timeline.EvictionRefused: (
+        "addWork",
+        lambda _: "an older key of the same pod name is still present",
     ),
-    TimerCancelled: _Words(
-        "cancelWorkWithEvent", lambda e: f"the timer is cancelled: {CANCEL_TEXTS[e.reason]}"
+    timeline.TimerCancelled: (
+        "cancelWorkWithEvent",
+        lambda e: f"the timer is cancelled: {CANCEL_TEXTS[e.reason]}",
     ),
-    DeleteFailed: _Words("deletePodHandler", lambda e: _FAILURE_TEXTS[e.reason]),
-    PodDeleted: _Words("", _deleted),
-    PodGone: _Words("DELETE", lambda _: "the object is gone"),
+    timeline.DeleteFailed: ("deletePodHandler", lambda e: _FAILURE_TEXTS[e.reason]),
+    timeline.PodDeleted: ("", _deleted),
+    timeline.PodGone: ("DELETE", lambda _: "the object is gone"),
 }
 
 
-def link(entry: Entry) -> Because:
+def link(entry: timeline.Entry) -> Because:
     """One link of a chain."""
     rule, describe = _WORDS[type(entry)]
-    if isinstance(entry, TaintChanged):
+    if isinstance(entry, timeline.TaintChanged):
         rule = entry.rule
-    elif isinstance(entry, PodDeleted):
+    elif isinstance(entry, timeline.PodDeleted):
         rule = _deleted_by(entry)
     return Because(seconds(entry.at_ns), describe(entry), _object(entry), rule)
 
 
-def _object(entry: Entry) -> str:
+def _object(entry: timeline.Entry) -> str:
     """``kind/name`` of what an entry is about."""
-    if isinstance(entry, AboutPod | EventApplied) and entry.pod:
+    if isinstance(entry, timeline.AboutPod | EventApplied) and entry.pod:
         return f"pod/{entry.pod}"
-    if isinstance(entry, AboutNode | EventApplied) and entry.node:
+    if isinstance(entry, timeline.AboutNode | EventApplied) and entry.node:
         return f"node/{entry.node}"
     return "kube-controller-manager"
 
@@ -207,13 +171,13 @@ def _object(entry: Entry) -> str:
 class ChainCache:
     """Chains of one timeline; the part that a node's pods share is built once."""
 
-    def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
+    def __init__(self, run: timeline.Timeline) -> None:
+        self._run = run
         self._prefixes: dict[tuple[int, ...], tuple[Because, ...]] = {}
 
     def chain(self, index: int) -> tuple[Because, ...]:
         """The entry at ``index`` and all its causes, oldest first."""
-        entry = self._timeline.entries[index]
+        entry = self._run.entries[index]
         prefix = self._prefixes.get(entry.because)
         if prefix is None:
             prefix = self._prefixes[entry.because] = self._build(entry.because)
@@ -222,12 +186,12 @@ class ChainCache:
     def _build(self, causes: tuple[int, ...]) -> tuple[Because, ...]:
         if len(causes) == 1:
             return self.chain(causes[0])
-        seen: dict[int, Entry] = {}
+        seen: dict[int, timeline.Entry] = {}
         stack = list(causes)
         while stack:
             index = stack.pop()
             if index not in seen:
-                seen[index] = self._timeline.entries[index]
+                seen[index] = self._run.entries[index]
                 stack.extend(seen[index].because)
         return tuple(link(seen[index]) for index in sorted(seen))
 

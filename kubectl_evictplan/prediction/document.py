@@ -112,17 +112,27 @@ class Joint(_Document):
     by_seconds: float
 
 
-class Eviction(_Document):
+class PodRow(_Document):
+    """What happens to one pod object."""
+
+    namespace: str
+    pod: str
+    uid: str
+    node: str
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.pod}"
+
+
+class Eviction(PodRow):
     """One DELETE that a controller issues for a pod.
 
     ``windows`` are the disjoint outcomes, in order; ``earliest_seconds`` and ``latest_seconds`` are
     their hull.
     """
 
-    namespace: str
-    pod: str
-    uid: str
-    node: str
     certainty: str
     offset_seconds: float
     earliest_seconds: float
@@ -137,26 +147,18 @@ class Eviction(_Document):
     because: tuple[Because, ...] = ()
 
 
-class Kept(_Document):
+class Kept(PodRow):
     """A pod of an affected node that stays, with the reason. ``code`` is a closed set."""
 
-    namespace: str
-    pod: str
-    uid: str
-    node: str
     code: str
     reason: str
     owner: str = ""
     because: tuple[Because, ...] = ()
 
 
-class Cancelled(_Document):
+class Cancelled(PodRow):
     """A timer that was started and cancelled."""
 
-    namespace: str
-    pod: str
-    uid: str
-    node: str
     certainty: str
     started: Window
     cancelled: Window

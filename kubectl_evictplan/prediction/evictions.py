@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import repeat
 
 from kubectl_evictplan.cluster.timeline import (
     NODE_LIFECYCLE,
@@ -12,6 +15,7 @@ from kubectl_evictplan.cluster.timeline import (
     TaintAdded,
     Timeline,
 )
+from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction.causes import ChainCache, describe_circumstance, link, seconds
@@ -25,7 +29,7 @@ from kubectl_evictplan.prediction.document import (
     TolerationReference,
 )
 from kubectl_evictplan.prediction.gone import PodEnds
-from kubectl_evictplan.windows.line_windows import Span, merge_spans
+from kubectl_evictplan.windows.line_windows import merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 
@@ -35,68 +39,53 @@ def owner_name(pod: Pod | None) -> str:
     return f"{controller.kind}/{controller.name}" if controller is not None else ""
 
 
+@dataclass
 class EvictionList:
-    """Builds the sorted list of evictions."""
+    """Builds the sorted list; the DELETE of a ``refusable`` pod an admission webhook may refuse."""
 
-    def __init__(
-        self,
-        start_ns: int,
-        occurrences: Mapping[EvictionKey, PossibleEviction],
-        pods: Mapping[str, Pod],
-        ends: PodEnds,
-        refusable: Collection[str],
-    ) -> None:
-        """``refusable`` are pods whose DELETE an admission webhook may refuse: never certain."""
-        self._start_ns = start_ns
-        self._occurrences = occurrences
-        self._pods = pods
-        self._ends = ends
-        self._refusable = refusable
-        self._chains: dict[int, ChainCache] = {}
-        self._times: dict[int, str] = {}
+    start_ns: int
+    occurrences: Mapping[EvictionKey, PossibleEviction]
+    pods: Mapping[str, Pod]
+    ends: PodEnds
+    refusable: Collection[str]
+    _chains: dict[int, ChainCache] = field(default_factory=dict)
 
     def build(self) -> tuple[Eviction, ...]:
         """All evictions, sorted by offset, namespace, name."""
-        evictions = [self._eviction(*item) for item in self._occurrences.items()]
+        evictions = [self._eviction(*item) for item in self.occurrences.items()]
         evictions.sort(key=lambda e: (e.offset_seconds, e.namespace, e.pod, e.uid, e.controller))
         return tuple(evictions)
 
     def _eviction(self, key: EvictionKey, found: PossibleEviction) -> Eviction:
-        earliest_ns, latest_ns = found.earliest_ns, found.latest_ns
         offset_ns, because = self._in_one_run(key, found)
         namespace, _, name = key.pod.partition("/")
+        # One of the runs may have a span more than is explained.
+        explained = len(found.circumstances) == len(found.spans)
+        whens = map(describe_circumstance, found.circumstances) if explained else repeat("")
         taint, index = found.taint, found.toleration_index
         return Eviction(
             namespace=namespace,
             pod=name,
             uid=key.uid,
             node=found.node,
-            certainty=CERTAIN if found.certain and key.pod not in self._refusable else POSSIBLE,
+            certainty=CERTAIN if found.certain and key.pod not in self.refusable else POSSIBLE,
             offset_seconds=seconds(offset_ns),
-            earliest_seconds=seconds(earliest_ns),
-            latest_seconds=seconds(latest_ns),
+            earliest_seconds=seconds(found.earliest_ns),
+            latest_seconds=seconds(found.latest_ns),
             windows=tuple(
                 OutcomeWindow(seconds(low_ns), seconds(high_ns), when)
-                for (low_ns, high_ns), when in zip(found.spans, _whens(found), strict=True)
+                for (low_ns, high_ns), when in zip(found.spans, whens, strict=False)
             ),
-            time=self._time(offset_ns),
+            time=_rfc3339(self.start_ns + offset_ns),
             controller=key.controller,
             taint=TaintReference(taint.key, taint.effect, taint.value) if taint else None,
             toleration=(
                 TolerationReference(index, found.toleration_seconds) if index is not None else None
             ),
-            gone=self._ends.window(key, found),
-            owner=owner_name(self._pods.get(key.pod)),
+            gone=self.ends.window(key, found),
+            owner=owner_name(self.pods.get(key.pod)),
             because=because,
         )
-
-    def _time(self, offset_ns: int) -> str:
-        # Pods of one node share their instants: format each one once.
-        text = self._times.get(offset_ns)
-        if text is None:
-            text = format_rfc3339(_to_millisecond(self._start_ns + offset_ns))
-            self._times[offset_ns] = text
-        return text
 
     def _in_one_run(
         self, key: EvictionKey, found: PossibleEviction
@@ -106,8 +95,7 @@ class EvictionList:
             at_ns = found.earliest_ns
             return at_ns, tuple(map(link, _after_the_wait(key, found, at_ns, at_ns)))
         timeline, index = found.sample
-        chains = self._chains.get(id(timeline))
-        if chains is None:
+        if (chains := self._chains.get(id(timeline))) is None:
             chains = self._chains[id(timeline)] = ChainCache(timeline)
         entry, chain = timeline.entries[index], chains.chain(index)
         if isinstance(entry, PodDeleted) and entry.at_ns <= found.latest_ns:
@@ -115,13 +103,9 @@ class EvictionList:
         # The run stops short of the deletion (it has no pods) or goes on after the horizon.
         delay_ns = found.delay_ns or 0
         offset_ns = max(found.earliest_ns, min(entry.at_ns + delay_ns, found.latest_ns))
-        rest = [
-            link(entry) for entry in _after_the_wait(key, found, offset_ns - delay_ns, offset_ns)
-        ]
-        earlier = [
-            cause for cause in chain if (cause.offset_seconds or 0) <= (rest[0].offset_seconds or 0)
-        ]
-        return offset_ns, (*earlier, *rest)
+        rest = tuple(map(link, _after_the_wait(key, found, offset_ns - delay_ns, offset_ns)))
+        wait_ends = rest[0].offset_seconds or 0
+        return offset_ns, (*(c for c in chain if (c.offset_seconds or 0) <= wait_ends), *rest)
 
 
 def with_nominal(
@@ -137,8 +121,11 @@ def with_nominal(
         ordinal = ordinals[name] = ordinals.get(name, -1) + 1
         key, at_ns = EvictionKey(*name, ordinal), entry.at_ns
         other = explored.get(key)
+        spans = other.spans if other else ()
+        if not any(earliest_ns <= at_ns <= latest_ns for earliest_ns, latest_ns in spans):
+            spans = tuple(merge_spans(sorted((*spans, (at_ns, at_ns))), 0))
         found[key] = PossibleEviction(
-            spans=_with_instant(other.spans if other else (), at_ns),
+            spans=spans,
             certain=other.certain if other else False,
             node=entry.node,
             taint=entry.taint,
@@ -151,19 +138,6 @@ def with_nominal(
             circumstances=other.circumstances if other else (),
         )
     return found
-
-
-def _with_instant(spans: tuple[Span, ...], at_ns: int) -> tuple[Span, ...]:
-    if any(earliest_ns <= at_ns <= latest_ns for earliest_ns, latest_ns in spans):
-        return spans
-    return tuple(merge_spans(sorted((*spans, (at_ns, at_ns))), 0))
-
-
-def _whens(found: PossibleEviction) -> tuple[str, ...]:
-    """What leads to each span, in words; "" where one of the runs has a span more, or nothing is known."""
-    if len(found.circumstances) != len(found.spans):
-        return ("",) * len(found.spans)
-    return tuple(describe_circumstance(each) for each in found.circumstances)
 
 
 def _after_the_wait(
@@ -180,5 +154,7 @@ def _after_the_wait(
     yield PodDeleted(deleted_ns, (), *pod, key.controller, *decision)
 
 
-def _to_millisecond(at_ns: int) -> int:
-    return at_ns // 1_000_000 * 1_000_000
+@lru_cache  # pods of one node share their instants
+def _rfc3339(at_ns: int) -> str:
+    """To the millisecond."""
+    return format_rfc3339(at_ns // MILLISECOND_NS * MILLISECOND_NS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kubectl_evictplan.cluster.timeline import (
     AboutNode,
@@ -71,76 +71,57 @@ _BY_NODE: dict[type[Entry], str] = {
 }
 
 
-class KeptList:
-    """Builds the list of pods that stay."""
-
-    def __init__(
-        self,
-        nominal: Timeline,
-        configuration: ControllerConfiguration,
-        nodes: Mapping[str, Node],
-        scenario_nodes: set[str],
-    ) -> None:
-        self._nominal = nominal
-        self._configuration = configuration
-        self._nodes = nodes
-        self._scenario_nodes = scenario_nodes
-        self._chains = ChainCache(nominal)
-        self._last_of_pod: dict[str, int] = {}
-        self._last_of_node: dict[str, int] = {}
-        self._no_execute: set[str] = set()
-        for index, entry in enumerate(nominal.entries):
-            self._index(index, entry)
-
-    def _index(self, index: int, entry: Entry) -> None:
-        if isinstance(entry, AboutPod):
-            if type(entry) in _BY_POD:
-                self._last_of_pod[entry.pod] = index
+def kept_list(
+    pods: Iterable[Pod],
+    nominal: Timeline,
+    configuration: ControllerConfiguration,
+    nodes: Mapping[str, Node],
+    scenario_nodes: Collection[str],
+) -> tuple[Kept, ...]:
+    """One entry for each of ``pods``, which no admissible run evicts, by namespace and name."""
+    last: dict[str, int] = {}
+    no_execute = set()
+    for index, entry in enumerate(nominal.entries):
+        if isinstance(entry, AboutPod) and type(entry) in _BY_POD:
+            last[entry.pod] = index
         elif isinstance(entry, AboutNode) and type(entry) in _BY_NODE:
-            self._last_of_node[entry.node] = index
+            last[entry.node] = index
             if isinstance(entry, TaintAdded) and entry.taint.effect == NO_EXECUTE:
-                self._no_execute.add(entry.node)
-
-    def build(self, pods: Iterable[Pod], evicted: set[str]) -> tuple[Kept, ...]:
-        """One entry per pod that no admissible run evicts, sorted by namespace and name."""
-        kept = [self._kept(pod) for pod in pods if pod.key not in evicted]
-        return tuple(sorted(kept, key=lambda k: (k.namespace, k.pod)))
-
-    def _kept(self, pod: Pod) -> Kept:
-        index = self._last_of_pod.get(pod.key)
-        if index is not None:
-            code = _BY_POD[type(self._nominal.entries[index])]
+                no_execute.add(entry.node)
+    chains = ChainCache(nominal)
+    kept = []
+    for pod in pods:
+        name = pod.node_name
+        # No name of a node has the slash of a pod's key.
+        if (index := last.get(pod.key, -1)) >= 0:
+            code = _BY_POD[type(nominal.entries[index])]
         else:
-            index = self._last_of_node.get(pod.node_name)
-            code = self._node_code(pod, index)
-        chain = self._chains.chain(index) if index is not None else ()
-        return Kept(
-            namespace=pod.namespace,
-            pod=pod.name,
-            uid=pod.uid,
-            node=pod.node_name,
-            code=code,
-            reason=REASONS[code].format(told=chain[-1].what if chain else ""),
-            owner=owner_name(pod),
-            because=chain,
-        )
+            index = last.get(name, -1)
+            code = _why_not(pod, configuration, known=name in nodes, tainted=name in no_execute)
+            if not code and index >= 0:
+                code = _BY_NODE[type(nominal.entries[index])]
+            elif not code:
+                code = "no-no-execute-taint" if name in scenario_nodes else "node-unchanged"
+        chain = chains.chain(index) if index >= 0 else ()
+        reason = REASONS[code].format(told=chain[-1].what if chain else "")
+        owner = owner_name(pod)
+        kept.append(Kept(pod.namespace, pod.name, pod.uid, name, code, reason, owner, chain))
+    return tuple(sorted(kept, key=lambda k: (k.namespace, k.pod)))
 
-    def _node_code(self, pod: Pod, index: int | None) -> str:
-        """Why a pod stays to which nothing happened; ``index`` is what happened to its node last."""
-        name, configuration = pod.node_name, self._configuration
-        if pod.deletion_timestamp_ns is not None:
-            return "already-terminating"
-        if name not in self._nodes:
-            return "node-not-in-input"
-        if not configuration.taint_mode:
-            return "daemon-set" if is_daemon_set_pod(pod) else "not-due"
-        if not configuration.taint_eviction_enabled:
-            return "taint-eviction-disabled"
-        if name in self._no_execute:
-            return "not-evaluated"
-        if index is not None:
-            return _BY_NODE[type(self._nominal.entries[index])]
-        return "no-no-execute-taint" if name in self._scenario_nodes else "node-unchanged"
+
+def _why_not(
+    pod: Pod, configuration: ControllerConfiguration, *, known: bool, tainted: bool
+) -> str:
+    """Why a pod stays, whatever happens to its node; "" if that depends on what does."""
+    if pod.deletion_timestamp_ns is not None:
+        return "already-terminating"
+    if not known:
+        return "node-not-in-input"
+    if not configuration.taint_mode:
+        return "daemon-set" if is_daemon_set_pod(pod) else "not-due"
+    if not configuration.taint_eviction_enabled:
+        return "taint-eviction-disabled"
+    return "not-evaluated" if tainted else ""
 
 
 def cancelled_list(exploration: Exploration, pods: Mapping[str, Pod]) -> tuple[Cancelled, ...]:

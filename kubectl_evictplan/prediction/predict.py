@@ -17,19 +17,20 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import pods_refusable
 from kubectl_evictplan.kube.durations import format_duration
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import EventSummary, Inputs, Prediction, Sourced
 from kubectl_evictplan.prediction.evictions import EvictionList, with_nominal
 from kubectl_evictplan.prediction.gone import PodEnds
 from kubectl_evictplan.prediction.joint import joint_statements
-from kubectl_evictplan.prediction.kept import KeptList, cancelled_list
+from kubectl_evictplan.prediction.kept import cancelled_list, kept_list
 from kubectl_evictplan.prediction.nodes import node_reports, zone_reports
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import find_warnings
 from kubectl_evictplan.prediction.workloads import workload_reports
-from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller
 from kubectl_evictplan.windows.exploration import explore
 from kubectl_evictplan.windows.outcome import Exploration
@@ -62,13 +63,15 @@ def predict(
     occurrences = with_nominal(exploration.evictions, nominal)
     refusable = pods_refusable(snapshot.webhooks, pods)
     evictions = EvictionList(scenario.start_ns, occurrences, pods, ends, refusable).build()
-    evicted = {f"{eviction.namespace}/{eviction.pod}" for eviction in evictions}
-    kept = KeptList(
-        nominal,
-        configuration,
-        nodes,
-        {name for event in scenario.events for name in event.nodes},
-    ).build(_pods_of_affected(exploration, nominal, pods, explain), evicted)
+    evicted = {eviction.key for eviction in evictions}
+    created = {entry.pod for entry in nominal.entries if isinstance(entry, PodCreated)}
+    staying = (
+        pod
+        for key, pod in pods.items()
+        if key not in evicted
+        and (pod.node_name in exploration.affected or key == explain or key in created)
+    )
+    scenario_nodes = {name for event in scenario.events for name in event.nodes}
     reports = node_reports(nominal, exploration, nodes, configuration)
     context = WarningContext(
         relevant, scenario, configuration, nominal, exploration.affected, occurrences, ends
@@ -76,7 +79,7 @@ def predict(
     return Prediction(
         inputs=_inputs(snapshot, scenario, configuration, nominal, exploration),
         evictions=evictions,
-        kept=kept,
+        kept=kept_list(staying, nominal, configuration, nodes, scenario_nodes),
         cancelled=cancelled_list(exploration, pods),
         nodes=reports,
         zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
@@ -97,34 +100,24 @@ def _relevant_part(
     A node that carries no NoExecute taint, that no event names, and whose kubelet is not silent keeps its
     pods whatever the others do. Without a scenario event about the controller nothing else can touch them.
     """
-    named: set[str] = set()
-    keys: set[str] = {explain} if explain else set()
-    for event in scenario.events:
-        named.update(event.touched_nodes)
-        keys.update(event.pods)
-    existing = set()
+    named = {name for event in scenario.events for name in event.touched_nodes}
+    keys = {explain, *(key for event in scenario.events for key in event.pods)}
+    keys |= _finished_pods(snapshot, configuration)
+    existing = {node.name for node in snapshot.nodes}
     seen_ns = observed_at_ns(snapshot, scenario.start_ns)
-    finished = _finished_pods(snapshot, configuration)
     for node in snapshot.nodes:
-        existing.add(node.name)
         ready = node.condition("Ready")
-        steady = ready is not None and ready.status == "True"
         lease = snapshot.leases.get(node.name)
-        up = is_up_at_start(node, lease, seen_ns)
+        steady = ready is not None and ready.status == "True"
+        steady = steady and is_up_at_start(node, lease, seen_ns)
         slow = renew_period_ns(lease) > configuration.node_monitor_grace_period_ns
-        if (
-            not steady
-            or not up
-            or slow
-            or any(taint.effect == "NoExecute" for taint in node.taints)
-        ):
+        if not steady or slow or no_execute_taints(node.taints):
             named.add(node.name)
     pods = tuple(
         pod
         for pod in snapshot.pods
         if pod.node_name in named
         or pod.key in keys
-        or pod.key in finished
         or (pod.node_name and pod.node_name not in existing)
         or (not pod.node_name and pod.deletion_timestamp_ns is not None)
     )
@@ -138,23 +131,6 @@ def _finished_pods(snapshot: ClusterSnapshot, configuration: ControllerConfigura
     }
     threshold = configuration.terminated_pod_gc_threshold
     return finished if 0 < threshold < len(finished) else set()
-
-
-def _pods_of_affected(
-    exploration: Exploration,
-    nominal: Timeline,
-    pods: dict[str, Pod],
-    explain: str | None,
-) -> list[Pod]:
-    created = {entry.pod for entry in nominal.entries if isinstance(entry, PodCreated)}
-    return [
-        pod
-        for pod in pods.values()
-        if pod.node_name in exploration.affected or pod.key == explain or pod.key in created
-    ]
-
-
-# -- inputs -------------------------------------------------------------------------------------------
 
 
 def _inputs(
@@ -189,7 +165,10 @@ def _inputs(
         start=Sourced(format_rfc3339(scenario.start_ns), start_source),
         horizon=horizon,
         monitor_phase=phase,
-        events=tuple(_event(event) for event in scenario.events),
+        events=tuple(
+            EventSummary(seconds(e.at_ns), e.action, e.nodes, e.pods, e.detail, e.origin)
+            for e in scenario.events
+        ),
         source_digest=snapshot.digest,
         nodes=len(snapshot.nodes),
         pods=len(snapshot.pods),
@@ -212,14 +191,3 @@ def _assumptions(exploration: Exploration) -> tuple[str, ...]:
             "of the monitor was tried"
         )
     return tuple(assumptions)
-
-
-def _event(event: ScenarioEvent) -> EventSummary:
-    return EventSummary(
-        at_seconds=seconds(event.at_ns),
-        action=event.action,
-        nodes=event.nodes,
-        pods=event.pods,
-        detail=event.detail,
-        origin=event.origin,
-    )

@@ -6,7 +6,7 @@ A function speaks only when what it is about takes part in this prediction.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from itertools import pairwise, zip_longest
 
 from kubectl_evictplan.cluster.timeline import (
@@ -175,28 +175,20 @@ def queue_duplicates_bug(context: WarningContext) -> Statements:
 
 
 def _contended_zones(context: WarningContext) -> dict[str, list[str]]:
-    """Zones in which nodes wait at one time and somebody is served, with those nodes."""
+    """Zones in which nodes wait at one time (first in, first out: of one tick) and one is served."""
     zones: dict[str, list[QueuedNode]] = {}
     for queued in sorted(context.queued, key=lambda queued: (queued.queued_ns, queued.node)):
         zones.setdefault(queued.zone, []).append(queued)
     first_in_first_out = context.profile.queue_mode == "ADD"
-    found = {
-        zone: _together(waiting, same_start=first_in_first_out)
-        for zone, waiting in sorted(zones.items())
+    found: dict[str, list[str]] = {}
+    for zone, waiting in zones.items():
         # Where nobody is served at all the order is no question: see ``zone_stopped``.
-        if any(queued.tainted_ns is not None for queued in waiting)
-    }
-    return {zone: nodes for zone, nodes in found.items() if nodes}
-
-
-def _together(waiting: list[QueuedNode], *, same_start: bool) -> list[str]:
-    """Nodes that wait at one time; with ``same_start`` (first in, first out) those of one tick."""
-    nodes: set[str] = set()
-    for before, after in pairwise(waiting):
-        end_ns = before.queued_ns if same_start else before.tainted_ns
-        if before.node != after.node and (end_ns is None or after.queued_ns <= end_ns):
-            nodes |= {before.node, after.node}
-    return sorted(nodes)
+        served = any(queued.tainted_ns is not None for queued in waiting)
+        for before, after in pairwise(waiting if served else ()):
+            end_ns = before.queued_ns if first_in_first_out else before.tainted_ns
+            if before.node != after.node and (end_ns is None or after.queued_ns <= end_ns):
+                found.setdefault(zone, []).extend((before.node, after.node))
+    return found
 
 
 def zone_stopped(context: WarningContext) -> Statements:
@@ -271,70 +263,60 @@ def rate_one_bug(context: WarningContext) -> Statements:
 
 def api_throttling(context: WarningContext) -> Statements:
     """Client-side limits of kube-controller-manager: the tail comes later than predicted."""
-    qps, burst = _client_limits(context)
-    if qps <= 0:
-        return
-    per_delete = 3 if context.configuration.disruption_condition else 1
-    entries = [e for e in context.entries(PodDeleted) if e.controller == TAINT_EVICTION]
-    deletes = Counter([entry.at_ns for entry in entries])
-    delays = _delays_ns({at: n * per_delete for at, n in deletes.items()}, qps, burst)
-    late = {at: delay for at, delay in delays.items() if delay >= _DELAY_SHOWN_MIN_NS}
-    if late:
-        most = max(deletes[at_ns] for at_ns in late)
-        yield Statement(
-            f"up to {most} pods are deleted at one instant with up to {per_delete} request(s) each, and "
-            f"the controller's client makes {qps:g} a second after {burst} at once: the last goes about "
-            f"{format_duration(_rounded(max(late.values())))} later than predicted",
-            {e.node for e in entries if e.at_ns in late and e.node} or WHOLE_PREDICTION,
-        )
-    yield from _marking_throttled(context, qps, burst)
-
-
-def _marking_throttled(context: WarningContext, qps: float, burst: int) -> Statements:
-    """A tick that marks many pods not ready, one request each, takes that much longer."""
-    marked: Counter[int] = Counter()
-    nodes_at: dict[int, set[str]] = {}
-    for entry in context.entries(PodsMarkedNotReady):
-        marked[entry.at_ns] += entry.count
-        nodes_at.setdefault(entry.at_ns, set()).add(entry.node)
-    delays = _delays_ns(dict(marked), qps, burst)
-    late = {at: delay for at, delay in delays.items() if delay >= _DELAY_SHOWN_MIN_NS}
-    if late:
-        most = max(marked[at_ns] for at_ns in late)
-        yield Statement(
-            f"up to {most} pods are marked not ready in one tick, one request each, at {qps:g} a second "
-            f"after {burst} at once: that tick, and the tainting after it, takes about "
-            f"{format_duration(_rounded(max(late.values())))} longer than predicted",
-            {name for at_ns in late for name in nodes_at[at_ns]},
-        )
-
-
-def _client_limits(context: WarningContext) -> tuple[float, int]:
-    """(requests per second, burst) of one controller's client; 0 or less per second: no limit."""
     configuration = context.configuration
-    qps = configuration.kube_api_qps
+    qps = configuration.kube_api_qps or _CLIENT_QPS
+    burst = max(configuration.kube_api_burst or _CLIENT_BURST, 1)
     if qps < 0:
-        return 0.0, 0
-    return qps or _CLIENT_QPS, max(configuration.kube_api_burst or _CLIENT_BURST, 1)
+        return
+    limits = f"{qps:g} a second after {burst} at once"
+    per_delete = 3 if configuration.disruption_condition else 1
+    deletes = [
+        (entry.at_ns, entry.node, per_delete)
+        for entry in context.entries(PodDeleted)
+        if entry.controller == TAINT_EVICTION
+    ]
+    for most, delay, nodes in _late(deletes, qps, burst):
+        yield Statement(
+            f"up to {most // per_delete} pods are deleted at one instant with up to {per_delete} "
+            f"request(s) each, and the controller's client makes {limits}: the last goes about {delay} "
+            "later than predicted",
+            nodes or WHOLE_PREDICTION,
+        )
+    # A tick that marks many pods not ready takes that much longer.
+    marked = [(e.at_ns, e.node, e.count) for e in context.entries(PodsMarkedNotReady)]
+    for most, delay, nodes in _late(marked, qps, burst):
+        yield Statement(
+            f"up to {most} pods are marked not ready in one tick, one request each, at {limits}: that "
+            f"tick, and the tainting after it, takes about {delay} longer than predicted",
+            nodes,
+        )
 
 
-def _delays_ns(requests: Mapping[int, int], qps: float, burst: int) -> dict[int, int]:
-    """How late the last request of each instant leaves a bucket of ``burst`` refilled at ``qps``."""
-    delays = {}
-    tokens, before_ns = float(burst), min(requests, default=0)
-    for at_ns in sorted(requests):
+def _late(
+    requests: Sequence[tuple[int, str, int]], qps: float, burst: int
+) -> Iterator[tuple[int, str, set[str]]]:
+    """Yield once, if many (instant, node, number) leave their bucket late: the most at once, how late, nodes.
+
+    The bucket of ``burst`` is refilled at ``qps``; what counts is the last request of each instant.
+    """
+    numbers: Counter[int] = Counter()
+    for at_ns, _, number in requests:
+        numbers[at_ns] += number
+    late_ns = {}
+    tokens, before_ns = float(burst), min(numbers, default=0)
+    for at_ns in sorted(numbers):
         tokens = min(float(burst), tokens + (at_ns - before_ns) / SECOND_NS * qps)
-        tokens -= requests[at_ns]
+        tokens -= numbers[at_ns]
         before_ns = at_ns
-        if tokens < 0:
-            delays[at_ns] = int(-tokens / qps * SECOND_NS)
-    return delays
-
-
-def _rounded(duration_ns: int) -> int:
-    """Tenths of a second are honest enough for an estimate."""
-    tenth_ns = SECOND_NS // 10
-    return round(duration_ns / tenth_ns) * tenth_ns
+        delay_ns = int(-tokens / qps * SECOND_NS)
+        if delay_ns >= _DELAY_SHOWN_MIN_NS:
+            late_ns[at_ns] = delay_ns
+    if late_ns:
+        # Tenths of a second are honest enough for an estimate.
+        tenth_ns = SECOND_NS // 10
+        delay = format_duration(round(max(late_ns.values()) / tenth_ns) * tenth_ns)
+        nodes = {node for at_ns, node, _ in requests if at_ns in late_ns and node}
+        yield max(numbers[at_ns] for at_ns in late_ns), delay, nodes
 
 
 def horizon_reached(context: WarningContext) -> Statements:
