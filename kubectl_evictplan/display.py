@@ -71,7 +71,7 @@ def _clusters(text: str, ascii_only: bool) -> Iterator[str]:
         is_base = not is_mark and _is_shown(character) and (character.isascii() or not ascii_only)
         base, marks = (character if is_base else ""), 0
         if not is_base:
-            yield _visible(character)
+            yield visible(character)
     if base:
         yield base
 
@@ -84,7 +84,8 @@ def _is_shown(character: str) -> bool:
     return character.isprintable() and character not in _BLANK_LETTERS
 
 
-def _visible(character: str) -> str:
+def visible(character: str) -> str:
+    r"""Return the escape of one character: ``\x1b``, ``\u202e`` or ``\U000e0001``."""
     point = ord(character)
     if point < 0x100:
         return f"\\x{point:02x}"

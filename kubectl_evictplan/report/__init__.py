@@ -1,7 +1,7 @@
 """Turn a ``Prediction`` into text: one door for all output formats.
 
 For people, ``content`` says it in blocks (``blocks``) and a renderer (``terminal``) lays them out.
-Data formats (``json``, ``yaml``, ``name``) render the document itself and carry strings as they are.
+Data formats (``data_formats``) render the document itself and carry strings as they are.
 Everything is deterministic and streams as chunks of whole lines, so that a caller may write them one
 by one.
 """
@@ -44,6 +44,15 @@ def render(
 
     Raises InputError, before anything is rendered, for an unknown format.
     """
+    if output not in OUTPUTS:
+        raise InputError(
+            Problem(
+                "unable to match a printer suitable for the output format",
+                location="--output",
+                got=output,
+                expected="one of " + ", ".join(OUTPUTS),
+            )
+        )
     if output in ("table", "wide"):
         from kubectl_evictplan.report.content import contents
         from kubectl_evictplan.report.terminal import Terminal
@@ -57,31 +66,15 @@ def render(
             rows_only=not headers,
         )
         return Terminal(columns, color, ascii_only, headers).render(blocks)
-    if explain is not None:
-        from kubectl_evictplan.report.document import only_pod
-
-        prediction = only_pod(prediction, explain)
-    return _render_data(prediction, output, ascii_only)
-
-
-def _render_data(prediction: Prediction, output: str, ascii_only: bool) -> Iterator[str]:
-    if output == "json":
-        from kubectl_evictplan.report.json_format import render_json
-
-        return render_json(prediction, ascii_only=ascii_only)
-    if output == "yaml":
-        from kubectl_evictplan.report.yaml_format import render_yaml
-
-        return render_yaml(prediction)
-    if output == "name":
-        from kubectl_evictplan.report.name_format import render_names
-
-        return render_names(prediction)
-    raise InputError(
-        Problem(
-            "unable to match a printer suitable for the output format",
-            location="--output",
-            got=output,
-            expected="one of " + ", ".join(OUTPUTS),
-        )
+    from kubectl_evictplan.report.data_formats import (
+        only_pod,
+        render_json,
+        render_names,
+        render_yaml,
     )
+
+    if explain is not None:
+        prediction = only_pod(prediction, explain)
+    if output == "json":
+        return render_json(prediction, ascii_only=ascii_only)
+    return render_yaml(prediction) if output == "yaml" else render_names(prediction)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.document import Inputs, Prediction
 from kubectl_evictplan.report import words
-from kubectl_evictplan.report.blocks import Block, Table, columns
+from kubectl_evictplan.report.blocks import Block, Figures, Table, columns
 from kubectl_evictplan.report.clock import Clock
 from kubectl_evictplan.report.evictions import PODS_MAX, group_table, pod_table, wide_table
 from kubectl_evictplan.report.explanation import story
-from kubectl_evictplan.report.provenance import provenance, whole_provenance
 from kubectl_evictplan.report.verdict import verdict
 from kubectl_evictplan.report.warnings import alerts, all_warnings, warnings_that_matter
 from kubectl_evictplan.report.what_happens import timeline
@@ -49,7 +48,10 @@ def contents(
     found = (all_warnings if wide else warnings_that_matter)(prediction.warnings)
     if found is not None:
         yield found
-    yield (whole_provenance if wide else provenance)(prediction, clock)
+    if wide:
+        yield Figures("Inputs", tuple(_facts(prediction.inputs, clock)))
+    else:
+        yield _provenance(prediction.inputs, clock)
 
 
 def _evictions(
@@ -93,3 +95,51 @@ def _details(prediction: Prediction) -> Iterator[Block]:
             ],
             "Timers that are cancelled",
         )
+
+
+def _provenance(inputs: Inputs, clock: Clock) -> Figures:
+    """Return the three lines at the end of every report: where the answer comes from."""
+    by_source: dict[str, list[str]] = {}
+    for flag, value in sorted(inputs.flags.items()):
+        by_source.setdefault(value.source, []).append(f"{flag}={value.value}")
+    # Defaults are known from the release; what deviates is what an operator must check.
+    flags = [
+        f"{len(found)} at {source}"
+        if source.startswith("default")
+        else f"{', '.join(found)} ({source})"
+        for source, found in sorted(
+            by_source.items(), key=lambda item: item[0].startswith("default")
+        )
+    ]
+    release, horizon = words.sourced(inputs.release), words.sourced(inputs.horizon)
+    start = clock.start() or str(inputs.start.value)
+    return Figures(
+        "",
+        (
+            ("Read", f"{_read(inputs)}; Kubernetes {release}; -o wide tells all"),
+            ("Flags", "; ".join(flags) or words.NONE),
+            ("Start", f"{start} ({inputs.start.source}) is +0s; horizon {horizon}"),
+        ),
+    )
+
+
+def _facts(inputs: Inputs, clock: Clock) -> Iterator[tuple[str, str]]:
+    """Yield everything that decided the result."""
+    yield "Kubernetes", words.sourced(inputs.release)
+    yield "Read", _read(inputs)
+    ignored = [f"{number} {kind}" for kind, number in sorted(inputs.ignored_kinds.items())]
+    yield "Ignored", ", ".join(ignored) or words.NONE
+    yield "Digest", inputs.source_digest or words.NONE
+    yield "Start", f"{words.sourced(inputs.start)}; {clock.start() or words.UNKNOWN}"
+    yield "Horizon", words.sourced(inputs.horizon)
+    yield "Monitor phase", words.sourced(inputs.monitor_phase)
+    for flag, value in sorted(inputs.flags.items()):
+        yield "Flag", f"{flag}={words.sourced(value)}"
+    for assumption in inputs.assumptions:
+        yield "Assumed", assumption
+    yield "Made by", f"kubectl-evictplan {inputs.tool_version}"
+
+
+def _read(inputs: Inputs) -> str:
+    nodes, pods = words.count(inputs.nodes, "node"), words.count(inputs.pods, "pod")
+    return f"{nodes}, {pods} in {words.count(inputs.namespaces, 'namespace')}"
