@@ -1,8 +1,10 @@
-"""The evictions of a Prediction: nominal instants from one run, windows from all of them."""
+"""The evictions of a Prediction, nominal instants from one run, windows from all; the workloads hit."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import repeat
@@ -16,7 +18,7 @@ from kubectl_evictplan.cluster.timeline import (
     Timeline,
 )
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
-from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction.causes import ChainCache, describe_circumstance, link, seconds
 from kubectl_evictplan.prediction.document import (
@@ -27,10 +29,14 @@ from kubectl_evictplan.prediction.document import (
     OutcomeWindow,
     TaintReference,
     TolerationReference,
+    WorkloadReport,
 )
 from kubectl_evictplan.prediction.gone import PodEnds
 from kubectl_evictplan.windows.line_windows import merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
+
+# ``ComputeHash`` of a pod template: decimal digits after ``rand.SafeEncodeString``.
+_TEMPLATE_HASH = re.compile(r"-[4-9bcdf]{6,10}$")
 
 
 def owner_name(pod: Pod | None) -> str:
@@ -158,3 +164,43 @@ def _after_the_wait(
 def _rfc3339(at_ns: int) -> str:
     """To the millisecond."""
     return format_rfc3339(at_ns // MILLISECOND_NS * MILLISECOND_NS)
+
+
+def workload_reports(
+    snapshot: ClusterSnapshot, evictions: Iterable[Eviction], created: Iterable[Pod]
+) -> tuple[WorkloadReport, ...]:
+    """Return the workloads of evicted pods, sorted; bare pods have none. ReplicaSets are revisions.
+
+    ``created`` are pods that the scenario adds; those of the snapshot may be among them.
+    """
+    hit = {(eviction.namespace, eviction.owner) for eviction in evictions if eviction.owner}
+    pods = {pod.key: pod for pod in (*snapshot.pods, *created)} if hit else {}
+    deployments = {
+        (workload.namespace, f"{workload.kind}/{workload.name}"): f"{owner.kind}/{owner.name}"
+        for workload in (snapshot.workloads if hit else ())
+        for owner in workload.owner_references
+        if owner.controller
+    }
+    numbers = Counter((pod.namespace, owner_name(pod)) for pod in pods.values())
+    owners: dict[tuple[str, str], list[str]] = {}
+    wanted = {(key[0], _workload(key, deployments)) for key in hit}
+    for key in numbers:
+        workload = key[0], _workload(key, deployments)
+        if workload in wanted:
+            owners.setdefault(workload, []).append(key[1])
+    return tuple(
+        WorkloadReport(
+            namespace, workload, tuple(sorted(names)), sum(numbers[namespace, n] for n in names)
+        )
+        for (namespace, workload), names in sorted(owners.items())
+    )
+
+
+def _workload(owner: tuple[str, str], deployments: dict[tuple[str, str], str]) -> str:
+    """Return what owns the owner, where the input or the name of a ReplicaSet tells it."""
+    known = deployments.get(owner)
+    if known is not None:
+        return known
+    kind, _, name = owner[1].partition("/")
+    base = _TEMPLATE_HASH.sub("", name)
+    return f"Deployment/{base}" if kind == "ReplicaSet" and base != name else owner[1]

@@ -1,13 +1,15 @@
-"""Affected nodes and their zones over time, with windows."""
+"""Affected nodes and their zones over time, with windows, and what is sure of several together."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from kubectl_evictplan.cluster import timeline
-from kubectl_evictplan.cluster.timeline import AboutNode, Timeline, ZoneStateRecorded
+from kubectl_evictplan.cluster.timeline import POD_GC, AboutNode, Timeline, ZoneStateRecorded
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Node
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.kube.topology import get_zone_key, zone_display_name
@@ -15,6 +17,7 @@ from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import (
     CERTAIN,
     POSSIBLE,
+    Joint,
     NodeChange,
     NodeReport,
     TaintReference,
@@ -27,6 +30,7 @@ from kubectl_evictplan.windows.outcome import (
     TAINT_REMOVED,
     Exploration,
     NodeChangeKey,
+    PossibleEviction,
     ZoneStateKey,
 )
 from kubectl_evictplan.windows.windows import WindowOverRuns
@@ -162,3 +166,67 @@ def _zone_state(
     entry: ZoneStateRecorded, when: tuple[str, float | None, float, float]
 ) -> ZoneState:
     return ZoneState(entry.state, *when, round(entry.rate_qps, 6), entry.ready, entry.not_ready)
+
+
+# -- several nodes together ---------------------------------------------------------------------------
+
+
+def joint_statements(exploration: Exploration, horizon_ns: int | None) -> tuple[Joint, ...]:
+    """Zone by zone, where it is not certain for every waiting node that it is tainted.
+
+    Each of four nodes may be tainted or not, and yet it is certain that one of them is. Counted over every
+    run and every order that the windows are taken over.
+    """
+    if horizon_ns is None:
+        latest_ns = max((found.latest_ns for found in exploration.evictions.values()), default=0)
+        horizon_ns = -(-latest_ns // SECOND_NS) * SECOND_NS
+    zones = sorted(exploration.services)
+    return tuple(joint for zone in zones for joint in _joint(exploration, zone, horizon_ns))
+
+
+def _joint(exploration: Exploration, zone: str, until_ns: int) -> Iterator[Joint]:
+    waiting, services = exploration.waiting[zone], exploration.services[zone]
+    least, most = _bounds(services, until_ns)
+    if least == len(waiting):
+        return
+    scope = f"zone/{zone_display_name(zone)}"
+    by_seconds = seconds(until_ns)
+    yield Joint(scope, "nodes tainted", least, most, len(waiting), by_seconds)
+    pods: dict[tuple[str, str], list[PossibleEviction]] = {}
+    for key, eviction in exploration.evictions.items():
+        if eviction.node in waiting and key.controller != POD_GC:
+            pods.setdefault((key.pod, key.uid), []).append(eviction)
+    if pods:
+        few, many = _pods(pods, services, len(waiting), until_ns)
+        if few < len(pods):
+            yield Joint(scope, "pods evicted", few, many, len(pods), by_seconds)
+
+
+def _bounds(services: Sequence[tuple[int, ...]], until_ns: int) -> tuple[int, int]:
+    counts = [bisect_right(instants, until_ns) for instants in services]
+    return min(counts), max(counts)
+
+
+def _pods(
+    pods: Mapping[tuple[str, str], list[PossibleEviction]],
+    services: Sequence[tuple[int, ...]],
+    nodes: int,
+    until_ns: int,
+) -> tuple[int, int]:
+    """Pods that follow their node after one delay are bound by how many nodes are tainted in time."""
+    by_delay: dict[int, Counter[str]] = {}
+    certain = others = 0
+    for evictions in pods.values():
+        delays_ns = {eviction.delay_ns for eviction in evictions}
+        certain += any(eviction.certain for eviction in evictions)
+        if len(delays_ns) == 1 and (delay_ns := evictions[0].delay_ns) is not None:
+            by_delay.setdefault(delay_ns, Counter())[evictions[0].node] += 1
+        else:
+            others += 1
+    least, most = 0, others
+    for delay_ns, on_node in by_delay.items():
+        few, many = _bounds(services, until_ns - delay_ns)
+        counts = sorted([*on_node.values(), *([0] * (nodes - len(on_node)))])
+        least += sum(counts[:few])
+        most += sum(counts[len(counts) - many :])
+    return max(least, certain), max(most, certain)

@@ -22,14 +22,12 @@ from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import EventSummary, Inputs, Prediction, Sourced
-from kubectl_evictplan.prediction.evictions import EvictionList, with_nominal
+from kubectl_evictplan.prediction.evictions import EvictionList, with_nominal, workload_reports
 from kubectl_evictplan.prediction.gone import PodEnds
-from kubectl_evictplan.prediction.joint import joint_statements
 from kubectl_evictplan.prediction.kept import cancelled_list, kept_list
-from kubectl_evictplan.prediction.nodes import node_reports, zone_reports
+from kubectl_evictplan.prediction.nodes import joint_statements, node_reports, zone_reports
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import find_warnings
-from kubectl_evictplan.prediction.workloads import workload_reports
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller
 from kubectl_evictplan.windows.exploration import explore

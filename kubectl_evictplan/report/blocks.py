@@ -77,7 +77,7 @@ class Finding(NamedTuple):
 
     code: str
     message: str
-    objects: tuple[str, ...] = ()
+    objects: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,6 @@ class Findings:
 
     title: str
     findings: tuple[Finding, ...]
-    objects_max: int
     tone: Tone = "plain"
 
 

@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 from kubectl_evictplan.prediction.document import Inputs, Prediction
 from kubectl_evictplan.report import words
-from kubectl_evictplan.report.blocks import Block, Figures, Table, columns
+from kubectl_evictplan.report.blocks import Block, Figures, Table, Verdict, columns
 from kubectl_evictplan.report.clock import Clock
 from kubectl_evictplan.report.evictions import PODS_MAX, group_table, pod_table, wide_table
 from kubectl_evictplan.report.explanation import story
@@ -38,7 +38,7 @@ def contents(
     loud = alerts(prediction.warnings)
     if loud is not None:
         yield loud
-    yield verdict(prediction, clock, complete=loud is None)
+    yield Verdict(tuple(verdict(prediction, clock, complete=loud is None)))
     if prediction.evictions:
         yield _evictions(prediction, clock, wide=wide, by=by)
     if wide:

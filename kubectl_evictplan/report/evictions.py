@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction, TaintReference
 from kubectl_evictplan.report import words
@@ -49,36 +49,34 @@ _WORDS_BY_RULE = {
 
 def pod_table(evictions: Sequence[Eviction], *, all_columns: bool = False) -> Table:
     """Return one row per eviction; columns that tell nothing are left out unless all are wanted."""
-    why = _Whys(evictions)
-    rows = [_narrow_row(entry, why) for entry in evictions]
+    whys, notes = _whys(evictions)
+    rows = [_narrow_row(entry, why) for entry, why in zip(evictions, whys, strict=True)]
     if all_columns:
         return Table(_NARROW, rows)
     shown = [at for at in range(len(_NARROW)) if not _is_alike(_NARROW[at].header, at, rows)]
     return Table(
         tuple(_NARROW[at] for at in shown),
         [tuple(row[at] for at in shown) for row in rows],
-        notes=why.notes(),
+        notes=notes,
     )
 
 
 def _is_alike(header: str, at: int, rows: Sequence[Row]) -> bool:
-    if header not in _ALIKE or not rows:
-        return False
     texts = {cell if isinstance(cell, str) else cell.text for cell in (row[at] for row in rows)}
-    return len(texts) == 1 and _ALIKE[header] in (None, *texts)
+    return header in _ALIKE and len(texts) == 1 and _ALIKE[header] in (None, *texts)
 
 
-def _narrow_row(entry: Eviction, why: _Whys) -> Row:
+def _narrow_row(entry: Eviction, why: str) -> Row:
     return (
         words.name(entry.namespace),
         words.name(entry.pod),
         words.name(entry.node),
         _evicted_at(entry, exact=False),
         entry.certainty,
-        why.word(entry),
+        why,
         words.name(entry.controller),
         _gone(entry, exact=False),
-        words.name(_SHORT_KINDS.get(kind := entry.owner.partition("/")[0], kind.lower())),
+        words.name(_short(entry.owner).partition("/")[0]),
     )
 
 
@@ -117,32 +115,25 @@ def _gone(entry: Eviction, *, exact: bool) -> Cell:
     return text if entry.gone.stuck is None else Phrase(words.name(text), "stuck")
 
 
-class _Whys:
-    """The word for each reason in these evictions, and the sentence that tells it once."""
+def _whys(evictions: Sequence[Eviction]) -> tuple[list[str], tuple[str, ...]]:
+    """Return a word for the reason of each, and a sentence for each word, the most frequent first.
 
-    def __init__(self, evictions: Sequence[Eviction]) -> None:
-        self._evictions = evictions
-        taints = {entry.taint for entry in evictions if entry.taint is not None}
-        short = Counter(map(_last_part, taints))
-        self._words = {
-            one: words.name(_last_part(one) if short[_last_part(one)] == 1 else words.taint(one))
-            for one in taints
-        }
-
-    def word(self, entry: Eviction) -> str:
-        """Return one word: the end of the taint's key, or what stands for another rule."""
+    The word is the end of the taint's key, or what stands for another rule.
+    """
+    short = Counter(map(_last_part, {e.taint for e in evictions if e.taint is not None}))
+    found: list[str] = []
+    by_word: dict[str, list[Eviction]] = {}
+    for entry in evictions:
         if entry.taint is not None:
-            return self._words[entry.taint]
-        rule = entry.because[-1].rule if entry.because else ""
-        return words.name(_WORDS_BY_RULE.get(rule, entry.controller))
-
-    def notes(self) -> tuple[str, ...]:
-        """Return a sentence for each word, the most frequent first."""
-        by_word: dict[str, list[Eviction]] = {}
-        for entry in self._evictions:
-            by_word.setdefault(self.word(entry), []).append(entry)
-        groups = sorted(by_word.items(), key=lambda item: (-len(item[1]), item[0]))
-        return tuple(f"WHY {word}: {_explained(group)}." for word, group in groups)
+            last = _last_part(entry.taint)
+            word = last if short[last] == 1 else words.taint(entry.taint)
+        else:
+            rule = entry.because[-1].rule if entry.because else ""
+            word = _WORDS_BY_RULE.get(rule, entry.controller)
+        found.append(words.name(word))
+        by_word.setdefault(found[-1], []).append(entry)
+    groups = sorted(by_word.items(), key=lambda item: (-len(item[1]), item[0]))
+    return found, tuple(f"WHY {word}: {_explained(group)}." for word, group in groups)
 
 
 def _last_part(taint: TaintReference) -> str:
@@ -162,36 +153,14 @@ def _explained(group: Sequence[Eviction]) -> str:
 
 # -- groups -----------------------------------------------------------------------------------------
 
+_Key = tuple[str, ...]
 _KEY_COLUMNS = {
     "workload": ("NAMESPACE", "WORKLOAD"),
     "node": ("NODE", "ZONE"),
     "namespace": ("NAMESPACE",),
     "zone": ("ZONE",),
 }
-
-
-class _Group:
-    """Evictions that share a key."""
-
-    def __init__(self, evictions: Iterable[Eviction]) -> None:
-        self.evictions = list(evictions)
-        self.pods = {words.pod_key(e) for e in self.evictions}
-        certain = {words.pod_key(e) for e in self.evictions if e.certainty == CERTAIN}
-        self.possible = len(self.pods) - len(certain)
-        self.earliest = min(e.earliest_seconds for e in self.evictions)
-        self.stuck = len({words.pod_key(e) for e in self.evictions if e.gone.stuck is not None})
-
-    def figures(self, of: int | None) -> Row:
-        """Return pods, possible, stuck, nodes and the hull of the windows."""
-        last = max(e.latest_seconds for e in self.evictions)
-        pods = str(len(self.pods))
-        return (
-            pods if of is None else f"{pods} of {max(of, len(self.pods))}",
-            str(self.possible),
-            str(self.stuck),
-            str(len({e.node for e in self.evictions})),
-            words.window(self.earliest, last),
-        )
+_LEAVE_OUT = {"NODES": 1, "STUCK": 2, "POSSIBLY": 3}
 
 
 def group_table(prediction: Prediction, by: str, rows_max: int | None = None) -> Table:
@@ -199,82 +168,94 @@ def group_table(prediction: Prediction, by: str, rows_max: int | None = None) ->
 
     Beyond ``rows_max`` rows the rest is one row.
     """
-    keys, why = _Keys(prediction, by), _Whys(prediction.evictions)
-    members: dict[tuple[str, ...], list[Eviction]] = {}
-    for entry in prediction.evictions:
-        members.setdefault(keys.of_eviction(entry), []).append(entry)
-    groups = {key: _Group(evictions) for key, evictions in members.items()}
-    order = sorted(groups, key=lambda key: (-len(groups[key].pods), groups[key].earliest, key))
-    shown = order if rows_max is None else order[:rows_max]
-    rows = [(*map(words.name, key), *groups[key].figures(keys.pods(key))) for key in shown]
-    rest, notes = order[len(shown) :], why.notes()
+    evictions = prediction.evictions
+    _, notes = _whys(evictions)
+    members: dict[_Key, list[Eviction]] = {}
+    for key, entry in zip(_keys(prediction, by), evictions, strict=True):
+        members.setdefault(key, []).append(entry)
+    sizes = _sizes(prediction, by, members)
+    order = sorted(members, key=lambda key: (*_rank(members[key]), key))
+    shown, rest = order[:rows_max], order[rows_max:] if rows_max is not None else []
+    rows = [(*map(words.name, key), *_figures(members[key], sizes.get(key))) for key in shown]
+
+    def sum_row(label: str, keys: Sequence[_Key]) -> Row:
+        group = [entry for key in keys for entry in members[key]]
+        of = [sizes[key] for key in keys if key in sizes]
+        text = words.count(len(keys), by)
+        named = (label, text) if len(_KEY_COLUMNS[by]) == 2 else (f"{label} {text}",)
+        return (*named, *_figures(group, sum(of) if of else None))
+
     if rest:
-        others = _Group(e for key in rest for e in members[key])
-        rows.append(_sum_row("others", len(rest), by, others, [keys.pods(key) for key in rest]))
+        rows.append(sum_row("others", rest))
         notes = (f"--by {by} shows all {len(order)} {by}s, -o wide every pod.", *notes)
-    everything = _Group(prediction.evictions)
-    total = _sum_row("TOTAL", len(order), by, everything, [keys.pods(key) for key in order])
+    total = sum_row("TOTAL", order)
     headers = (*_KEY_COLUMNS[by], "PODS", "POSSIBLY", "STUCK", "NODES", "EVICTED-AT")
-    shown_columns = [
+    none_or_all = ("0", str(len({entry.key for entry in evictions})))
+    told = [
         at
         for at, header in enumerate(headers)
-        if not (header == "POSSIBLY" and everything.possible in (0, len(everything.pods)))
-        and not (header == "STUCK" and everything.stuck in (0, len(everything.pods)))
+        if not (header in ("POSSIBLY", "STUCK") and total[at] in none_or_all)
         and not (header == "NODES" and by == "node")
     ]
-    leave_out = {"NODES": 1, "STUCK": 2, "POSSIBLY": 3}
     return Table(
-        tuple(Column(headers[at], leave_out.get(headers[at], 0)) for at in shown_columns),
-        [tuple(row[at] for at in shown_columns) for row in rows],
-        total=tuple(total[at] for at in shown_columns),
+        tuple(Column(headers[at], _LEAVE_OUT.get(headers[at], 0)) for at in told),
+        [tuple(row[at] for at in told) for row in rows],
+        total=tuple(total[at] for at in told),
         notes=notes,
     )
 
 
-def _sum_row(label: str, number: int, by: str, group: _Group, of: list[int | None]) -> Row:
-    known = [pods for pods in of if pods is not None]
-    text = words.count(number, by)
-    key = (label, text) if len(_KEY_COLUMNS[by]) == 2 else (f"{label} {text}",)
-    return (*key, *group.figures(sum(known) if known else None))
+def _rank(group: Sequence[Eviction]) -> tuple[int, float]:
+    return -len({entry.key for entry in group}), min(entry.earliest_seconds for entry in group)
 
 
-class _Keys:
-    """Which group an eviction belongs to, and how many pods such a group has at all."""
+def _figures(group: Sequence[Eviction], of: int | None) -> Row:
+    """Return pods (``of`` so many), possible, stuck, nodes and the hull of the windows."""
+    pods = {entry.key for entry in group}
+    certain = {entry.key for entry in group if entry.certainty == CERTAIN}
+    earliest = min(entry.earliest_seconds for entry in group)
+    return (
+        str(len(pods)) if of is None else f"{len(pods)} of {max(of, len(pods))}",
+        str(len(pods) - len(certain)),
+        str(len({entry.key for entry in group if entry.gone.stuck is not None})),
+        str(len({entry.node for entry in group})),
+        words.window(earliest, max(entry.latest_seconds for entry in group)),
+    )
 
-    def __init__(self, prediction: Prediction, by: str) -> None:
-        self._by = by
-        self._zones = {report.node: report.zone for report in prediction.nodes}
-        self._workloads = {
-            (report.namespace, owner): report.workload
-            for report in prediction.workloads
-            for owner in report.owners
-        }
-        self._pods: dict[tuple[str, ...], int] = {}
+
+def _keys(prediction: Prediction, by: str) -> Iterator[_Key]:
+    """Yield the texts of the key columns for each eviction."""
+    zones = {report.node: report.zone for report in prediction.nodes}
+    workloads = {
+        (report.namespace, owner): report.workload
+        for report in prediction.workloads
+        for owner in report.owners
+    }
+    for entry in prediction.evictions:
+        zone = zones.get(entry.node, "")
         if by == "workload":
-            for report in prediction.workloads:
-                self._pods[report.namespace, _short(report.workload)] = report.pods
+            owner = workloads.get((entry.namespace, entry.owner), entry.owner)
+            yield entry.namespace, _short(owner or f"Pod/{entry.pod}")
         elif by == "node":
-            pods = {(e.node, e.namespace, e.pod) for e in prediction.evictions}
-            pods |= {(k.node, k.namespace, k.pod) for k in prediction.kept}
-            for node, number in Counter(node for node, _, _ in pods).items():
-                self._pods[node, self._zones.get(node, "")] = number
+            yield entry.node, zone
+        else:
+            yield (zone if by == "zone" else entry.namespace,)
 
-    def of_eviction(self, entry: Eviction) -> tuple[str, ...]:
-        """Return the texts of the key columns."""
-        zone = self._zones.get(entry.node, "")
-        if self._by == "workload":
-            owner = self._workloads.get((entry.namespace, entry.owner), entry.owner)
-            return entry.namespace, _short(owner or f"Pod/{entry.pod}")
-        if self._by == "node":
-            return entry.node, zone
-        return (zone,) if self._by == "zone" else (entry.namespace,)
 
-    def pods(self, key: tuple[str, ...]) -> int | None:
-        """Return how many pods the group has, evicted or not; None when that is not known."""
-        bare = self._by == "workload" and key[1].startswith("pod/")
-        return 1 if bare else self._pods.get(key)
+def _sizes(prediction: Prediction, by: str, keys: Iterable[_Key]) -> dict[_Key, int]:
+    """Return how many pods each group has, evicted or not, where that is known."""
+    if by == "workload":
+        reports = prediction.workloads
+        sizes: dict[_Key, int] = {(r.namespace, _short(r.workload)): r.pods for r in reports}
+        return sizes | {key: 1 for key in keys if key[1].startswith("pod/")}
+    if by == "node":
+        pods = {(row.node, row.key) for row in (*prediction.evictions, *prediction.kept)}
+        numbers = Counter(node for node, _ in pods)
+        return {key: numbers[key[0]] for key in keys}
+    return {}
 
 
 def _short(owner: str) -> str:
-    kind, _, owner_name = owner.partition("/")
-    return f"{_SHORT_KINDS.get(kind, kind.lower())}/{owner_name}"
+    """Return ``Kind/name`` as kubectl abbreviates it."""
+    kind, slash, name = owner.partition("/")
+    return f"{_SHORT_KINDS.get(kind, kind.lower())}{slash}{name}"

@@ -11,7 +11,6 @@ from kubectl_evictplan.prediction.document import (
     Eviction,
     Kept,
     Prediction,
-    Window,
 )
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Block, Moment, Phrase, Timeline, Verdict
@@ -27,14 +26,17 @@ def story(prediction: Prediction, pod: str, clock: Clock, *, wide: bool) -> Iter
         entry
         for found in (prediction.cancelled, prediction.evictions, prediction.kept)
         for entry in found
-        if f"{entry.namespace}/{entry.pod}" == pod
+        if entry.key == pod
     ]
     if not entries:
         yield Verdict((Phrase(f"Nothing happens to pod {words.name(pod)}."),))
     for entry in sorted(entries, key=_end):
         yield Verdict(tuple(_conclusion(entry, clock)))
         if not isinstance(entry, Cancelled) and entry.because:
-            yield _chain(entry.because, pod, clock, wide=wide)
+            yield Timeline(
+                "How it comes about, in one of the possible timings",
+                tuple(_moment(link, pod, clock, wide=wide) for link in entry.because),
+            )
     about = warnings_about(prediction.warnings, pod)
     if about is not None:
         yield about
@@ -52,13 +54,6 @@ def _end(entry: PodRow) -> tuple[float, int]:
     return float("inf"), 2
 
 
-def _chain(links: tuple[Because, ...], pod: str, clock: Clock, *, wide: bool) -> Timeline:
-    return Timeline(
-        "How it comes about, in one of the possible timings",
-        tuple(_moment(link, pod, clock, wide=wide) for link in links),
-    )
-
-
 def _moment(link: Because, pod: str, clock: Clock, *, wide: bool) -> Moment:
     kind, _, subject = link.object.partition("/")
     other = f"{kind} {words.name(subject)}: " if subject and subject != pod else ""
@@ -68,13 +63,13 @@ def _moment(link: Because, pod: str, clock: Clock, *, wide: bool) -> Moment:
 
 
 def _conclusion(entry: PodRow, clock: Clock) -> Iterator[Phrase]:
-    pod = f"Pod {words.name(f'{entry.namespace}/{entry.pod}')}"
+    pod = f"Pod {words.name(entry.key)}"
     if isinstance(entry, Cancelled):
         may = "" if entry.certainty == CERTAIN else "possibly "
-        started = _window(entry.started)
+        started = words.gone(entry.started, exact=True)
         since = f" that starts at {started}" if started != words.UNKNOWN else ""
         yield Phrase(
-            f"{pod}: a timer{since} is {may}cancelled at {_window(entry.cancelled)}: "
+            f"{pod}: a timer{since} is {may}cancelled at {words.gone(entry.cancelled, exact=True)}: "
             f"{_sentence(entry.reason)}"
         )
         return
@@ -116,10 +111,6 @@ def _cause(entry: Eviction) -> str:
     text += f", {words.tolerated(entry.toleration)}"
     place = entry.toleration.index if entry.toleration is not None else None
     return text if place is None else f"{text} (spec.tolerations[{place}])"
-
-
-def _window(value: Window) -> str:
-    return words.window(value.earliest_seconds, value.latest_seconds, exact=True)
 
 
 def _sentence(text: str) -> str:

@@ -16,7 +16,6 @@ from kubectl_evictplan.report.blocks import (
     Cell,
     Column,
     Figures,
-    Finding,
     Findings,
     Row,
     Table,
@@ -176,15 +175,9 @@ class Terminal:
 
     def _findings(self, block: Findings) -> Iterator[str]:
         yield from self._title(block.title, "loud" if block.tone == "loud" else "title")
-        for finding in block.findings:
-            yield from self._finding(finding, block.objects_max)
-
-    def _finding(self, finding: Finding, objects_max: int) -> Iterator[str]:
-        message = escape(finding.message, max_columns=_MESSAGE_COLUMNS_MAX)
-        shown = [escape(name, ascii_only=True) for name in finding.objects[:objects_max]]
-        more = len(finding.objects) - len(shown)
-        objects = f" ({', '.join(shown)}{f' and {more} more' if more else ''})" if shown else ""
-        yield from self._prose(f"{finding.code}: {message}{objects}", "  ", "    ")
+        for code, message, objects in block.findings:
+            text = f"{code}: {escape(message, max_columns=_MESSAGE_COLUMNS_MAX)}"
+            yield from self._prose(f"{text} ({objects})" if objects else text, "  ", "    ")
 
     def _cell(self, cell: Cell) -> str:
         return escape(cell if isinstance(cell, str) else cell.text, ascii_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Joint, Prediction
 from kubectl_evictplan.report import words
-from kubectl_evictplan.report.blocks import Phrase, Tone, Verdict
+from kubectl_evictplan.report.blocks import Phrase, Tone
 from kubectl_evictplan.report.clock import Clock
 
 _NODES_NAMED_MAX = 3
@@ -54,16 +54,12 @@ _STAYS = {
 }
 
 
-def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Verdict:
-    """Return the answer; ``complete`` False: the input is not the whole cluster."""
-    return Verdict(tuple(_sentences(prediction, clock, complete)))
-
-
-def _sentences(prediction: Prediction, clock: Clock, complete: bool) -> Iterator[Phrase]:
+def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator[Phrase]:
+    """Yield the sentences of the answer; ``complete`` False: the input is not the whole cluster."""
     evictions = prediction.evictions
     sure = [e for e in evictions if e.certainty == CERTAIN]
-    certain = {words.pod_key(e) for e in sure}
-    unsure = [e for e in evictions if words.pod_key(e) not in certain]
+    certain = {e.key for e in sure}
+    unsure = [e for e in evictions if e.key not in certain]
     if not evictions:
         horizon = prediction.inputs.horizon
         given = f" within {horizon.value}" if horizon.source == "given" else ""
@@ -87,14 +83,13 @@ def _sentences(prediction: Prediction, clock: Clock, complete: bool) -> Iterator
 def _possible(
     unsure: Sequence[Eviction], more: bool, prediction: Prediction, clock: Clock
 ) -> Iterator[Phrase]:
-    number = len({words.pod_key(e) for e in unsure})
-    pods = f"{number} more {words.verb(number, 'pod', 'pods')}" if more else ""
+    pods = words.count(len({e.key for e in unsure}), "more pod" if more else "pod")
     when = _span(
         min(e.earliest_seconds for e in unsure), max(e.latest_seconds for e in unsure), clock
     )
     none = "" if more else " None is certain."
     yield Phrase(
-        f"{pods or words.count(number, 'pod')} may be evicted or stay, depending on timing that nobody "
+        f"{pods} may be evicted or stay, depending on timing that nobody "
         f"can see, {_from(unsure, prediction)}: {when}.{none}",
         "possible",
     )
@@ -109,14 +104,10 @@ def _together(joint: Joint, clock: Clock) -> str:
     """Return what is known about several objects together; "" when that is nothing."""
     if joint.least == 0 and joint.most >= joint.of:
         return ""
-    if joint.least == joint.most:
-        number = f"exactly {joint.least}"
-    elif joint.least == 0:
-        number = f"at most {joint.most}"
-    elif joint.most >= joint.of:
-        number = f"at least {joint.least}"
-    else:
-        number = f"at least {joint.least} and at most {joint.most}"
+    least = f"at least {joint.least}" if joint.least else ""
+    most = f"at most {joint.most}" if joint.most < joint.of else ""
+    exactly = f"exactly {joint.least}" if joint.least == joint.most else ""
+    number = exactly or " and ".join(filter(None, (least, most)))
     kind, _, scope = joint.scope.partition("/")
     where = f"In {kind} {words.name(scope)}" if scope else "Taken together"
     noun, _, what = joint.what.partition(" ")
@@ -128,8 +119,7 @@ def _together(joint: Joint, clock: Clock) -> str:
     stays = joint.of - joint.most
     if what != "evicted" or stays <= 0:
         return f"{text}."
-    exactly = "" if joint.least == joint.most else "at least "
-    return f"{text}: {exactly}{stays} {words.verb(stays, 'stays', 'stay')}."
+    return f"{text}: {'' if exactly else 'at least '}{stays} {words.verb(stays, 'stays', 'stay')}."
 
 
 def _from(evictions: Sequence[Eviction], prediction: Prediction) -> str:
@@ -161,9 +151,9 @@ def _span(earliest: float, latest: float, clock: Clock) -> str:
 
 
 def _more_than_once(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
-    times = Counter(map(words.pod_key, evictions))
-    again = [e for e in evictions if times[words.pod_key(e)] > 1]
-    pods = sorted({words.pod_key(e) for e in again})
+    times = Counter(e.key for e in evictions)
+    again = [e for e in evictions if times[e.key] > 1]
+    pods = sorted({e.key for e in again})
     if pods:
         go = words.verb(len(pods), "goes", "go")
         may = go if all(e.certainty == CERTAIN for e in again) else "may go"
@@ -175,13 +165,10 @@ def _more_than_once(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
 def _namespaces(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
     pods = {(e.namespace, e.pod) for e in evictions}
     numbers = Counter(namespace for namespace, _ in pods)
-    if len(numbers) < 2:
-        return
-    order = sorted(numbers, key=lambda namespace: (-numbers[namespace], namespace))
-    shown = [f"{words.name(one)} {numbers[one]}" for one in order[:_NAMESPACES_NAMED_MAX]]
-    more = len(order) - len(shown)
-    rest = f" and {more} more" if more else ""
-    yield Phrase(f"Namespaces: {', '.join(shown)}{rest}.")
+    if len(numbers) > 1:
+        order = sorted(numbers, key=lambda namespace: (-numbers[namespace], namespace))
+        shown = [f"{words.name(one)} {numbers[one]}" for one in order]
+        yield Phrase(f"Namespaces: {words.listed(shown, _NAMESPACES_NAMED_MAX)}.")
 
 
 def _emptied(prediction: Prediction) -> Iterator[Phrase]:
@@ -212,22 +199,23 @@ def _told_warnings(prediction: Prediction) -> Iterator[Phrase]:
 
 
 def _stuck(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
-    pods = {words.pod_key(e) for e in evictions}
+    pods = {e.key for e in evictions}
     by_reason: dict[str, set[str]] = {}
     for entry in evictions:
         if entry.gone.stuck is not None:
-            by_reason.setdefault(entry.gone.stuck, set()).add(words.pod_key(entry))
+            by_reason.setdefault(entry.gone.stuck, set()).add(entry.key)
     for reason, stuck in sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0])):
         number = len(stuck)
-        everyone = "both" if number == 2 else f"all {number}"
-        who = everyone if number == len(pods) > 1 else words.count(number, "pod")
+        who = words.count(number, "pod")
+        if number == len(pods) > 1:
+            who = "both" if number == 2 else f"all {number}"
         stay = words.verb(number, "stays Terminating,", "stay Terminating, each")
         yield Phrase(f"Once deleted, {who} {stay} because {reason}.", "stuck")
 
 
 def _stays(prediction: Prediction, unsure: bool) -> Iterator[Phrase]:
-    evicted = {words.pod_key(e) for e in prediction.evictions}
-    codes = {f"{k.namespace}/{k.pod}": k.code for k in prediction.kept}
+    evicted = {e.key for e in prediction.evictions}
+    codes = {kept.key: kept.code for kept in prediction.kept}
     numbers = Counter(code for pod, code in codes.items() if pod not in evicted)
     total = sum(numbers.values())
     if not total:

@@ -19,7 +19,6 @@ from kubectl_evictplan.kube.durations import HOUR_NS, MILLISECOND_NS, MINUTE_NS,
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import taint_text
 from kubectl_evictplan.prediction.document import (
-    Eviction,
     OutcomeWindow,
     Sourced,
     TaintReference,
@@ -76,9 +75,7 @@ def gone(end: Window, *, exact: bool = False) -> str:
     if not exact:
         return "stuck"
     ever = end.earliest_seconds
-    return f"stuck: {end.stuck}" + (
-        f" (at the earliest {offset(ever)})" if ever is not None else ""
-    )
+    return f"stuck: {end.stuck}{'' if ever is None else f' (at the earliest {offset(ever)})'}"
 
 
 def taint(reference: TaintReference) -> str:
@@ -113,16 +110,8 @@ def verb(number: int, one: str, many: str) -> str:
 
 def listed(names: Collection[str], limit: int) -> str:
     """Return the first names, whole, and how many more there are."""
-    shown = [name(text) for text in list(names)[:limit]]
-    more = len(names) - len(shown)
-    if more > 0:
-        return f"{', '.join(shown)} and {more} more"
-    return ", ".join(shown)
-
-
-def pod_key(entry: Eviction) -> str:
-    """Return ``namespace/name``: what the rows of tables say of a pod."""
-    return f"{entry.namespace}/{entry.pod}"
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(map(name, list(names)[:limit])) + more
 
 
 def _milliseconds(seconds: float | None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders import ns
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.prediction.document import Joint
-from kubectl_evictplan.prediction.joint import joint_statements
+from kubectl_evictplan.prediction.nodes import joint_statements
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 
 ZONE = "eu:\x00:a"
