@@ -61,27 +61,20 @@ def _clusters(text: str, ascii_only: bool) -> Iterator[str]:
     """Yield the safe text in pieces that must not be cut: base with marks, or one escape."""
     base, marks = "", 0
     for character in text:
-        is_mark = _is_mark(character)
+        is_mark = unicodedata.category(character) in ("Mn", "Me", "Mc")
         if is_mark and base and marks < COMBINING_MARKS_MAX and not ascii_only:
             base += character
             marks += 1
             continue
         if base:
             yield base
-        is_base = not is_mark and _is_shown(character) and (character.isascii() or not ascii_only)
-        base, marks = (character if is_base else ""), 0
-        if not is_base:
+        hidden = is_mark or not character.isprintable() or character in _BLANK_LETTERS
+        hidden = hidden or (ascii_only and not character.isascii())
+        base, marks = ("" if hidden else character), 0
+        if hidden:
             yield visible(character)
     if base:
         yield base
-
-
-def _is_mark(character: str) -> bool:
-    return not character.isascii() and unicodedata.category(character) in ("Mn", "Me", "Mc")
-
-
-def _is_shown(character: str) -> bool:
-    return character.isprintable() and character not in _BLANK_LETTERS
 
 
 def visible(character: str) -> str:

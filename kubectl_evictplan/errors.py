@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 EXIT_DONE = 0
-EXIT_GATE_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERNAL = 8
 EXIT_INTERRUPTED = 130

@@ -20,7 +20,7 @@ from kubectl_evictplan.scenarios.names import NODE_WORDS, OTHER_TYPES, listed
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Events
-    from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
+    from kubectl_evictplan.kube.objects import ClusterSnapshot
 
 ZONE_WORDS = ("zone", "zones")
 _ZONE_SYNONYMS = ("az", "azs", "availability-zone", "datacenter", "dc")
@@ -62,7 +62,7 @@ def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_node
         _refuse_mixed_up(kind, words, snapshot)
         selected = nodes_of_zones(snapshot, names) if kind == "zone" else arguments.nodes(snapshot)
         targets = tuple(node.name for node in selected)
-        silent = tuple(f"node/{node.name}" for node in selected if not _is_ready(node))
+        silent = tuple(f"node/{node.name}" for node in selected if node.ready_status != "True")
         warnings = []
         if silent:
             message = "is not Ready already: what its controllers began before goes on"
@@ -125,8 +125,3 @@ def _refuse_mixed_up(kind: str, words: tuple[str, ...], snapshot: ClusterSnapsho
         known = Correction(words, ("zone", *of_region)) if of_region else None
         message = f"a region fails as all its zones (zones are {listed(zones)})"
     raise mistake(message, known, got=first)
-
-
-def _is_ready(node: Node) -> bool:
-    condition = node.condition("Ready")
-    return condition is not None and condition.status == "True"

@@ -37,22 +37,20 @@ def require_files(filenames: tuple[str, ...], *, recursive: bool) -> None:
     """Raise when no file is named, or one whose name shows already that it cannot be read."""
     if not filenames:
         raise InputError(no_cluster())
-    problems = [problem for name in filenames if (problem := _problem(name, recursive))]
-    if problems:
+    if problems := [found for name in filenames if (found := _problem(name, recursive))]:
         raise InputError(problems)
 
 
 def no_cluster(connection: str = "") -> Problem:
     """Say that no file is named, and how to make one (``connection``: options for kubectl)."""
     message = "no cluster is given: reading a live cluster is not available in this version"
-    known = _made_from_cluster((), connection)
-    return Problem(f"{message}; files are named with -f", correction=known)
+    return Problem(f"{message}; files are named with -f", _made_from_cluster((), connection))
 
 
 def missing_option_f(word: str) -> Problem:
     """Say that a file needs -f in front of it."""
     known = Correction((word,), ("-f", word))
-    return Problem("this is a file: write -f in front of it", got=word, correction=known)
+    return Problem("this is a file: write -f in front of it", known, got=word)
 
 
 def missing_file(name: str) -> Problem:
@@ -60,8 +58,7 @@ def missing_file(name: str) -> Problem:
     if "://" in name:
         fetch = f"curl -fsSLo cluster.json {shlex.quote(name)}"
         known = Correction((name,), ("cluster.json",), first=fetch)
-        message = "addresses are not read: download it first"
-        return Problem(message, location=name, correction=known)
+        return Problem("addresses are not read: download it first", known, location=name)
     path = Path(name)
     beside = _files_in(path.parent)
     close = [str(path.with_name(other)) for other in similar(path.name, beside)]
@@ -69,41 +66,36 @@ def missing_file(name: str) -> Problem:
     known = Correction((name,), tuple(others[:1]), len(close) != 1)
     if not others:
         known = _made_from_cluster((name,))
-    message = f"no such file{did_you_mean(close)}"
-    return Problem(message, location=name, correction=known)
+    return Problem(f"no such file{did_you_mean(close)}", known, location=name)
 
 
 def refuse_existing(option: tuple[str, ...], name: str, example: str, *, force: bool) -> None:
     """Raise before the work for an output file that would not be written after it."""
     if not name:
-        raise mistake(
-            "the file name is empty",
-            Correction((name,), (example,), True, option),
-            location=option[-1],
-        )
+        known = Correction((name,), (example,), True, option)
+        raise mistake("the file name is empty", known, location=option[-1])
     if not force and exists(name):
-        message = "already exists (use --force)"
-        raise mistake(message, Correction((name,), (_unused(name),), True, option), location=name)
+        known = Correction((name,), (_unused(name),), True, option)
+        raise mistake("already exists (use --force)", known, location=name)
 
 
 def _problem(name: str, recursive: bool) -> Problem | None:
     """Return what the name alone shows; what else is wrong is said when the file is read."""
     if not name:
         known = Correction((name,), ("cluster.json",), True, FILENAME)
-        return Problem("the file name is empty", location="--filename", correction=known)
+        return Problem("the file name is empty", known, location="--filename")
     if name == STDIN and (sys.stdin is None or sys.stdin.isatty()):
-        message = "nothing on standard input"
-        return Problem(message, location=name, correction=_made_from_cluster((name,)))
+        return Problem("nothing on standard input", _made_from_cluster((name,)), location=name)
     try:
         path = Path(name)
         if path.is_fifo():
             # `-f <(kubectl ...)`: such a pipe can be read only once, and may never end.
             message = "not a regular file but a pipe: pipe the command into this one and use `-f -`"
             known = Correction((name,), (STDIN,), option=FILENAME)
-            return Problem(message, location=name, correction=known)
+            return Problem(message, known, location=name)
         if path.is_dir() and not recursive:
             known = Correction((), ("-R",))
-            return Problem("is a directory (use -R/--recursive)", location=name, correction=known)
+            return Problem("is a directory (use -R/--recursive)", known, location=name)
         return None if name == STDIN or path.exists() else missing_file(name)
     except OSError as error:
         return Problem((error.strerror or "cannot be read").lower(), location=name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.commands.file_arguments import looks_like_file, missing_option_f
 from kubectl_evictplan.commands.run import what_if_events
-from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
+from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake, mistyped
 from kubectl_evictplan.scenarios.names import NODE_WORDS
 
 if TYPE_CHECKING:
@@ -35,25 +35,25 @@ class NodeArguments(NamedTuple):
         """Raise unless exactly one of names, selector and --all says which nodes are meant."""
         given = [bool(self.words), bool(self.selector), self.all_nodes]
         if sum(given) == 0:
-            message = "which nodes? give names or --selector"
-            raise mistake(message, Correction((), ("-l", LABEL_OF_EVERY_NODE), example=True))
+            known = Correction((), ("-l", LABEL_OF_EVERY_NODE), example=True)
+            raise mistake("which nodes? give names or --selector", known)
         if sum(given) > 1:
-            raise InputError(self._contradiction())
+            raise self._contradiction()
 
     def nodes(self, snapshot: ClusterSnapshot) -> list[Node]:
         """Return the nodes, sorted by name; InputError for every word that means none."""
-        from kubectl_evictplan.scenarios import targets
+        from kubectl_evictplan.scenarios.targets import node_by_name
 
         known = {node.name: node for node in snapshot.nodes}
         if self.selector:
-            return _found(lambda: targets.nodes_by_selector(known, self.selector), self.selector)
+            return _selected(known, self.selector)
         if self.all_nodes:
             return [known[name] for name in sorted(known)]
         problems: list[Problem] = []
         found: set[str] = set()
         for word in self.words:
             try:
-                found.add(targets.node_by_name(known, node_name(word)).name)
+                found.add(node_by_name(known, node_name(word)).name)
             except WrongWord as error:
                 problems.append(_unknown_node(word, error, known))
             except InputError as error:
@@ -72,33 +72,30 @@ class NodeArguments(NamedTuple):
 
         what_if_events(options, events)
 
-    def _contradiction(self) -> Problem:
+    def _contradiction(self) -> InputError:
         """Say what cannot stand together; a selector with spaces falls apart into names."""
         words = self.words
         if self.selector and words and words[0] in ("=", "==", "!=", "in", "notin"):
-            joined = " ".join((self.selector, *words))
-            known = Correction((self.selector, *words), (joined,))
-            return Problem("a selector with spaces needs quotes", got=joined, correction=known)
+            typed = (self.selector, *words)
+            joined = " ".join(typed)
+            return mistyped("a selector with spaces needs quotes", typed, [joined], got=joined)
         if not words:
-            known = Correction(("--all",), (), example=True)
-            return Problem("cannot specify both --selector and --all", correction=known)
+            message = "cannot specify both --selector and --all"
+            return mistyped(message, ["--all"], [], example=True)
         message = "cannot specify both a node name and --selector or --all"
-        return Problem(message, correction=Correction(words, (), example=True))
+        return mistyped(message, words, [], example=True)
 
 
 def node_name(word: str) -> str:
     """Return the name in ``NAME`` or ``node/NAME``; InputError for another type or no name."""
-    kind, slash, name = word.partition("/")
-    if not slash:
-        name = word
-    elif kind.lower() not in NODE_WORDS or "/" in name:
-        known = Correction((word,), ("-l", LABEL_OF_EVERY_NODE), example=True)
-        if kind.lower().partition(".")[0] in NODE_WORDS and "/" not in name:
-            known = Correction((word,), (f"node/{name}",))
+    kind, slash, name = word.rpartition("/")
+    any_node = Correction((word,), ("-l", LABEL_OF_EVERY_NODE), example=True)
+    if slash and kind.lower() not in NODE_WORDS:
+        by_group = kind.lower().partition(".")[0] in NODE_WORDS and "/" not in kind
+        known = Correction((word,), (f"node/{name}",)) if by_group else any_node
         raise mistake("only nodes can be named here", known, got=word, expected="node/NAME")
     if not name or name.startswith("-"):
-        known = Correction((word,), ("-l", LABEL_OF_EVERY_NODE), example=True)
-        raise mistake("not the name of a node", known, got=repr(word))
+        raise mistake("not the name of a node", any_node, got=repr(word))
     return name
 
 
@@ -113,22 +110,24 @@ def nodes_of_zones(snapshot: ClusterSnapshot, words: tuple[str, ...]) -> list[No
         try:
             selected |= {node.name: node for node in nodes_by_zone(nodes, word)}
         except WrongWord as error:
-            problems.append(Problem(str(error), correction=error.correction()))
+            problems.append(Problem(str(error), error.correction()))
     if problems:
         raise InputError(problems)
     return [selected[name] for name in sorted(selected)]
 
 
-def _found(select: Callable[[], list[Node]], selector: str) -> list[Node]:
+def _selected(nodes: Nodes, selector: str) -> list[Node]:
+    from kubectl_evictplan.scenarios.targets import nodes_by_selector
+
     try:
-        return select()
+        return nodes_by_selector(nodes, selector)
     except WrongWord as error:
-        problem = Problem(str(error), location="--selector", correction=error.correction(*SELECTOR))
+        known, message = error.correction(*SELECTOR), str(error)
     except ValueError as error:
         likely = _likely_selector(selector)
         known = Correction((selector,), (likely or LABEL_OF_EVERY_NODE,), not likely, SELECTOR)
-        problem = Problem(str(error), location="--selector", correction=known)
-    raise InputError(problem)
+        message = str(error)
+    raise mistake(message, known, location="--selector")
 
 
 def _likely_selector(text: str) -> str:
@@ -149,14 +148,13 @@ def _unknown_node(word: str, error: WrongWord, nodes: Nodes) -> Problem:
 
     kind, _, name = re.sub("[:=]", "/", word, count=1).partition("/")
     if word.lower() in NODE_WORDS:
-        message = f"the names follow the command, without {word!r}"
-        return Problem(message, correction=Correction((word,), ()))
+        return Problem(f"the names follow the command, without {word!r}", Correction((word,), ()))
     if looks_like_file(word):
         return missing_option_f(word)
     if kind.lower() in NODE_WORDS and name in nodes:
-        return Problem(f"write node/{name}", got=word, correction=Correction((word,), (name,)))
+        return Problem(f"write node/{name}", Correction((word,), (name,)), got=word)
     if word in zones_of(nodes):
         label = ZONE if any(node.labels.get(ZONE) == word for node in nodes.values()) else BETA_ZONE
         known = Correction((word,), ("-l", f"{label}={word}"))
-        return Problem(f"no node is called {word!r}: that is a zone", correction=known)
-    return Problem(str(error), correction=error.correction())
+        return Problem(f"no node is called {word!r}: that is a zone", known)
+    return Problem(str(error), error.correction())

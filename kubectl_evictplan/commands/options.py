@@ -16,13 +16,12 @@ from kubectl_evictplan.commands.command import Choice, Command
 from kubectl_evictplan.commands.file_arguments import FILENAME
 from kubectl_evictplan.commands.node_arguments import SELECTOR
 from kubectl_evictplan.commands.typed_words import EXAMPLES
-from kubectl_evictplan.errors import Correction, InputError, Problem, mistake
+from kubectl_evictplan.errors import Correction, InputError, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.report import GROUPINGS, OUTPUTS
 from kubectl_evictplan.scenarios.names import did_you_mean, similar
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.kube.objects import ClusterSnapshot
     from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
 
@@ -134,56 +133,27 @@ class WhatIfOptions:
         from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
         from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
+        problems: list[Problem] = []
+
         def duration_ns(flag: str, text: str | None) -> int | None:
-            return _parsed(flag, text, parse_bounded_duration_ns, likely_duration, problems)
+            return parsed(flag, text, parse_bounded_duration_ns, likely_duration, problems)
 
         def likely_start(text: str) -> str:
             return likely_instant(text, time.time_ns())
 
-        problems: list[Problem] = []
         horizon_ns = duration_ns("--horizon", self.horizon)
         if horizon_ns == 0:
-            problems.append(_mistyped("--horizon", "must be longer than 0", self.horizon or ""))
-        start_ns = _parsed("--start", self.start, parse_rfc3339_ns, likely_start, problems)
+            problems.append(_wrong_value("--horizon", "must be longer than 0", self.horizon or ""))
+        start_ns = parsed("--start", self.start, parse_rfc3339_ns, likely_start, problems)
         phase_ns = duration_ns("--monitor-phase", self.monitor_phase)
         flags = _controller_flags(self.controller_flags, problems)
-        self._check_version(problems)
+        version = self.kubernetes_version or ""
+        if self.kubernetes_version is not None:
+            _check_version(version, problems)
         zone = _time_zone(self.time_zone, problems)
         if problems:
             raise InputError(problems)
-        settings = ControllerSettings(self.kubernetes_version or "", phase_ns, flags)
-        return Given(settings, horizon_ns, start_ns, zone)
-
-    def _check_version(self, problems: list[Problem]) -> None:
-        """Note an unknown release under the flag's own name, together with other wrong flags."""
-        text = self.kubernetes_version
-        if text is None:
-            return
-        from kubectl_evictplan.commands.likely import likely_release
-        from kubectl_evictplan.controllers.releases import known_minors, release_profile
-
-        try:
-            release_profile(text)
-        except InputError:
-            flag, oldest, newest = "--kubernetes-version", known_minors()[0], known_minors()[-1]
-            likely = likely_release(text, oldest, newest)
-            known = Correction((text,), (likely or f"1.{newest}",), not likely, (flag,))
-            expected = f"1.{oldest} to 1.{newest}, such as 1.29 or 1.29.6"
-            problems.append(
-                _flag_problem(flag, "unknown Kubernetes release", text, known, expected)
-            )
-
-    def check_start(self, start_ns: int | None, snapshot: ClusterSnapshot) -> None:
-        """Raise when --start lies before the snapshot."""
-        from kubectl_evictplan.kube.timestamps import format_rfc3339
-        from kubectl_evictplan.scenarios.scenario import start_problem
-
-        if start_ns is None or not (message := start_problem(start_ns, snapshot)):
-            return
-        # The first whole second that is allowed.
-        taken = format_rfc3339(-(-snapshot.taken_at_ns // SECOND_NS) * SECOND_NS)
-        known = Correction((self.start or "",), (taken,), True, ("--start",))
-        raise mistake(message, known, location="--start")
+        return Given(ControllerSettings(version, phase_ns, flags), horizon_ns, start_ns, zone)
 
 
 class Given(NamedTuple):
@@ -225,7 +195,7 @@ selector_option = click.option(
 all_option = click.option("--all", "all_nodes", is_flag=True, help="Every node.")
 
 
-def _parsed(
+def parsed(
     flag: str,
     text: str | None,
     parse: Callable[[str], int | None],
@@ -233,16 +203,30 @@ def _parsed(
     problems: list[Problem],
 ) -> int | None:
     """Return the parsed text, or None after noting what is wrong with it."""
-    if text is None:
-        return None
     try:
-        value = parse(text)
+        value = None if text is None else parse(text)
     except ValueError as error:
-        problems.append(_mistyped(flag, str(error), text, likely(text)))
+        assert text is not None
+        problems.append(_wrong_value(flag, str(error), text, likely(text)))
         return None
-    if value is None:
-        problems.append(_mistyped(flag, "the zero time is not a start", text))
+    if value is None and text is not None:
+        problems.append(_wrong_value(flag, "the zero time is not a start", text))
     return value
+
+
+def _check_version(text: str, problems: list[Problem]) -> None:
+    """Note an unknown release under the flag's own name, together with other wrong flags."""
+    from kubectl_evictplan.commands.likely import likely_release
+    from kubectl_evictplan.controllers.releases import known_minors, release_profile
+
+    try:
+        release_profile(text)
+    except InputError:
+        flag, oldest, newest = "--kubernetes-version", known_minors()[0], known_minors()[-1]
+        likely = likely_release(text, oldest, newest)
+        known = Correction((text,), (likely or f"1.{newest}",), not likely, (flag,))
+        expected = f"1.{oldest} to 1.{newest}, such as 1.29 or 1.29.6"
+        problems.append(_flag_problem(flag, "unknown Kubernetes release", text, known, expected))
 
 
 def _time_zone(text: str, problems: list[Problem]) -> tzinfo | None:
@@ -264,7 +248,7 @@ def _time_zone(text: str, problems: list[Problem]) -> tzinfo | None:
         return None
 
 
-def _mistyped(flag: str, message: str, text: str, likely: str = "") -> Problem:
+def _wrong_value(flag: str, message: str, text: str, likely: str = "") -> Problem:
     """Return the problem of a flag's value, which is ``likely`` or anything else."""
     # A number without a unit, and a time without a date, can be meant in several ways.
     example = not likely or text.replace(":", "").isdecimal()
@@ -289,7 +273,7 @@ def _controller_flags(texts: tuple[str, ...], problems: list[Problem]) -> dict[s
         # Upstream's own parser takes underscores for dashes.
         name = name.lstrip("-").replace("_", "-")
         if not equals or not name:
-            problems.append(_mistyped("--controller-flag", "expected NAME=VALUE", text))
+            problems.append(_wrong_value("--controller-flag", "expected NAME=VALUE", text))
         elif problem := flag_problem(name, value):
             problem.correction = _likely_flag(name, value, text, problem.correction)
             problems.append(problem)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from kubectl_evictplan.commands.file_arguments import refuse_existing, require_files
 from kubectl_evictplan.commands.terminal import Progress, use_color, wants_ascii
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
+from kubectl_evictplan.kube.durations import SECOND_NS
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.options import Given, WhatIfOptions
@@ -36,7 +37,6 @@ def what_if_events(options: WhatIfOptions, events_on: Callable[[ClusterSnapshot]
         from kubectl_evictplan.scenarios.scenario import Scenario
 
         events, warnings = events_on(snapshot)
-        options.check_start(given.start_ns, snapshot)
         start_ns = snapshot.taken_at_ns if given.start_ns is None else given.start_ns
         return Scenario(start_ns, tuple(events), name=options.title), given.settings, warnings
 
@@ -55,7 +55,6 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
 
     from kubectl_evictplan.controllers.flags import resolve_configuration
     from kubectl_evictplan.prediction.predict import predict
-    from kubectl_evictplan.scenarios.scenario import start_problem
 
     with Progress(sys.stderr) as progress:
         snapshot = load(
@@ -65,9 +64,8 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
             strict=options.strict,
             manifest_version=options.kubernetes_version or "",
         )
+        _check_start(options.start or "", given.start_ns, snapshot)
         scenario, settings, warnings = plan(snapshot, given)
-        if message := start_problem(scenario.start_ns, snapshot):
-            raise mistake(message)
         if options.strict and warnings:
             raise InputError(
                 [Problem(told.message, subject=", ".join(told.objects[:3])) for told in warnings]
@@ -139,6 +137,22 @@ def _show(
     for chunk in chunks:
         sys.stdout.write(chunk)
     sys.stdout.flush()
+
+
+def _check_start(typed: str, start_ns: int | None, snapshot: ClusterSnapshot) -> None:
+    """Raise when a scenario cannot start when --start says, or when the snapshot was taken."""
+    from kubectl_evictplan.kube.timestamps import format_rfc3339
+    from kubectl_evictplan.scenarios.scenario import start_problem
+
+    taken_ns = snapshot.taken_at_ns
+    message = start_problem(taken_ns if start_ns is None else start_ns, snapshot)
+    if message and start_ns is None:
+        raise mistake(message)
+    if message:
+        # The first whole second that is allowed.
+        allowed = format_rfc3339(-(-taken_ns // SECOND_NS) * SECOND_NS)
+        known = Correction((typed,), (allowed,), True, ("--start",))
+        raise mistake(message, known, location="--start")
 
 
 def _explained(typed: str | None, snapshot: ClusterSnapshot, scenario: Scenario) -> str | None:

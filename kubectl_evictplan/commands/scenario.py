@@ -56,7 +56,6 @@ def scenario(options: WhatIfOptions, file: str) -> None:
     def plan(snapshot: ClusterSnapshot, given: Given) -> Planned:
         from kubectl_evictplan.scenarios.files import load_scenario
 
-        options.check_start(given.start_ns, snapshot)
         version = given.settings.kubernetes_version
         loaded = load_scenario(
             text, file, snapshot, start_ns=given.start_ns, kubernetes_version=version

@@ -65,11 +65,9 @@ class Progress:
         """Tell that a file is about to be read."""
         self._tell(f"reading {name} ({done} of {total})" if name else "reading")
 
-    def predicting(self, *state: object) -> None:
-        """Tell how far the prediction is: (done, total), or (what, done, total)."""
-        *what, done, total = state if len(state) >= 2 else (0, 0)
-        label = " ".join(str(word) for word in what) or "predicting"
-        self._tell(f"{label} ({done} of {total})" if total else label)
+    def predicting(self, what: str, done: int, total: int) -> None:
+        """Tell how far the prediction is."""
+        self._tell(f"{what} ({done} of {total})")
 
     def _tell(self, text: str) -> None:
         if self._stream is not None and time.monotonic() >= self._next_seconds:

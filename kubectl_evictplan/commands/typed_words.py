@@ -116,12 +116,12 @@ def needs_value(name: str, command: click.Command, words: Sequence[str]) -> Prob
     """Say that an option stands without its value (``words`` are its own)."""
     option = next((param for param in command.params if name in param.opts), None)
     if option is None or getattr(option, "is_flag", False):
-        return Problem(f"{name} takes no value", correction=Correction(tuple(words), (name,)))
+        return Problem(f"{name} takes no value", Correction(tuple(words), (name,)))
     value = EXAMPLES.get(option.opts[-1], "cluster.json.gz")
     if isinstance(option.type, click.Choice):
         value = str(next(iter(option.type.choices)))
     known = Correction(tuple(words), (*words, value), example=True)
-    return Problem(f"{name} needs a value", correction=known)
+    return Problem(f"{name} needs a value", known)
 
 
 def _names(command: click.Command, *, flags: bool) -> set[str]:

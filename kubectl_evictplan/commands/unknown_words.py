@@ -29,15 +29,14 @@ def usage_problem(error: click.UsageError, ctx: click.Context, words: Sequence[s
     if isinstance(error, click.MissingParameter) and error.param is not None:
         return _missing(error.param, ctx, words)
     message = error.format_message().splitlines()[0]
-    return Problem(message[:1].lower() + message[1:].rstrip("."), correction=_help(ctx))
+    return Problem(message[:1].lower() + message[1:].rstrip("."), _help(ctx))
 
 
 def surplus_words(surplus: Sequence[str]) -> Problem:
     """Say that words stand where none belongs."""
     if looks_like_file(surplus[0]):
         return missing_option_f(surplus[0])
-    known = Correction((surplus[0],), ())
-    return Problem(f"one word too many: {shown(surplus[0])}", correction=known)
+    return Problem(f"one word too many: {shown(surplus[0])}", Correction((surplus[0],), ()))
 
 
 def unknown_command(words: Sequence[str], known: Sequence[str], ctx: click.Context) -> Problem:
@@ -54,7 +53,7 @@ def unknown_command(words: Sequence[str], known: Sequence[str], ctx: click.Conte
     name, rest = left[0].lower(), tuple(left[1:])
     if name in ("snapshot", "schema", "version") and not root:
         right = Correction(("what-if", *words), (name, *rest))
-        return Problem(f"{name!r} stands alone, without what-if", correction=right)
+        return Problem(f"{name!r} stands alone, without what-if", right)
     habit = _habit(name, rest, ctx)
     if habit is not None:
         habit.correction = habit.correction and habit.correction._replace(typed=tuple(words))
@@ -64,12 +63,12 @@ def unknown_command(words: Sequence[str], known: Sequence[str], ctx: click.Conte
     lines = [("what-if", other) if other in inner else (other,) for other in close]
     text = f"no command {shown(words[0])}{did_you_mean([' '.join(line) for line in lines])}"
     if not close:
-        return Problem(f"{text}; commands are {', '.join(known)}", correction=_help(ctx))
-    note = habits.NOTES.get(target, "") if target != name else ""
-    if len(left) < len(words) and target == name:
+        return Problem(f"{text}; commands are {', '.join(known)}", _help(ctx))
+    if target != name:
+        text += habits.NOTES.get(target, "")
+    elif len(left) < len(words):
         text = f"leave out {shown(words[0])}"
-    right = Correction(tuple(words), (*lines[0], *rest), example=len(lines) > 1)
-    return Problem(text + note, correction=right)
+    return Problem(text, Correction(tuple(words), (*lines[0], *rest), example=len(lines) > 1))
 
 
 def _habit(name: str, rest: tuple[str, ...], ctx: click.Context) -> Problem | None:
@@ -77,26 +76,24 @@ def _habit(name: str, rest: tuple[str, ...], ctx: click.Context) -> Problem | No
     head = ("what-if",) if ctx.parent is None else ()
     if name == "help":
         path = (*_help(ctx).instead[:-1], *(word for word in rest if word[:1] != "-"))
-        return Problem("help is an option: --help", correction=help_on(*path))
+        return Problem("help is an option: --help", help_on(*path))
     if name == "apply" and rest[:1] == ("drain",):
         name, rest = "drain", rest[1:]
     if name in habits.NO_COMMAND:
         known = help_on("what-if", *(("scenario",) if name == "evict" else ()))
         if rest[:1] and rest[0] in ("taint", "cordon", "uncordon", "delete"):
             known = Correction((), (*head, *rest))
-        return Problem(habits.NO_COMMAND[name], correction=known)
+        return Problem(habits.NO_COMMAND[name], known)
     plain = rest[1:] if rest[:1] and rest[0].lower() in NODE_WORDS else rest
     if name == "drain":
         known = Correction((), (*head, "taint", "node", *_drained(plain)))
         return Problem(habits.DRAIN, correction=known)
     if name == "untaint":
-        known = Correction((), (*head, "taint", "node", *_untainted(plain)))
         message = "a taint is removed with `taint` and a '-' behind it, as in kubectl"
-        return Problem(message, correction=known)
+        return Problem(message, Correction((), (*head, "taint", "node", *_untainted(plain))))
     if name in (*NODE_WORDS, "zone", "zones"):
-        known = Correction((), (*head, "fail", name, *rest), example=True)
         message = f"what happens to the {name}? taint, cordon, uncordon, delete or fail"
-        return Problem(message, correction=known)
+        return Problem(message, Correction((), (*head, "fail", name, *rest), example=True))
     return None
 
 
@@ -132,38 +129,38 @@ def _before_options(words: Sequence[str]) -> list[str]:
 
 
 def _unknown_option(name: str, ctx: click.Context, words: Sequence[str]) -> Problem:
+    from kubectl_evictplan.controllers.flags import FLAG_DEFAULTS
+
     known = {option for param in ctx.command.params for option in param.opts if option[:1] == "-"}
     typed, value = _typed_option(name, words)
     if name in habits.CONNECTION_OPTIONS:
         return _connection_option(name, typed, value, words)
-    flag = _controller_flag(name)
+    flag = name.lstrip("-").replace("_", "-").lower()
+    if flag in FLAG_DEFAULTS and "--controller-flag" in known:
+        right = Correction(typed, ("--controller-flag", f"{flag}={value}"))
+        message = f"{name} is a flag of kube-controller-manager"
+        return Problem(message, _help(ctx) if value is None else right)
+    if name == "--for":
+        return Problem(habits.OUTAGE, help_on("what-if", "scenario"))
     habit = habits.OPTION_HABITS.get(name)
     if habit is not None and habit.instead == ("--all",) and "--all" not in known:
         habit = habits.OPTION_HABITS["--all"]
-    if flag and "--controller-flag" in known:
-        right = Correction(typed, ("--controller-flag", f"{flag}={value}"))
-        message = f"{name} is a flag of kube-controller-manager"
-        return Problem(message, correction=_help(ctx) if value is None else right)
-    if name == "--for":
-        return Problem(habits.OUTAGE, correction=help_on("what-if", "scenario"))
     if habit is not None and (not habit.instead or habit.instead[0] in known):
         has_value = habit.has_value or habit.keep_value
         kept = (value,) if habit.keep_value and value else ()
         right = Correction(typed if has_value else typed[:1], (*habit.instead, *kept))
-        return Problem(f"no option {name}: {habit.message}", correction=right)
+        return Problem(f"no option {name}: {habit.message}", right)
     close = similar(name, known) if name.startswith("--") else []
     text = f"no option {shown(name)}{did_you_mean(close)}"
     if name in ("-v", "-V") and "--version" in known:
-        right = Correction(typed[:1], ("--version",))
-    elif close:
+        return Problem(text, Correction(typed[:1], ("--version",)))
+    if close:
         glued = "".join(typed[0].partition("=")[1:])
-        right = Correction(typed[:1], (close[0] + glued,), example=len(close) > 1)
-    elif isinstance(ctx.command, click.Group) and words[-1:] != typed[-1:]:
+        return Problem(text, Correction(typed[:1], (close[0] + glued,), example=len(close) > 1))
+    if isinstance(ctx.command, click.Group) and words[-1:] != typed[-1:]:
         right = Correction(tuple(words), (*(w for w in words if w not in typed), *typed))
-        text = f"{name}: options come behind the command"
-    else:
-        right = _help(ctx)
-    return Problem(text, correction=right)
+        return Problem(f"{name}: options come behind the command", right)
+    return Problem(text, _help(ctx))
 
 
 def _typed_option(name: str, words: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
@@ -177,14 +174,6 @@ def _typed_option(name: str, words: Sequence[str]) -> tuple[tuple[str, ...], str
     return (name,), None
 
 
-def _controller_flag(option: str) -> str:
-    """Return the kube-controller-manager flag of that name, or ""."""
-    from kubectl_evictplan.controllers.flags import FLAG_DEFAULTS
-
-    name = option.lstrip("-").replace("_", "-").lower()
-    return name if name in FLAG_DEFAULTS else ""
-
-
 def _connection_option(
     name: str, typed: tuple[str, ...], value: str | None, words: Sequence[str]
 ) -> Problem:
@@ -194,11 +183,11 @@ def _connection_option(
         message = f"{name}: the cluster is read from files: leave it out"
         if name in ("-n", "--namespace"):
             message += "; all namespaces are predicted, --explain NAMESPACE/POD shows one pod"
-        return Problem(message, correction=Correction(typed, ()))
+        return Problem(message, Correction(typed, ()))
     chosen = f"{name} {shlex.quote(value)} " if value and name in habits.ABOUT_THE_CLUSTER else ""
     problem = no_cluster(chosen)
     known = problem.correction and problem.correction._replace(typed=typed)
-    return Problem(f"{name}: {problem.message}", correction=known)
+    return Problem(f"{name}: {problem.message}", known)
 
 
 def _missing(param: click.Parameter, ctx: click.Context, words: Sequence[str]) -> Problem:
@@ -207,24 +196,22 @@ def _missing(param: click.Parameter, ctx: click.Context, words: Sequence[str]) -
     if isinstance(param, click.Option):
         new = [typed.words[0] for typed in read if not typed.option and not exists(typed.words[0])]
         known = Correction(tuple(new[:1]), ("-o", *(new or ["cluster.json.gz"])[:1]), not new)
-        return Problem(f"where to? {param.opts[-1]} names the file to write", correction=known)
+        return Problem(f"where to? {param.opts[-1]} names the file to write", known)
     if isinstance(param.type, click.Choice):
-        choices = list(param.type.choices)
-        known = Correction((), tuple(choices[:1]), example=True)
-        return Problem(f"which one? {' or '.join(choices)}", correction=known)
+        choices = tuple(param.type.choices)
+        known = Correction((), choices[:1], example=True)
+        return Problem(f"which one? {' or '.join(choices)}", known)
     files = [typed for typed in read if typed.option in FILENAME]
     known = _help(ctx)
     if len(files) > 1:
         known = Correction(files[0].words, (files[0].value or "",), example=True)
-    message = "which scenario? its file stands without -f, the cluster's files with it"
-    return Problem(message, correction=known)
+    return Problem("which scenario? its file stands without -f, the cluster's files with it", known)
 
 
 def _help(ctx: click.Context) -> Correction:
     """Return the command line that prints the command's help."""
     path: list[str] = []
-    at: click.Context | None = ctx
-    while at is not None and at.parent is not None:
-        path.insert(0, at.info_name or "")
-        at = at.parent
+    while ctx.parent is not None:
+        path.insert(0, ctx.info_name or "")
+        ctx = ctx.parent
     return help_on(*path)

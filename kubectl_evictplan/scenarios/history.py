@@ -42,11 +42,6 @@ class History:
         del self.nodes[name], self.taints[name]
         self.kubelets.pop(name, None)
 
-    def is_ready(self, name: str) -> bool:
-        """Tell whether the node was Ready when it was last seen."""
-        condition = self.nodes[name].condition("Ready")
-        return condition is not None and condition.status == "True"
-
     def is_silent(self, name: str) -> bool:
         """Tell whether an event stopped the node's kubelet and none started it again."""
         event = self.kubelets.get(name)

@@ -68,7 +68,7 @@ class StartKubelet(NodesEvent, frozen=True, kw_only=True):
             before = history.kubelets.get(name)
             if before is not None and before.kubelets_up:
                 yield "", f"the kubelet of {name} is already back since {before.where}"
-            elif before is None and history.is_ready(name):
+            elif before is None and history.nodes[name].ready_status == "True":
                 yield "", f"the kubelet of {name} was never stopped, and the node is Ready"
             history.kubelets[name] = self
 
