@@ -308,7 +308,7 @@ class ItemReader:
         """
         # No rule asks for timeAdded.
         damaged = {path[:3] for path in wrong_paths if path[-1] != "timeAdded"}
-        for path, message, got in violations(
+        for path, message, got, _ in violations(
             kind, decoded, self.build, comparison_operators=self._comparison_operators
         ):
             if path[:3] not in damaged:

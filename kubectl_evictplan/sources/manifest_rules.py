@@ -6,39 +6,31 @@ The same violations in an object that a server stored long ago are only odd: ``c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from kubectl_evictplan.kube import validation
 from kubectl_evictplan.sources import wire
-from kubectl_evictplan.sources.marked_tree import Path
 from kubectl_evictplan.sources.model_builder import ModelBuilder
+from kubectl_evictplan.sources.schema import WrongField
 
 _WITH_VALUES = ("In", "NotIn")
 _WITHOUT_VALUES = ("Exists", "DoesNotExist")
 
 
-class Violation(NamedTuple):
-    """One rule that a field breaks."""
-
-    path: Path
-    message: str
-    got: str
-
-
 def violations(
     kind: str, decoded: Any, build: ModelBuilder, *, comparison_operators: bool
-) -> Iterator[Violation]:
+) -> Iterator[WrongField]:
     """Yield what is wrong; ``comparison_operators``: tolerations may use Lt and Gt."""
     meta = decoded.metadata
     if kind in ("Node", "Pod"):
         for key, message, got in validation.validate_labels(build.labels[bytes(meta.labels)]):
-            yield Violation(("metadata", "labels", key), message, got)
+            yield WrongField(("metadata", "labels", key), message, got)
     for field, value, rule in (
         ("name", meta.name, validation.validate_dns_subdomain),
         ("namespace", meta.namespace, validation.validate_dns_label),
     ):
         for message in rule(value) if value else ():
-            yield Violation(("metadata", field), message, value)
+            yield WrongField(("metadata", field), message, value)
     if kind == "PodDisruptionBudget":
         yield from budget_violations(decoded.spec)
     listed, found = "tolerations", []
@@ -51,30 +43,29 @@ def violations(
         listed, found = "taints", validation.validate_taints(build.node(decoded).taints)
     for index, (field, message, got) in found:
         path = ("spec", listed, index, field) if field else ("spec", listed, index)
-        yield Violation(path, message, got)
+        yield WrongField(path, message, got)
 
 
-def budget_violations(spec: wire.BudgetSpec) -> Iterator[Violation]:
+def budget_violations(spec: wire.BudgetSpec) -> Iterator[WrongField]:
     """Yield what the API server refuses in a disruption budget."""
     if spec.min_available is not None and spec.max_unavailable is not None:
         message = "minAvailable and maxUnavailable are mutually exclusive, both are set"
-        yield Violation(("spec",), message, "")
+        yield WrongField(("spec",), message, "")
     for field, value in (
         ("minAvailable", spec.min_available),
         ("maxUnavailable", spec.max_unavailable),
     ):
-        message = _count_problem(value)
-        if message:
-            yield Violation(("spec", field), message, str(value))
+        if message := _count_problem(value):
+            yield WrongField(("spec", field), message, str(value))
     expressions = spec.selector.match_expressions if spec.selector else ()
     for index, item in enumerate(expressions):
         path = ("spec", "selector", "matchExpressions", index, "operator")
         operator, values = item.operator, item.values
         if operator not in (*_WITH_VALUES, *_WITHOUT_VALUES):
-            yield Violation(path, "unknown operator: In, NotIn, Exists or DoesNotExist", operator)
+            yield WrongField(path, "unknown operator: In, NotIn, Exists or DoesNotExist", operator)
         elif bool(values) != (operator in _WITH_VALUES):
             message = "In and NotIn need values, Exists and DoesNotExist have none"
-            yield Violation(path, message, operator)
+            yield WrongField(path, message, operator)
 
 
 def _count_problem(value: int | str | None) -> str:

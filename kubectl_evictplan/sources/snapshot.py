@@ -98,10 +98,19 @@ class _Content(msgspec.Struct):
     webhooks: tuple[DeleteWebhook, ...] = ()
 
 
+# What stands in the content as it does in the snapshot, and what stands beside it.
+_CONTENT_PARTS = tuple(
+    name
+    for name in _Content.__struct_fields__
+    if name in ClusterSnapshot.__struct_fields__ and name not in ("pods", "leases")
+)
+_METADATA_PARTS = ("taken_at_source", "kinds_seen", "ignored_kinds", "warnings")
 # Keys of maps are sorted, fields of objects are in the order of their definition.
 _ENCODER = msgspec.json.Encoder(order="deterministic")
-_CONTENT = msgspec.json.Decoder(_Content)
-_DOCUMENT = msgspec.json.Decoder(_Document)
+
+
+def _parts(source: Any, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in names}
 
 
 def snapshot_digest(snapshot: ClusterSnapshot) -> str:
@@ -119,11 +128,8 @@ def encode_snapshot(snapshot: ClusterSnapshot, *, compress: bool = True) -> byte
         schema_version=SCHEMA_VERSION,
         digest=_digest(content),
         taken_at=format_rfc3339(snapshot.taken_at_ns),
-        taken_at_source=snapshot.taken_at_source,
         written_by=f"kubectl-evictplan {__version__}",
-        kinds_seen=snapshot.kinds_seen,
-        ignored_kinds=snapshot.ignored_kinds,
-        warnings=snapshot.warnings,
+        **_parts(snapshot, _METADATA_PARTS),
     )
     document = _Document(API_VERSION, KIND, metadata, msgspec.Raw(content))
     data = _ENCODER.encode(document) + b"\n"
@@ -137,7 +143,9 @@ def decode_document(data: bytes) -> ClusterSnapshot:
         digest = _digest(document.content)
         if document.metadata.digest != digest:
             raise SnapshotError("damaged snapshot: its digest is missing or does not match")
-        return _from_content(_CONTENT.decode(document.content), document.metadata, digest)
+        return _from_content(
+            msgspec.json.decode(document.content, type=_Content), document.metadata, digest
+        )
     except (msgspec.DecodeError, RecursionError) as error:
         raise SnapshotError(f"damaged snapshot ({error})") from None
     except (IndexError, TypeError, OverflowError):
@@ -159,25 +167,14 @@ def _digest(content: bytes | msgspec.Raw) -> str:
 
 def _encode_content(snapshot: ClusterSnapshot) -> bytes:
     pods = snapshot.pods
-    return _ENCODER.encode(
-        {
-            "taken_at_ns": snapshot.taken_at_ns,
-            "nodes": snapshot.nodes,
-            "leases": [snapshot.leases[name] for name in sorted(snapshot.leases)],
-            "workloads": snapshot.workloads,
-            "budgets": snapshot.budgets,
-            "webhooks": snapshot.webhooks,
-            "control_plane": snapshot.control_plane,
-            "denied": snapshot.denied,
-            "pod_count": len(pods),
-            "pods": {
-                name: _encode_column(list(map(operator.attrgetter(name), pods)))
-                for name in Pod.__struct_fields__
-            }
-            if pods
-            else {},
-        }
-    )
+    content = _parts(snapshot, _CONTENT_PARTS)
+    content["leases"] = [snapshot.leases[name] for name in sorted(snapshot.leases)]
+    content["pod_count"] = len(pods)
+    content["pods"] = {
+        name: _encode_column(list(map(operator.attrgetter(name), pods)))
+        for name in (Pod.__struct_fields__ if pods else ())
+    }
+    return _ENCODER.encode(content)
 
 
 def _encode_column(values: list[Any]) -> dict[str, Any]:
@@ -208,7 +205,7 @@ def _tabled(values: list[Any]) -> tuple[list[Any], list[int]]:
 def _decode_head(data: bytes) -> _Document:
     """Return all but the content; raises for other files and other versions."""
     try:
-        document = _DOCUMENT.decode(data)
+        document = msgspec.json.decode(data, type=_Document)
     except msgspec.ValidationError:
         # A newer version may look different; its head says that it is one.
         _check_head(msgspec.json.decode(data, type=_Head))
@@ -229,19 +226,10 @@ def _check_head(head: _Document | _Head) -> None:
 
 def _from_content(content: _Content, metadata: _Metadata, digest: str) -> ClusterSnapshot:
     snapshot = ClusterSnapshot(
-        nodes=content.nodes,
+        **_parts(content, _CONTENT_PARTS),
+        **_parts(metadata, _METADATA_PARTS),
         pods=tuple(_pods(content)),
         leases={lease.name: lease for lease in content.leases},
-        workloads=content.workloads,
-        budgets=content.budgets,
-        webhooks=content.webhooks,
-        taken_at_ns=content.taken_at_ns,
-        taken_at_source=metadata.taken_at_source,
-        control_plane=content.control_plane,
-        kinds_seen=metadata.kinds_seen,
-        ignored_kinds=metadata.ignored_kinds,
-        denied=content.denied,
-        warnings=metadata.warnings,
         digest=digest,
     )
     _refuse_impossible(snapshot, content)
@@ -276,25 +264,17 @@ def _pods(content: _Content) -> Iterator[Pod]:
     count = content.pod_count
     if count > 1 and all(column.all is not msgspec.UNSET for column in content.pods.values()):
         raise SnapshotError("damaged snapshot (all pods are the same)")
-    columns: list[Iterable[Any]] = []
-    for field in msgspec.structs.fields(Pod):
-        column = content.pods.get(field.name)
-        if column is None and field.required and count:
+    fields = msgspec.structs.fields(Pod)
+    return map(Pod, *[_decode_column(content.pods.get(one.name), one, count) for one in fields])
+
+
+def _decode_column(column: _Column | None, field: Any, count: int) -> Iterable[Any]:
+    if column is None:
+        # Written before the field existed.
+        if field.required and count:
             raise SnapshotError(f"damaged snapshot (no column {field.name})")
-        # A column can be missing: written before the field existed.
-        columns.append(_defaults(field, count) if column is None else (
-            _decode_column(column, field, count)
-        ))  # fmt: skip
-    return map(Pod, *columns)
-
-
-def _defaults(field: Any, count: int) -> Iterable[Any]:
-    if field.default is not msgspec.NODEFAULT:
-        return repeat(field.default, count)
-    return (field.default_factory() for _ in range(count))
-
-
-def _decode_column(column: _Column, field: Any, count: int) -> Iterable[Any]:
+        made = field.default_factory
+        return repeat(field.default if made is msgspec.NODEFAULT else made(), count)
     if isinstance(column.all, msgspec.Raw):
         return repeat(_decode_values(b"[%b]" % bytes(column.all), field)[0], count)
     if isinstance(column.values, msgspec.Raw):
