@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from command_lines import CLUSTER, Answer, Ask, asker, node, pod
 
-from kubectl_evictplan.sources.kubectl import GET_COMMAND
+from kubectl_evictplan.sources.reading import GET_COMMAND
 
 SNAPSHOT_HEAD = b'{"apiVersion":"evictplan.dev/v1alpha1","kind":"Snapshot"'
 

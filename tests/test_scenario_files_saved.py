@@ -31,7 +31,7 @@ from kubectl_evictplan.scenarios.files import load_scenario
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval
 from kubectl_evictplan.scenarios.writer import write_scenario
-from kubectl_evictplan.sources.manifests import decode_manifest_object
+from kubectl_evictplan.sources.items import decode_manifest_object
 
 names = st.sampled_from(
     ["a1", "no", "1e3", "0300", "n:1", "on", "null", "x.y", "~", "#", "- a", "\u00e9"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kubectl_evictplan.errors import Correction, InputError, Problem, mistake
 from kubectl_evictplan.scenarios.names import did_you_mean, similar
-from kubectl_evictplan.sources.kubectl import GET_COMMAND
+from kubectl_evictplan.sources.reading import GET_COMMAND
 
 FILENAME = ("-f", "--filename")
 STDIN = "-"

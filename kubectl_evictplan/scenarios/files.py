@@ -44,7 +44,7 @@ from kubectl_evictplan.scenarios.schema import (
     ScenarioFile,
     event_type,
 )
-from kubectl_evictplan.sources.manifests import decode_manifest_object
+from kubectl_evictplan.sources.items import decode_manifest_object
 from kubectl_evictplan.sources.marked_tree import Path, Place
 from kubectl_evictplan.sources.schema import describe_type
 from kubectl_evictplan.sources.yaml_reader import YamlProblem, read_documents

@@ -7,8 +7,9 @@ from any file.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,7 +27,7 @@ from kubectl_evictplan.kube.objects import (
     Workload,
 )
 from kubectl_evictplan.sources import control_plane, wire
-from kubectl_evictplan.sources.diagnostics import Diagnostics, Document
+from kubectl_evictplan.sources.diagnostics import Diagnostics, Origin
 
 Stored = Node | Pod | Lease | Workload | PodDisruptionBudget | DeleteWebhook
 # Namespace ("" for what has none) and name.
@@ -34,10 +35,21 @@ Key = tuple[str, str]
 
 
 class Source(NamedTuple):
-    """Which item of which document an object came from."""
+    """Which item of which list an object came from, or which object (-1)."""
 
-    document: Document
-    item: int
+    origin: Origin
+    item: int = -1
+
+
+# Where a snapshot keeps each kind.
+_PARTS = {
+    "nodes": ("Node",),
+    "pods": ("Pod",),
+    "leases": ("Lease",),
+    "workloads": tuple(sorted(wire.WORKLOAD_KINDS)),
+    "budgets": ("PodDisruptionBudget",),
+    "webhooks": ("", *sorted(wire.WEBHOOK_KINDS)),
+}
 
 
 class Assembly:
@@ -47,7 +59,7 @@ class Assembly:
         self.diagnostics = diagnostics
         self.stored: dict[str, dict[Key, Any]] = defaultdict(dict)
         self.kinds_seen: set[str] = set()
-        self.ignored_kinds: dict[str, int] = {}
+        self.ignored_kinds: Counter[str] = Counter()
         self.denied: set[str] = set()
         # Kind, namespace and name of what people wrote.
         self.manifests: set[tuple[str, str, str]] = set()
@@ -71,63 +83,49 @@ class Assembly:
     def _repeated(self, kind: str, key: Key, identical: bool, source: Source) -> None:
         subject = f"{kind} {'/'.join(part for part in key if part)}"
         first = self._sources[kind][key]
-        if identical and source.document.file != first.document.file:
+        file, first_file = source.origin.document.file, first.origin.document.file
+        if identical and file != first_file:
             self.diagnostics.warning("loaded-once", "given twice with equal content", subject)
             return
-        origin, other = source.document.origin(source.item), first.document.origin(first.item)
+        origin, other = source.origin.item(source.item), first.origin.item(first.item)
         # In one file its name says too little: the lines, or the numbers of the items, say more.
-        same_file = origin.document.file == other.document.file
-        path = ("metadata",) if same_file else ()
+        path = ("metadata",) if file == first_file else ()
         place = " ".join(part for part in (other.location(path), other.place) if part)
         message = "given twice" if identical else "given twice with different content"
         message += f", first in {place}"
-        if same_file and origin.place:
+        if path and origin.place:
             message += f", again in {origin.place}"
-        problem = Problem(message, location=origin.location(path), subject=subject)
-        self.diagnostics.add(problem)
+        self.diagnostics.add(Problem(message, location=origin.location(path), subject=subject))
 
     def ignore(self, kind: str) -> None:
         """Count an object of a kind that does not matter."""
-        self.ignored_kinds[kind] = self.ignored_kinds.get(kind, 0) + 1
+        self.ignored_kinds[kind] += 1
         if self.diagnostics.strict:
             self.diagnostics.warning("unknown-kind", f"objects of kind {kind} are not read")
 
-    def add_snapshot(self, snapshot: ClusterSnapshot, document: Document) -> None:
+    def add_snapshot(self, snapshot: ClusterSnapshot, origin: Origin) -> None:
         """Add all of one of our own snapshots; it may be mixed with manifests."""
-        source = Source(document, -1)
-        for kind, values in (
-            ("Node", snapshot.nodes),
-            ("Pod", snapshot.pods),
-            ("Lease", snapshot.leases.values()),
-            ("PodDisruptionBudget", snapshot.budgets),
-            ("", snapshot.webhooks),
-        ):
-            for value in values:
-                self.add(kind, value, source)
-        for workload in snapshot.workloads:
-            self.add(workload.kind, workload, source)
+        source = Source(origin)
+        for part, kinds in _PARTS.items():
+            values = getattr(snapshot, part)
+            for value in values.values() if part == "leases" else values:
+                self.add(getattr(value, "kind", kinds[0]), value, source)
         self.kinds_seen.update(snapshot.kinds_seen)
         self.denied.update(snapshot.denied)
         for kind, count in snapshot.ignored_kinds.items():
-            self.ignored_kinds[kind] = self.ignored_kinds.get(kind, 0) + count
+            self.ignored_kinds[kind] += count
         self.add_control_plane(snapshot.control_plane)
         self.taken_at_ns = max(snapshot.taken_at_ns, self.taken_at_ns or 0)
         self.objects_seen += 1
 
     def add_control_plane(self, flags: ControlPlaneFlags) -> None:
         """Add what is known of the control plane as if one replica of each had told it."""
+        instance = control_plane.Instance
         if flags.controller_manager or flags.kubernetes_version:
-            self.instances.append(
-                control_plane.Instance(
-                    control_plane.CONTROLLER_MANAGER,
-                    flags.kubernetes_version,
-                    flags.controller_manager,
-                )
-            )
+            version, words = flags.kubernetes_version, flags.controller_manager
+            self.instances.append(instance(control_plane.CONTROLLER_MANAGER, version, words))
         if flags.api_server:
-            self.instances.append(
-                control_plane.Instance(control_plane.API_SERVER, "", flags.api_server)
-            )
+            self.instances.append(instance(control_plane.API_SERVER, "", flags.api_server))
         self.kubelet_versions.add(flags.newest_kubelet_version)
         if flags.leader_acquire_time_ns is not None:
             self.leader_acquire_times.append(flags.leader_acquire_time_ns)
@@ -143,13 +141,10 @@ class Assembly:
             self.diagnostics.warning("control-plane-conflict", dispute)
         self._admit(flags)
         taken_at_ns, source = self._taken_at()
+        parts: dict[str, Any] = {part: self._sorted(kinds) for part, kinds in _PARTS.items()}
+        parts["leases"] = {lease.name: lease for lease in parts["leases"]}
         return ClusterSnapshot(
-            nodes=self._sorted("Node"),
-            pods=self._sorted("Pod"),
-            leases={lease.name: lease for lease in self._sorted("Lease")},
-            workloads=self._sorted(*sorted(wire.WORKLOAD_KINDS)),
-            budgets=self._sorted("PodDisruptionBudget"),
-            webhooks=self._sorted("", *sorted(wire.WEBHOOK_KINDS)),
+            **parts,
             taken_at_ns=taken_at_ns,
             taken_at_source=source,
             control_plane=flags,
@@ -158,12 +153,11 @@ class Assembly:
             denied=tuple(sorted(self.denied)),
         )
 
-    def _sorted(self, *kinds: str) -> tuple[Any, ...]:
+    def _sorted(self, kinds: Iterable[str]) -> tuple[Any, ...]:
         return tuple(
-            stored[key]
+            value
             for kind in kinds
-            for stored in [self.stored[kind]]
-            for key in sorted(stored)
+            for _, value in sorted(self.stored[kind].items(), key=itemgetter(0))
         )
 
     def _admit(self, flags: ControlPlaneFlags) -> None:
@@ -190,12 +184,9 @@ class Assembly:
         renewed = [lease.renew_time_ns for lease in leases if lease.renew_time_ns is not None]
         if renewed:
             return max(renewed), "newest lease renewal"
-        newest = max(self._timestamps(), default=0)
-        return newest, "newest timestamp of the objects" if newest else "unknown"
-
-    def _timestamps(self) -> Iterable[int]:
-        """Yield every time in the past of the dump; a deletionTimestamp lies in its future."""
+        # A deletionTimestamp lies in the future of the dump.
+        past = [pod.creation_timestamp_ns for pod in self.stored["Pod"].values()]
         for node in self.stored["Node"].values():
-            yield from node.past_instants()
-        for pod in self.stored["Pod"].values():
-            yield pod.creation_timestamp_ns
+            past += node.past_instants()
+        newest = max(past, default=0)
+        return newest, "newest timestamp of the objects" if newest else "unknown"

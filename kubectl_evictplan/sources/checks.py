@@ -28,9 +28,9 @@ from kubectl_evictplan.kube.objects import (
 )
 from kubectl_evictplan.sources import wire
 from kubectl_evictplan.sources.diagnostics import Diagnostics
-from kubectl_evictplan.sources.kubectl import GET_COMMAND
 from kubectl_evictplan.sources.manifest_rules import budget_violations
 from kubectl_evictplan.sources.marked_tree import path_text
+from kubectl_evictplan.sources.reading import GET_COMMAND
 
 # Components' clocks and the moment of the dump differ by a little without anything being wrong.
 FUTURE_TOLERATED_NS = 60 * SECOND_NS

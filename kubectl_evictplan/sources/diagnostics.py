@@ -23,55 +23,30 @@ NEVER_STRICT = frozenset({"unknown-kind"})
 
 
 class Document:
-    """One file, one document of it, or one list inside: knows where its items stand.
+    """One file, or one document of it: knows where its fields stand.
 
     ``tree`` has marks when it comes from YAML. ``json_text`` is what JSON was read from, for the
-    lines that only messages need.
+    lines that only messages need. ``is_named`` is False for a file in a directory that was named,
+    perhaps beside what was meant.
     """
 
-    __slots__ = ("_base", "_json_text", "_root", "_tree", "file", "is_named", "place")
-
     def __init__(
-        self,
-        file: str,
-        place: str = "",
-        *,
-        tree: Any = None,
-        json_text: bytes = b"",
-        is_named: bool = True,
+        self, file: str, *, tree: Any = None, json_text: bytes = b"", is_named: bool = True
     ) -> None:
         self.file = file
-        self.place = place
-        # False: it lies in a directory that was named, perhaps beside what was meant.
         self.is_named = is_named
-        self._root = self
-        self._base: Path = ()
         self._tree = tree
         self._json_text = json_text
 
-    def origin(self, index: int = -1) -> Origin:
-        """Return where item ``index`` stands; -1 is the document itself."""
-        if index < 0:
-            return Origin(self, self.place, self._base)
-        place = " ".join(part for part in (self.place, f"items[{index}]") if part)
-        return Origin(self, place, (*self._base, "items", index))
-
-    def list_at(self, origin: Origin) -> Document:
-        """Return the list that stands there as a document of its own."""
-        inner = Document(self.file, origin.place, is_named=self.is_named)
-        inner._root, inner._base = self._root, origin.path
-        return inner
-
     def line_and_column(self, path: Path) -> str:
         """Return ``LINE:COL`` of a field, or of the nearest container; "" when not known."""
-        root = self._root
-        if root._json_text:
+        if self._json_text:
             from kubectl_evictplan.sources.yaml_reader import read_documents
 
             # JSON is YAML: what the fast reader does not tell is read again.
-            root._tree = next(read_documents(root._json_text.decode())).tree
-            root._json_text = b""
-        return str(place_of(root._tree, path) or "")
+            self._tree = next(read_documents(self._json_text.decode())).tree
+            self._json_text = b""
+        return str(place_of(self._tree, path) or "")
 
 
 class Origin(NamedTuple):
@@ -80,6 +55,13 @@ class Origin(NamedTuple):
     document: Document
     place: str = ""
     path: Path = ()
+
+    def item(self, index: int) -> Origin:
+        """Return where item ``index`` of the list stands; -1 is the list itself."""
+        if index < 0:
+            return self
+        place = " ".join(part for part in (self.place, f"items[{index}]") if part)
+        return Origin(self.document, place, (*self.path, "items", index))
 
     def location(self, field: Path = ()) -> str:
         """Return ``FILE[:LINE:COL]`` of a field inside the object; of a whole file, its name."""

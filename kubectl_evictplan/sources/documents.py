@@ -8,6 +8,7 @@ searching a gigabyte takes longer than loading it: there only ``strict`` looks i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from kubectl_evictplan.errors import Problem
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.sources import json_reader, reading, wire
-from kubectl_evictplan.sources.diagnostics import Document
+from kubectl_evictplan.sources.diagnostics import Document, Origin
 from kubectl_evictplan.sources.items import ItemReader
 from kubectl_evictplan.sources.json_reader import JsonSyntaxError, SyntaxProblem
 from kubectl_evictplan.sources.kinds import Verdict, classify, item_kind
@@ -23,7 +24,7 @@ from kubectl_evictplan.sources.reading import Content
 from kubectl_evictplan.sources.snapshot import SnapshotError, decode_document
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.sources.yaml_reader import YamlDocument
+    from kubectl_evictplan.sources.yaml_reader import YamlProblem
 
 CHECKED_BYTES_MAX = 4 << 20
 # Reading again for the sake of line numbers takes a second for each MiB.
@@ -51,10 +52,6 @@ class DocumentReader:
         ``is_named``: the user named it, and not only a directory above it.
         """
         before = self._assembly.objects_seen
-        self._read(content, is_named)
-        return self._assembly.objects_seen > before or self.kept_snapshot is not None
-
-    def _read(self, content: Content, is_named: bool) -> None:
         name, data = content.name, content.data
         # strip() copies: ask it only of what is small enough to be a bare word.
         if len(data) < _BARE_WORD_BYTES_MAX and data.strip() == b"null":
@@ -63,17 +60,19 @@ class DocumentReader:
         elif not content.is_json():
             self._yaml(content, is_named)
         elif name.endswith((".ndjson", ".jsonl")):
+            document = Document(name, is_named=is_named)
             for number, line in enumerate(data.splitlines(), 1):
                 if line.strip():
-                    self._json(Document(name, f"line {number}", is_named=is_named), line)
+                    self._json(Origin(document, f"line {number}"), line)
         else:
             self._json_file(content, is_named)
+        return self._assembly.objects_seen > before or self.kept_snapshot is not None
 
     def _json_file(self, content: Content, is_named: bool) -> None:
         name, data = content.name, content.data
         if content.compressed:
             # Only our snapshots may be; their digest is checked.
-            self._snapshot(Document(name), data)
+            self._snapshot(Origin(Document(name)), data)
             return
         if len(data) <= CHECKED_BYTES_MAX:
             try:
@@ -85,72 +84,70 @@ class DocumentReader:
                     self._problems(name, error.problems)
                 return
         text = data if len(data) <= LINE_NUMBERS_BYTES_MAX else b""
-        self._json(Document(name, json_text=text, is_named=is_named), data)
+        self._json(Origin(Document(name, json_text=text, is_named=is_named)), data)
 
-    def _json(self, document: Document, data: bytes) -> None:
+    def _json(self, origin: Origin, data: bytes) -> None:
         try:
             envelope = wire.ENVELOPE.decode(data)
         except RecursionError:
             message = f"nested deeper than {json_reader.DEPTH_MAX}"
-            self._diagnostics.problem(document.origin(), message)
+            self._diagnostics.problem(origin, message)
             return
         except msgspec.ValidationError:
-            self._json_object(document, data)
-            return
+            envelope = wire.Envelope()
         except msgspec.DecodeError as error:
-            self._problems(document.file, json_reader.explain(data, str(error)))
+            self._problems(origin.document.file, json_reader.explain(data, str(error)))
             return
         verdict = classify(envelope.kind, envelope.api_version).verdict
         if verdict is Verdict.SNAPSHOT:
-            self._snapshot(document, data)
+            self._snapshot(origin, data)
         elif verdict is Verdict.LIST and isinstance(envelope.items, list):
-            self._list(document, data, envelope, envelope.items)
+            self._list(origin, data, envelope, envelope.items)
         else:
-            self._json_object(document, data)
+            self._assembly.objects_seen += 1
+            try:
+                tree = json_reader.read_json(data)
+            except JsonSyntaxError as error:
+                self._problems(origin.document.file, error.problems)
+            else:
+                self._items.read_tree(tree, origin)
 
     def _list(
-        self, document: Document, data: bytes, envelope: wire.Envelope, items: list[msgspec.Raw]
+        self, origin: Origin, data: bytes, envelope: wire.Envelope, items: list[msgspec.Raw]
     ) -> None:
         if envelope.metadata and envelope.metadata.continue_:
-            self._items.check_complete(envelope.metadata.continue_, document.origin())
+            self._items.check_complete(envelope.metadata.continue_, origin)
             return
+        name = origin.document.file
         is_checked = len(data) <= CHECKED_BYTES_MAX
         if not is_checked:
             if problems := _around_items(data, items):
-                self._problems(document.file, problems)
+                self._problems(name, problems)
                 return
             if not self._diagnostics.strict:
                 message = "stored objects of a dump this large are not searched for duplicate keys"
-                self._diagnostics.warning("large-dump", message, document.file)
+                self._diagnostics.warning("large-dump", message, name)
         search = self._diagnostics.strict and not is_checked
-        self._items.read_list(items, document, item_kind(envelope.kind or ""), search=search)
+        self._items.read_list(items, origin, item_kind(envelope.kind or ""), search=search)
 
-    def _json_object(self, document: Document, data: bytes) -> None:
-        self._assembly.objects_seen += 1
-        try:
-            tree = json_reader.read_json(data)
-        except JsonSyntaxError as error:
-            self._problems(document.file, error.problems)
-            return
-        self._items.read_tree(tree, document, -1)
+    def _problems(
+        self, name: str, problems: Sequence[SyntaxProblem | YamlProblem], subject: str = ""
+    ) -> None:
+        for message, place, got in problems:
+            location = f"{name}:{place}" if place else name
+            problem = Problem(message, location=location, subject=subject, got=got or None)
+            self._diagnostics.add(problem)
 
-    def _problems(self, name: str, problems: list[SyntaxProblem]) -> None:
-        for problem in problems:
-            location = f"{name}:{problem.place}" if problem.place else name
-            self._diagnostics.add(
-                Problem(problem.message, location=location, got=problem.got or None)
-            )
-
-    def _snapshot(self, document: Document, data: bytes) -> None:
+    def _snapshot(self, origin: Origin, data: bytes) -> None:
         try:
             snapshot = decode_document(data)
         except SnapshotError as error:
-            self._diagnostics.problem(document.origin(), str(error))
+            self._diagnostics.problem(origin, str(error))
             return
-        if self.keep_snapshot and not document.place:
+        if self.keep_snapshot and not origin.place:
             self.kept_snapshot = snapshot
             return
-        self._assembly.add_snapshot(snapshot, document)
+        self._assembly.add_snapshot(snapshot, origin)
         self._diagnostics.adopt(snapshot.warnings)
 
     def _yaml(self, content: Content, is_named: bool) -> None:
@@ -159,37 +156,29 @@ class DocumentReader:
         name = content.name
         if not content.data.strip():
             return
-        if told := reading.what_kubectl_printed(content.data[:4096].lstrip()):
-            self._problems(name, [SyntaxProblem(told, "")])
-            return
-        if len(content.data) > reading.YAML_BYTES_MAX:
+        told = reading.what_kubectl_printed(content.data[:4096].lstrip())
+        if not told and len(content.data) > reading.YAML_BYTES_MAX:
             # A large .yaml file that began like JSON.
-            message = "too large for YAML: convert it with `kubectl get -o json`"
-            self._problems(name, [SyntaxProblem(message, "")])
+            told = "too large for YAML: convert it with `kubectl get -o json`"
+        if told:
+            self._problems(name, [SyntaxProblem(told, "")])
             return
         if yaml_reader.IS_SLOW:
             message = "PyYAML has no libyaml here: reading YAML is ten times slower"
             self._diagnostics.warning("slow-yaml", message)
         before = self._assembly.objects_seen
         for found in yaml_reader.read_documents(content.data.decode()):
-            self._yaml_document(name, found, is_named)
+            place = "" if found.number == 1 else f"doc {found.number}"
+            for code, message in found.warnings:
+                self._diagnostics.warning(code, message, f"{name} {place}".strip())
+            self._problems(name, found.problems, place)
+            if not found.problems and found.tree is not None:
+                self._assembly.objects_seen += 1
+                document = Document(name, tree=found.tree, is_named=is_named)
+                self._items.read_tree(found.tree, Origin(document, place))
         if self._assembly.objects_seen - before > YAML_OBJECTS_COMFORTABLE:
             message = "many objects in YAML: `kubectl get -o json` loads a hundred times faster"
             self._diagnostics.warning("large-yaml", message, name)
-
-    def _yaml_document(self, name: str, found: YamlDocument, is_named: bool) -> None:
-        place = "" if found.number == 1 else f"doc {found.number}"
-        for code, message in found.warnings:
-            self._diagnostics.warning(code, message, f"{name} {place}".strip())
-        for problem in found.problems:
-            location = f"{name}:{problem.place}"
-            self._diagnostics.add(
-                Problem(problem.message, location=location, subject=place, got=problem.got or None)
-            )
-        if not found.problems and found.tree is not None:
-            self._assembly.objects_seen += 1
-            document = Document(name, place, tree=found.tree, is_named=is_named)
-            self._items.read_tree(found.tree, document, -1)
 
 
 def _around_items(data: bytes, items: list[msgspec.Raw]) -> list[SyntaxProblem]:

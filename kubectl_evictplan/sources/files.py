@@ -7,7 +7,6 @@ never changes the result. Everything wrong with all files is raised at once.
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.errors import Problem
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.sources import reading
 from kubectl_evictplan.sources.assembly import Assembly
@@ -23,12 +22,10 @@ from kubectl_evictplan.sources.checks import check_cluster
 from kubectl_evictplan.sources.diagnostics import Diagnostics
 from kubectl_evictplan.sources.documents import DocumentReader
 from kubectl_evictplan.sources.items import ItemReader
-from kubectl_evictplan.sources.kubectl import GET_COMMAND
-from kubectl_evictplan.sources.reading import ReadProblem
+from kubectl_evictplan.sources.reading import GET_COMMAND, ReadProblem
 from kubectl_evictplan.sources.snapshot import snapshot_digest
 
 _NO_NODES = "no nodes: nothing to simulate"
-_COMPARISON_OPERATORS_SINCE = (1, 35)
 
 Progress = Callable[[str, int, int], None]
 
@@ -51,7 +48,7 @@ def load_files(
     """
     diagnostics = Diagnostics(strict=strict)
     assembly = Assembly(diagnostics)
-    items = ItemReader(assembly, comparison_operators=knows_comparison_operators(manifest_version))
+    items = ItemReader(assembly, manifest_version=manifest_version)
     documents = DocumentReader(items)
     with _collector_paused():
         names = list(_expand(filenames, diagnostics, recursive=recursive))
@@ -100,12 +97,6 @@ def _finish(assembly: Assembly, items: ItemReader, filenames: Sequence[str]) -> 
     return msgspec.structs.replace(snapshot, digest=snapshot_digest(snapshot))
 
 
-def knows_comparison_operators(version: str) -> bool:
-    """Tell whether the API server of that version may know Lt and Gt (gate, off by default)."""
-    match = re.match(r"v?(\d+)\.(\d+)", version)
-    return match is None or (int(match[1]), int(match[2])) >= _COMPARISON_OPERATORS_SINCE
-
-
 @contextmanager
 def _collector_paused() -> Iterator[None]:
     """Keep the garbage collector from walking millions of live objects again and again."""
@@ -126,7 +117,7 @@ def _expand(
     for name in filenames:
         is_directory = recursive and name != reading.STDIN and Path(name).is_dir()
         for path in _below(name, diagnostics) if is_directory else [name]:
-            identity = path if path == reading.STDIN else _identity(path)
+            identity = path if path == reading.STDIN else reading.identity(path)
             if identity not in seen:
                 seen.add(identity)
                 yield path
@@ -137,9 +128,8 @@ def _expand(
 
 
 def _below(directory: str, diagnostics: Diagnostics) -> list[str]:
-    repeated: list[str] = []
     try:
-        found = reading.files_below(directory, repeated)
+        found, repeated = reading.files_below(directory)
     except ReadProblem as error:
         diagnostics.add(Problem(str(error), location=directory))
         return []
@@ -170,14 +160,3 @@ def _read(
         diagnostics.warning("file-changed", "changed while it was read: read again", name)
     if not documents.read(content, is_named=is_named) and not diagnostics.problems:
         diagnostics.warning("empty-file", "contains no Kubernetes objects", name)
-
-
-def _identity(path: str) -> tuple[int, int] | str:
-    try:
-        status = Path(path).stat()
-    except (OSError, ValueError):
-        return path
-    return status.st_dev, status.st_ino
-
-
-__all__ = ["InputError", "load_files"]

@@ -12,12 +12,14 @@ from typing import Any
 
 import msgspec
 
+from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod
 from kubectl_evictplan.sources import control_plane, schema, wire
 from kubectl_evictplan.sources.assembly import Assembly, Source
 from kubectl_evictplan.sources.checks import budget_oddities
-from kubectl_evictplan.sources.diagnostics import Document, Origin
+from kubectl_evictplan.sources.diagnostics import Diagnostics, Document, Origin
 from kubectl_evictplan.sources.json_reader import JsonSyntaxError, read_json
-from kubectl_evictplan.sources.kinds import Classified, Verdict, classify, item_kind
+from kubectl_evictplan.sources.kinds import IGNORED, Classified, Verdict, classify, item_kind
 from kubectl_evictplan.sources.manifest_rules import violations
 from kubectl_evictplan.sources.marked_tree import Path
 from kubectl_evictplan.sources.model_builder import BadTimestamp, ModelBuilder
@@ -28,23 +30,29 @@ LEADER_LEASE = ("kube-system", "kube-controller-manager")
 LIST_DEPTH_MAX = 3
 
 _UNDECODABLE = (msgspec.DecodeError, BadTimestamp, JsonSyntaxError, RecursionError)
+# Given by an API server: what was never stored has none.
+_STORED_MARKS = ("uid", "resourceVersion")
 
 
 class ItemReader:
-    """Reads objects into an assembly; ``comparison_operators``: manifests may use Lt and Gt."""
+    """Reads objects into an assembly.
 
-    def __init__(self, assembly: Assembly, *, comparison_operators: bool = True) -> None:
+    ``manifest_version``: the Kubernetes version whose validation manifests must pass; "" is the
+    newest.
+    """
+
+    def __init__(self, assembly: Assembly, *, manifest_version: str = "") -> None:
         self.assembly = assembly
         self.diagnostics = assembly.diagnostics
         self.build = ModelBuilder()
-        self._comparison_operators = comparison_operators
+        self._manifest_version = manifest_version
 
     # Objects of an API server, from bytes.
 
     def read_list(
-        self, raws: list[msgspec.Raw], document: Document, kind: str = "", *, search: bool = False
+        self, raws: list[msgspec.Raw], origin: Origin, kind: str = "", *, search: bool = False
     ) -> None:
-        """Read a list's items; ``kind`` is theirs when the list's own kind says so.
+        """Read the items of the list there; ``kind`` is theirs when the list's own kind says so.
 
         ``search`` them for what the decoder overlooks, such as duplicate keys.
         """
@@ -63,13 +71,13 @@ class ItemReader:
                 if type(decoded) is wire.WirePod and decoded.api_version in pod_versions:
                     pod = build_pod(decoded)
                     if pod.uid and pod.name and pod.namespace:
-                        store_pod(pod, raw, Source(document, index))
+                        store_pod(pod, raw, Source(origin, index))
                         continue
-                elif self._stored_as_decoded(decoded, kind, Source(document, index)):
+                elif self._stored_as_decoded(decoded, kind, Source(origin, index)):
                     continue
             except _UNDECODABLE:
                 pass
-            self.read_bytes(bytes(raw), document, index, kind)
+            self.read_bytes(bytes(raw), origin.item(index), kind)
 
     def _store_pod(self, pod: Any, raw: msgspec.Raw | bytes, source: Source) -> bool:
         if pod.termination_grace_period_seconds < 0:
@@ -134,12 +142,11 @@ class ItemReader:
 
     # Everything else, checked.
 
-    def read_bytes(self, data: bytes, document: Document, index: int, kind: str = "") -> None:
+    def read_bytes(self, data: bytes, origin: Origin, kind: str = "") -> None:
         """Read one JSON object that is to be checked; its syntax is valid to the decoder."""
         head = _head(data)
-        if classify(head.kind, head.api_version).verdict is Verdict.IGNORED and (
-            not (head.kind or "").endswith("List")
-        ):
+        is_ignored = classify(head.kind, head.api_version) == IGNORED
+        if is_ignored and not (head.kind or "").endswith("List"):
             # What is in an object that is not read cannot hurt.
             self.assembly.ignore(str(head.kind))
             return
@@ -147,66 +154,52 @@ class ItemReader:
             tree = read_json(data)
         except JsonSyntaxError as error:
             for problem in error.problems:
-                got = problem.got or None
-                self.diagnostics.problem(document.origin(index), problem.message, got=got)
+                self.diagnostics.problem(origin, problem.message, got=problem.got or None)
             return
-        self.read_tree(tree, document, index, kind)
+        self.read_tree(tree, origin, kind)
 
-    def read_tree(
-        self,
-        tree: Any,
-        document: Document,
-        index: int,
-        default_kind: str = "",
-        depth: int = 1,
-    ) -> None:
-        """Read one parsed object; every problem it has is recorded."""
-        origin = document.origin(index)
+    def read_tree(self, tree: Any, origin: Origin, kind: str = "", depth: int = 1) -> None:
+        """Read one parsed object; every problem it has is recorded.
+
+        ``kind`` is that of the list it stands in, when that says so.
+        """
         if not isinstance(tree, dict):
             got = schema.describe(tree)
             self.diagnostics.problem(origin, "expected an object", got=got)
             return
-        if default_kind:
-            listed = wire.KINDS[default_kind]
-            version = f"{listed.group}/v1".lstrip("/")
-            tree = {
-                **tree,
-                "kind": tree.get("kind") or default_kind,
-                "apiVersion": tree.get("apiVersion") or version,
-            }
-        kind = tree.get("kind") or None
+        if kind:
+            version = tree.get("apiVersion") or wire.KINDS[kind].api_version
+            tree = {**tree, "kind": tree.get("kind") or kind, "apiVersion": version}
+        kind = tree.get("kind") or ""
         found = classify(kind, tree.get("apiVersion") or None, tree)
         if found.verdict is Verdict.READ:
-            self._read_object(str(kind), tree, Source(document, index), origin)
+            self._read_object(kind, tree, origin)
         elif found.verdict is Verdict.LIST:
-            self._read_inner_list(tree, str(kind), origin, depth)
-        elif found.verdict is Verdict.NOT_KUBERNETES and not document.is_named:
+            self._read_inner_list(tree, kind, origin, depth)
+        elif found.verdict is Verdict.NOT_KUBERNETES and not origin.document.is_named:
             message = f"skipped: {found.reason}"
-            self.diagnostics.warning("not-kubernetes", message, document.file)
-        elif found.verdict in (Verdict.IGNORED, Verdict.UNKNOWN_VERSION):
+            self.diagnostics.warning("not-kubernetes", message, origin.document.file)
+        elif found.verdict is Verdict.IGNORED:
             if found.reason:
                 self.diagnostics.warning("unknown-version", found.reason)
-            self.assembly.ignore(str(kind))
+            self.assembly.ignore(kind)
         else:
-            self._refuse(found, tree, origin, index)
+            self._refuse(found, tree, origin)
 
-    def _refuse(self, found: Classified, tree: dict[str, Any], origin: Origin, index: int) -> None:
+    def _refuse(self, found: Classified, tree: dict[str, Any], origin: Origin) -> None:
         reason = found.reason
         if found.verdict is Verdict.SNAPSHOT:
-            inside = index >= 0
-            reason = "a snapshot inside a list" if inside else (
-                "damaged snapshot (not the JSON that was written)"
-            )  # fmt: skip
+            reason = "damaged snapshot (not the JSON that was written)"
+            if origin.path:
+                reason = "a snapshot inside a list"
         self.diagnostics.problem(origin, reason, subject=_subject(tree) or origin.place)
 
     def _read_inner_list(self, tree: dict[str, Any], kind: str, origin: Origin, depth: int) -> None:
         items = tree.get("items")
-        listed = item_kind(kind)
-        if listed:
+        if listed := item_kind(kind):
             self.assembly.kinds_seen.add(listed)
         if depth > LIST_DEPTH_MAX:
-            message = f"lists nested deeper than {LIST_DEPTH_MAX}"
-            self.diagnostics.problem(origin, message)
+            self.diagnostics.problem(origin, f"lists nested deeper than {LIST_DEPTH_MAX}")
         elif items is None:
             message = "items is null: read as an empty list"
             self.diagnostics.warning("empty-list", message, origin.document.file)
@@ -216,10 +209,9 @@ class ItemReader:
         else:
             meta = tree.get("metadata")
             self.check_complete(isinstance(meta, dict) and meta.get("continue"), origin)
-            inner = origin.document.list_at(origin)
             self.assembly.objects_seen += len(items)
             for number, item in enumerate(items):
-                self.read_tree(item, inner, number, listed, depth + 1)
+                self.read_tree(item, origin.item(number), listed, depth + 1)
 
     def check_complete(self, continue_token: Any, origin: Origin) -> None:
         """Refuse one page of a paged list: what is missing would be predicted away."""
@@ -227,7 +219,7 @@ class ItemReader:
             message = "incomplete list: metadata.continue is set (one page of several)"
             self.diagnostics.problem(origin, message)
 
-    def _read_object(self, kind: str, tree: dict[str, Any], source: Source, origin: Origin) -> None:
+    def _read_object(self, kind: str, tree: dict[str, Any], origin: Origin) -> None:
         before = len(self.diagnostics.problems)
         subject = _subject(tree)
         read = schema.read_fields(wire.KINDS[kind].type, tree)
@@ -238,10 +230,13 @@ class ItemReader:
         meta = read.tree.get("metadata")
         if meta is None:
             return
-        written = not (meta.get("uid") or meta.get("resourceVersion"))
-        wrong_paths = {field.path for field in read.wrong}
-        self._complete_names(kind, meta, written, wrong_paths, origin)
         full = {"kind": kind, "apiVersion": tree["apiVersion"], **read.tree}
+        written = not any(meta.get(mark) for mark in _STORED_MARKS)
+        wrong_paths = {field.path for field in read.wrong}
+        for field in self._complete_names(kind, meta, written):
+            path = ("metadata", field)
+            if path not in wrong_paths:
+                self.diagnostics.problem(origin, "is missing", subject=_subject(full), path=path)
         decoded = wire.BY_KIND[kind].decode(msgspec.json.encode(full))
         if written:
             self._check_written(kind, decoded, wrong_paths, _subject(full), origin)
@@ -253,29 +248,17 @@ class ItemReader:
             return
         if kind == "Pod":
             component = schema.read_fields(wire.ControlPlanePod, tree).tree
-            added = self._store_pod(self.build.pod(decoded), msgspec.json.encode(component), source)
+            raw = msgspec.json.encode(component)
+            added = self._store_pod(self.build.pod(decoded), raw, Source(origin))
         else:
-            added = self._store(kind, decoded, source)
+            added = self._store(kind, decoded, Source(origin))
         if written and added:
             key = (kind, decoded.metadata.namespace, decoded.metadata.name)
             self.assembly.manifests.add(key)
 
-    def _complete_names(
-        self,
-        kind: str,
-        meta: dict[str, Any],
-        written: bool,
-        wrong_paths: set[Path],
-        origin: Origin,
-    ) -> None:
-        """Set name and namespace as the API server would; a missing one is a problem."""
-
-        def missing(field: str) -> None:
-            path = ("metadata", field)
-            if path not in wrong_paths:
-                subject = _subject({"kind": kind, "metadata": meta})
-                self.diagnostics.problem(origin, "is missing", subject=subject, path=path)
-
+    def _complete_names(self, kind: str, meta: dict[str, Any], written: bool) -> list[str]:
+        """Set name and namespace as the API server would; return which one is missing."""
+        missing = []
         if not meta.get("name"):
             if written and meta.get("generateName"):
                 digest = hashlib.sha256(repr(sorted(map(str, meta.items()))).encode()).hexdigest()
@@ -283,7 +266,7 @@ class ItemReader:
                 message = "has only a generateName: a made-up name is used"
                 self.diagnostics.warning("synthetic-name", message, f"{kind} {meta['name']}")
             else:
-                missing("name")
+                missing.append("name")
         namespace = meta.get("namespace")
         if kind in wire.CLUSTER_SCOPED:
             if namespace:
@@ -291,12 +274,13 @@ class ItemReader:
                 self.diagnostics.warning("namespace-ignored", message, f"{kind} {meta.get('name')}")
             meta["namespace"] = ""
         elif not namespace and not written:
-            missing("namespace")
+            missing.append("namespace")
         elif not namespace:
             meta["namespace"] = "default"
-            message = 'no namespace: "default" is used'
             subject = f"{kind} default/{meta.get('name')}"
+            message = 'no namespace: "default" is used'
             self.diagnostics.warning("namespace-defaulted", message, subject)
+        return missing
 
     def _check_written(
         self, kind: str, decoded: Any, wrong_paths: set[Path], subject: str, origin: Origin
@@ -308,32 +292,60 @@ class ItemReader:
         """
         # No rule asks for timeAdded.
         damaged = {path[:3] for path in wrong_paths if path[-1] != "timeAdded"}
-        for path, message, got, _ in violations(
-            kind, decoded, self.build, comparison_operators=self._comparison_operators
-        ):
+        found = violations(kind, decoded, self.build, self._manifest_version)
+        for path, message, got, _ in found:
             if path[:3] not in damaged:
                 shown = f'"{got}"' if got else None
                 self.diagnostics.problem(origin, message, subject=subject, path=path, got=shown)
 
 
-class _Head(msgspec.Struct, rename="camel"):
-    kind: str | None = None
-    api_version: str | None = None
+def decode_manifest_object(
+    manifest: dict[str, Any],
+    location: str,
+    *,
+    control_plane: ControlPlaneFlags | None = None,
+    manifest_version: str = "",
+) -> Node | Pod:
+    """Return the one Node or Pod that a scenario creates; raises InputError with all problems.
+
+    It goes through the API server, so validation and admission always apply, even when the manifest
+    was copied from a running object and still has its uid, which is kept. ``location`` names the
+    file; a manifest of the YAML reader adds line and column itself. ``control_plane`` gives the API
+    server's default toleration seconds (300 s otherwise).
+    """
+    diagnostics = Diagnostics()
+    assembly = Assembly(diagnostics)
+    if control_plane is not None:
+        assembly.add_control_plane(control_plane)
+    meta = manifest.get("metadata")
+    created, uid = dict(manifest), None
+    if isinstance(meta, dict):
+        uid = meta.get("uid")
+        created["metadata"] = {name: meta[name] for name in meta if name not in _STORED_MARKS}
+    origin = Origin(Document(location, tree=manifest))
+    ItemReader(assembly, manifest_version=manifest_version).read_tree(created, origin)
+    diagnostics.raise_problems()
+    snapshot = assembly.snapshot()
+    found: tuple[Node | Pod, ...] = (*snapshot.nodes, *snapshot.pods)
+    if len(found) != 1:
+        raise InputError(Problem("expected one Node or Pod", location=origin.location()))
+    return msgspec.structs.replace(found[0], uid=uid if isinstance(uid, str) else "")
 
 
-def _head(data: bytes) -> _Head:
+def _head(data: bytes) -> wire.Envelope:
     try:
-        return msgspec.json.decode(data, type=_Head)
+        return wire.ENVELOPE.decode(data)
     except (msgspec.DecodeError, RecursionError):
-        return _Head()
+        return wire.Envelope()
 
 
 def _subject(tree: dict[str, Any]) -> str:
     """Return ``KIND NS/NAME`` as far as it is known, or ""."""
     kind, meta = tree.get("kind"), tree.get("metadata")
-    name = meta.get("name") if isinstance(meta, dict) else None
-    if not isinstance(kind, str) or not isinstance(name, str) or not name:
+    name, namespace = "", ""
+    if isinstance(meta, dict):
+        name, namespace = meta.get("name") or "", meta.get("namespace") or ""
+    if not (isinstance(kind, str) and name and isinstance(name, str)):
         return ""
-    namespace = meta.get("namespace") if isinstance(meta, dict) else None
-    prefix = f"{namespace}/" if isinstance(namespace, str) and namespace else ""
+    prefix = f"{namespace}/" if namespace and isinstance(namespace, str) else ""
     return f"{kind} {prefix}{name}"

@@ -22,7 +22,6 @@ class Verdict(Enum):
     LIST = "list"
     SNAPSHOT = "snapshot"
     IGNORED = "ignored"
-    UNKNOWN_VERSION = "unknown version"
     MISTAKE = "mistake"
     # Not a cluster's object at all, but a file that lies beside manifests.
     NOT_KUBERNETES = "not Kubernetes"
@@ -49,6 +48,12 @@ _OUR_FILES = {
     "Scenario": "a scenario, not cluster objects: use `what-if scenario FILE`",
     "Prediction": "a prediction, not cluster objects",
 }
+# Files that lie beside manifests, by the keys that they have.
+_FILES_BESIDE = {
+    "docker-compose": {"services"},
+    "Chart.yaml": {"name", "version"},
+    "kustomization.yaml": {"resources"},
+}
 
 
 def classify(kind: str | None, api_version: str | None, tree: Any = None) -> Classified:
@@ -65,18 +70,17 @@ def classify(kind: str | None, api_version: str | None, tree: Any = None) -> Cla
             return Classified(Verdict.SNAPSHOT)
         return Classified(Verdict.MISTAKE, _OUR_FILES.get(kind, f"unknown kind {kind}"))
     if group == "kustomize.config.k8s.io":
-        return Classified(
-            Verdict.NOT_KUBERNETES, "a Kustomization: build it first (kubectl kustomize)"
-        )
+        reason = "a Kustomization: build it first (kubectl kustomize)"
+        return Classified(Verdict.NOT_KUBERNETES, reason)
     if kind in KINDS:
         return _known(kind, group, version)
     if kind == "List" or item_kind(kind):
         return LIST
-    near = _nearest(kind, group)
-    if near:
+    if near := _nearest(kind, group):
         return Classified(Verdict.MISTAKE, f'unknown kind "{kind}": did you mean {near}?')
     # Lists of other kinds are opened too: their items are then counted one by one.
-    return LIST if kind.endswith("List") and _holds_items(tree) else IGNORED
+    holds_items = isinstance(tree, dict) and isinstance(tree.get("items"), list)
+    return LIST if kind.endswith("List") and holds_items else IGNORED
 
 
 def item_kind(list_kind: str) -> str:
@@ -93,17 +97,13 @@ def _known(kind: str, group: str, version: str) -> Classified:
         if "." in group:
             return IGNORED
         # Only Kubernetes' own groups have no dot: this is no custom resource.
-        wanted = f"{home.group}/v1".lstrip("/")
         found = f"{group}/{version}".lstrip("/")
-        return Classified(Verdict.MISTAKE, f"{kind} is of apiVersion {wanted}, not {found}")
+        reason = f"{kind} is of apiVersion {home.api_version}, not {found}"
+        return Classified(Verdict.MISTAKE, reason)
     if version in home.versions:
         return READ
     reason = f"version {version} of {kind} is not known: treated as an unknown kind"
-    return Classified(Verdict.UNKNOWN_VERSION, reason)
-
-
-def _holds_items(tree: Any) -> bool:
-    return isinstance(tree, dict) and isinstance(tree.get("items"), list)
+    return Classified(Verdict.IGNORED, reason)
 
 
 @lru_cache(maxsize=1024)
@@ -120,19 +120,11 @@ def _nearest(kind: str, group: str) -> str:
 
 
 def _without_kind(tree: Any) -> Classified:
-    if isinstance(tree, dict):
-        if "object" in tree and "type" in tree:
-            return Classified(Verdict.MISTAKE, _NOT_STATE["WatchEvent"])
-        if "services" in tree:
-            return Classified(
-                Verdict.NOT_KUBERNETES, "not a Kubernetes object (looks like docker-compose)"
-            )
-        if "name" in tree and "version" in tree:
-            return Classified(
-                Verdict.NOT_KUBERNETES, "not a Kubernetes object (looks like Chart.yaml)"
-            )
-        if "resources" in tree and "metadata" not in tree:
-            return Classified(
-                Verdict.NOT_KUBERNETES, "not a Kubernetes object (looks like kustomization.yaml)"
-            )
+    keys = set(tree) if isinstance(tree, dict) else set()
+    if {"object", "type"} <= keys:
+        return Classified(Verdict.MISTAKE, _NOT_STATE["WatchEvent"])
+    for file, its_keys in _FILES_BESIDE.items():
+        if its_keys <= keys and "metadata" not in keys:
+            reason = f"not a Kubernetes object (looks like {file})"
+            return Classified(Verdict.NOT_KUBERNETES, reason)
     return Classified(Verdict.MISTAKE, "not a Kubernetes object: kind is missing")

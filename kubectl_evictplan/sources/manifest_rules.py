@@ -5,6 +5,7 @@ The same violations in an object that a server stored long ago are only odd: ``c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,14 +14,13 @@ from kubectl_evictplan.sources import wire
 from kubectl_evictplan.sources.model_builder import ModelBuilder
 from kubectl_evictplan.sources.schema import WrongField
 
+_COMPARISON_OPERATORS_SINCE = (1, 35)
 _WITH_VALUES = ("In", "NotIn")
 _WITHOUT_VALUES = ("Exists", "DoesNotExist")
 
 
-def violations(
-    kind: str, decoded: Any, build: ModelBuilder, *, comparison_operators: bool
-) -> Iterator[WrongField]:
-    """Yield what is wrong; ``comparison_operators``: tolerations may use Lt and Gt."""
+def violations(kind: str, decoded: Any, build: ModelBuilder, version: str) -> Iterator[WrongField]:
+    """Yield what is wrong for the API server of that version; "" is the newest."""
     meta = decoded.metadata
     if kind in ("Node", "Pod"):
         for key, message, got in validation.validate_labels(build.labels[bytes(meta.labels)]):
@@ -37,13 +37,19 @@ def violations(
     if kind == "Pod":
         found = validation.validate_tolerations(
             build.tolerations[bytes(decoded.spec.tolerations)],
-            comparison_operators=comparison_operators,
+            comparison_operators=_knows_comparison_operators(version),
         )
     elif kind == "Node":
         listed, found = "taints", validation.validate_taints(build.node(decoded).taints)
     for index, (field, message, got) in found:
         path = ("spec", listed, index, field) if field else ("spec", listed, index)
         yield WrongField(path, message, got)
+
+
+def _knows_comparison_operators(version: str) -> bool:
+    """Tell whether the API server of that version may know Lt and Gt (gate, off by default)."""
+    match = re.match(r"v?(\d+)\.(\d+)", version)
+    return match is None or (int(match[1]), int(match[2])) >= _COMPARISON_OPERATORS_SINCE
 
 
 def budget_violations(spec: wire.BudgetSpec) -> Iterator[WrongField]:

@@ -23,6 +23,11 @@ SNAPSHOT_BYTES_MAX = 512 * MIB
 FILES_MAX = 20_000
 EXTENSIONS = (".yaml", ".yml", ".json")
 STDIN = "-"
+# The output of this command is everything that a prediction can use; for hints.
+GET_COMMAND = (
+    "kubectl get nodes,pods,leases,deployments,replicasets,statefulsets,daemonsets,jobs,"
+    "replicationcontrollers,poddisruptionbudgets -A -o json"
+)
 
 _CHUNK = MIB
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -223,22 +228,31 @@ def gunzip_snapshot(data: bytes) -> bytes:
     return b"".join(chunks)
 
 
-def files_below(directory: str, skipped: list[str]) -> list[str]:
-    """Return the manifests below a directory, sorted; directories seen again go to ``skipped``."""
+def identity(path: str) -> tuple[int, int] | str:
+    """Return what tells a file from others, whatever its name; its name when it has none."""
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):
+        return path
+    return status.st_dev, status.st_ino
+
+
+def files_below(directory: str) -> tuple[list[str], list[str]]:
+    """Return the manifests below a directory, sorted, and the directories reached twice."""
     found: list[str] = []
-    seen: set[tuple[int, int]] = set()
+    repeated: list[str] = []
+    seen: set[tuple[int, int] | str] = set()
 
     def refuse(error: OSError) -> NoReturn:
         raise ReadProblem(f"{error.filename}: {_reason(error)}")
 
     for current, folders, files in os.walk(directory, onerror=refuse, followlinks=True):
-        status = Path(current).stat()
-        if (status.st_dev, status.st_ino) in seen:
-            skipped.append(current)
+        if identity(current) in seen:
+            repeated.append(current)
             folders.clear()
             continue
-        seen.add((status.st_dev, status.st_ino))
+        seen.add(identity(current))
         found += [str(Path(current, name)) for name in files if Path(name).suffix in EXTENSIONS]
         if len(found) > FILES_MAX:
             raise ReadProblem(f"holds more than {FILES_MAX} files")
-    return sorted(found)
+    return sorted(found), repeated

@@ -270,6 +270,11 @@ class Kind(NamedTuple):
     versions: frozenset[str]
     type: type[Struct]
 
+    @property
+    def api_version(self) -> str:
+        """Its group and ``v1``, which every kind has."""
+        return f"{self.group}/v1".lstrip("/")
+
 
 def _workload(kind: str, group: str, *versions: str) -> Kind:
     return _same_fields(WireWorkload, kind, group, *versions)

@@ -136,11 +136,11 @@ def test_decoded_and_checked_objects_are_the_same(
     from kubectl_evictplan.sources.items import ItemReader
 
     def check_all(
-        self: ItemReader, raws: Any, document: Any, kind: str = "", *, search: bool = False
+        self: ItemReader, raws: Any, origin: Any, kind: str = "", *, search: bool = False
     ) -> None:
         for index, raw in enumerate(raws):
             self.assembly.objects_seen += 1
-            self.read_bytes(bytes(raw), document, index, kind)
+            self.read_bytes(bytes(raw), origin.item(index), kind)
 
     monkeypatch.setattr(ItemReader, "read_list", check_all)
     assert load_files([name]) == decoded

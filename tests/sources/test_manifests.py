@@ -8,7 +8,7 @@ import pytest
 
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod
-from kubectl_evictplan.sources.manifests import decode_manifest_object
+from kubectl_evictplan.sources.items import decode_manifest_object
 
 
 def pod(**spec: Any) -> dict[str, Any]:
