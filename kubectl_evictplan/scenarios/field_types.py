@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -27,6 +27,10 @@ from kubectl_evictplan.scenarios.targets import nodes_by_selector, nodes_by_zone
 from kubectl_evictplan.sources.marked_tree import Path
 from kubectl_evictplan.sources.wire import WireToleration
 
+if TYPE_CHECKING:
+    from kubectl_evictplan.scenarios.history import History
+    from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+
 T = TypeVar("T")
 # Turns one manifest object and its location into the typed object; raises InputError.
 ManifestDecoder = Callable[[dict[str, Any], str], Node | Pod]
@@ -41,26 +45,31 @@ class Manifest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Encounter:
-    """One event of a file and the cluster that it meets."""
+    """One event of a file and what came before it; without an instant where that is wrong."""
 
     document: Document
     path: Path
-    # The nodes that exist then, all that ever existed, and the pods that did.
-    nodes: Mapping[str, Node]
-    nodes_ever: Mapping[str, Node]
-    pods: Mapping[str, Pod]
+    action: type[ScenarioEvent]
+    written: dict[str, Any]
+    at_ns: int | None
+    history: History
     decode_manifest: ManifestDecoder
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes that exist then."""
+        return self.history.nodes_ever if self.at_ns is None else self.history.nodes
 
     def problem(self, message: str, *below: str | int, expected: str = "") -> None:
         """Note a problem of the event, or of what stands below it."""
         self.document.problem((*self.path, *below), message, expected=expected)
 
-    def read(self, field: FileField, event: dict[str, Any]) -> Any:
+    def read(self, field: FileField) -> Any:
         """Return a field's value; None after noting what is wrong with it."""
         keys = tuple(TARGET_KEYS) if field.type is TARGETS else (field.key,)
         if not all(self.document.is_sound((*self.path, key)) for key in keys):
             return None
-        value = event if field.type is TARGETS else event[field.key]
+        value = self.written if field.type is TARGETS else self.written[field.key]
         try:
             return field.type.read(value, field.key, self)
         except ValueError as error:
@@ -117,9 +126,7 @@ def _targets(event: dict[str, Any], _: str, meets: Encounter) -> tuple[str, ...]
     key, value, nodes = given[0], event[given[0]], meets.nodes
     try:
         if key == "nodes":
-            return (
-                tuple(sorted(set(value))) if _are_known("node", value, key, nodes, meets) else None
-            )
+            return _known("node", value, key, nodes, meets)
         if key == "allNodes" and not value:
             raise ValueError("only 'allNodes: true' selects nodes")
         if key == "allNodes" and not nodes:
@@ -133,30 +140,20 @@ def _targets(event: dict[str, Any], _: str, meets: Encounter) -> tuple[str, ...]
         return None
 
 
-def _are_known(
+def _known(
     kind: str, names: list[str], key: str, known: Mapping[str, Any], meets: Encounter
-) -> bool:
-    """Tell whether all names are known, after noting those that are not."""
+) -> tuple[str, ...] | None:
+    """Return the names, sorted; None after noting those that are not known."""
     if not names:
         raise ValueError("the list is empty")
     missing = [index for index, name in enumerate(names) if name not in known]
     for index in missing:
         message = unknown_name(kind, names[index], known)
-        if kind == "node" and names[index] in meets.nodes_ever:
+        if kind == "node" and names[index] in meets.history.nodes_ever:
             message = f"node {names[index]!r} is deleted at this instant"
         is_key = kind == "node" or names[index].count("/") == 1
         meets.problem(message, key, index, expected="" if is_key else "NAMESPACE/NAME")
-    return not missing
-
-
-def _pod_keys(names: list[str], key: str, meets: Encounter) -> tuple[str, ...] | None:
-    """Return the keys of pods that exist, or existed."""
-    known = _are_known("pod", names, key, meets.pods, meets)
-    return tuple(sorted(set(names))) if known else None
-
-
-def _duration(_: str | int, key: str, meets: Encounter) -> int:
-    return parse_duration_ns(meets.document.text((*meets.path, key)))
+    return None if missing else tuple(sorted(set(names)))
 
 
 def _manifest(kind: str, written: dict[str, Any], key: str, meets: Encounter) -> Manifest | None:
@@ -204,12 +201,6 @@ def _status(text: str) -> str:
     return text
 
 
-def _written_toleration(toleration: Toleration) -> dict[str, Any]:
-    """Return a ``v1.Toleration`` without what is empty; 0 seconds say something."""
-    written = msgspec.to_builtins(WrittenToleration(*astuple(toleration)))
-    return {name: value for name, value in written.items() if value not in ("", None)}
-
-
 # -- the types ----------------------------------------------------------------------------------
 
 
@@ -227,6 +218,11 @@ def _object(kind: str) -> FieldType[Manifest]:
 
 class WrittenToleration(WireToleration, rename="camel", forbid_unknown_fields=True):
     """All that a toleration of a scenario can have."""
+
+    def said(self) -> dict[str, Any]:
+        """Return it without what is empty; 0 seconds say something."""
+        written = msgspec.to_builtins(self)
+        return {name: value for name, value in written.items() if value not in ("", None)}
 
 
 STATUSES = ("True", "False", "Unknown")
@@ -258,9 +254,17 @@ TARGET_KEYS: dict[str, Any] = {
 _TARGETS_EXPECTED = "one of nodes, selector, zone, allNodes: true"
 TARGETS = FieldType[tuple[str, ...]](_Texts, _targets, list)
 POD_KEYS = FieldType[tuple[str, ...]](
-    Annotated[_Texts, Meta(description="NAMESPACE/NAME")], _pod_keys, list
+    Annotated[_Texts, Meta(description="NAMESPACE/NAME")],
+    # Pods that exist, or existed.
+    lambda names, key, meets: _known("pod", names, key, meets.history.pods, meets),
+    list,
 )
-DURATION = FieldType[int](WireDuration, _duration, format_duration, "{key} {value}")
+DURATION = FieldType[int](
+    WireDuration,
+    lambda _, key, meets: parse_duration_ns(meets.document.text((*meets.path, key))),
+    format_duration,
+    "{key} {value}",
+)
 TAINT = _word(_added_taint, taint_text, "key=value:Effect or key:Effect", _WireTaint)
 TAINT_REMOVAL = _word(_removed_taint, str, "key:Effect or key (every effect)", _WireTaint)
 STATUS = _word(_status, str, '"True", "False" or "Unknown"', _WireStatus)
@@ -268,5 +272,5 @@ NODE_MANIFEST, POD_MANIFEST = _object("Node"), _object("Pod")
 TOLERATIONS = FieldType[tuple[Toleration, ...]](
     list[WrittenToleration],
     _tolerations,
-    lambda tolerations: [_written_toleration(toleration) for toleration in tolerations],
+    lambda tolerations: [WrittenToleration(*astuple(t)).said() for t in tolerations],
 )

@@ -9,7 +9,6 @@ exists. JSON is YAML. Reading bytes is done elsewhere.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
 
 import msgspec
 
@@ -188,18 +187,7 @@ def _events_after_horizon(events: list[ScenarioEvent], horizon_ns: int | None) -
     return [FileWarning("event-after-horizon", message, tuple(late))]
 
 
-class _Draft(NamedTuple):
-    """One event before its targets are known; without an instant where that is wrong."""
-
-    at_ns: int | None
-    action: type[ScenarioEvent]
-    path: Path
-    written: dict[str, Any]
-
-
-def _events(
-    document: Document, history: History, decode_manifest: ManifestDecoder
-) -> list[ScenarioEvent]:
+def _events(document: Document, history: History, decode: ManifestDecoder) -> list[ScenarioEvent]:
     """Return the events in the order in which they happen, each entered in the history.
 
     An event of which anything is wrong is left out, after noting all that is wrong with it.
@@ -210,16 +198,18 @@ def _events(
     if len(listed) > EVENTS_MAX:
         document.problem(path, f"{len(listed)} events: the limit is {EVENTS_MAX}")
         return []
-    found = (_draft(document, (*path, index), item) for index, item in enumerate(listed))
-    drafts = [draft for draft in found if draft is not None]
+    read = [_encounter(document, (*path, index), history, decode) for index in range(len(listed))]
+    met = [meets for meets in read if meets is not None]
     # What has no instant comes last and meets everything that ever existed.
-    drafts.sort(key=lambda draft: (draft.at_ns is None, draft.at_ns or 0))
-    events = (_event(document, draft, history, decode_manifest) for draft in drafts)
-    return [event for event in events if event is not None]
+    met.sort(key=lambda meets: (meets.at_ns is None, meets.at_ns or 0))
+    return [event for event in map(_event, met) if event is not None]
 
 
-def _draft(document: Document, path: Path, written: Any) -> _Draft | None:
-    """Return the event; a misspelt action is read as the one that a message proposes."""
+def _encounter(
+    document: Document, path: Path, history: History, decode: ManifestDecoder
+) -> Encounter | None:
+    """Return the event as written; a misspelt action is read as the one that a message proposes."""
+    written = document.tree["spec"]["events"][path[-1]]
     if not isinstance(written, dict):
         document.problem(path, "expected a map with 'at' and 'action'")
         return None
@@ -232,25 +222,22 @@ def _draft(document: Document, path: Path, written: Any) -> _Draft | None:
         message = unknown_name("action", name, ACTIONS)
         document.problem((*path, "action"), message, expected=expected)
     at_ns = document.parsed((*path, "at"), parse_bounded_duration_ns)
-    return _Draft(at_ns, ACTIONS[likely], path, written) if likely else None
-
-
-def _event(
-    document: Document, draft: _Draft, history: History, decode_manifest: ManifestDecoder
-) -> ScenarioEvent | None:
-    """Return the event, entered in the history; None when anything of it is wrong."""
-    at_ns, action, path, written = draft
-    nodes = history.nodes if at_ns is not None else history.nodes_ever
-    meets = Encounter(document, path, nodes, history.nodes_ever, history.pods, decode_manifest)
-    values = {
-        field.attribute: meets.read(field, written)
-        for field in file_fields(action)
-        if field.type is TARGETS or written.get(field.key) is not None
-    }
-    if at_ns is None or not document.is_sound(path):
+    if not likely:
         return None
-    origin = f"{document.location}:{document.place(path).line}"
-    event = action(at_ns=at_ns, origin=origin, **values)
-    for key, message in event.contradictions(history):
+    return Encounter(document, path, ACTIONS[likely], written, at_ns, history, decode)
+
+
+def _event(meets: Encounter) -> ScenarioEvent | None:
+    """Return the event, entered in the history; None when anything of it is wrong."""
+    values = {
+        field.attribute: meets.read(field)
+        for field in file_fields(meets.action)
+        if field.type is TARGETS or meets.written.get(field.key) is not None
+    }
+    if meets.at_ns is None or not meets.document.is_sound(meets.path):
+        return None
+    origin = f"{meets.document.location}:{meets.document.place(meets.path).line}"
+    event = meets.action(at_ns=meets.at_ns, origin=origin, **values)
+    for key, message in event.contradictions(meets.history):
         meets.problem(message, *([key] if key else []))
     return event

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.objects import Warning as FileWarning
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
@@ -23,7 +23,7 @@ class History:
         # Key and effect of every taint of each node that exists.
         self.taints: dict[str, set[tuple[str, str]]] = {}
         # Pods that ever existed: what evicts them is not known here.
-        self.pods = {pod.key: pod for pod in snapshot.pods}
+        self.pods: dict[str, Pod] = {pod.key: pod for pod in snapshot.pods}
         # The event that removed a taint last, by node and key.
         self.untainted: dict[tuple[str, str], ScenarioEvent] = {}
         # The event that stopped or started each kubelet last.
