@@ -47,10 +47,8 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
     """Predict and print what a plan, made for the loaded cluster, causes."""
     require_files(options.filenames, recursive=options.recursive)
     given = options.given()
-    if options.save_scenario is not None:
-        refuse_existing(
-            ("--save-scenario",), options.save_scenario, "scenario.yaml", force=options.force
-        )
+    if (saved := options.save_scenario) is not None:
+        refuse_existing(("--save-scenario",), saved, "scenario.yaml", force=options.force)
     from msgspec.structs import replace
 
     from kubectl_evictplan.controllers.flags import resolve_configuration
@@ -59,24 +57,23 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
     with Progress(sys.stderr) as progress:
         snapshot = load(
             options.filenames,
+            options.recursive,
+            options.strict,
             progress,
-            recursive=options.recursive,
-            strict=options.strict,
-            manifest_version=options.kubernetes_version or "",
+            options.kubernetes_version or "",
         )
         _check_start(options.start or "", given.start_ns, snapshot)
         scenario, settings, warnings = plan(snapshot, given)
         if options.strict and warnings:
-            raise InputError(
-                [Problem(told.message, subject=", ".join(told.objects[:3])) for told in warnings]
-            )
+            about = [(warning.message, ", ".join(warning.objects[:3])) for warning in warnings]
+            raise InputError([Problem(message, subject=objects) for message, objects in about])
         if given.horizon_ns is not None:
             scenario = replace(scenario, horizon_ns=given.horizon_ns)
         if warnings:
             snapshot = replace(snapshot, warnings=(*snapshot.warnings, *warnings))
         explain = _explained(options.explain, snapshot, scenario)
-        if options.save_scenario is not None:
-            _save(options.save_scenario, scenario, settings, force=options.force)
+        if saved is not None:
+            _save(saved, scenario, settings, force=options.force)
         with collecting_rarely():
             configuration = resolve_configuration(settings, snapshot.control_plane)
             prediction = predict(
@@ -86,14 +83,18 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
 
 
 def load(
-    filenames: Sequence[str], progress: Progress, *, manifest_version: str = "", **how: bool
+    filenames: Sequence[str], recursive: bool, strict: bool, progress: Progress, version: str = ""
 ) -> ClusterSnapshot:
-    """Return the cluster that ``-f`` names; ``how`` is ``recursive`` and ``strict``."""
+    """Return the cluster that ``-f`` names; manifests count for that release."""
     from kubectl_evictplan.sources.files import load_files
 
-    stdin = sys.stdin.buffer if sys.stdin is not None else None
     return load_files(
-        filenames, stdin=stdin, progress=progress.reading, manifest_version=manifest_version, **how
+        filenames,
+        recursive=recursive,
+        strict=strict,
+        stdin=sys.stdin.buffer if sys.stdin is not None else None,
+        progress=progress.reading,
+        manifest_version=version,
     )
 
 

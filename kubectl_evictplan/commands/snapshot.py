@@ -38,12 +38,10 @@ def snapshot(
     with Progress(sys.stderr) as progress:
         from kubectl_evictplan.sources.snapshot import write_snapshot
 
-        cluster = load(filenames, progress, recursive=recursive, strict=strict)
+        cluster = load(filenames, recursive, strict, progress)
         write_snapshot(cluster, output, force=force)
-    counts = ", ".join(
-        f"{len(found)} {noun}" if len(found) == 1 else f"{len(found)} {noun}s"
-        for found, noun in ((cluster.nodes, "node"), (cluster.pods, "pod"))
-    )
+    nodes, pods = len(cluster.nodes), len(cluster.pods)
+    counts = f"{nodes} node{'s' * (nodes != 1)}, {pods} pod{'s' * (pods != 1)}"
     click.echo(f"snapshot of {counts} written to {escape(output)}")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Mapping
 from typing import IO
 
 from kubectl_evictplan.display import escape
@@ -15,19 +14,20 @@ _PACE_SECONDS = 0.25
 _COLUMNS_MAX = 70
 
 
-def use_color(choice: str, stream: IO[str], environ: Mapping[str, str] | None = None) -> bool:
+def use_color(choice: str, stream: IO[str]) -> bool:
     """Tell whether to colour: --color, then NO_COLOR, then *_FORCE*, then whether it is a terminal.
 
     Variables count when they are set and not empty, as no-color.org asks.
     """
-    environ = os.environ if environ is None else environ
     if choice != "auto":
         return choice == "always"
-    if environ.get("NO_COLOR"):
+    if os.environ.get("NO_COLOR"):
         return False
-    if any(environ.get(name, "0") not in ("", "0") for name in ("CLICOLOR_FORCE", "FORCE_COLOR")):
+    if any(
+        os.environ.get(name, "0") not in ("", "0") for name in ("CLICOLOR_FORCE", "FORCE_COLOR")
+    ):
         return True
-    return stream.isatty() and environ.get("TERM") != "dumb"
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def wants_ascii(output: str, stream: IO[str]) -> bool:

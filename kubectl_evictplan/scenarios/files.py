@@ -20,12 +20,7 @@ from kubectl_evictplan.kube.objects import Warning as FileWarning
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.scenarios.actions import ACTIONS
 from kubectl_evictplan.scenarios.document import Document
-from kubectl_evictplan.scenarios.field_types import (
-    TARGETS,
-    Encounter,
-    ManifestDecoder,
-    file_fields,
-)
+from kubectl_evictplan.scenarios.field_types import TARGETS, Encounter, ManifestDecoder, file_fields
 from kubectl_evictplan.scenarios.history import History
 from kubectl_evictplan.scenarios.names import similar, unknown_name
 from kubectl_evictplan.scenarios.scenario import (
@@ -36,13 +31,7 @@ from kubectl_evictplan.scenarios.scenario import (
     ScenarioEvent,
     start_problem,
 )
-from kubectl_evictplan.scenarios.schema import (
-    EVENTS_MAX,
-    KIND,
-    AnyEvent,
-    ScenarioFile,
-    event_type,
-)
+from kubectl_evictplan.scenarios.schema import EVENTS_MAX, KIND, AnyEvent, ScenarioFile, event_type
 from kubectl_evictplan.sources.items import decode_manifest_object
 from kubectl_evictplan.sources.marked_tree import Path, Place
 from kubectl_evictplan.sources.schema import describe_type

@@ -15,12 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.errors import Problem
-from kubectl_evictplan.kube.durations import (
-    DURATION_MAX_NS,
-    HOUR_NS,
-    SECOND_NS,
-    format_duration,
-)
+from kubectl_evictplan.kube.durations import DURATION_MAX_NS, HOUR_NS, SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.timestamps import LAST_INSTANT_NS, format_rfc3339
 from kubectl_evictplan.scenarios.field_types import POD_KEYS, TARGETS, file_fields

@@ -391,10 +391,18 @@ class Stream:
     ],
 )
 def test_colour_follows_the_flag_then_the_environment_then_the_terminal(
-    choice: str, terminal: bool, environ: dict[str, str], expected: bool
+    monkeypatch: pytest.MonkeyPatch,
+    choice: str,
+    terminal: bool,
+    environ: dict[str, str],
+    expected: bool,
 ) -> None:
+    for name in ("NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
     stream: Any = Stream(terminal)
-    assert use_color(choice, stream, environ) is expected
+    assert use_color(choice, stream) is expected
 
 
 def python(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
