@@ -35,7 +35,7 @@ from kubectl_evictplan.controllers.flags import (
 )
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
-from kubectl_evictplan.scenarios.actions.kubelets import StopKubelet
+from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.field_types import Manifest
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller

@@ -38,8 +38,8 @@ from kubectl_evictplan.kube.objects import (
     Toleration,
 )
 from kubectl_evictplan.scenarios.actions import ACTIONS
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.actions.pods import CreatePod, DeletePods, SetTolerations
-from kubectl_evictplan.scenarios.actions.taints import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.field_types import Manifest
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval

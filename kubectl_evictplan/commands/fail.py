@@ -46,7 +46,7 @@ def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_node
 
     A zone is named by its label, or as region/zone.
     """
-    from kubectl_evictplan.scenarios.actions.kubelets import StopKubelet
+    from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 
     kind, names = _kind_and_names(words)
     arguments = NodeArguments(names, selector, all_nodes)

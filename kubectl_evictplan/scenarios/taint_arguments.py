@@ -24,7 +24,7 @@ from kubectl_evictplan.errors import (
 )
 from kubectl_evictplan.kube.objects import EFFECTS, Node, Taint
 from kubectl_evictplan.kube.objects import Warning as ClusterWarning
-from kubectl_evictplan.scenarios.actions.taints import AddTaint, RemoveTaint
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.names import NODE_WORDS, OTHER_TYPES, similar
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 from kubectl_evictplan.scenarios.taint_words import (

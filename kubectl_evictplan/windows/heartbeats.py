@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns, renew_period_ns
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.scenarios.actions.kubelets import StopKubelet
+from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 
 # The kubelet jitters its renewal period by up to 4 %.

@@ -24,7 +24,7 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
-from kubectl_evictplan.scenarios.actions.taints import RemoveTaint
+from kubectl_evictplan.scenarios.actions.nodes import RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import simulate

@@ -25,7 +25,7 @@ from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Taint
 from kubectl_evictplan.kube.selectors import parse_label_selector
 from kubectl_evictplan.kube.taints import with_taint_put_first, without_taint
-from kubectl_evictplan.scenarios.actions.taints import AddTaint
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.scenarios.taint_arguments import parse_taint_arguments, resolve_taint_events
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")

@@ -21,8 +21,7 @@ from kubectl_evictplan.prediction.warnings.context import (
     Statements,
     WarningContext,
 )
-from kubectl_evictplan.scenarios.actions.nodes import Cordon
-from kubectl_evictplan.scenarios.actions.taints import AddTaint, RemoveTaint
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
 from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval
 

@@ -7,34 +7,25 @@ A new action is a class in a module of this package, and its row here.
 
 from __future__ import annotations
 
-from kubectl_evictplan.scenarios.actions.controller_manager import StartManager, StopManager
-from kubectl_evictplan.scenarios.actions.kubelets import (
-    PostReady,
-    StartKubelet,
-    StopKubelet,
-    TouchLease,
-)
-from kubectl_evictplan.scenarios.actions.nodes import Cordon, CreateNode, DeleteNode, Uncordon
-from kubectl_evictplan.scenarios.actions.pods import CreatePod, DeletePods, SetTolerations
-from kubectl_evictplan.scenarios.actions.taints import AddTaint, RemoveTaint
+from kubectl_evictplan.scenarios.actions import nodes, pods, processes
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 _ROWS: tuple[type[ScenarioEvent], ...] = (
-    AddTaint,
-    RemoveTaint,
-    StopKubelet,
-    StartKubelet,
-    PostReady,
-    TouchLease,
-    DeleteNode,
-    CreateNode,
-    CreatePod,
-    DeletePods,
-    SetTolerations,
-    StopManager,
-    StartManager,
-    Cordon,
-    Uncordon,
+    nodes.AddTaint,
+    nodes.RemoveTaint,
+    processes.StopKubelet,
+    processes.StartKubelet,
+    processes.PostReady,
+    processes.TouchLease,
+    nodes.DeleteNode,
+    nodes.CreateNode,
+    pods.CreatePod,
+    pods.DeletePods,
+    pods.SetTolerations,
+    processes.StopManager,
+    processes.StartManager,
+    nodes.Cordon,
+    nodes.Uncordon,
 )
 # By the word in files, in the order in which they are told.
 ACTIONS: dict[str, type[ScenarioEvent]] = {row.action: row for row in _ROWS}

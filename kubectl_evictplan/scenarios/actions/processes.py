@@ -1,4 +1,4 @@
-"""What kubelets do, and what is done to their leases."""
+"""Processes that stop, start and post: kubelets, their leases, and kube-controller-manager."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from kubectl_evictplan.scenarios.field_types import DURATION, STATUS
 from kubectl_evictplan.scenarios.history import History
 from kubectl_evictplan.scenarios.names import listed
-from kubectl_evictplan.scenarios.scenario import NodesEvent
+from kubectl_evictplan.scenarios.scenario import NodesEvent, ScenarioEvent
 from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 
 
@@ -110,3 +110,36 @@ class TouchLease(NodesEvent, frozen=True, kw_only=True):
     def happen(self, cluster: SimulatedCluster) -> None:
         for name in cluster.existing(self):
             cluster.kubelets.touch_lease(name, cluster.note(self, node=name))
+
+
+class ManagerEvent(ScenarioEvent, frozen=True, kw_only=True):
+    """The process ends or begins; a first ``controller-start`` means that none ran before."""
+
+    def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
+        before, history.manager = history.manager, self
+        if before is not None and before.manager_up == self.manager_up:
+            state = "running" if self.manager_up else "stopped"
+            yield "", f"the controller is already {state} since {before.where}"
+
+
+class StopManager(ManagerEvent, frozen=True, kw_only=True):
+    """The process ends: every timer and all memory are lost."""
+
+    action = "controller-stop"
+    told = "kube-controller-manager stops"
+    manager_up = False
+    seen_by_monitor = True
+
+    def happen(self, cluster: SimulatedCluster) -> None:
+        cluster.manager.stop(cluster.note(self))
+
+
+class StartManager(ManagerEvent, frozen=True, kw_only=True):
+    """A new process begins, whose first node monitor tick is now."""
+
+    action = "controller-start"
+    told = "kube-controller-manager starts"
+    manager_up = True
+
+    def happen(self, cluster: SimulatedCluster) -> None:
+        cluster.manager.start_cold(cluster.note(self))
