@@ -222,11 +222,17 @@ def _is_unusual(pod: Pod) -> bool:
 
 
 class PlainWarning(NamedTuple):
-    """Says one sentence of the objects that it finds."""
+    """Says one sentence of the objects that it finds; ``{release}`` in it is that of Kubernetes."""
 
     message: str
     objects: Callable[[WarningContext], Iterable[str]]
 
     def __call__(self, context: WarningContext) -> Statements:
         """Say it."""
-        yield Statement(self.message, self.objects(context))
+        message = self.message.format(release=context.profile.version)
+        yield Statement(message, self.objects(context))
+
+
+def whole_if(said: object) -> Iterable[str]:
+    """What a statement about the whole prediction is about, when it is to be said."""
+    return WHOLE_PREDICTION if said else ()

@@ -25,10 +25,12 @@ from kubectl_evictplan.kube.budgets import webhooks_asked
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.prediction.warnings.context import (
     WHOLE_PREDICTION,
+    PlainWarning,
     QueuedNode,
     Statement,
     Statements,
     WarningContext,
+    whole_if,
 )
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.simulation.simulate import starts_without_controller
@@ -55,25 +57,22 @@ def taint_eviction_disabled(context: WarningContext) -> Statements:
         )
 
 
-def node_lifecycle_disabled(context: WarningContext) -> Statements:
-    """Nobody looks at leases."""
-    if context.affected and not context.configuration.node_lifecycle_enabled:
-        yield Statement(
-            "the node lifecycle controller is disabled by --controllers: nobody notices silent kubelets, "
-            "and no node is tainted for them",
+node_lifecycle_disabled = PlainWarning(
+    "the node lifecycle controller is disabled by --controllers: nobody notices silent kubelets, "
+    "and no node is tainted for them",
+    lambda context: whole_if(context.affected and not context.configuration.node_lifecycle_enabled),
+)
+pod_gc_disabled = PlainWarning(
+    "pod garbage collection is disabled by --controllers: pods of deleted nodes stay for ever",
+    lambda context: whole_if(
+        context.affected
+        and not context.configuration.pod_gc_enabled
+        and (
+            any(isinstance(event, DeleteNode) for event in context.events)
+            or any(pod.node_name not in context.node_by_name for pod in context.pods)
         )
-
-
-def pod_gc_disabled(context: WarningContext) -> Statements:
-    """Nobody removes orphans."""
-    if not context.affected or context.configuration.pod_gc_enabled:
-        return
-    if any(isinstance(event, DeleteNode) for event in context.events) or any(
-        pod.node_name not in context.node_by_name for pod in context.pods
-    ):
-        yield Statement(
-            "pod garbage collection is disabled by --controllers: pods of deleted nodes stay for ever",
-        )
+    ),
+)
 
 
 def kind_not_readable(context: WarningContext) -> Statements:

@@ -20,6 +20,7 @@ from kubectl_evictplan.prediction.warnings.context import (
     Statement,
     Statements,
     WarningContext,
+    whole_if,
 )
 
 _REPLACING_KINDS = ("Job", "ReplicaSet", "ReplicationController", "StatefulSet")
@@ -44,16 +45,6 @@ def disruption_budget_bypassed(context: WarningContext) -> Statements:
                 f"PodDisruptionBudget {budget.namespace}/{budget.name} allows {allows} and {len(pods)} "
                 "of its pods are evicted: deletes by controllers do not ask it",
                 pods,
-            )
-
-
-def budgets_not_listed(context: WarningContext) -> Statements:
-    """No budget in the input is not the same as no budget."""
-    snapshot = context.snapshot
-    if context.evicted and not snapshot.budgets:
-        if "PodDisruptionBudget" not in snapshot.kinds_seen:
-            yield Statement(
-                "the input holds no PodDisruptionBudgets: whether the evictions break one is unknown",
             )
 
 
@@ -97,6 +88,14 @@ def _passes(
     return get_matching_tolerations(hard, tolerations, comparison_operators=comparison)[0]
 
 
+budgets_not_listed = PlainWarning(
+    "the input holds no PodDisruptionBudgets: whether the evictions break one is unknown",
+    lambda context: whole_if(
+        context.evicted
+        and not context.snapshot.budgets
+        and "PodDisruptionBudget" not in context.snapshot.kinds_seen
+    ),
+)
 unreachable_stuck_terminating = PlainWarning(
     "the node's kubelet is silent and cannot confirm the end: the pod stays Terminating until the "
     "kubelet is back, the Node is deleted, the out-of-service taint is set or it is force-deleted",

@@ -13,6 +13,7 @@ from kubectl_evictplan.kube.topology import (
 from kubectl_evictplan.prediction.warnings.context import (
     FINISHED_PHASES,
     WHOLE_PREDICTION,
+    PlainWarning,
     Statement,
     Statements,
     WarningContext,
@@ -46,19 +47,15 @@ def node_without_ready(context: WarningContext) -> Statements:
     )
 
 
-def missing_ready_crash(context: WarningContext) -> Statements:
-    """Up to 1.29 such a node ends the process when it is to be tainted."""
-    if context.profile.missing_ready_crashes:
-        yield Statement(
-            f"Kubernetes {context.profile.version} crashes kube-controller-manager when such a node "
-            "reaches the head of its zone's line before it has a Ready condition; the prediction goes on "
-            "as if it had not",
-            _nodes_without_ready(context),
-        )
-
-
 def _nodes_without_ready(context: WarningContext) -> list[str]:
     return [node.name for node in context.nodes if node.condition("Ready") is None]
+
+
+missing_ready_crash = PlainWarning(
+    "Kubernetes {release} crashes kube-controller-manager when such a node reaches the head of its "
+    "zone's line before it has a Ready condition; the prediction goes on as if it had not",
+    lambda context: _nodes_without_ready(context) if context.profile.missing_ready_crashes else (),
+)
 
 
 def odd_ready_condition(context: WarningContext) -> Statements:

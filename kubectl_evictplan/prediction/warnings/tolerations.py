@@ -9,7 +9,7 @@ with its process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 from kubectl_evictplan.cluster.timeline import (
     NODE_LIFECYCLE,
@@ -40,6 +40,7 @@ from kubectl_evictplan.prediction.warnings.context import (
     Statements,
     TolerationGroup,
     WarningContext,
+    whole_if,
 )
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations
 from kubectl_evictplan.scenarios.history import ties
@@ -97,12 +98,7 @@ def tie_at_instant(context: WarningContext) -> Statements:
         for removed in context.entries(TaintRemoved)
         if removed.taint.effect == NO_EXECUTE
     }
-    changed |= {
-        (key, event.at_ns)
-        for event in context.events
-        if isinstance(event, SetTolerations | DeletePods)
-        for key in event.pods
-    }
+    changed.update(_edits(context, SetTolerations, DeletePods))
     yield Statement(
         "the timer fires in the very instant in which the taint is removed or the pod changed: here "
         "the timer wins, a real cluster may decide either way",
@@ -116,67 +112,72 @@ def tie_at_instant(context: WarningContext) -> Statements:
     )
 
 
-def timer_keeps_first_start(context: WarningContext) -> Statements:
-    """Another taint comes while a timer runs."""
-    added: dict[str, list[int]] = {}
-    for change in context.entries(TaintAdded):
-        if change.taint.effect == NO_EXECUTE:
-            added.setdefault(change.node, []).append(change.at_ns)
-    yield Statement(
-        "another NoExecute taint comes while the timer runs: it goes on counting from its first start "
-        "with its first seconds, neither shorter nor longer",
-        _running_during(context, added, lambda timer: timer.node),
-    )
-
-
-def toleration_seconds_ignored(context: WarningContext) -> Statements:
-    """Other seconds come while a timer runs."""
-    edited: dict[str, list[int]] = {}
+def _edits(
+    context: WarningContext, *actions: type[SetTolerations | DeletePods]
+) -> Iterator[tuple[str, int]]:
+    """Yield key and instant of every pod that the scenario changes in this way."""
     for event in context.events:
-        if isinstance(event, SetTolerations):
-            for key in event.pods:
-                edited.setdefault(key, []).append(event.at_ns)
-    yield Statement(
-        "tolerations are changed while the timer runs: other seconds do not move a running timer",
-        _running_during(context, edited, lambda timer: timer.pod),
-    )
+        if isinstance(event, actions):
+            yield from ((key, event.at_ns) for key in event.pods)
 
 
 def _running_during(
     context: WarningContext,
-    changes: Mapping[str, list[int]],
+    changes: Iterable[tuple[str, int]],
     changed: Callable[[EvictionScheduled], str],
-) -> list[str]:
-    """Pods whose timer runs on when its object (by name) changes at one of these instants."""
+) -> Iterator[str]:
+    """Pods whose timer runs on when its object changes; ``changes`` are names and instants."""
+    instants_of: dict[str, list[int]] = {}
+    for name, at_ns in changes:
+        instants_of.setdefault(name, []).append(at_ns)
     cancelled: dict[str, list[int]] = {}
     for entry in context.entries(TimerCancelled):
         cancelled.setdefault(entry.pod, []).append(entry.at_ns)
     stops = [entry.at_ns for entry in context.entries(ControllerManagerStopped)]
-    pods = []
     for timer in context.entries(EvictionScheduled):
-        instants = changes.get(changed(timer))
+        instants = instants_of.get(changed(timer))
         # Nearly every timer was started by the newest taint of its node.
         if not instants or instants[-1] <= timer.at_ns:
             continue
         ends = (*stops, *cancelled.get(timer.pod, ()))
         end_ns = min([timer.due_ns, *(at_ns for at_ns in ends if at_ns >= timer.at_ns)])
         if any(timer.at_ns < at_ns < end_ns for at_ns in instants):
-            pods.append(timer.pod)
-    return pods
+            yield timer.pod
+
+
+timer_keeps_first_start = PlainWarning(
+    "another NoExecute taint comes while the timer runs: it goes on counting from its first start "
+    "with its first seconds, neither shorter nor longer",
+    lambda context: _running_during(
+        context,
+        (
+            (added.node, added.at_ns)
+            for added in context.entries(TaintAdded)
+            if added.taint.effect == NO_EXECUTE
+        ),
+        lambda timer: timer.node,
+    ),
+)
+toleration_seconds_ignored = PlainWarning(
+    "tolerations are changed while the timer runs: other seconds do not move a running timer",
+    lambda context: _running_during(
+        context, _edits(context, SetTolerations), lambda timer: timer.pod
+    ),
+)
 
 
 def wrong_pod_deletion_exposure(context: WarningContext) -> Statements:
     """Timers know names, not UIDs."""
+    deletions = list(_edits(context, DeletePods))
+    deleted = {key for key, _ in deletions}
+    pods = context.pods if deleted else ()
+    recreated = {pod.key for pod in pods if pod.key in deleted and _is_recreated(pod)}
     reused: dict[str, list[int]] = {}
-    deletions = [event for event in context.events if isinstance(event, DeletePods)]
-    deleted = {key for event in deletions for key in event.pods}
-    recreated = {pod.key for pod in context.pods if pod.key in deleted and _is_recreated(pod)}
-    for event in context.events:
-        names = [event.pod.key] if event.pod is not None else []
-        if isinstance(event, DeletePods):
-            names += recreated.intersection(event.pods)
-        for name in names:
-            reused.setdefault(name, []).append(event.at_ns)
+    for key, at_ns in (
+        *((event.pod.key, event.at_ns) for event in context.events if event.pod is not None),
+        *(edit for edit in deletions if edit[0] in recreated),
+    ):
+        reused.setdefault(key, []).append(at_ns)
     yield Statement(
         "timers know pods by name only: if the controller sees the old pod's end after the new pod "
         "of the same name, the old timer deletes the new pod, on whatever node it is",
@@ -238,16 +239,14 @@ running_timer_window = PlainWarning(
     "window over every start that fits",
     _pods_with_running_timers,
 )
-
-
-def leader_lease_unknown(context: WarningContext) -> Statements:
-    """Since when the process runs bounds every timer that runs already."""
-    if context.snapshot.control_plane.leader_acquire_time_ns is None:
-        if _pods_with_running_timers(context):
-            yield Statement(
-                "Lease kube-system/kube-controller-manager is not in the input: whether the controller "
-                "restarted since, which starts every running timer anew, is unknown",
-            )
+leader_lease_unknown = PlainWarning(
+    "Lease kube-system/kube-controller-manager is not in the input: whether the controller restarted "
+    "since, which starts every running timer anew, is unknown",
+    lambda context: whole_if(
+        context.snapshot.control_plane.leader_acquire_time_ns is None
+        and _pods_with_running_timers(context)
+    ),
+)
 
 
 def _decision_ns(context: WarningContext, group: TolerationGroup, taints: tuple[Taint, ...]) -> int:
@@ -348,24 +347,6 @@ def lt_gt_operator_gate_off(context: WarningContext) -> Statements:
             )
 
 
-def broken_eviction_1_25(context: WarningContext) -> Statements:
-    """The alpha of PodDisruptionConditions forgot a permission."""
-    yield Statement(
-        f"Kubernetes {context.profile.version} with PodDisruptionConditions on: the controller may not "
-        "read pods, its deletes all fail, and no taint evicts anything",
-        _never_deleted(context, DeleteFailure.MAY_NOT_GET_PODS),
-    )
-
-
-def ssa_condition_fails(context: WarningContext) -> Statements:
-    """A condition that cannot be written by server-side apply."""
-    yield Statement(
-        f"Kubernetes {context.profile.version} writes the DisruptionTarget condition by server-side "
-        "apply, which fails for a duplicate env name or container port: these pods are never evicted",
-        _never_deleted(context, DeleteFailure.CONDITION_NOT_APPLIED),
-    )
-
-
 def _never_deleted(context: WarningContext, failure: DeleteFailure) -> list[str]:
     """Pods that the controller wants to delete and, in this release, never can for this reason."""
     configuration = context.configuration
@@ -380,3 +361,15 @@ def _never_deleted(context: WarningContext, failure: DeleteFailure) -> list[str]
         if failing and any(_decision_ns(context, group, (taint,)) >= 0 for taint in group.taints):
             pods += failing
     return pods
+
+
+broken_eviction_1_25 = PlainWarning(
+    "Kubernetes {release} with PodDisruptionConditions on: the controller may not read pods, its "
+    "deletes all fail, and no taint evicts anything",
+    lambda context: _never_deleted(context, DeleteFailure.MAY_NOT_GET_PODS),
+)
+ssa_condition_fails = PlainWarning(
+    "Kubernetes {release} writes the DisruptionTarget condition by server-side apply, which fails for "
+    "a duplicate env name or container port: these pods are never evicted",
+    lambda context: _never_deleted(context, DeleteFailure.CONDITION_NOT_APPLIED),
+)
