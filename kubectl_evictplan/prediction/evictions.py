@@ -9,28 +9,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import repeat
 
-from kubectl_evictplan.cluster.timeline import (
-    NODE_LIFECYCLE,
-    Entry,
-    EvictionScheduled,
-    PodDeleted,
-    TaintAdded,
-    Timeline,
-)
+from kubectl_evictplan.cluster import timeline
+from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, Entry, PodDeleted, Timeline
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
+from kubectl_evictplan.prediction import document
 from kubectl_evictplan.prediction.causes import ChainCache, describe_circumstance, link, seconds
-from kubectl_evictplan.prediction.document import (
-    CERTAIN,
-    POSSIBLE,
-    Because,
-    Eviction,
-    OutcomeWindow,
-    TaintReference,
-    TolerationReference,
-    WorkloadReport,
-)
+from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE
 from kubectl_evictplan.prediction.gone import PodEnds
 from kubectl_evictplan.windows.line_windows import merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
@@ -56,20 +42,20 @@ class EvictionList:
     refusable: Collection[str]
     _chains: dict[int, ChainCache] = field(default_factory=dict)
 
-    def build(self) -> tuple[Eviction, ...]:
+    def build(self) -> tuple[document.Eviction, ...]:
         """All evictions, sorted by offset, namespace, name."""
         evictions = [self._eviction(*item) for item in self.occurrences.items()]
         evictions.sort(key=lambda e: (e.offset_seconds, e.namespace, e.pod, e.uid, e.controller))
         return tuple(evictions)
 
-    def _eviction(self, key: EvictionKey, found: PossibleEviction) -> Eviction:
+    def _eviction(self, key: EvictionKey, found: PossibleEviction) -> document.Eviction:
         offset_ns, because = self._in_one_run(key, found)
         namespace, _, name = key.pod.partition("/")
         # One of the runs may have a span more than is explained.
         explained = len(found.circumstances) == len(found.spans)
         whens = map(describe_circumstance, found.circumstances) if explained else repeat("")
         taint, index = found.taint, found.toleration_index
-        return Eviction(
+        return document.Eviction(
             namespace=namespace,
             pod=name,
             uid=key.uid,
@@ -79,14 +65,16 @@ class EvictionList:
             earliest_seconds=seconds(found.earliest_ns),
             latest_seconds=seconds(found.latest_ns),
             windows=tuple(
-                OutcomeWindow(seconds(low_ns), seconds(high_ns), when)
+                document.OutcomeWindow(seconds(low_ns), seconds(high_ns), when)
                 for (low_ns, high_ns), when in zip(found.spans, whens, strict=False)
             ),
             time=_rfc3339(self.start_ns + offset_ns),
             controller=key.controller,
-            taint=TaintReference(taint.key, taint.effect, taint.value) if taint else None,
+            taint=document.TaintReference(taint.key, taint.effect, taint.value) if taint else None,
             toleration=(
-                TolerationReference(index, found.toleration_seconds) if index is not None else None
+                document.TolerationReference(index, found.toleration_seconds)
+                if index is not None
+                else None
             ),
             gone=self.ends.window(key, found),
             owner=owner_name(self.pods.get(key.pod)),
@@ -95,15 +83,15 @@ class EvictionList:
 
     def _in_one_run(
         self, key: EvictionKey, found: PossibleEviction
-    ) -> tuple[int, tuple[Because, ...]]:
+    ) -> tuple[int, tuple[document.Because, ...]]:
         """When the pod is deleted in the sample run, and the chain of causes that ends with that."""
         if found.sample is None:
             at_ns = found.earliest_ns
             return at_ns, tuple(map(link, _after_the_wait(key, found, at_ns, at_ns)))
-        timeline, index = found.sample
-        if (chains := self._chains.get(id(timeline))) is None:
-            chains = self._chains[id(timeline)] = ChainCache(timeline)
-        entry, chain = timeline.entries[index], chains.chain(index)
+        run, index = found.sample
+        if (chains := self._chains.get(id(run))) is None:
+            chains = self._chains[id(run)] = ChainCache(run)
+        entry, chain = run.entries[index], chains.chain(index)
         if isinstance(entry, PodDeleted) and entry.at_ns <= found.latest_ns:
             return entry.at_ns, chain
         # The run stops short of the deletion (it has no pods) or goes on after the horizon.
@@ -154,9 +142,9 @@ def _after_the_wait(
     decision = (found.taint, found.toleration_index, found.toleration_seconds)
     if found.delay_ns is not None and found.taint is not None:
         rule = "doNoExecuteTaintingPass"
-        yield TaintAdded(tainted_ns, (), found.node, found.taint, NODE_LIFECYCLE, rule)
+        yield timeline.TaintAdded(tainted_ns, (), found.node, found.taint, NODE_LIFECYCLE, rule)
         if found.toleration_seconds is not None:
-            yield EvictionScheduled(tainted_ns, (), *pod, *decision, due_ns=deleted_ns)
+            yield timeline.EvictionScheduled(tainted_ns, (), *pod, *decision, due_ns=deleted_ns)
     yield PodDeleted(deleted_ns, (), *pod, key.controller, *decision)
 
 
@@ -167,8 +155,8 @@ def _rfc3339(at_ns: int) -> str:
 
 
 def workload_reports(
-    snapshot: ClusterSnapshot, evictions: Iterable[Eviction], created: Iterable[Pod]
-) -> tuple[WorkloadReport, ...]:
+    snapshot: ClusterSnapshot, evictions: Iterable[document.Eviction], created: Iterable[Pod]
+) -> tuple[document.WorkloadReport, ...]:
     """Return the workloads of evicted pods, sorted; bare pods have none. ReplicaSets are revisions.
 
     ``created`` are pods that the scenario adds; those of the snapshot may be among them.
@@ -189,7 +177,7 @@ def workload_reports(
         if workload in wanted:
             owners.setdefault(workload, []).append(key[1])
     return tuple(
-        WorkloadReport(
+        document.WorkloadReport(
             namespace, workload, tuple(sorted(names)), sum(numbers[namespace, n] for n in names)
         )
         for (namespace, workload), names in sorted(owners.items())

@@ -9,15 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
+from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import (
-    POD_GC,
-    KubeletSilent,
-    NodeCreated,
-    NodeDeleted,
-    NodeReadyPosted,
-    Timeline,
-)
+from kubectl_evictplan.cluster.timeline import POD_GC, Timeline
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import Window
@@ -102,11 +96,11 @@ def _why_nodes_end_no_pods(nodes: Iterable[Node], nominal: Timeline) -> dict[str
         ready = node.condition("Ready")
         states[node.name] = _posted(ready.status if ready is not None else "")
     for entry in nominal.entries:
-        if isinstance(entry, KubeletSilent):
+        if isinstance(entry, timeline.KubeletSilent):
             states[entry.node] = Stuck.KUBELET_SILENT
-        elif isinstance(entry, NodeReadyPosted | NodeCreated):
+        elif isinstance(entry, timeline.NodeReadyPosted | timeline.NodeCreated):
             states[entry.node] = _posted(entry.status)
-        elif isinstance(entry, NodeDeleted):
+        elif isinstance(entry, timeline.NodeDeleted):
             states[entry.node] = Stuck.NO_NODE
     return states
 

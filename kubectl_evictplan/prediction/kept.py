@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from kubectl_evictplan.cluster.timeline import (
-    AboutNode,
-    AboutPod,
-    DeleteFailed,
-    Entry,
-    EvictionRefused,
-    EvictionScheduled,
-    NodeBecameUnknown,
-    NodePassedOver,
-    NodeQueued,
-    PodGone,
-    TaintAdded,
-    Timeline,
-    TimerCancelled,
-    ToleratedForever,
-)
+from kubectl_evictplan.cluster import timeline
+from kubectl_evictplan.cluster.timeline import AboutNode, AboutPod, Entry, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import is_daemon_set_pod
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod
@@ -56,18 +42,18 @@ REASONS = {
 }
 # The last of these that happened to a pod, or else to its node, says why the pod stays.
 _BY_POD: dict[type[Entry], str] = {
-    ToleratedForever: "tolerated-forever",
-    EvictionRefused: "stale-key",
-    DeleteFailed: "delete-refused",
-    TimerCancelled: "timer-cancelled",
-    EvictionScheduled: "after-horizon",
-    PodGone: "gone-otherwise",
+    timeline.ToleratedForever: "tolerated-forever",
+    timeline.EvictionRefused: "stale-key",
+    timeline.DeleteFailed: "delete-refused",
+    timeline.TimerCancelled: "timer-cancelled",
+    timeline.EvictionScheduled: "after-horizon",
+    timeline.PodGone: "gone-otherwise",
 }
 _BY_NODE: dict[type[Entry], str] = {
-    TaintAdded: "no-no-execute-taint",
-    NodeQueued: "tainting-stopped",
-    NodePassedOver: "lease-touched",
-    NodeBecameUnknown: "node-not-tainted",
+    timeline.TaintAdded: "no-no-execute-taint",
+    timeline.NodeQueued: "tainting-stopped",
+    timeline.NodePassedOver: "lease-touched",
+    timeline.NodeBecameUnknown: "node-not-tainted",
 }
 
 
@@ -86,7 +72,7 @@ def kept_list(
             last[entry.pod] = index
         elif isinstance(entry, AboutNode) and type(entry) in _BY_NODE:
             last[entry.node] = index
-            if isinstance(entry, TaintAdded) and entry.taint.effect == NO_EXECUTE:
+            if isinstance(entry, timeline.TaintAdded) and entry.taint.effect == NO_EXECUTE:
                 no_execute.add(entry.node)
     chains = ChainCache(nominal)
     kept = []

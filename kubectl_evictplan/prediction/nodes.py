@@ -24,10 +24,8 @@ from kubectl_evictplan.prediction.document import (
     ZoneReport,
     ZoneState,
 )
+from kubectl_evictplan.windows import outcome
 from kubectl_evictplan.windows.outcome import (
-    READY,
-    TAINT_ADDED,
-    TAINT_REMOVED,
     Exploration,
     NodeChangeKey,
     PossibleEviction,
@@ -97,13 +95,13 @@ def what_changes(entry: AboutNode) -> tuple[str, str] | None:
     """(what, value) of a ``NodeChange``; None for entries that change nothing that a node shows."""
     match entry:
         case timeline.NodeBecameUnknown():
-            return READY, "Unknown"
+            return outcome.READY, "Unknown"
         case timeline.NodeReadyPosted(status=status):
-            return READY, status
+            return outcome.READY, status
         case timeline.TaintAdded(taint=taint):
-            return TAINT_ADDED, key_and_effect(taint)
+            return outcome.TAINT_ADDED, key_and_effect(taint)
         case timeline.TaintRemoved(taint=taint):
-            return TAINT_REMOVED, key_and_effect(taint)
+            return outcome.TAINT_REMOVED, key_and_effect(taint)
         case timeline.NodeCreated():
             return "created", ""
         case timeline.NodeDeleted():

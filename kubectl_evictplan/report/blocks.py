@@ -7,7 +7,6 @@ renderer escapes all of them in its own way. A further renderer (Markdown, HTML)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Tone = Literal["plain", "certain", "possible", "stuck", "good", "loud", "faint"]
@@ -24,8 +23,7 @@ Cell = str | Phrase
 Row = tuple[Cell, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The answer, in sentences, the most important first."""
 
     sentences: tuple[Phrase, ...]
@@ -43,8 +41,7 @@ def columns(*headers: str) -> tuple[Column, ...]:
     return tuple(map(Column, headers))
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """Rows of names and figures; ``notes`` tell once what all rows share."""
 
     columns: tuple[Column, ...]
@@ -63,8 +60,7 @@ class Moment(NamedTuple):
     grounds: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(NamedTuple):
     """Moments in order; ``note`` says what kind of order it is, or what is left out."""
 
     title: str
@@ -80,8 +76,7 @@ class Finding(NamedTuple):
     objects: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(NamedTuple):
     """Findings, each code with all its messages; ``tone`` "loud" must not be overlooked."""
 
     title: str
@@ -89,8 +84,7 @@ class Findings:
     tone: Tone = "plain"
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(NamedTuple):
     """Labelled facts, such as where the answer comes from."""
 
     title: str

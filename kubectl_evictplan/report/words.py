@@ -18,13 +18,7 @@ from kubectl_evictplan.display import escape
 from kubectl_evictplan.kube.durations import HOUR_NS, MILLISECOND_NS, MINUTE_NS, format_duration
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import taint_text
-from kubectl_evictplan.prediction.document import (
-    OutcomeWindow,
-    Sourced,
-    TaintReference,
-    TolerationReference,
-    Window,
-)
+from kubectl_evictplan.prediction import document
 
 UNKNOWN = "<unknown>"
 NONE = "<none>"
@@ -59,7 +53,7 @@ def window(
     return f"{_coarse(first // down * down, down)} .. {_coarse(-(-last // up) * up, up)}"
 
 
-def outcomes(windows: Iterable[OutcomeWindow], *, exact: bool = False) -> str:
+def outcomes(windows: Iterable[document.OutcomeWindow], *, exact: bool = False) -> str:
     """Return disjoint outcomes apart: ``+a .. +b or +c .. +d``; exact ones with what leads there."""
     return " or ".join(
         window(one.earliest_seconds, one.latest_seconds, exact=exact)
@@ -68,7 +62,7 @@ def outcomes(windows: Iterable[OutcomeWindow], *, exact: bool = False) -> str:
     )
 
 
-def gone(end: Window, *, exact: bool = False) -> str:
+def gone(end: document.Window, *, exact: bool = False) -> str:
     """Return when the object ends, or that it is stuck (why, when ``exact``)."""
     if end.stuck is None:
         return window(end.earliest_seconds, end.latest_seconds, exact=exact)
@@ -78,12 +72,12 @@ def gone(end: Window, *, exact: bool = False) -> str:
     return f"stuck: {end.stuck}{'' if ever is None else f' (at the earliest {offset(ever)})'}"
 
 
-def taint(reference: TaintReference) -> str:
+def taint(reference: document.TaintReference) -> str:
     """Return a taint as kubectl writes it."""
     return taint_text(Taint(reference.key, reference.effect, reference.value))
 
 
-def tolerated(reference: TolerationReference | None) -> str:
+def tolerated(reference: document.TolerationReference | None) -> str:
     """Say how the deciding taint is tolerated."""
     if reference is None:
         return "not tolerated"
@@ -92,7 +86,7 @@ def tolerated(reference: TolerationReference | None) -> str:
     return f"tolerated for {reference.toleration_seconds}s"
 
 
-def sourced(value: Sourced) -> str:
+def sourced(value: document.Sourced) -> str:
     """Return a resolved input with where it came from: ``1.29.6 (detected)``."""
     text = UNKNOWN if value.value is None else str(value.value)
     return f"{text} ({value.source})" if value.source and value.source != text else text

@@ -11,15 +11,8 @@ from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 
-from kubectl_evictplan.cluster.timeline import (
-    NODE_LIFECYCLE,
-    Entry,
-    NodeBecameUnknown,
-    NodeQueued,
-    TaintAdded,
-    TaintRemoved,
-    Timeline,
-)
+from kubectl_evictplan.cluster import timeline
+from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, Entry, NodeQueued, TaintAdded
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod, Taint, Toleration
 from kubectl_evictplan.kube.taints import no_execute_taints
@@ -86,7 +79,7 @@ class WarningContext:
         snapshot: ClusterSnapshot,
         scenario: Scenario,
         configuration: ControllerConfiguration,
-        nominal: Timeline,
+        nominal: timeline.Timeline,
         affected_nodes: Collection[str],
         evictions: Mapping[EvictionKey, PossibleEviction],
         ends: PodEnds,
@@ -130,11 +123,11 @@ class WarningContext:
     def health_matters(self) -> bool:
         """Whether node lifecycle's loops had any part in what happens."""
         return bool(
-            self.entries(NodeBecameUnknown)
+            self.entries(timeline.NodeBecameUnknown)
             or self.entries(NodeQueued)
             or any(
                 change.by == NODE_LIFECYCLE and change.taint.effect == NO_EXECUTE
-                for change in (*self.entries(TaintAdded), *self.entries(TaintRemoved))
+                for change in (*self.entries(TaintAdded), *self.entries(timeline.TaintRemoved))
             )
         )
 

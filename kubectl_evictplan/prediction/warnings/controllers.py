@@ -9,15 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, zip_longest
 
-from kubectl_evictplan.cluster.timeline import (
-    TAINT_EVICTION,
-    MasterDisruptionEntered,
-    NodeBecameUnknown,
-    NodePassedOver,
-    PodDeleted,
-    PodsMarkedNotReady,
-    ZoneStateChanged,
-)
+from kubectl_evictplan.cluster import timeline
+from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import DEFAULT
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import float32
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import PARTIAL
@@ -132,9 +125,9 @@ def lease_breaker(context: WarningContext) -> Statements:
         f"Kubernetes {context.profile.version} does not judge a node whose Lease somebody wrote without "
         "renewing it: it stays Ready, and its pods stay, until its kubelet renews the Lease or "
         "kube-controller-manager restarts",
-        [entry.node for entry in context.entries(NodePassedOver)],
+        [entry.node for entry in context.entries(timeline.NodePassedOver)],
     )
-    if context.configuration.lease_circuit_breaker and context.entries(NodeBecameUnknown):
+    if context.configuration.lease_circuit_breaker and context.entries(timeline.NodeBecameUnknown):
         yield Statement(
             f"Kubernetes {context.profile.version} judges no node while its lease cache is behind the "
             "API server: on an overloaded one silence is noticed later than predicted",
@@ -192,8 +185,8 @@ def _contended_zones(context: WarningContext) -> dict[str, list[str]]:
 
 def zone_stopped(context: WarningContext) -> Statements:
     """A small zone in partial disruption: nobody is tainted."""
-    states: dict[str, list[ZoneStateChanged]] = {}
-    for change in context.entries(ZoneStateChanged):
+    states: dict[str, list[timeline.ZoneStateChanged]] = {}
+    for change in context.entries(timeline.ZoneStateChanged):
         states.setdefault(change.zone, []).append(change)
     for zone, changes in states.items():
         for change, after in zip_longest(changes, changes[1:]):
@@ -214,7 +207,7 @@ def zone_stopped(context: WarningContext) -> Statements:
 
 def master_disruption(context: WarningContext) -> Statements:
     """All zones are fully disrupted: nobody is tainted."""
-    if context.entries(MasterDisruptionEntered):
+    if context.entries(timeline.MasterDisruptionEntered):
         yield Statement(
             "no node of any zone is ready: the controller takes its own fault into account, removes its "
             "NoExecute taints, which cancels their timers, and taints nothing until a node is back",
@@ -241,8 +234,8 @@ def eviction_rate_zero(context: WarningContext) -> Statements:
 
 def rate_one_bug(context: WarningContext) -> Statements:
     """A stopped limiter claims the rate 1: a swap to 1 changes nothing."""
-    if not context.entries(MasterDisruptionEntered) and all(
-        change.rate_qps > 0 for change in context.entries(ZoneStateChanged)
+    if not context.entries(timeline.MasterDisruptionEntered) and all(
+        change.rate_qps > 0 for change in context.entries(timeline.ZoneStateChanged)
     ):
         return
     rates = {
@@ -271,7 +264,7 @@ def api_throttling(context: WarningContext) -> Statements:
     per_delete = 3 if configuration.disruption_condition else 1
     deletes = [
         (entry.at_ns, entry.node, per_delete)
-        for entry in context.entries(PodDeleted)
+        for entry in context.entries(timeline.PodDeleted)
         if entry.controller == TAINT_EVICTION
     ]
     for most, delay, nodes in _late(deletes, qps, burst):
@@ -282,7 +275,7 @@ def api_throttling(context: WarningContext) -> Statements:
             nodes or WHOLE_PREDICTION,
         )
     # A tick that marks many pods not ready takes that much longer.
-    marked = [(e.at_ns, e.node, e.count) for e in context.entries(PodsMarkedNotReady)]
+    marked = [(e.at_ns, e.node, e.count) for e in context.entries(timeline.PodsMarkedNotReady)]
     for most, delay, nodes in _late(marked, qps, burst):
         yield Statement(
             f"up to {most} pods are marked not ready in one tick, one request each, at {limits}: that "

@@ -11,18 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from kubectl_evictplan.cluster.timeline import (
-    NODE_LIFECYCLE,
-    TAINT_EVICTION,
-    ControllerManagerStopped,
-    DeleteFailure,
-    EvictionRefused,
-    EvictionScheduled,
-    PodDeleted,
-    TaintAdded,
-    TaintRemoved,
-    TimerCancelled,
-)
+from kubectl_evictplan.cluster import timeline
+from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, TAINT_EVICTION, DeleteFailure
 from kubectl_evictplan.controllers.taint_eviction.controller import delete_is_refused
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod, Taint, Toleration
@@ -76,7 +66,7 @@ def controller_restart_resets_timers(context: WarningContext) -> Statements:
     if starts:
         nodes = {
             entry.node
-            for entry in context.entries(TaintRemoved)
+            for entry in context.entries(timeline.TaintRemoved)
             if entry.at_ns in starts and entry.by == NODE_LIFECYCLE
         }
         yield Statement(
@@ -95,7 +85,7 @@ def tie_at_instant(context: WarningContext) -> Statements:
     )
     changed = {
         (removed.node, removed.at_ns)
-        for removed in context.entries(TaintRemoved)
+        for removed in context.entries(timeline.TaintRemoved)
         if removed.taint.effect == NO_EXECUTE
     }
     changed.update(_edits(context, SetTolerations, DeletePods))
@@ -104,7 +94,7 @@ def tie_at_instant(context: WarningContext) -> Statements:
         "the timer wins, a real cluster may decide either way",
         [
             entry.pod
-            for entry in (context.entries(PodDeleted) if changed else ())
+            for entry in (context.entries(timeline.PodDeleted) if changed else ())
             if entry.toleration_seconds is not None
             and entry.controller == TAINT_EVICTION
             and not changed.isdisjoint(((entry.node, entry.at_ns), (entry.pod, entry.at_ns)))
@@ -124,17 +114,17 @@ def _edits(
 def _running_during(
     context: WarningContext,
     changes: Iterable[tuple[str, int]],
-    changed: Callable[[EvictionScheduled], str],
+    changed: Callable[[timeline.EvictionScheduled], str],
 ) -> Iterator[str]:
     """Pods whose timer runs on when its object changes; ``changes`` are names and instants."""
     instants_of: dict[str, list[int]] = {}
     for name, at_ns in changes:
         instants_of.setdefault(name, []).append(at_ns)
     cancelled: dict[str, list[int]] = {}
-    for entry in context.entries(TimerCancelled):
+    for entry in context.entries(timeline.TimerCancelled):
         cancelled.setdefault(entry.pod, []).append(entry.at_ns)
-    stops = [entry.at_ns for entry in context.entries(ControllerManagerStopped)]
-    for timer in context.entries(EvictionScheduled):
+    stops = [entry.at_ns for entry in context.entries(timeline.ControllerManagerStopped)]
+    for timer in context.entries(timeline.EvictionScheduled):
         instants = instants_of.get(changed(timer))
         # Nearly every timer was started by the newest taint of its node.
         if not instants or instants[-1] <= timer.at_ns:
@@ -152,7 +142,7 @@ timer_keeps_first_start = PlainWarning(
         context,
         (
             (added.node, added.at_ns)
-            for added in context.entries(TaintAdded)
+            for added in context.entries(timeline.TaintAdded)
             if added.taint.effect == NO_EXECUTE
         ),
         lambda timer: timer.node,
@@ -183,7 +173,7 @@ def wrong_pod_deletion_exposure(context: WarningContext) -> Statements:
         "of the same name, the old timer deletes the new pod, on whatever node it is",
         [
             timer.pod
-            for timer in (context.entries(EvictionScheduled) if reused else ())
+            for timer in (context.entries(timeline.EvictionScheduled) if reused else ())
             if any(timer.at_ns < at < timer.due_ns for at in reused.get(timer.pod, ()))
         ],
     )
@@ -211,7 +201,7 @@ def stale_nil_key_exposure(context: WarningContext) -> Statements:
         "the pod vanishes at once and its name can come again: in this release its key can stay in the "
         "controller, and a new pod of that name with a finite toleration is then never evicted (fixed "
         "in 1.33)",
-        [*pods, *(entry.pod for entry in context.entries(EvictionRefused))],
+        [*pods, *(entry.pod for entry in context.entries(timeline.EvictionRefused))],
     )
 
 
