@@ -17,7 +17,7 @@ CERTAIN = "certain"
 POSSIBLE = "possible"
 
 
-class _Document(msgspec.Struct, frozen=True, rename="camel", omit_defaults=False):
+class _Document(msgspec.Struct, frozen=True, rename="camel"):
     """Camel-cased frozen record; subclasses are the objects of the document."""
 
 

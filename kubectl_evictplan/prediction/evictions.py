@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import repeat
 
@@ -31,36 +30,34 @@ def owner_name(pod: Pod | None) -> str:
     return f"{controller.kind}/{controller.name}" if controller is not None else ""
 
 
-@dataclass
-class EvictionList:
-    """Builds the sorted list; the DELETE of a ``refusable`` pod an admission webhook may refuse."""
+def eviction_list(
+    start_ns: int,
+    occurrences: Mapping[EvictionKey, PossibleEviction],
+    pods: Mapping[str, Pod],
+    ends: PodEnds,
+    refusable: Collection[str],
+) -> tuple[document.Eviction, ...]:
+    """All evictions, sorted by offset, namespace, name.
 
-    start_ns: int
-    occurrences: Mapping[EvictionKey, PossibleEviction]
-    pods: Mapping[str, Pod]
-    ends: PodEnds
-    refusable: Collection[str]
-    _chains: dict[int, ChainCache] = field(default_factory=dict)
-
-    def build(self) -> tuple[document.Eviction, ...]:
-        """All evictions, sorted by offset, namespace, name."""
-        evictions = [self._eviction(*item) for item in self.occurrences.items()]
-        evictions.sort(key=lambda e: (e.offset_seconds, e.namespace, e.pod, e.uid, e.controller))
-        return tuple(evictions)
-
-    def _eviction(self, key: EvictionKey, found: PossibleEviction) -> document.Eviction:
-        offset_ns, because = self._in_one_run(key, found)
+    ``refusable`` are pods whose DELETE an admission webhook may refuse: never certain.
+    """
+    chains: dict[int, ChainCache] = {}
+    evictions = []
+    for key, found in occurrences.items():
+        offset_ns, because = _in_one_run(key, found, chains)
         namespace, _, name = key.pod.partition("/")
         # One of the runs may have a span more than is explained.
         explained = len(found.circumstances) == len(found.spans)
         whens = map(describe_circumstance, found.circumstances) if explained else repeat("")
-        taint, index = found.taint, found.toleration_index
-        return document.Eviction(
+        taint, index, toleration = found.taint, found.toleration_index, None
+        if index is not None:
+            toleration = document.TolerationReference(index, found.toleration_seconds)
+        eviction = document.Eviction(
             namespace=namespace,
             pod=name,
             uid=key.uid,
             node=found.node,
-            certainty=CERTAIN if found.certain and key.pod not in self.refusable else POSSIBLE,
+            certainty=CERTAIN if found.certain and key.pod not in refusable else POSSIBLE,
             offset_seconds=seconds(offset_ns),
             earliest_seconds=seconds(found.earliest_ns),
             latest_seconds=seconds(found.latest_ns),
@@ -68,38 +65,38 @@ class EvictionList:
                 document.OutcomeWindow(seconds(low_ns), seconds(high_ns), when)
                 for (low_ns, high_ns), when in zip(found.spans, whens, strict=False)
             ),
-            time=_rfc3339(self.start_ns + offset_ns),
+            time=_rfc3339(start_ns + offset_ns),
             controller=key.controller,
             taint=document.TaintReference(taint.key, taint.effect, taint.value) if taint else None,
-            toleration=(
-                document.TolerationReference(index, found.toleration_seconds)
-                if index is not None
-                else None
-            ),
-            gone=self.ends.window(key, found),
-            owner=owner_name(self.pods.get(key.pod)),
+            toleration=toleration,
+            gone=ends.window(key, found),
+            owner=owner_name(pods.get(key.pod)),
             because=because,
         )
+        evictions.append(eviction)
+    evictions.sort(key=lambda e: (e.offset_seconds, e.namespace, e.pod, e.uid, e.controller))
+    return tuple(evictions)
 
-    def _in_one_run(
-        self, key: EvictionKey, found: PossibleEviction
-    ) -> tuple[int, tuple[document.Because, ...]]:
-        """When the pod is deleted in the sample run, and the chain of causes that ends with that."""
-        if found.sample is None:
-            at_ns = found.earliest_ns
-            return at_ns, tuple(map(link, _after_the_wait(key, found, at_ns, at_ns)))
-        run, index = found.sample
-        if (chains := self._chains.get(id(run))) is None:
-            chains = self._chains[id(run)] = ChainCache(run)
-        entry, chain = run.entries[index], chains.chain(index)
-        if isinstance(entry, PodDeleted) and entry.at_ns <= found.latest_ns:
-            return entry.at_ns, chain
-        # The run stops short of the deletion (it has no pods) or goes on after the horizon.
-        delay_ns = found.delay_ns or 0
-        offset_ns = max(found.earliest_ns, min(entry.at_ns + delay_ns, found.latest_ns))
-        rest = tuple(map(link, _after_the_wait(key, found, offset_ns - delay_ns, offset_ns)))
-        wait_ends = rest[0].offset_seconds or 0
-        return offset_ns, (*(c for c in chain if (c.offset_seconds or 0) <= wait_ends), *rest)
+
+def _in_one_run(
+    key: EvictionKey, found: PossibleEviction, chains: dict[int, ChainCache]
+) -> tuple[int, tuple[document.Because, ...]]:
+    """When the pod is deleted in the sample run, and the chain of causes that ends with that."""
+    if found.sample is None:
+        at_ns = found.earliest_ns
+        return at_ns, tuple(map(link, _after_the_wait(key, found, at_ns, at_ns)))
+    run, index = found.sample
+    if (cache := chains.get(id(run))) is None:
+        cache = chains[id(run)] = ChainCache(run)
+    entry, chain = run.entries[index], cache.chain(index)
+    if isinstance(entry, PodDeleted) and entry.at_ns <= found.latest_ns:
+        return entry.at_ns, chain
+    # The run stops short of the deletion (it has no pods) or goes on after the horizon.
+    delay_ns = found.delay_ns or 0
+    offset_ns = max(found.earliest_ns, min(entry.at_ns + delay_ns, found.latest_ns))
+    rest = tuple(map(link, _after_the_wait(key, found, offset_ns - delay_ns, offset_ns)))
+    wait_ends = rest[0].offset_seconds or 0
+    return offset_ns, (*(c for c in chain if (c.offset_seconds or 0) <= wait_ends), *rest)
 
 
 def with_nominal(

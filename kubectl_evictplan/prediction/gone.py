@@ -91,19 +91,19 @@ class PodEnds:
 
 def _why_nodes_end_no_pods(nodes: Iterable[Node], nominal: Timeline) -> dict[str, Stuck]:
     """What keeps pods of each node when nothing more happens; NOT_CERTAIN: not the node."""
+
+    def posted(status: str) -> Stuck:
+        return Stuck.KUBELET_NOT_READY if status == "False" else Stuck.NOT_CERTAIN
+
     states = {}
     for node in nodes:
         ready = node.condition("Ready")
-        states[node.name] = _posted(ready.status if ready is not None else "")
+        states[node.name] = posted(ready.status if ready is not None else "")
     for entry in nominal.entries:
         if isinstance(entry, timeline.KubeletSilent):
             states[entry.node] = Stuck.KUBELET_SILENT
         elif isinstance(entry, timeline.NodeReadyPosted | timeline.NodeCreated):
-            states[entry.node] = _posted(entry.status)
+            states[entry.node] = posted(entry.status)
         elif isinstance(entry, timeline.NodeDeleted):
             states[entry.node] = Stuck.NO_NODE
     return states
-
-
-def _posted(status: str) -> Stuck:
-    return Stuck.KUBELET_NOT_READY if status == "False" else Stuck.NOT_CERTAIN

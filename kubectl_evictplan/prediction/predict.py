@@ -22,7 +22,7 @@ from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import EventSummary, Inputs, Prediction, Sourced
-from kubectl_evictplan.prediction.evictions import EvictionList, with_nominal, workload_reports
+from kubectl_evictplan.prediction.evictions import eviction_list, with_nominal, workload_reports
 from kubectl_evictplan.prediction.gone import PodEnds
 from kubectl_evictplan.prediction.kept import cancelled_list, kept_list
 from kubectl_evictplan.prediction.nodes import joint_statements, node_reports, zone_reports
@@ -60,7 +60,7 @@ def predict(
     ends = PodEnds(snapshot.nodes, pods, nominal)
     occurrences = with_nominal(exploration.evictions, nominal)
     refusable = pods_refusable(snapshot.webhooks, pods)
-    evictions = EvictionList(scenario.start_ns, occurrences, pods, ends, refusable).build()
+    evictions = eviction_list(scenario.start_ns, occurrences, pods, ends, refusable)
     evicted = {eviction.key for eviction in evictions}
     created = {entry.pod for entry in nominal.entries if isinstance(entry, PodCreated)}
     staying = (

@@ -8,12 +8,12 @@ from datetime import tzinfo
 from kubectl_evictplan.prediction.document import Inputs, Prediction
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Block, Figures, Table, Verdict, columns
-from kubectl_evictplan.report.clock import Clock
 from kubectl_evictplan.report.evictions import PODS_MAX, group_table, pod_table, wide_table
 from kubectl_evictplan.report.explanation import story
 from kubectl_evictplan.report.verdict import verdict
 from kubectl_evictplan.report.warnings import alerts, all_warnings, warnings_that_matter
 from kubectl_evictplan.report.what_happens import timeline
+from kubectl_evictplan.report.words import Clock
 
 _GROUPS_MAX = 40
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction, TaintReference
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Cell, Column, Phrase, Row, Table, Tone, columns
-from kubectl_evictplan.report.clock import Clock
+from kubectl_evictplan.report.words import Clock
 
 PODS_MAX = 40
 

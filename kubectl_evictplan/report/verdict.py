@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Joint, Prediction
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Phrase, Tone
-from kubectl_evictplan.report.clock import Clock
+from kubectl_evictplan.report.words import Clock
 
 _NODES_NAMED_MAX = 3
 _PODS_NAMED_MAX = 3

@@ -16,7 +16,7 @@ from kubectl_evictplan.prediction.document import (
 )
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Moment, Timeline
-from kubectl_evictplan.report.clock import Clock
+from kubectl_evictplan.report.words import Clock
 
 _MOMENTS_MAX = 20
 _NAMES_MAX = 5
@@ -40,10 +40,6 @@ class _Change(NamedTuple):
     verbs: tuple[str, str]
     when: NodeChange | ZoneState
 
-    @property
-    def certain(self) -> bool:
-        return self.when.certainty == CERTAIN
-
 
 def timeline(prediction: Prediction, clock: Clock, *, wide: bool) -> Timeline | None:
     """Return the events and what follows from them, alike changes of several nodes together.
@@ -56,7 +52,7 @@ def timeline(prediction: Prediction, clock: Clock, *, wide: bool) -> Timeline | 
         (event.at_seconds, 0, _event_moment(event, clock, None if wide else _NAMES_MAX))
         for event in (prediction.inputs.events if wide else _united(prediction.inputs.events))
     ]
-    if not changes and len(moments) < 2 and not wide:
+    if not changes and len(moments) < (1 if wide else 2):
         return None
     for group in ([change] for change in changes) if wide else _together(changes):
         moments.append((group[0].when.earliest_seconds, 1, _moment(group, told, clock, exact=wide)))
@@ -97,9 +93,9 @@ def _node_changes(prediction: Prediction, wide: bool) -> Iterator[_Change]:
             taint = change.what.startswith("taint")
             explains = change.what == "ready" or (taint and change.value.endswith(":NoExecute"))
             if wide or (explains and change.by != _BY_SCENARIO and (node.node in hit or not hit)):
-                value = words.name(change.value)
                 unforeseen = (f"{words.name(change.what)} {{}}",) * 2
                 one, many = _NODE_VERBS.get(change.what, unforeseen)
+                value = words.name(change.value)
                 verbs = one.format(value), many.format(value)
                 yield _Change("node", node.node, node.zone, verbs, change)
 
@@ -144,7 +140,7 @@ def _moment(
         place = f" of zone {words.name(first.zone)}" if first.zone else ""
         which = "" if frozenset(names) in told else f": {words.listed(names, _NAMES_MAX)}"
         text = f"{len(names)} nodes{place} {first.verbs[1]}{which}"
-    unsure = len(names) - len({change.name for change in group if change.certain})
+    unsure = len(names) - len({c.name for c in group if c.when.certainty == CERTAIN})
     if unsure:
         text += " (possibly)" if unsure == len(names) else f" ({unsure} of them possibly)"
     earliest = first.when.earliest_seconds

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.kube.durations import HOUR_NS, MILLISECOND_NS, MINUTE_NS, format_duration
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import taint_text
+from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.prediction import document
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UNKNOWN = "<unknown>"
 NONE = "<none>"
 
@@ -126,3 +129,66 @@ def _coarse(ms: int, step_ms: int) -> str:
     text = _offset(ms)
     # "1h30m0s" rounded to minutes must not look exact to the second.
     return text.removesuffix("0s") if step_ms == 60_000 and ms else text
+
+
+class Clock:
+    """Turns offsets from ``start`` (RFC 3339) into times of ``zone``; None is the system's own zone.
+
+    Where that cannot be done (an unreadable start, the end of the calendar) the answer is "".
+    """
+
+    def __init__(self, start: str, zone: tzinfo | None) -> None:
+        self._zone = zone
+        try:
+            start_ns = parse_rfc3339_ns(start)
+        except ValueError:
+            start_ns = None
+        self._start_ms = None if start_ns is None else start_ns // 1_000_000
+        self._start = self._at(0.0)
+
+    def start(self) -> str:
+        """Return the start with its date and zone: ``2026-11-20 22:00:00 UTC``."""
+        at = self._start
+        return f"{at:%Y-%m-%d %H:%M:%S} {_zone_name(at)}" if at is not None else ""
+
+    def time(self, seconds: float | None) -> str:
+        """Return the second in which it happens: ``22:05:50``, with the date on another day."""
+        at = self._at(seconds)
+        return self._text(at) if at is not None else ""
+
+    def exactly(self, seconds: float) -> str:
+        """Return RFC 3339 to the millisecond, in the zone."""
+        at = self._at(seconds)
+        return at.isoformat(timespec="milliseconds").replace("+00:00", "Z") if at else ""
+
+    def between(self, earliest: float | None, latest: float | None) -> str:
+        """Return ``between A and B UTC`` in whole seconds outwards, or ``at A UTC``."""
+        exact = self._at(latest)
+        first, last = self._at(earliest, 1000), self._at(latest, -1000)
+        if exact is None or first is None or last is None:
+            return ""
+        if _milliseconds(earliest) == _milliseconds(latest):
+            return f"at {self._text(exact)} {_zone_name(exact)}"
+        zones = _zone_name(first), _zone_name(last)
+        own = "" if zones[0] == zones[1] else f" {zones[0]}"
+        return f"between {self._text(first)}{own} and {self._text(last)} {zones[1]}"
+
+    def _at(self, seconds: float | None, step_ms: int = 1) -> datetime | None:
+        """Return the instant, rounded down to a multiple of ``step_ms`` (up, if that is negative)."""
+        offset_ms = _milliseconds(seconds)
+        if self._start_ms is None or offset_ms is None:
+            return None
+        epoch_ms = (self._start_ms + offset_ms) // step_ms * step_ms
+        try:
+            return (_EPOCH + timedelta(milliseconds=epoch_ms)).astimezone(self._zone)
+        except (OverflowError, ValueError):
+            return None
+
+    def _text(self, at: datetime) -> str:
+        same_day = self._start is not None and at.date() == self._start.date()
+        return f"{at:%H:%M:%S}" if same_day else f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def _zone_name(at: datetime) -> str:
+    name = at.tzname() or ""
+    return f"UTC{name}" if name[:1] in ("+", "-") else name

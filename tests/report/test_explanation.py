@@ -11,7 +11,7 @@ from report.builders import MAINTENANCE, cancelled, eviction, kept, prediction, 
 
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import Because, TolerationReference, Window
-from kubectl_evictplan.report.clock import Clock
+from kubectl_evictplan.report.words import Clock
 
 
 def test_the_conclusion_comes_first_and_the_story_oldest_first() -> None:

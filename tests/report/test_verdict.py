@@ -264,3 +264,10 @@ def test_wide_has_every_flag_event_and_assumption() -> None:
     assert "  22:00:03  +3s  kubelet-stop n1\n" in text
     assert "Assumed: kubelets are honest\n" in text
     assert "Ignored: 1 ConfigMap, 2 Service\n" in text
+
+
+def test_wide_tells_no_timeline_where_nothing_at_all_happens() -> None:
+    text = text_of(prediction(inputs=inputs(events=())), "wide")
+
+    assert text.startswith("No pod is evicted")
+    assert "What happens" not in text

@@ -300,15 +300,12 @@ def _matched_taints(
     comparison = context.configuration.comparison_operators
     for group in context.groups:
         for taint in group.taints:
-            yield (
-                group,
-                taint,
-                [
-                    toleration
-                    for toleration in group.tolerations
-                    if tolerates_taint(toleration, taint, comparison_operators=comparison)
-                ],
-            )
+            matching = [
+                toleration
+                for toleration in group.tolerations
+                if tolerates_taint(toleration, taint, comparison_operators=comparison)
+            ]
+            yield group, taint, matching
 
 
 def _suppresses_default(toleration: Toleration, taint: Taint) -> bool:
