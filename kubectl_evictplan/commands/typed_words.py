@@ -36,6 +36,8 @@ class Typed(NamedTuple):
     words: tuple[str, ...]
     option: str
     value: str | None
+    # The next word, unless an option begins there.
+    behind: tuple[str, ...] = ()
 
 
 def read_words(words: Sequence[str], command: click.Command) -> Iterator[Typed]:
@@ -52,13 +54,13 @@ def read_words(words: Sequence[str], command: click.Command) -> Iterator[Typed]:
             option, equals, value = word[:2], word[2:3], word[2:].removeprefix("=")
         if word[:1] != "-" or word == "-":
             yield Typed((word,), "", word)
-        elif equals:
-            yield Typed((word,), option, value)
-        elif option in valued and rest:
+            continue
+        typed: tuple[str, ...] = (word,)
+        if not equals and option in valued and rest:
             value = rest.pop(0)
-            yield Typed((word, value), option, value)
-        else:
-            yield Typed((word,), option, None)
+            typed = (word, value)
+        behind = tuple(other for other in rest[:1] if other[:1] != "-")
+        yield Typed(typed, option, value if equals or typed[1:] else None, behind)
 
 
 def as_kubectl_reads(words: Sequence[str], command: click.Command) -> list[str]:
@@ -96,7 +98,7 @@ def refuse_slips(words: Sequence[str], command: click.Command) -> None:
         if typed.option in known and typed.value is not None:
             if len(typed.words) == 2 and _is_option(typed.value, known, typed.option):
                 raise InputError(needs_value(typed.option, command, typed.words[:1]))
-            _check_value(typed, words)
+            _check_value(typed)
             option = next(param for param in command.params if typed.option in param.opts)
             first = given.setdefault(option.opts[-1], typed.value)
             if "" != first != typed.value and not getattr(option, "multiple", False):
@@ -136,13 +138,9 @@ def _is_option(value: str, known: set[str], before: str) -> bool:
     return value.partition("=")[0] in known or bool(looks_so)
 
 
-def _check_value(typed: Typed, words: Sequence[str]) -> None:
+def _check_value(typed: Typed) -> None:
     """Raise for a value that stands behind ``--option= ``, and for a flag that has lost its ``=``."""
-    name, value = typed.option, typed.value or ""
-    start = next(
-        i for i in range(len(words)) if tuple(words[i:][: len(typed.words)]) == typed.words
-    )
-    behind = [word for word in words[start + len(typed.words) :][:1] if word[:1] != "-"]
+    name, value, behind = typed.option, typed.value or "", typed.behind
     if not value and typed.words[0].endswith("=") and behind:
         right = (f"{typed.words[0]}{behind[0]}",)
         raise mistyped(f"no blank behind {typed.words[0]}", [*typed.words, *behind], right)

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from kubectl_evictplan.errors import WrongWord
 from kubectl_evictplan.kube.objects import Node
 from kubectl_evictplan.kube.selectors import LabelSelector, parse_label_selector
-from kubectl_evictplan.kube.topology import BETA_REGION, BETA_ZONE, REGION, ZONE
+from kubectl_evictplan.kube.topology import get_zone_key, zone_display_name
 from kubectl_evictplan.scenarios.names import (
     NAME_MAX,
     POD_WORDS,
@@ -61,12 +61,12 @@ def nodes_by_zone(nodes: Mapping[str, Node], zone: str) -> list[Node]:
     Both the stable and the beta labels count. A zone name that exists in several regions is
     ambiguous, because node-lifecycle treats those as different zones.
     """
-    places = {name: _place_of(node.labels) for name, node in nodes.items()}
     region, _, wanted = zone.rpartition("/")
+    places = {name: _place_of(node.labels) for name, node in nodes.items()}
     selected = {
         name: place
         for name, place in places.items()
-        if place[1] == wanted and wanted and (not region or place[0] == region)
+        if wanted and place == (region or place[0], wanted)
     }
     if not selected:
         known = zones_of(nodes)
@@ -156,6 +156,5 @@ def _no_match(nodes: Mapping[str, Node], selector: LabelSelector) -> WrongWord:
 
 def _place_of(labels: Mapping[str, str]) -> tuple[str, str]:
     """Return (region, zone); the beta label wins when present, as upstream's ``GetZoneKey``."""
-    region = labels[BETA_REGION] if BETA_REGION in labels else labels.get(REGION, "")
-    zone = labels[BETA_ZONE] if BETA_ZONE in labels else labels.get(ZONE, "")
+    region, _, zone = zone_display_name(get_zone_key(labels, ga_labels=True)).partition("/")
     return region, zone
