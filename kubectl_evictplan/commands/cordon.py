@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import click
 
-from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.node_arguments import NodeArguments
-from kubectl_evictplan.commands.options import WhatIfCommand, WhatIfOptions, selector_option
+from kubectl_evictplan.commands.options import WhatIfOptions, selector_option, what_if_command
 
 
-@command(
+@what_if_command(
     "kubectl evictplan what-if cordon n1 -f cluster.json",
     "kubectl evictplan what-if cordon -l pool=blue -f cluster.json",
-    cls=WhatIfCommand,
 )
 @click.argument("words", nargs=-1, metavar="NODE...")
 @selector_option
@@ -23,10 +21,9 @@ def cordon(options: WhatIfOptions, words: tuple[str, ...], selector: str) -> Non
     NodeArguments(words, selector).ask(options, Cordon)
 
 
-@command(
+@what_if_command(
     "kubectl evictplan what-if uncordon n1 -f cluster.json",
     "kubectl evictplan what-if uncordon node/n1 node/n2 -f cluster.json",
-    cls=WhatIfCommand,
 )
 @click.argument("words", nargs=-1, metavar="NODE...")
 @selector_option

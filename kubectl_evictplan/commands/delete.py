@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import click
 
-from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.node_arguments import NodeArguments
-from kubectl_evictplan.commands.options import (
-    WhatIfCommand,
-    WhatIfOptions,
-    all_option,
-    selector_option,
-)
+from kubectl_evictplan.commands.options import WhatIfOptions, node_options, what_if_command
 from kubectl_evictplan.errors import help_on, mistake, mistyped
 from kubectl_evictplan.scenarios.names import NODE_WORDS, OTHER_TYPES
 
 
-@command(
+@what_if_command(
     "kubectl evictplan what-if delete node n1 -f cluster.json",
     "kubectl evictplan what-if delete nodes -l pool=blue -f cluster.json",
-    cls=WhatIfCommand,
 )
 @click.argument("words", nargs=-1, metavar="node NAME... | node/NAME...")
-@selector_option
-@all_option
+@node_options
 def delete(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_nodes: bool) -> None:
     """Node objects are deleted, as by `kubectl delete node`."""
     from kubectl_evictplan.scenarios.actions.nodes import DeleteNode

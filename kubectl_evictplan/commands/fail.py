@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.node_arguments import NodeArguments, nodes_of_zones
-from kubectl_evictplan.commands.options import (
-    WhatIfCommand,
-    WhatIfOptions,
-    all_option,
-    selector_option,
-)
+from kubectl_evictplan.commands.options import WhatIfOptions, node_options, what_if_command
 from kubectl_evictplan.commands.run import what_if_events
 from kubectl_evictplan.errors import Correction, help_on, mistake, mistyped
 from kubectl_evictplan.scenarios.names import NODE_WORDS, OTHER_TYPES, listed
@@ -31,16 +25,14 @@ _CONTROL_PLANE_WORDS = (
 )
 
 
-@command(
+@what_if_command(
     "kubectl evictplan what-if fail node n1 n2 -f cluster.json",
     "kubectl evictplan what-if fail zone eu-1a -f cluster.json",
     "# Why that pod?",
     "kubectl evictplan what-if fail zone eu-1a -f cluster.json --explain shop/web-0",
-    cls=WhatIfCommand,
 )
 @click.argument("words", nargs=-1, metavar="node NAME... | zone ZONE...")
-@selector_option
-@all_option
+@node_options
 def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_nodes: bool) -> None:
     """Nodes or whole zones fall silent: power, network or kubelet.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kubectl_evictplan.commands.command import Choice, Command
+from kubectl_evictplan.commands.command import Choice, Command, command
 from kubectl_evictplan.commands.file_arguments import FILENAME
 from kubectl_evictplan.commands.node_arguments import SELECTOR
 from kubectl_evictplan.commands.typed_words import EXAMPLES
@@ -192,7 +192,17 @@ class WhatIfCommand(Command):
 selector_option = click.option(
     *SELECTOR, default="", help="Nodes whose labels match, as in kubectl."
 )
-all_option = click.option("--all", "all_nodes", is_flag=True, help="Every node.")
+
+
+def node_options(callback: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that choose nodes without naming them."""
+    every = click.option("--all", "all_nodes", is_flag=True, help="Every node.")
+    return selector_option(every(callback))
+
+
+def what_if_command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Return what makes a what-if of a function."""
+    return command(*examples, cls=WhatIfCommand)
 
 
 def parsed(

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.file_arguments import STDIN, missing_file, require_files
-from kubectl_evictplan.commands.options import Given, WhatIfCommand, WhatIfOptions
+from kubectl_evictplan.commands.options import Given, WhatIfOptions, what_if_command
 from kubectl_evictplan.commands.run import what_if
 from kubectl_evictplan.errors import InputError, help_on, mistake
 
@@ -31,13 +30,12 @@ EXAMPLE = (
 )
 
 
-@command(
+@what_if_command(
     "kubectl evictplan what-if scenario outage.yaml -f cluster.json",
     "# where outage.yaml is (`kubectl evictplan schema scenario` has every action)",
     *EXAMPLE,
     "# Write one to start from",
     "kubectl evictplan what-if fail zone eu-1a -f cluster.json --save-scenario outage.yaml",
-    cls=WhatIfCommand,
 )
 @click.argument("file", metavar="FILE")
 def scenario(options: WhatIfOptions, file: str) -> None:

@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.node_arguments import NodeArguments
-from kubectl_evictplan.commands.options import (
-    WhatIfCommand,
-    WhatIfOptions,
-    all_option,
-    selector_option,
-)
+from kubectl_evictplan.commands.options import WhatIfOptions, node_options, what_if_command
 from kubectl_evictplan.commands.run import what_if_events
 
 if TYPE_CHECKING:
@@ -21,18 +15,16 @@ if TYPE_CHECKING:
     from kubectl_evictplan.kube.objects import ClusterSnapshot
 
 
-@command(
+@what_if_command(
     "# Evict what does not tolerate it",
     "kubectl evictplan what-if taint node n1 maint=yes:NoExecute -f cluster.json",
     "# Remove it again",
     "kubectl evictplan what-if taint node n1 maint:NoExecute- -f cluster.json",
     "# All nodes of a pool",
     "kubectl evictplan what-if taint node -l pool=blue maint=yes:NoExecute -f cluster.json",
-    cls=WhatIfCommand,
 )
 @click.argument("words", nargs=-1, metavar="node NAME... KEY[=VALUE]:EFFECT... | KEY[:EFFECT]-...")
-@selector_option
-@all_option
+@node_options
 @click.option("--overwrite", is_flag=True, help="Replace taints that are there already.")
 def taint(
     options: WhatIfOptions, words: tuple[str, ...], selector: str, all_nodes: bool, overwrite: bool
