@@ -48,15 +48,9 @@ def parse_duration_ns(text: str) -> int:
         return 0
     if not unsigned:
         raise ValueError(f"not a duration: {_HINT}")
-    total_ns = 0
-    position = 0
-    while position < len(unsigned):
-        match = _PART.match(unsigned, position)
-        assert match is not None, "every part of the pattern is optional"
-        total_ns += _part_ns(match)
-        position = match.end()
-        if total_ns > _INT64_MAX + negative:
-            raise ValueError("duration is out of range: more than 292 years")
+    total_ns = sum(_part_ns(part) for part in _PART.finditer(unsigned) if part[0])
+    if total_ns > _INT64_MAX + negative:
+        raise ValueError("duration is out of range: more than 292 years")
     return -total_ns if negative else total_ns
 
 

@@ -1,11 +1,11 @@
-"""What is odd about a whole cluster: warnings only, the values stay as they were stored.
-
-What matters only to a prediction (a node's Ready condition and zone labels, tolerations that overflow
-or are not understood, pods of unknown nodes) is said with the prediction, about what it concerns.
+"""What is odd about a whole cluster, and what the API server would refuse in a manifest.
 
 Stored objects can be older than today's validation, and a dump is taken while things move; the
-controllers run on what is there. One pass over each kind; per-pod tests are cheap because the
-tolerations, which are few, are looked at once each.
+controllers run on what is there. So of them there are warnings only, the values stay as they were
+stored. One pass over each kind; per-pod tests are cheap because the tolerations, which are few, are
+looked at once each. What matters only to a prediction (a node's Ready condition and zone labels,
+tolerations that overflow or are not understood, pods of unknown nodes) is said with the prediction,
+about what it concerns.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
+from typing import Any
 
 from kubectl_evictplan.kube import taints, validation
 from kubectl_evictplan.kube.budgets import BudgetIndex
@@ -28,14 +29,18 @@ from kubectl_evictplan.kube.objects import (
 )
 from kubectl_evictplan.sources import wire
 from kubectl_evictplan.sources.diagnostics import Diagnostics
-from kubectl_evictplan.sources.manifest_rules import budget_violations
 from kubectl_evictplan.sources.marked_tree import path_text
+from kubectl_evictplan.sources.model_builder import ModelBuilder
 from kubectl_evictplan.sources.reading import GET_COMMAND
+from kubectl_evictplan.sources.schema import WrongField
 
 # Components' clocks and the moment of the dump differ by a little without anything being wrong.
 FUTURE_TOLERATED_NS = 60 * SECOND_NS
 LONG_GRACE_SECONDS = 3600
 PHASES = frozenset({"Pending", "Running", "Succeeded", "Failed", "Unknown"})
+_COMPARISON_OPERATORS_SINCE = (1, 35)
+_WITH_VALUES = ("In", "NotIn")
+_WITHOUT_VALUES = ("Exists", "DoesNotExist")
 _PLAIN_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
 # Code, message, object ("" for the whole).
@@ -279,6 +284,72 @@ _LOOK_ALIKES = str.maketrans("асеіјорѕхуԁһοανρτκ", "aceijopsxy
 @lru_cache(maxsize=65_536)
 def _is_name(name: str) -> bool:
     return not validation.validate_dns_subdomain(name)
+
+
+def violations(kind: str, decoded: Any, build: ModelBuilder, version: str) -> Iterator[WrongField]:
+    """Yield what is wrong for the API server of that version; "" is the newest."""
+    meta = decoded.metadata
+    if kind in ("Node", "Pod"):
+        for key, message, got in validation.validate_labels(build.labels[bytes(meta.labels)]):
+            yield WrongField(("metadata", "labels", key), message, got)
+    for field, value, rule in (
+        ("name", meta.name, validation.validate_dns_subdomain),
+        ("namespace", meta.namespace, validation.validate_dns_label),
+    ):
+        for message in rule(value) if value else ():
+            yield WrongField(("metadata", field), message, value)
+    if kind == "PodDisruptionBudget":
+        yield from budget_violations(decoded.spec)
+    listed, found = "tolerations", []
+    if kind == "Pod":
+        found = validation.validate_tolerations(
+            build.tolerations[bytes(decoded.spec.tolerations)],
+            comparison_operators=_knows_comparison_operators(version),
+        )
+    elif kind == "Node":
+        listed, found = "taints", validation.validate_taints(build.node(decoded).taints)
+    for index, (field, message, got) in found:
+        path = ("spec", listed, index, field) if field else ("spec", listed, index)
+        yield WrongField(path, message, got)
+
+
+def _knows_comparison_operators(version: str) -> bool:
+    """Tell whether the API server of that version may know Lt and Gt (gate, off by default)."""
+    match = re.match(r"v?(\d+)\.(\d+)", version)
+    return match is None or (int(match[1]), int(match[2])) >= _COMPARISON_OPERATORS_SINCE
+
+
+def budget_violations(spec: wire.BudgetSpec) -> Iterator[WrongField]:
+    """Yield what the API server refuses in a disruption budget."""
+    if spec.min_available is not None and spec.max_unavailable is not None:
+        message = "minAvailable and maxUnavailable are mutually exclusive, both are set"
+        yield WrongField(("spec",), message, "")
+    for field, value in (
+        ("minAvailable", spec.min_available),
+        ("maxUnavailable", spec.max_unavailable),
+    ):
+        if message := _count_problem(value):
+            yield WrongField(("spec", field), message, str(value))
+    expressions = spec.selector.match_expressions if spec.selector else ()
+    for index, item in enumerate(expressions):
+        path = ("spec", "selector", "matchExpressions", index, "operator")
+        operator, values = item.operator, item.values
+        if operator not in (*_WITH_VALUES, *_WITHOUT_VALUES):
+            yield WrongField(path, "unknown operator: In, NotIn, Exists or DoesNotExist", operator)
+        elif bool(values) != (operator in _WITH_VALUES):
+            message = "In and NotIn need values, Exists and DoesNotExist have none"
+            yield WrongField(path, message, operator)
+
+
+def _count_problem(value: int | str | None) -> str:
+    if isinstance(value, int):
+        return "a negative number of pods" if value < 0 else ""
+    if value is None:
+        return ""
+    percent = value.removesuffix("%")
+    if percent == value or not (percent.isascii() and percent.isdigit()):
+        return "neither a number nor a percentage"
+    return "a percentage above 100" if len(percent) > 3 or int(percent) > 100 else ""
 
 
 def budget_oddities(decoded: wire.WireBudget) -> Iterable[str]:

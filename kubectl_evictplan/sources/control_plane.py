@@ -73,11 +73,8 @@ def component_of(pod: Pod) -> str:
     component = pod.labels.get("component", "")
     if component in COMPONENTS:
         return component
-    if pod.mirror:
-        for name in COMPONENTS:
-            if pod.name == name or pod.name.startswith(f"{name}-"):
-                return name
-    return ""
+    named = (name for name in COMPONENTS if pod.mirror and f"{pod.name}-".startswith(f"{name}-"))
+    return next(named, "")
 
 
 def read_instance(component: str, pod: ControlPlanePod) -> Instance:
@@ -86,8 +83,9 @@ def read_instance(component: str, pod: ControlPlanePod) -> Instance:
         words = _words(container)
         image = container.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
         runs = any(word.rpartition("/")[2] == component for word in words)
-        if container.name == component or image == component or runs:
-            return Instance(component, _version(container.image), parse_flags(component, words))
+        if runs or component in (container.name, image):
+            tag = _VERSION_TAG.search(container.image)
+            return Instance(component, tag[1] if tag else "", parse_flags(component, words))
     return Instance(component, "", {})
 
 
@@ -136,11 +134,6 @@ def _words(container: ControlPlaneContainer) -> list[str]:
     return words
 
 
-def _version(image: str) -> str:
-    match = _VERSION_TAG.search(image)
-    return match.group(1) if match else ""
-
-
 def newest_version(versions: Iterable[str]) -> str:
     """Return the newest of versions such as ``v1.29.6-eks-1``, as ``1.29.6``; "" when none."""
     found = [match.group(1) for text in versions if (match := _KUBELET_VERSION.match(text))]
@@ -154,25 +147,19 @@ def agree(
 ) -> tuple[ControlPlaneFlags, list[str]]:
     """Return what all replicas agree on, and a message for each thing they dispute."""
     disputes: list[str] = []
-    flags = {name: _agreed_flags(name, instances, disputes) for name in COMPONENTS}
-    versions = {
-        instance.version
-        for instance in instances
-        if instance.component == CONTROLLER_MANAGER and instance.version
-    }
-    if len(versions) > 1:
-        found = ", ".join(sorted(versions))
-        disputes.append(f"{CONTROLLER_MANAGER} pods run different versions ({found}): none is used")
-    return (
-        ControlPlaneFlags(
-            kubernetes_version=next(iter(versions)) if len(versions) == 1 else "",
-            controller_manager=flags[CONTROLLER_MANAGER],
-            api_server=flags[API_SERVER],
-            newest_kubelet_version=newest_version(kubelet_versions),
-            leader_acquire_time_ns=leader_acquire_time_ns,
-        ),
-        disputes,
+    managers = [one.version for one in instances if one.component == CONTROLLER_MANAGER]
+    versions = sorted(set(filter(None, managers)))
+    flags = ControlPlaneFlags(
+        kubernetes_version=versions[0] if len(versions) == 1 else "",
+        controller_manager=_agreed_flags(CONTROLLER_MANAGER, instances, disputes),
+        api_server=_agreed_flags(API_SERVER, instances, disputes),
+        newest_kubelet_version=newest_version(kubelet_versions),
+        leader_acquire_time_ns=leader_acquire_time_ns,
     )
+    if len(versions) > 1:
+        found = ", ".join(versions)
+        disputes.append(f"{CONTROLLER_MANAGER} pods run different versions ({found}): none is used")
+    return flags, disputes
 
 
 def _agreed_flags(

@@ -16,11 +16,10 @@ from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod
 from kubectl_evictplan.sources import control_plane, schema, wire
 from kubectl_evictplan.sources.assembly import Assembly, Source
-from kubectl_evictplan.sources.checks import budget_oddities
+from kubectl_evictplan.sources.checks import budget_oddities, violations
 from kubectl_evictplan.sources.diagnostics import Diagnostics, Document, Origin
 from kubectl_evictplan.sources.json_reader import JsonSyntaxError, read_json
 from kubectl_evictplan.sources.kinds import IGNORED, Classified, Verdict, classify, item_kind
-from kubectl_evictplan.sources.manifest_rules import violations
 from kubectl_evictplan.sources.marked_tree import Path
 from kubectl_evictplan.sources.model_builder import BadTimestamp, ModelBuilder
 

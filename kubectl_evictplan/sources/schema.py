@@ -22,6 +22,16 @@ _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _PLAIN_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
 
 
+# What must be a value of these types to be looked into.
+_SHAPES: dict[type[inspect.Type], tuple[type, str]] = {
+    inspect.StructType: (dict, "an object"),
+    inspect.DictType: (dict, "an object"),
+    inspect.ListType: (list, "a list"),
+    inspect.VarTupleType: (list, "a list"),
+    inspect.BoolType: (bool, "a boolean"),
+}
+
+
 class WrongField(NamedTuple):
     """One field that cannot be read as it should."""
 
@@ -89,51 +99,44 @@ class _FieldWalk:
         """Return the value as it may be encoded; None after noting why it is wrong."""
         kinds, extra = _unwrapped(expected)
         kind = kinds[0]
-        if isinstance(kind, inspect.AnyType):
-            return value
-        if isinstance(kind, inspect.StructType):
-            if isinstance(value, dict):
+        shape, name = _SHAPES.get(type(kind), (object, ""))
+        is_of_shape = isinstance(value, shape)
+        if not is_of_shape:
+            return self._note(path, f"must be {name}", describe(value))
+        match kind:
+            case inspect.StructType():
                 return self.struct(value, kind, path)
-            return self._refuse(path, "an object", value)
-        if isinstance(kind, inspect.DictType):
-            if not isinstance(value, dict):
-                return self._refuse(path, "an object", value)
-            items = {
-                key: self._value(item, kind.value_type, (*path, key), written(value, key))
-                for key, item in value.items()
-            }
-            return {key: item for key, item in items.items() if item is not None}
-        if isinstance(kind, inspect.ListType | inspect.VarTupleType):
-            return self._list(value, kind, path)
-        if isinstance(kind, inspect.BoolType):
-            return value if isinstance(value, bool) else self._refuse(path, "a boolean", value)
-        if isinstance(kind, inspect.IntType):
-            if isinstance(value, str) and len(kinds) > 1:
+            case inspect.DictType():
+                items = {
+                    key: self._value(item, kind.value_type, (*path, key), written(value, key))
+                    for key, item in value.items()
+                }
+                return {key: item for key, item in items.items() if item is not None}
+            case inspect.ListType() | inspect.VarTupleType():
+                found = [
+                    self._value(item, kind.item_type, (*path, index), written(value, index))
+                    for index, item in enumerate(value)
+                ]
+                if isinstance(kind.item_type, inspect.StructType):
+                    # An item that is no object stays as an empty one: the others keep their numbers.
+                    return [{} if item is None else item for item in found]
+                return [item for item in found if item is not None]
+            case inspect.AnyType() | inspect.BoolType():
                 return value
-            return self._integer(value, path, text)
-        return self._string(value, path, text, is_timestamp="timestamp" in extra)
-
-    def _list(self, value: Any, kind: inspect.ListType | inspect.VarTupleType, path: Path) -> Any:
-        if not isinstance(value, list):
-            return self._refuse(path, "a list", value)
-        items = [
-            self._value(item, kind.item_type, (*path, index), written(value, index))
-            for index, item in enumerate(value)
-        ]
-        if isinstance(kind.item_type, inspect.StructType):
-            # An item that is no object stays as an empty one: the others keep their numbers.
-            return [{} if item is None else item for item in items]
-        return [item for item in items if item is not None]
-
-    def _string(self, value: Any, path: Path, text: str, *, is_timestamp: bool) -> Any:
-        if is_timestamp:
+            case inspect.IntType():
+                is_text = isinstance(value, str) and len(kinds) > 1
+                return value if is_text else self._integer(value, path, text)
+        if "timestamp" in extra:
             return self._timestamp(value, path)
+        return self._string(value, path, text)
+
+    def _string(self, value: Any, path: Path, text: str) -> Any:
         if isinstance(value, str):
             return value
         if isinstance(value, bool | int | float):
             message = f"must be a string, but it is read as {describe_type(value)}: quote it"
             return self._note(path, message, text or describe(value))
-        return self._refuse(path, "a string", value)
+        return self._note(path, "must be a string", describe(value))
 
     def _timestamp(self, value: Any, path: Path) -> Any:
         message = "must be a time"
@@ -158,20 +161,15 @@ class _FieldWalk:
             return self._note(path, "does not fit in 64 bits", describe(value))
         return value
 
-    def _refuse(self, path: Path, expected: str, value: Any) -> None:
-        self._note(path, f"must be {expected}", describe(value))
-
     def _note(self, path: Path, message: str, got: str, expected: str = "") -> None:
         self.wrong.append(WrongField(path, message, got, expected))
 
 
 def _unwrapped(expected: inspect.Type) -> tuple[list[inspect.Type], dict[str, Any]]:
     """Return the alternatives without null, and what the annotation adds."""
+    union = expected.types if isinstance(expected, inspect.UnionType) else (expected,)
+    kinds = [kind for kind in union if not isinstance(kind, inspect.NoneType)]
     extra: dict[str, Any] = {}
-    if isinstance(expected, inspect.UnionType):
-        kinds = [kind for kind in expected.types if not isinstance(kind, inspect.NoneType)]
-    else:
-        kinds = [expected]
     if isinstance(kinds[0], inspect.Metadata):
         extra = kinds[0].extra or {}
         kinds[0] = _held(extra["holds"]) if "holds" in extra else kinds[0].type
