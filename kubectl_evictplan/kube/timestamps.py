@@ -17,7 +17,7 @@ _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _SECONDS_PER_DAY = 86_400
 
 _RFC3339 = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:([Zz])|([+-])(\d\d):(\d\d))",
+    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))",
     re.ASCII,
 )
 _WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?", re.ASCII)
@@ -41,19 +41,17 @@ def parse_rfc3339_ns(text: str) -> int | None:
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise ValueError(_why_malformed(text))
-    year, month, day, hour, minute, second, fraction, zulu, sign, off_hour, off_minute = (
-        match.groups()
-    )
-    hours, minutes, seconds = int(hour), int(minute), int(second)
+    year, month, day, hours, minutes, seconds = map(int, match.group(1, 2, 3, 4, 5, 6))
+    fraction, sign, zone_hour, zone_minute = match.group(7, 8, 9, 10)
     if hours > 23 or minutes > 59 or seconds > 60:
         raise ValueError("hour, minute or second out of range")
     try:
-        whole = _day_start_seconds(int(year), int(month), int(day))
+        whole = _day_start_seconds(year, month, day)
     except ValueError as error:
         raise ValueError(f"no such day: {error}") from None
     whole += hours * 3600 + minutes * 60
-    if not zulu:
-        whole -= _offset_seconds(sign, off_hour, off_minute)
+    if sign:
+        whole -= _offset_seconds(sign, zone_hour, zone_minute)
     if seconds == 60:
         if (whole + 60) % _SECONDS_PER_DAY:
             raise ValueError("second 60 exists only in the last minute of a UTC day")

@@ -21,8 +21,6 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 _FRACTION = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
 _MALFORMED = re.compile(r"\(byte (\d+)\)")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_CUT = "unexpected end of the file (was it cut?)"
-_SEVERAL = "more than one JSON value in the file"
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 # What may stand behind the digits that Python's decoder has taken already.
 _CUT_NUMBERS = ("-", ".", "e", "E", "e+", "e-", "E+", "E-")
@@ -52,7 +50,10 @@ def read_json(data: bytes) -> Any:
     try:
         tree, is_odd = _decode(text)
     except json.JSONDecodeError as error:
-        raise JsonSyntaxError([_translated(text, error)], is_json=False) from None
+        offset = len(text) if _is_cut(text, error) else error.pos
+        is_extra = error.msg == "Extra data"
+        problem = _problem_at(text, offset, _place(text, offset), is_extra=is_extra)
+        raise JsonSyntaxError([problem], is_json=False) from None
     except RecursionError:
         tree, is_odd = None, True
     if is_odd or _may_be_deep(data) or ("\\u" in text and not _is_unicode(tree)):
@@ -64,33 +65,28 @@ def read_json(data: bytes) -> Any:
 
 def _decode(text: str) -> tuple[Any, bool]:
     """Return the value, and whether a key stands twice or a number is none."""
-    is_odd = False
+    odd: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal is_odd
         result = dict(items)
-        is_odd = is_odd or len(result) != len(items)
+        if len(result) != len(items):
+            odd.append("a key twice")
         return result
 
     def number(digits: str) -> float:
-        nonlocal is_odd
         value = float(digits)
-        is_odd = is_odd or math.isinf(value)
+        if math.isinf(value):
+            odd.append(digits)
         return value
-
-    def constant(_name: str) -> float:
-        nonlocal is_odd
-        is_odd = True
-        return 0.0
 
     tree = json.loads(
         text,
         object_pairs_hook=pairs,
         parse_float=number,
         parse_int=lambda digits: int(digits[:_DIGITS_KEPT]) * 10 ** (len(digits) > _DIGITS_KEPT),
-        parse_constant=constant,
+        parse_constant=odd.append,
     )
-    return tree, is_odd
+    return tree, bool(odd)
 
 
 def _find_problems(text: str) -> Iterator[SyntaxProblem]:
@@ -127,13 +123,6 @@ def _find_problems(text: str) -> Iterator[SyntaxProblem]:
             yield SyntaxProblem("number out of range", _place(text, offset), lexeme[:40])
 
 
-def _translated(text: str, error: json.JSONDecodeError) -> SyntaxProblem:
-    if _is_cut(text, error):
-        return SyntaxProblem(_CUT, _place(text, len(text)))
-    reason = _SEVERAL if error.msg == "Extra data" else _reason(text, error.pos)
-    return SyntaxProblem(reason, _place(text, error.pos))
-
-
 def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
     """Tell whether more text could have made it right: in a string, a word or a number."""
     rest = text[error.pos :].rstrip()
@@ -144,19 +133,26 @@ def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
     return any(word.startswith(rest) for word in ("true", "false", "null")) or rest in _CUT_NUMBERS
 
 
-def _reason(text: str, offset: int) -> str:
-    """Return a person's reason for a syntax error at a character."""
+def _problem_at(text: str, offset: int, place: str, *, is_extra: bool) -> SyntaxProblem:
+    """Return a person's reason for a syntax error at a character, which stands at ``place``."""
     here = text[offset : offset + 2]
-    before = text[:offset].rstrip()[-1:]
-    if here[:1] in ("}", "]") and before == ",":
-        return "trailing comma: JSON has none (YAML accepts it in a .yaml file)"
-    if here[:1] == "'":
-        return "single quotes: JSON strings need double quotes (YAML accepts them in a .yaml file)"
-    if here in ("//", "/*") or here[:1] == "#":
-        return "comments are not JSON (YAML accepts # in a .yaml file)"
-    if here[:1] < " ":
-        return "control character inside a string"
-    return f"unexpected {here[:1]!r}"
+    if not text[offset:].strip():
+        reason = "unexpected end of the file (was it cut?)"
+    elif is_extra:
+        reason = "more than one JSON value in the file"
+    elif here[0] in "}]" and text[:offset].rstrip()[-1:] == ",":
+        reason = "trailing comma: JSON has none (YAML accepts it in a .yaml file)"
+    elif here[0] == "'":
+        reason = (
+            "single quotes: JSON strings need double quotes (YAML accepts them in a .yaml file)"
+        )
+    elif here in ("//", "/*") or here[0] == "#":
+        reason = "comments are not JSON (YAML accepts # in a .yaml file)"
+    elif here[0] < " ":
+        reason = "control character inside a string"
+    else:
+        reason = f"unexpected {here[0]!r}"
+    return SyntaxProblem(reason, place)
 
 
 def explain(data: bytes, decoder_message: str) -> list[SyntaxProblem]:
@@ -170,16 +166,15 @@ def explain(data: bytes, decoder_message: str) -> list[SyntaxProblem]:
         except JsonSyntaxError as error:
             return error.problems
         return [SyntaxProblem("not valid JSON", "")]
-    several = "trailing characters" in decoder_message
-    offset = len(data) if cut or not found else int(found.group(1)) - several
+    is_extra = "trailing characters" in decoder_message
+    offset = len(data) if cut or not found else int(found.group(1)) - is_extra
     line_start = data.rfind(b"\n", 0, offset) + 1
     column = len(data[line_start:offset].decode(errors="replace")) + 1
     place = f"{data.count(10, 0, offset) + 1}:{column}"
-    if offset >= len(data.rstrip()):
-        return [SyntaxProblem(_CUT, place)]
-    around = data[max(0, offset - 200) : offset + 200].decode(errors="replace")
-    before = len(data[max(0, offset - 200) : offset].decode(errors="replace"))
-    return [SyntaxProblem(_SEVERAL if several else _reason(around, before), place)]
+    # Only what is near: the text may be a gigabyte.
+    before = data[max(0, offset - 4096) : offset].decode(errors="replace")
+    after = data[offset : offset + 4096].decode(errors="replace")
+    return [_problem_at(before + after, len(before), place, is_extra=is_extra)]
 
 
 def _place(text: str, offset: int) -> str:

@@ -210,22 +210,16 @@ def gunzip_snapshot(data: bytes) -> bytes:
         head = unpacker.decompress(data, 65_536)
         if _SNAPSHOT_MARK not in head[:200]:
             raise ReadProblem("gzip is accepted for our own snapshots only: use zcat")
-        chunks, size = [head], len(head)
-        while not unpacker.eof:
-            chunk = unpacker.decompress(unpacker.unconsumed_tail, 16 * MIB)
-            if not chunk:
-                break
-            size += len(chunk)
-            if size > limit:
-                raise ReadProblem("unpacks to an absurd size: not a snapshot of ours")
-            chunks.append(chunk)
+        rest = unpacker.decompress(unpacker.unconsumed_tail, limit - len(head) + 1)
     except zlib.error:
         raise ReadProblem("damaged snapshot (CRC)") from None
+    if len(head) + len(rest) > limit:
+        raise ReadProblem("unpacks to an absurd size: not a snapshot of ours")
     if not unpacker.eof:
         raise ReadProblem("damaged snapshot (truncated)")
     if unpacker.unused_data:
         raise ReadProblem("damaged snapshot (data after its end)")
-    return b"".join(chunks)
+    return head + rest
 
 
 def identity(path: str) -> tuple[int, int] | str:

@@ -147,9 +147,7 @@ class NodeSpec(Struct, frozen=True):
     unschedulable: bool = False
 
 
-class WireCondition(Struct, rename="camel"):
-    type: str = ""
-    status: str = ""
+class WireCondition(PodCondition, rename="camel"):
     reason: str = ""
     last_heartbeat_time: Timestamp = ""
     last_transition_time: Timestamp = ""
