@@ -116,7 +116,13 @@ class ItemReader:
             assembly.kubelet_versions.add(decoded.status.node_info.kubelet_version)
             return assembly.add(kind, build.node(decoded), source)
         if kind == "Lease":
-            return self._store_lease(decoded, source)
+            meta, lease = decoded.metadata, build.lease(decoded)
+            acquired = build.times[decoded.spec.acquire_time]
+            if meta.namespace == NODE_LEASE_NAMESPACE:
+                return assembly.add(kind, lease, source)
+            if (meta.namespace, meta.name) == LEADER_LEASE and acquired is not None:
+                assembly.leader_acquire_times.append(acquired)
+            return True
         if kind == "PodDisruptionBudget":
             added = assembly.add(kind, build.budget(decoded), source)
             subject = f"{kind} {decoded.metadata.namespace}/{decoded.metadata.name}"
@@ -128,16 +134,6 @@ class ItemReader:
                 assembly.add(kind, webhook, source)
             return True
         return assembly.add(kind, build.workload(kind, decoded), source)
-
-    def _store_lease(self, decoded: wire.WireLease, source: Source) -> bool:
-        meta = decoded.metadata
-        lease = self.build.lease(decoded)
-        acquired = self.build.times[decoded.spec.acquire_time]
-        if meta.namespace == NODE_LEASE_NAMESPACE:
-            return self.assembly.add("Lease", lease, source)
-        if (meta.namespace, meta.name) == LEADER_LEASE and acquired is not None:
-            self.assembly.leader_acquire_times.append(acquired)
-        return True
 
     # Everything else, checked.
 

@@ -41,7 +41,10 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.A
 _SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
 _DIGITS_MAX = 60
 _CORE = "tag:yaml.org,2002:"
-_CORE_SCALARS = frozenset(_CORE + name for name in ("str", "int", "float", "bool", "null"))
+# JSON has no scalars of other types.
+_STRING_TAGS = ("!", _CORE + "str")
+_PLAIN_TAGS = tuple(_CORE + name for name in ("int", "float", "bool", "null"))
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _TEMPLATE = re.compile(r"\{\{|\{%")
 # libyaml takes these for line ends and folds them into a blank, which would change a value.
 _ODD_LINE_END = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
@@ -164,23 +167,23 @@ class _Builder:
         if self._values > VALUES_MAX:
             raise _GiveUp("too much for YAML: convert it with `kubectl get -o json`", event)
         is_scalar = isinstance(event, yaml.ScalarEvent)
-        if not event.anchor:
-            return self._scalar(event) if is_scalar else self._container(event, depth)
         if event.anchor in self._anchors:
             message = f"anchor &{event.anchor} is defined again on line {_place(event).line}"
             self._warnings.append(("duplicate-anchor", message))
-        self._anchors[event.anchor] = _BEING_BUILT
+        if event.anchor:
+            self._anchors[event.anchor] = _BEING_BUILT
         value = self._scalar(event) if is_scalar else self._container(event, depth)
-        self._anchors[event.anchor] = value
+        if event.anchor:
+            self._anchors[event.anchor] = value
         return value
 
     def _scalar(self, event: Any) -> Any:
         value = event.value
-        if event.tag is not None:
-            value = _tagged(event)
-        elif event.implicit[0]:
+        if event.tag not in (None, *_STRING_TAGS, *_PLAIN_TAGS):
+            raise _GiveUp("this tag is not accepted", event, _tag_text(event.tag))
+        if event.tag in _PLAIN_TAGS or _is_plain(event):
             value = plain_scalar(value)
-        if isinstance(value, str) and not value.isascii() and _has_surrogate(value):
+        if isinstance(value, str) and not value.isascii() and _SURROGATE.search(value):
             self._problem(_NOT_UNICODE, event)
             return ""
         return value
@@ -259,15 +262,6 @@ class _Builder:
         self._problems.append(YamlProblem(message, _place(event), got))
 
 
-def _tagged(event: Any) -> Any:
-    """Return the value of a scalar with a tag; only those that JSON has are known."""
-    if event.tag in ("!", _CORE + "str"):
-        return event.value
-    if event.tag not in _CORE_SCALARS:
-        raise _GiveUp("this tag is not accepted", event, _tag_text(event.tag))
-    return plain_scalar(event.value)
-
-
 def _size(value: Any, limit: int) -> int:
     """Return how many values an alias repeats; more than ``limit`` need not be exact."""
     size, pending = 0, [value]
@@ -281,10 +275,13 @@ def _size(value: Any, limit: int) -> int:
     return size
 
 
+def _is_plain(event: Any) -> bool:
+    return isinstance(event, yaml.ScalarEvent) and event.tag is None and event.implicit[0]
+
+
 def _plain_text(event: Any) -> str:
     """Return an unquoted word's text."""
-    is_plain = isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.tag is None
-    return event.value if is_plain else ""
+    return event.value if _is_plain(event) else ""
 
 
 def _place(event: Any) -> Place:
@@ -302,10 +299,6 @@ def _failed(number: int, problem: YamlProblem) -> YamlDocument:
 
 def _tag_text(tag: str) -> str:
     return "!!" + tag.removeprefix(_CORE) if tag.startswith(_CORE) else tag
-
-
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _joined_surrogates(match: re.Match[str]) -> str:
@@ -335,10 +328,7 @@ def _syntax_problem(text: str, error: yaml.YAMLError) -> YamlProblem:
         return YamlProblem(_NOT_UNICODE, place)
     if _TEMPLATE.search(text):
         return YamlProblem(_UNRENDERED, place)
-    if "cannot start any token" in reason and _character_at(text, place) == "\t":
+    is_no_token = "cannot start any token" in reason
+    if is_no_token and text.split("\n")[place.line - 1].startswith("\t", place.column - 1):
         return YamlProblem("a tab: YAML is indented with spaces", place)
     return YamlProblem(f"{context}: {reason}" if context else reason, place)
-
-
-def _character_at(text: str, place: Place) -> str:
-    return text.split("\n")[place.line - 1][place.column - 1 : place.column]
