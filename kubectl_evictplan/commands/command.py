@@ -16,7 +16,7 @@ import click
 
 from kubectl_evictplan.commands import typed_words, unknown_words
 from kubectl_evictplan.errors import Correction, InputError, mistake
-from kubectl_evictplan.scenarios.names import similar
+from kubectl_evictplan.scenarios.names import either, similar
 
 if TYPE_CHECKING:
     _Choice = click.Choice[str]
@@ -83,7 +83,7 @@ class Choice(_Choice):
             Correction((str(value),), (likely or known[0],), not likely, names),
             location="".join(names[:1]),
             got=repr(value),
-            expected=" or ".join(filter(None, (", ".join(known[:-1]), known[-1]))),
+            expected=either(known),
         )
 
 

@@ -56,16 +56,11 @@ def ties(events: Sequence[ScenarioEvent]) -> list[str]:
     for event in events:
         if event.at_ns != at_ns:
             at_ns, latest = event.at_ns, {}
-        for touched in _touched(event):
+        objects = [f"node/{name}" for name in event.touched_nodes]
+        objects += [f"pod/{key}" for key in event.pods]
+        for touched in objects if event.manager_up is None else ["kube-controller-manager"]:
             before = latest.get(touched)
             if before is not None and not before.commutes_with(event):
                 origins.update({before.origin: None, event.origin: None})
             latest[touched] = event
     return [origin for origin in origins if origin]
-
-
-def _touched(event: ScenarioEvent) -> list[str]:
-    """Return the objects whose state the event sets; the controller sees them all."""
-    if event.manager_up is not None:
-        return ["kube-controller-manager"]
-    return [f"node/{name}" for name in event.touched_nodes] + [f"pod/{key}" for key in event.pods]

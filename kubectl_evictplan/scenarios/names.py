@@ -40,17 +40,14 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
     if not folded:
         return []
     names = {other: _folded(other) for other in sorted(known, key=natural)}
-    bare = folded.replace("-", "")
-    host = folded.partition(".")[0]
-    found = (
+    bare, host = folded.replace("-", ""), folded.partition(".")[0]
+    return (
         [other for other, text in names.items() if text == folded]
         or [other for other, text in names.items() if text.replace("-", "") == bare]
         or _closest(folded, names)
         or [other for other, text in names.items() if text.partition(".")[0] == host and host]
+        or [other for other, text in names.items() if folded in text and len(folded) > 1]
     )
-    if not found and len(folded) > 1:
-        found = [other for other, text in names.items() if folded in text]
-    return found
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
@@ -64,9 +61,14 @@ def did_you_mean(names: Sequence[str]) -> str:
         return ""
     quoted = [repr(name) for name in names[:_NAMES_SHOWN_MAX]]
     if len(names) > len(quoted):
-        quoted[-1:] = [f"{len(names) - len(quoted) + 1} more"]
-        return f"; did you mean one of {', '.join(quoted[:-1])} and {quoted[-1]}?"
-    return f"; did you mean {' or '.join(filter(None, (', '.join(quoted[:-1]), quoted[-1])))}?"
+        rest = len(names) - len(quoted) + 1
+        return f"; did you mean one of {', '.join(quoted[:-1])} and {rest} more?"
+    return f"; did you mean {either(quoted)}?"
+
+
+def either(words: Sequence[str]) -> str:
+    """Return "a, b or c"."""
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def listed(names: Sequence[str]) -> str:

@@ -74,10 +74,9 @@ def event_type(action: type[ScenarioEvent]) -> type[Struct]:
     for field in file_fields(action):
         if field.type is TARGETS:
             fields += [(key, kind | None, None) for key, kind in TARGET_KEYS.items()]
-        elif field.required:
-            fields.append((field.key, field.type.wire))
         else:
-            fields.append((field.key, field.type.wire | None, None))
+            kind = field.type.wire
+            fields.append((field.key, kind) if field.required else (field.key, kind | None, None))
     required_first = sorted(fields, key=len)
     return msgspec.defstruct(action.action, required_first, forbid_unknown_fields=True)
 
