@@ -22,7 +22,7 @@ from kubectl_evictplan.kube.objects import (
     Pod,
     Warning,
 )
-from kubectl_evictplan.prediction.gone import PodEnds
+from kubectl_evictplan.prediction.evictions import PodEnds
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import find_warnings
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent

@@ -22,8 +22,12 @@ from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import EventSummary, Inputs, Prediction, Sourced
-from kubectl_evictplan.prediction.evictions import eviction_list, with_nominal, workload_reports
-from kubectl_evictplan.prediction.gone import PodEnds
+from kubectl_evictplan.prediction.evictions import (
+    PodEnds,
+    eviction_list,
+    with_nominal,
+    workload_reports,
+)
 from kubectl_evictplan.prediction.kept import cancelled_list, kept_list
 from kubectl_evictplan.prediction.nodes import joint_statements, node_reports, zone_reports
 from kubectl_evictplan.prediction.warnings.context import WarningContext

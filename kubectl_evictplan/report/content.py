@@ -10,8 +10,12 @@ from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Block, Figures, Table, Verdict, columns
 from kubectl_evictplan.report.evictions import PODS_MAX, group_table, pod_table, wide_table
 from kubectl_evictplan.report.explanation import story
-from kubectl_evictplan.report.verdict import verdict
-from kubectl_evictplan.report.warnings import alerts, all_warnings, warnings_that_matter
+from kubectl_evictplan.report.verdict import (
+    alerts,
+    all_warnings,
+    verdict,
+    warnings_that_matter,
+)
 from kubectl_evictplan.report.what_happens import timeline
 from kubectl_evictplan.report.words import Clock
 

@@ -14,7 +14,7 @@ from kubectl_evictplan.prediction.document import (
 )
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Block, Moment, Phrase, Timeline, Verdict
-from kubectl_evictplan.report.warnings import warnings_about
+from kubectl_evictplan.report.verdict import warnings_about
 from kubectl_evictplan.report.words import Clock
 
 PodRow = Eviction | Kept | Cancelled

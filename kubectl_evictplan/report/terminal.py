@@ -40,7 +40,6 @@ _STYLES = {
     "possible": "33",
     "stuck": "35",
     "good": "32",
-    "warning": "33",
     "faint": "2",
 }
 
@@ -189,15 +188,13 @@ def _tone(cell: Cell) -> str:
 
 def _aligned(heads: list[str], rows: list[list[str]], headers: bool) -> Iterator[str]:
     """Yield the rows, laid out some hundred at a time: there may be many thousands."""
-    import tabulate
+    from tabulate import tabulate
 
-    row_look = tabulate.DataRow("", GAP, "")
-    look = tabulate.TableFormat(None, None, None, None, row_look, row_look, 0, None)
     for start in range(0, max(len(rows), 1), _ROWS_PER_CHUNK):
         # The headers are a row like the others, in every chunk: they carry the columns' widths.
-        text = tabulate.tabulate(
+        text = tabulate(
             [heads, *rows[start : start + _ROWS_PER_CHUNK]],
-            tablefmt=look,
+            tablefmt="plain",
             # Or 1e5 becomes 100000 and 0012 becomes 12: wrong names.
             disable_numparse=True,
             stralign="left",

@@ -1,16 +1,18 @@
 """The answer in sentences: who is hit and when, what does not come back, what is stuck, what stays.
 
 Every number can be counted in the rows: pods are counted by namespace and name, as the rows name them.
+Warnings follow, sorted by how much they matter to somebody who reads the answer at night.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Joint, Prediction
 from kubectl_evictplan.report import words
-from kubectl_evictplan.report.blocks import Phrase, Tone
+from kubectl_evictplan.report.blocks import Finding, Findings, Phrase, Tone
 from kubectl_evictplan.report.words import Clock
 
 _NODES_NAMED_MAX = 3
@@ -19,7 +21,7 @@ _NAMESPACES_NAMED_MAX = 6
 _JOINTS_MAX = 4
 
 # Warnings that the verdict tells in its own words: how many pods (one, many).
-TOLD_CODES = {
+_TOLD_CODES = {
     "bare-pod-lost": (
         "has no controller and, once evicted, does not come back",
         "have no controller and, once evicted, do not come back",
@@ -52,6 +54,17 @@ _STAYS = {
     "lease-touched": "whose node stays Ready because of a touched Lease",
     "node-not-tainted": "whose node becomes Unknown and is not tainted",
 }
+
+# The input is not the whole cluster: an all-clear may be false. Said first.
+_LOUD_CODES = {"nodes-not-listed", "nodes-without-pods", "pods-not-listed"}
+_LOUD_CODES |= {"kind-not-readable", "single-namespace"}
+# They tell why windows are wide, in nearly every prediction; wide explains them.
+_ROUTINE_CODES = {"monitor-phase-unknown", "queue-order-unknown", "flags-assumed", "large-dump"}
+# What the verdict says of every pod that is stuck.
+_TOLD = {*_TOLD_CODES, "unreachable-stuck-terminating"}
+
+_OBJECTS_MAX = 3
+_OBJECTS_MAX_WIDE = 100
 
 
 def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator[Phrase]:
@@ -191,7 +204,7 @@ def _emptied(prediction: Prediction) -> Iterator[Phrase]:
 
 
 def _told_warnings(prediction: Prediction) -> Iterator[Phrase]:
-    for code, (one, many) in TOLD_CODES.items():
+    for code, (one, many) in _TOLD_CODES.items():
         pods = {pod for w in prediction.warnings if w.code == code for pod in w.objects}
         if pods:
             text = f"{words.count(len(pods), 'pod')} {words.verb(len(pods), one, many)}"
@@ -226,3 +239,54 @@ def _stays(prediction: Prediction, unsure: bool) -> Iterator[Phrase]:
     order = sorted(numbers, key=lambda code: (-numbers[code], code))
     clauses = [f"{numbers[code]} {_STAYS.get(code, f'({words.name(code)})')}" for code in order]
     yield Phrase(f"{pods}: {', '.join(clauses)}.", "good")
+
+
+# -- warnings -----------------------------------------------------------------------------------------
+
+
+def alerts(warnings: Iterable[Warning]) -> Findings | None:
+    """Return what makes the whole answer doubtful."""
+    loud = _findings((w for w in warnings if w.code in _LOUD_CODES), _OBJECTS_MAX)
+    if not loud:
+        return None
+    title = "THE INPUT MAY NOT BE THE WHOLE CLUSTER: what it lacks is missing in this answer."
+    return Findings(title, loud, "loud")
+
+
+def warnings_that_matter(warnings: Iterable[Warning]) -> Findings | None:
+    """Return what the rest of the report does not say already; of routine the codes alone."""
+    elsewhere = _LOUD_CODES | _ROUTINE_CODES | _TOLD
+    found = _findings((w for w in warnings if w.code not in elsewhere), _OBJECTS_MAX)
+    routine = list(dict.fromkeys(w.code for w in warnings if w.code in _ROUTINE_CODES))
+    if routine:
+        found += (Finding("noted", f"{', '.join(routine)} (-o wide explains)"),)
+    return Findings("Warnings", found) if found else None
+
+
+def all_warnings(warnings: Iterable[Warning]) -> Findings | None:
+    """Return every warning with (nearly) all its objects."""
+    found = _findings(warnings, _OBJECTS_MAX_WIDE)
+    return Findings("Warnings", found) if found else None
+
+
+def warnings_about(warnings: Iterable[Warning], pod: str) -> Findings | None:
+    """Return the warnings that name a pod ("namespace/name", perhaps with its kind)."""
+    named = [
+        Finding(w.code, w.message)
+        for w in warnings
+        if any(one == pod or one.endswith(f" {pod}") for one in w.objects)
+    ]
+    return Findings("About this pod", tuple(named)) if named else None
+
+
+def _findings(warnings: Iterable[Warning], objects_max: int) -> tuple[Finding, ...]:
+    """Return one finding per code and message, codes in the order they come, with all objects."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for warning in warnings:
+        objects = found.setdefault((warning.code, warning.message), {})
+        objects.update(dict.fromkeys(warning.objects))
+    codes = list(dict.fromkeys(code for code, _ in found))
+    return tuple(
+        Finding(*named, words.listed(objects, objects_max))
+        for named, objects in sorted(found.items(), key=lambda item: codes.index(item[0][0]))
+    )

@@ -16,7 +16,7 @@ from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, Entry, NodeQueued
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod, Taint, Toleration
 from kubectl_evictplan.kube.taints import no_execute_taints
-from kubectl_evictplan.prediction.gone import PodEnds
+from kubectl_evictplan.prediction.evictions import PodEnds
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
@@ -101,10 +101,9 @@ class WarningContext:
         self._entries: dict[type[Entry], list[Entry]] = {}
         for entry in nominal.entries:
             self._entries.setdefault(type(entry), []).append(entry)
-        # Pods of affected nodes, then those that the scenario creates.
-        self.pods = [pod for pod in snapshot.pods if pod.node_name in self.affected]
-        self.pods += [event.pod for event in self.events if event.pod is not None]
-        self.evicted = self._evicted_pods(evictions)
+        created = [event.pod for event in self.events if event.pod is not None]
+        self.pods = [pod for pod in snapshot.pods if pod.node_name in self.affected] + created
+        self.evicted = _evicted_pods((*snapshot.pods, *created), evictions)
         # Evicted pods by the kind of their owner ("" for bare pods), and the few unusual ones.
         self.evicted_by_owner: dict[str, list[EvictedPod]] = {}
         for evicted in self.evicted:
@@ -130,29 +129,6 @@ class WarningContext:
                 for change in (*self.entries(TaintAdded), *self.entries(timeline.TaintRemoved))
             )
         )
-
-    def _evicted_pods(self, evictions: Mapping[EvictionKey, PossibleEviction]) -> list[EvictedPod]:
-        first: dict[str, tuple[EvictionKey, PossibleEviction]] = {}
-        for item in evictions.items():
-            other = first.setdefault(item[0].pod, item)
-            if item[1].earliest_ns < other[1].earliest_ns:
-                first[item[0].pod] = item
-        known: dict[str, Pod] = {}
-        for pod in self.pods:
-            name = pod.key
-            # Of two pods with one name the one that is evicted first counts.
-            if name in first and (name not in known or pod.uid == first[name][0].uid):
-                known[name] = pod
-        if len(known) < len(first):
-            missing = first.keys() - known.keys()
-            known.update((pod.key, pod) for pod in self.snapshot.pods if pod.key in missing)
-        evicted = []
-        for name, pod in sorted(known.items()):
-            key, occurrence = first[name]
-            controller = pod.controller()
-            owner = controller.kind if controller is not None else ""
-            evicted.append(EvictedPod(name, pod, owner, key.controller, occurrence))
-        return evicted
 
     def _taints_of_nodes(self) -> dict[str, tuple[Taint, ...]]:
         carried = [(node.name, node.taints) for node in self.nodes if node.taints]
@@ -201,6 +177,29 @@ class WarningContext:
             )
             for queued in self.entries(NodeQueued)
         ]
+
+
+def _evicted_pods(
+    pods: Iterable[Pod], evictions: Mapping[EvictionKey, PossibleEviction]
+) -> list[EvictedPod]:
+    first: dict[str, tuple[EvictionKey, PossibleEviction]] = {}
+    for item in evictions.items():
+        other = first.setdefault(item[0].pod, item)
+        if item[1].earliest_ns < other[1].earliest_ns:
+            first[item[0].pod] = item
+    known: dict[str, Pod] = {}
+    for pod in pods if first else ():
+        name = pod.key
+        # Of two pods with one name the one that is evicted first counts.
+        if name in first and (name not in known or pod.uid == first[name][0].uid):
+            known[name] = pod
+    evicted = []
+    for name, pod in sorted(known.items()):
+        key, occurrence = first[name]
+        controller = pod.controller()
+        owner = controller.kind if controller is not None else ""
+        evicted.append(EvictedPod(name, pod, owner, key.controller, occurrence))
+    return evicted
 
 
 def _is_unusual(pod: Pod) -> bool:

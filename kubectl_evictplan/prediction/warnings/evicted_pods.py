@@ -12,7 +12,7 @@ from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations
-from kubectl_evictplan.prediction.gone import Stuck
+from kubectl_evictplan.prediction.evictions import Stuck
 from kubectl_evictplan.prediction.warnings.context import (
     FINISHED_PHASES,
     EvictedPod,

@@ -57,7 +57,7 @@ def _owned_taint_added(context: WarningContext, key: str, effect: str) -> str:
             f"{name}: node lifecycle takes it off a ready node in its next tick (every {period}), which "
             "cancels the timers that still run; pods that do not tolerate it are gone by then"
         )
-    if effect == NO_SCHEDULE and key != OUT_OF_SERVICE:
+    if effect == NO_SCHEDULE:
         wish = "spec.unschedulable asks" if key == UNSCHEDULABLE else "the node's conditions ask"
         return (
             f"{name}: node lifecycle takes it off at once unless {wish} for it; it evicts nothing"
