@@ -123,8 +123,8 @@ def cancelled_list(exploration: Exploration, pods: Mapping[str, Pod]) -> tuple[C
                 uid=uid,
                 node=node or (pods[pod].node_name if pod in pods else ""),
                 certainty=POSSIBLE if window.unsure else CERTAIN,
-                started=_window(exploration.cancelled_starts.windows[key]),
-                cancelled=_window(window),
+                started=_bounds(exploration.cancelled_starts.windows[key]),
+                cancelled=_bounds(window),
                 reason=CANCEL_TEXTS[why],
             )
         )
@@ -132,5 +132,5 @@ def cancelled_list(exploration: Exploration, pods: Mapping[str, Pod]) -> tuple[C
     return tuple(result)
 
 
-def _window(window: WindowOverRuns) -> Window:
+def _bounds(window: WindowOverRuns) -> Window:
     return Window(seconds(window.earliest_ns), seconds(window.latest_ns))

@@ -10,29 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from kubectl_evictplan.display import visible
-from kubectl_evictplan.prediction.document import PodRow, Prediction
+from kubectl_evictplan.prediction.document import Prediction
 
-_Row = TypeVar("_Row", bound=PodRow)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def only_pod(prediction: Prediction, pod: str) -> Prediction:
     """Return ``prediction`` with the entries of one pod ("namespace/name"); the rest stays as it is."""
-
-    def only(entries: tuple[_Row, ...]) -> tuple[_Row, ...]:
-        return tuple(entry for entry in entries if entry.key == pod)
-
-    return msgspec.structs.replace(
-        prediction,
-        evictions=only(prediction.evictions),
-        kept=only(prediction.kept),
-        cancelled=only(prediction.cancelled),
-    )
+    rows = {name: getattr(prediction, name) for name in ("evictions", "kept", "cancelled")}
+    only = {name: tuple(row for row in rows[name] if row.key == pod) for name in rows}
+    return msgspec.structs.replace(prediction, **only)
 
 
 def _parts(prediction: Prediction) -> Iterator[tuple[str, Any]]:

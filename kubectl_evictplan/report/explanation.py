@@ -17,12 +17,12 @@ from kubectl_evictplan.report.blocks import Block, Moment, Phrase, Timeline, Ver
 from kubectl_evictplan.report.verdict import warnings_about
 from kubectl_evictplan.report.words import Clock
 
-PodRow = Eviction | Kept | Cancelled
+_Row = Eviction | Kept | Cancelled
 
 
 def story(prediction: Prediction, pod: str, clock: Clock, *, wide: bool) -> Iterator[Block]:
     """Yield what happens to ``pod`` ("namespace/name"), in the order it ends."""
-    entries: list[PodRow] = [
+    entries: list[_Row] = [
         entry
         for found in (prediction.cancelled, prediction.evictions, prediction.kept)
         for entry in found
@@ -44,7 +44,7 @@ def story(prediction: Prediction, pod: str, clock: Clock, *, wide: bool) -> Iter
     yield Verdict((Phrase(f"+0s is {start} ({prediction.inputs.start.source}).", "faint"),))
 
 
-def _end(entry: PodRow) -> tuple[float, int]:
+def _end(entry: _Row) -> tuple[float, int]:
     """When the entry's story ends in a fact; what is kept is the last word."""
     if isinstance(entry, Eviction):
         return entry.offset_seconds, 1
@@ -62,7 +62,7 @@ def _moment(link: Because, pod: str, clock: Clock, *, wide: bool) -> Moment:
     return Moment(clock.time(at), words.offset(at), other + (link.what or words.UNKNOWN), grounds)
 
 
-def _conclusion(entry: PodRow, clock: Clock) -> Iterator[Phrase]:
+def _conclusion(entry: _Row, clock: Clock) -> Iterator[Phrase]:
     pod = f"Pod {words.name(entry.key)}"
     if isinstance(entry, Cancelled):
         may = "" if entry.certainty == CERTAIN else "possibly "

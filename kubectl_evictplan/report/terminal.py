@@ -55,11 +55,9 @@ class Terminal:
 
     def render(self, blocks: Iterable[Block]) -> Iterator[str]:
         """Yield the text in chunks of whole lines, an empty line between blocks."""
-        first = True
-        for block in blocks:
-            if not first:
+        for at, block in enumerate(blocks):
+            if at:
                 yield "\n"
-            first = False
             yield from self._block(block)
 
     def _block(self, block: Block) -> Iterator[str]:

@@ -6,7 +6,8 @@ at once per distinct (list of tolerations, taints of a node), however many pods 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
 
 import msgspec
@@ -71,39 +72,34 @@ class QueuedNode(NamedTuple):
     tainted_ns: int | None
 
 
+@dataclass
 class WarningContext:
     """One prediction, as the warnings see it. Read only once built."""
 
-    def __init__(
-        self,
-        snapshot: ClusterSnapshot,
-        scenario: Scenario,
-        configuration: ControllerConfiguration,
-        nominal: timeline.Timeline,
-        affected_nodes: Collection[str],
-        evictions: Mapping[EvictionKey, PossibleEviction],
-        ends: PodEnds,
-    ) -> None:
-        self.snapshot = snapshot
-        self.scenario = scenario
-        self.configuration = configuration
-        self.profile = configuration.profile
-        self.nominal = nominal
-        self.silent_nodes = ends.silent_nodes
+    snapshot: ClusterSnapshot
+    scenario: Scenario
+    configuration: ControllerConfiguration
+    nominal: timeline.Timeline
+    affected: Set[str]
+    evictions: Mapping[EvictionKey, PossibleEviction]
+    ends: PodEnds
+
+    def __post_init__(self) -> None:
+        snapshot, scenario = self.snapshot, self.scenario
+        self.profile = self.configuration.profile
         # Evicted pods by what holds their objects.
-        self.stuck = ends.stuck_pods(evictions)
-        self.affected = frozenset(affected_nodes)
+        self.stuck = self.ends.stuck_pods(self.evictions)
         self.node_by_name = {node.name: node for node in snapshot.nodes}
         self.nodes = [node for node in snapshot.nodes if node.name in self.affected]
         horizon_ns = scenario.horizon_ns
         self.horizon_ns = HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns
         self.events = [event for event in scenario.events if event.at_ns <= self.horizon_ns]
         self._entries: dict[type[Entry], list[Entry]] = {}
-        for entry in nominal.entries:
+        for entry in self.nominal.entries:
             self._entries.setdefault(type(entry), []).append(entry)
         created = [event.pod for event in self.events if event.pod is not None]
         self.pods = [pod for pod in snapshot.pods if pod.node_name in self.affected] + created
-        self.evicted = _evicted_pods((*snapshot.pods, *created), evictions)
+        self.evicted = _evicted_pods((*snapshot.pods, *created), self.evictions)
         # Evicted pods by the kind of their owner ("" for bare pods), and the few unusual ones.
         self.evicted_by_owner: dict[str, list[EvictedPod]] = {}
         for evicted in self.evicted:

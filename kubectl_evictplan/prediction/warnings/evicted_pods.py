@@ -69,7 +69,7 @@ def _may_return(context: WarningContext) -> Iterator[str]:
         for evicted in context.evicted_by_owner.get(kind, ()):
             seconds = evicted.occurrence.toleration_seconds
             node = evicted.occurrence.node
-            if seconds is None or seconds <= 0 or node in context.silent_nodes:
+            if seconds is None or seconds <= 0 or node in context.ends.silent_nodes:
                 continue
             tolerations = evicted.pod.tolerations
             taints = context.taints_of.get(node, ())
