@@ -65,13 +65,12 @@ def scenario(options: WhatIfOptions, file: str) -> None:
 
 def _read(file: str) -> str:
     """Return the scenario's text; InputError when it cannot be read."""
-    from kubectl_evictplan.sources.reading import ReadProblem, read_file, read_stdin
+    from kubectl_evictplan.sources.reading import ReadProblem, read
 
     try:
         if file != STDIN and not Path(file).exists():
             raise InputError(missing_file(file))
-        stdin = sys.stdin.buffer if sys.stdin is not None else None
-        content = read_stdin(stdin) if file == STDIN else read_file(file)
+        content = read(file, sys.stdin.buffer if sys.stdin is not None else None)
     except OSError as error:
         raise mistake(str(error.strerror).lower(), location=file) from None
     except ReadProblem as error:

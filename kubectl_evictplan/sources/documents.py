@@ -46,13 +46,12 @@ class DocumentReader:
         self.keep_snapshot = False
         self.kept_snapshot: ClusterSnapshot | None = None
 
-    def read(self, content: Content, *, is_named: bool) -> bool:
-        """Read one file and tell whether it held any object.
-
-        ``is_named``: the user named it, and not only a directory above it.
-        """
+    def read(self, content: Content, *, is_named: bool) -> None:
+        """Read one file. ``is_named``: the user named it, and not only a directory above it."""
         before = self._assembly.objects_seen
         name, data = content.name, content.data
+        if content.changed:
+            self._diagnostics.warning("file-changed", "changed while it was read: read again", name)
         # strip() copies: ask it only of what is small enough to be a bare word.
         if len(data) < _BARE_WORD_BYTES_MAX and data.strip() == b"null":
             # Valid JSON, and no document of YAML that somebody left empty.
@@ -66,7 +65,9 @@ class DocumentReader:
                     self._json(Origin(document, f"line {number}"), line)
         else:
             self._json_file(content, is_named)
-        return self._assembly.objects_seen > before or self.kept_snapshot is not None
+        is_empty = self._assembly.objects_seen == before and self.kept_snapshot is None
+        if is_empty and not self._diagnostics.problems:
+            self._diagnostics.warning("empty-file", "contains no Kubernetes objects", name)
 
     def _json_file(self, content: Content, is_named: bool) -> None:
         name, data = content.name, content.data

@@ -56,12 +56,17 @@ def load_files(
         for number, name in enumerate(names):
             if progress:
                 progress(name, number, len(names))
-            _read(name, documents, diagnostics, stdin, is_named=name in filenames)
+            try:
+                content = reading.read(name, stdin)
+            except ReadProblem as error:
+                diagnostics.add(Problem(str(error), location=name))
+            else:
+                documents.read(content, is_named=name in filenames)
         if progress:
             progress("", len(names), len(names))
         if documents.kept_snapshot is not None:
             return _stored(documents.kept_snapshot, diagnostics, names[0])
-        return _finish(assembly, items, filenames)
+        return finish(items, filenames)
 
 
 def _stored(snapshot: ClusterSnapshot, diagnostics: Diagnostics, filename: str) -> ClusterSnapshot:
@@ -76,8 +81,9 @@ def _stored(snapshot: ClusterSnapshot, diagnostics: Diagnostics, filename: str) 
     return msgspec.structs.replace(snapshot, warnings=(*snapshot.warnings, *mine))
 
 
-def _finish(assembly: Assembly, items: ItemReader, filenames: Sequence[str]) -> ClusterSnapshot:
-    diagnostics = assembly.diagnostics
+def finish(items: ItemReader, filenames: Sequence[str]) -> ClusterSnapshot:
+    """Return the cluster that was read from these inputs; raises InputError with all problems."""
+    assembly, diagnostics = items.assembly, items.diagnostics
     if not assembly.stored["Node"] and not diagnostics.problems:
         nothing = not assembly.objects_seen
         message = "contains no Kubernetes objects" if nothing else _NO_NODES
@@ -93,8 +99,8 @@ def _finish(assembly: Assembly, items: ItemReader, filenames: Sequence[str]) -> 
         diagnostics.warning("unknown-time", message)
     check_cluster(snapshot, diagnostics, manifests=assembly.manifests)
     diagnostics.raise_problems()
-    snapshot = msgspec.structs.replace(snapshot, warnings=diagnostics.warnings())
-    return msgspec.structs.replace(snapshot, digest=snapshot_digest(snapshot))
+    digest = snapshot_digest(snapshot)
+    return msgspec.structs.replace(snapshot, warnings=diagnostics.warnings(), digest=digest)
 
 
 @contextmanager
@@ -139,24 +145,3 @@ def _below(directory: str, diagnostics: Diagnostics) -> list[str]:
         message = "no *.yaml, *.yml or *.json file below"
         diagnostics.warning("empty-file", message, directory)
     return found
-
-
-def _read(
-    name: str,
-    documents: DocumentReader,
-    diagnostics: Diagnostics,
-    stdin: BinaryIO | None,
-    *,
-    is_named: bool,
-) -> None:
-    """Read one file; what is wrong with it is recorded, never raised."""
-    try:
-        is_stdin = name == reading.STDIN
-        content = reading.read_stdin(stdin) if is_stdin else reading.read_file(name)
-    except ReadProblem as error:
-        diagnostics.add(Problem(str(error), location=name))
-        return
-    if content.changed:
-        diagnostics.warning("file-changed", "changed while it was read: read again", name)
-    if not documents.read(content, is_named=is_named) and not diagnostics.problems:
-        diagnostics.warning("empty-file", "contains no Kubernetes objects", name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
+import tempfile
 from pathlib import Path
 
 from kubectl_evictplan.errors import InputError, Problem
@@ -16,9 +16,11 @@ def write_private(path: str, data: bytes, *, force: bool = False) -> None:
     target = Path(path)
     try:
         _refuse_target(path, force=force)
-        temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+        # Nobody else may read it.
+        descriptor, name = tempfile.mkstemp(".tmp", f".{target.name[:100]}.", target.parent)
+        temporary = Path(name)
         try:
-            _write_new(temporary, data)
+            _write(descriptor, data)
             _publish(temporary, target, force=force)
         finally:
             temporary.unlink(missing_ok=True)
@@ -56,9 +58,7 @@ def _refuse_target(path: str, *, force: bool) -> None:
         raise FileExistsError(path)
 
 
-def _write_new(path: Path, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    descriptor = os.open(path, flags, 0o600)
+def _write(descriptor: int, data: bytes) -> None:
     with os.fdopen(descriptor, "wb") as stream:
         if hasattr(os, "fchmod"):  # not on Windows, where the mode means nothing
             os.fchmod(descriptor, 0o600)

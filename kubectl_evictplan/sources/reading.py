@@ -84,9 +84,14 @@ def looks_like_json(head: bytes) -> bool:
     return text[:1] in (b"{", b"[") and text[:2] not in (b"{{", b"{%")
 
 
-def read_stdin(stream: BinaryIO | None) -> Content:
-    """Return all of standard input; refuses a terminal instead of waiting for it."""
+def read(name: str, stdin: BinaryIO | None) -> Content:
+    """Return the bytes of a file, or of standard input."""
+    return _read_stdin(stdin) if name == STDIN else _read_file(name)
+
+
+def _read_stdin(stream: BinaryIO | None) -> Content:
     if stream is None or stream.isatty():
+        # Rather than wait for a terminal.
         raise ReadProblem("nothing on standard input")
     chunks: list[bytes] = []
     size, limit = 0, JSON_BYTES_MAX
@@ -99,7 +104,7 @@ def read_stdin(stream: BinaryIO | None) -> Content:
     return _content(STDIN, b"".join(chunks))
 
 
-def read_file(name: str) -> Content:
+def _read_file(name: str) -> Content:
     """Return a regular file's bytes, read again once if it changed meanwhile."""
     try:
         first, data = _read_regular(name)

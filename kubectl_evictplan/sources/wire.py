@@ -274,11 +274,8 @@ class Kind(NamedTuple):
         return f"{self.group}/v1".lstrip("/")
 
 
-def _workload(kind: str, group: str, *versions: str) -> Kind:
-    return _same_fields(WireWorkload, kind, group, *versions)
-
-
-def _same_fields(base: type[Struct], kind: str, group: str, *versions: str) -> Kind:
+def _kind(base: type[Struct], kind: str, group: str, *versions: str) -> Kind:
+    """Return a kind that has the same fields as others; only its tag is its own."""
     return Kind(group, frozenset(versions), msgspec.defstruct(kind, [], bases=(base,), tag=kind))
 
 
@@ -288,14 +285,14 @@ KINDS: dict[str, Kind] = {
     "Node": Kind("", frozenset({"v1"}), WireNode),
     "Lease": Kind("coordination.k8s.io", frozenset({"v1", "v1beta1"}), WireLease),
     "PodDisruptionBudget": Kind("policy", frozenset({"v1", "v1beta1"}), WireBudget),
-    "ReplicationController": _workload("ReplicationController", "", "v1"),
-    "Deployment": _workload("Deployment", "apps", "v1", "v1beta1", "v1beta2"),
-    "ReplicaSet": _workload("ReplicaSet", "apps", "v1", "v1beta2"),
-    "StatefulSet": _workload("StatefulSet", "apps", "v1", "v1beta1", "v1beta2"),
-    "DaemonSet": _workload("DaemonSet", "apps", "v1", "v1beta2"),
-    "Job": _workload("Job", "batch", "v1", "v1beta1"),
+    "ReplicationController": _kind(WireWorkload, "ReplicationController", "", "v1"),
+    "Deployment": _kind(WireWorkload, "Deployment", "apps", "v1", "v1beta1", "v1beta2"),
+    "ReplicaSet": _kind(WireWorkload, "ReplicaSet", "apps", "v1", "v1beta2"),
+    "StatefulSet": _kind(WireWorkload, "StatefulSet", "apps", "v1", "v1beta1", "v1beta2"),
+    "DaemonSet": _kind(WireWorkload, "DaemonSet", "apps", "v1", "v1beta2"),
+    "Job": _kind(WireWorkload, "Job", "batch", "v1", "v1beta1"),
 } | {
-    kind: _same_fields(WireWebhooks, kind, "admissionregistration.k8s.io", "v1", "v1beta1")
+    kind: _kind(WireWebhooks, kind, "admissionregistration.k8s.io", "v1", "v1beta1")
     for kind in WEBHOOK_KINDS
 }
 WORKLOAD_KINDS = frozenset(
