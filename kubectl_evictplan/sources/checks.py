@@ -20,13 +20,7 @@ from typing import Any
 from kubectl_evictplan.kube import taints, validation
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import (
-    NO_EXECUTE,
-    ClusterSnapshot,
-    Node,
-    Pod,
-    Toleration,
-)
+from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Toleration
 from kubectl_evictplan.sources import wire
 from kubectl_evictplan.sources.diagnostics import Diagnostics
 from kubectl_evictplan.sources.marked_tree import path_text
@@ -39,8 +33,7 @@ FUTURE_TOLERATED_NS = 60 * SECOND_NS
 LONG_GRACE_SECONDS = 3600
 PHASES = frozenset({"Pending", "Running", "Succeeded", "Failed", "Unknown"})
 _COMPARISON_OPERATORS_SINCE = (1, 35)
-_WITH_VALUES = ("In", "NotIn")
-_WITHOUT_VALUES = ("Exists", "DoesNotExist")
+_HAS_VALUES = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 _PLAIN_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
 # Code, message, object ("" for the whole).
@@ -333,12 +326,12 @@ def budget_violations(spec: wire.BudgetSpec) -> Iterator[WrongField]:
     expressions = spec.selector.match_expressions if spec.selector else ()
     for index, item in enumerate(expressions):
         path = ("spec", "selector", "matchExpressions", index, "operator")
-        operator, values = item.operator, item.values
-        if operator not in (*_WITH_VALUES, *_WITHOUT_VALUES):
-            yield WrongField(path, "unknown operator: In, NotIn, Exists or DoesNotExist", operator)
-        elif bool(values) != (operator in _WITH_VALUES):
+        if item.operator not in _HAS_VALUES:
+            message = "unknown operator: In, NotIn, Exists or DoesNotExist"
+            yield WrongField(path, message, item.operator)
+        elif bool(item.values) != _HAS_VALUES[item.operator]:
             message = "In and NotIn need values, Exists and DoesNotExist have none"
-            yield WrongField(path, message, operator)
+            yield WrongField(path, message, item.operator)
 
 
 def _count_problem(value: int | str | None) -> str:
