@@ -54,7 +54,7 @@ class PodEnds:
     """
 
     def __init__(self, nodes: Iterable[Node], pods: Mapping[str, Pod], nominal: Timeline) -> None:
-        self._pods = pods
+        self.pods = pods
         self._by_node = _why_nodes_end_no_pods(nodes, nominal)
         self.silent_nodes = frozenset(
             name for name, why in self._by_node.items() if why is Stuck.KUBELET_SILENT
@@ -71,7 +71,7 @@ class PodEnds:
 
     def why_stuck(self, key: EvictionKey, deleted: PossibleEviction) -> Stuck | None:
         """What holds the object of an evicted pod; None when it ends within the horizon."""
-        pod = self._pods.get(key.pod)
+        pod = self.pods.get(key.pod)
         if deleted.gone_latest_ns is not None or self._ends_at_once(key, pod):
             return None
         if pod is not None and pod.finalizers:
@@ -80,7 +80,7 @@ class PodEnds:
 
     def window(self, key: EvictionKey, deleted: PossibleEviction) -> document.Window:
         """The object's end, which never comes before its deletion."""
-        pod = self._pods.get(key.pod)
+        pod = self.pods.get(key.pod)
         if self._ends_at_once(key, pod):
             return document.Window(seconds(deleted.earliest_ns), seconds(deleted.latest_ns))
         stuck = self.why_stuck(key, deleted)
@@ -132,7 +132,6 @@ def _why_nodes_end_no_pods(nodes: Iterable[Node], nominal: Timeline) -> dict[str
 def eviction_list(
     start_ns: int,
     occurrences: Mapping[EvictionKey, PossibleEviction],
-    pods: Mapping[str, Pod],
     ends: PodEnds,
     refusable: Collection[str],
 ) -> tuple[document.Eviction, ...]:
@@ -169,7 +168,7 @@ def eviction_list(
             taint=document.TaintReference(taint.key, taint.effect, taint.value) if taint else None,
             toleration=toleration,
             gone=ends.window(key, found),
-            owner=owner_name(pods.get(key.pod)),
+            owner=owner_name(ends.pods.get(key.pod)),
             because=because,
         )
         evictions.append(eviction)

@@ -64,7 +64,7 @@ def predict(
     ends = PodEnds(snapshot.nodes, pods, nominal)
     occurrences = with_nominal(exploration.evictions, nominal)
     refusable = pods_refusable(snapshot.webhooks, pods)
-    evictions = eviction_list(scenario.start_ns, occurrences, pods, ends, refusable)
+    evictions = eviction_list(scenario.start_ns, occurrences, ends, refusable)
     evicted = {eviction.key for eviction in evictions}
     created = {entry.pod for entry in nominal.entries if isinstance(entry, PodCreated)}
     staying = (

@@ -54,10 +54,14 @@ def pod_table(evictions: Sequence[Eviction], *, all_columns: bool = False) -> Ta
     if all_columns:
         return Table(_NARROW, rows)
     shown = [at for at in range(len(_NARROW)) if not _is_alike(_NARROW[at].header, at, rows)]
-    return Table(
-        tuple(_NARROW[at] for at in shown),
-        [tuple(row[at] for at in shown) for row in rows],
-        notes=notes,
+    return _with_columns(shown, Table(_NARROW, rows, notes=notes))
+
+
+def _with_columns(shown: Sequence[int], table: Table) -> Table:
+    return table._replace(
+        columns=tuple(table.columns[at] for at in shown),
+        rows=[tuple(row[at] for at in shown) for row in table.rows],
+        total=None if table.total is None else tuple(table.total[at] for at in shown),
     )
 
 
@@ -197,12 +201,8 @@ def group_table(prediction: Prediction, by: str, rows_max: int | None = None) ->
         if not (header in ("POSSIBLY", "STUCK") and total[at] in none_or_all)
         and not (header == "NODES" and by == "node")
     ]
-    return Table(
-        tuple(Column(headers[at], _LEAVE_OUT.get(headers[at], 0)) for at in told),
-        [tuple(row[at] for at in told) for row in rows],
-        total=tuple(total[at] for at in told),
-        notes=notes,
-    )
+    named = tuple(Column(header, _LEAVE_OUT.get(header, 0)) for header in headers)
+    return _with_columns(told, Table(named, rows, total=total, notes=notes))
 
 
 def _rank(group: Sequence[Eviction]) -> tuple[int, float]:

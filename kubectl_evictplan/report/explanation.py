@@ -107,10 +107,9 @@ def _outcomes(entry: Eviction, clock: Clock) -> str:
 def _cause(entry: Eviction) -> str:
     if entry.taint is None:
         return entry.because[-1].what if entry.because else "of a reason that is not recorded"
-    text = f"its node has the taint {words.name(words.taint(entry.taint))}"
-    text += f", {words.tolerated(entry.toleration)}"
-    place = entry.toleration.index if entry.toleration is not None else None
-    return text if place is None else f"{text} (spec.tolerations[{place}])"
+    place = f" (spec.tolerations[{entry.toleration.index}])" if entry.toleration else ""
+    taint, tolerated = words.name(words.taint(entry.taint)), words.tolerated(entry.toleration)
+    return f"its node has the taint {taint}, {tolerated}{place}"
 
 
 def _sentence(text: str) -> str:

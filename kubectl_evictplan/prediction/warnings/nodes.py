@@ -120,14 +120,15 @@ def conflicting_zone_labels(context: WarningContext) -> Statements:
             )
 
 
-def master_by_name(context: WarningContext) -> Statements:
-    """Up to 1.20 a node whose name looks like a master's counts in no zone."""
-    if context.configuration.exclusion_by_name and context.health_matters:
-        yield Statement(
-            f"Kubernetes {context.profile.version} takes the node for a master because of its name: it "
-            "counts in no zone's disruption, and is tainted like any other when it is not ready",
-            [node.name for node in context.snapshot.nodes if is_master_by_name(node.name)],
-        )
+master_by_name = PlainWarning(
+    "Kubernetes {release} takes the node for a master because of its name: it counts in no zone's "
+    "disruption, and is tainted like any other when it is not ready",
+    lambda context: (
+        node.name
+        for node in (context.snapshot.nodes if context.health_matters else ())
+        if context.configuration.exclusion_by_name and is_master_by_name(node.name)
+    ),
+)
 
 
 def pod_on_unknown_node(context: WarningContext) -> Statements:
@@ -150,8 +151,7 @@ def terminated_pod_gc(context: WarningContext) -> Statements:
     threshold = context.configuration.terminated_pod_gc_threshold
     if threshold <= 0 or not context.configuration.pod_gc_enabled:
         return
-    phases = [pod.phase for pod in context.snapshot.pods]
-    count = sum(phases.count(phase) for phase in FINISHED_PHASES)
+    count = sum(pod.phase in FINISHED_PHASES for pod in context.snapshot.pods)
     if count > threshold:
         yield Statement(
             f"{count} pods have finished, more than --terminated-pod-gc-threshold={threshold}: garbage "
