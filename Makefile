@@ -61,14 +61,19 @@ golden: $(STAMP) ## Rewrite the expected reports; read the difference before you
 	EVICTPLAN_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q -k golden
 	@git --no-pager diff --stat -- tests
 
-dist: $(STAMP) ## Build the wheel
-	rm -rf dist build/lib
+# The same commit gives the same bytes.
+dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 315532800)
+dist: $(STAMP) ## Build the wheel, one file that needs only Python, and its krew manifest
+	rm -rf dist build/lib build/single-file
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python .ci/single_file.py
 
-smoke: dist ## Install the wheel alone, without development extras, and run it
+smoke: dist ## Install the wheel alone, without development extras, and run it; run the single file
 	rm -rf build/smoke && $(PYTHON) -m venv build/smoke
 	build/smoke/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
 	build/smoke/bin/kubectl-evictplan what-if taint node a1 maintenance=true:NoExecute \
+	  -f fixtures/examples/mini-cluster.yaml
+	env -i PATH="$$PATH" HOME="$(CURDIR)/build/smoke" dist/kubectl-evictplan what-if cordon a1 \
 	  -f fixtures/examples/mini-cluster.yaml
 
 clean: ## Remove everything that can be made again

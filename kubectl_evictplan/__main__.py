@@ -18,6 +18,12 @@ def main() -> None:
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, lambda *_: os._exit(_EXIT_INTERRUPTED))
+    if sys.argv[0].rpartition(os.sep)[2].startswith("kubectl_complete"):
+        # One file serves as both programs: a link says which is meant.
+        from kubectl_evictplan import completion
+
+        completion.main()
+        return
     from kubectl_evictplan.cli import run
 
     try:

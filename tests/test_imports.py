@@ -27,6 +27,7 @@ EDGES = frozenset(
         "__main__",
         "cli",
         "commands",
+        "completion",
         "report",
         "scenarios",
         "sources",

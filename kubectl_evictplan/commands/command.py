@@ -19,6 +19,8 @@ from kubectl_evictplan.errors import Correction, InputError, mistake
 from kubectl_evictplan.scenarios.names import either, similar
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     _Choice = click.Choice[str]
 else:
     # Before click 8.2 it was not generic.
@@ -45,6 +47,8 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; InputError says what is wrong and what to type instead."""
+        if ctx.resilient_parsing:  # by completion: the words are not finished yet
+            return super().parse_args(ctx, args)
         words = typed_words.as_kubectl_reads(args, self)
         if set(ctx.help_option_names) & set(words):
             # Somebody who needs help may well have typed something wrong before.
@@ -110,6 +114,14 @@ class CommandGroup(click.Group):
         """Write the table without importing any command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in self._table.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands, without importing any, and the group's own options."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in self._table if name.startswith(incomplete)]
+        offered = [CompletionItem(name, help=self._table[name][1]) for name in names]
+        return [*offered, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words in front of the command; without any, as in kubectl, help is printed."""
