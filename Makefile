@@ -5,10 +5,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RELEASE ?= 1.37.0 1.30.14
 CLUSTER := fixtures/clusters/kubeadm-15-nodes-1.29.json
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-slow check lint type imports sizes format bench fidelity golden \
+.PHONY: help venv demo test test-slow controlplane e2e check lint type imports sizes format bench fidelity golden \
 	dist smoke clean
 
 help: ## Say what the targets do
@@ -50,6 +51,12 @@ sizes: $(STAMP)
 format: $(STAMP) ## Format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+controlplane: ## Build a real control plane with Go: RELEASE="1.37.0 1.30.14"; kept in ~/.cache
+	$(PYTHON) tests/controlplane/binaries.py $(RELEASE)
+
+e2e: $(STAMP) ## Hold predictions against real control planes on loopback (Go, or KUBEBUILDER_ASSETS)
+	RELEASE="$(RELEASE)" $(BIN)/python -m pytest -m live tests/controlplane -rs
 
 bench: $(STAMP) ## Measure time and memory on generated clusters
 	$(BIN)/python benchmarks/bench.py

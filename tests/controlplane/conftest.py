@@ -1,0 +1,63 @@
+"""Real control planes for the tests of this folder; skipped, visibly, where they cannot be built."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from binaries import BuildError
+from kubelets import Kubelets
+from plane import ControlPlane, Start, can_be_built
+
+RELEASES = os.environ.get("RELEASE", "1.37.0 1.30.14").split()
+# The defaults, shortened so that a run takes seconds.
+SHORT_FLAGS = {
+    "node-monitor-period": "1s",
+    "node-monitor-grace-period": "6s",
+    "node-startup-grace-period": "8s",
+    "node-eviction-rate": "0.25",
+    "secondary-node-eviction-rate": "0.1",
+    "large-cluster-size-threshold": "10",
+}
+
+
+@pytest.fixture(params=RELEASES)
+def release(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def start(release: str, tmp_path: Path) -> Start:
+    """A function that starts a control plane with kubelets on nodes of zones a and b."""
+    if not can_be_built():
+        pytest.skip(
+            "no Go toolchain and no KUBEBUILDER_ASSETS: real control planes are not tested here"
+        )
+
+    @contextlib.contextmanager
+    def started(
+        nodes: Mapping[str, str],
+        *,
+        ready_after: float = 1.0,
+        exit_after: float = 0.5,
+        flags: Mapping[str, str] = SHORT_FLAGS,
+    ) -> Iterator[tuple[ControlPlane, Kubelets]]:
+        try:
+            plane = ControlPlane(release, tmp_path / f"plane{len(list(tmp_path.iterdir()))}", flags)
+        except BuildError as error:
+            pytest.skip(f"release {release} cannot be built here: {error}")
+        with plane:
+            kubelets = Kubelets(
+                plane.api, ready_after=lambda _: ready_after, exit_after=lambda _: exit_after
+            )
+            try:
+                for name, zone in nodes.items():
+                    kubelets.register(name, zone)
+                yield plane, kubelets
+            finally:
+                kubelets.stop()
+
+    return started

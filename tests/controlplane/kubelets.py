@@ -1,0 +1,193 @@
+"""Kubelets without machines: they register nodes, renew leases, start, finish and delete pods."""
+
+from __future__ import annotations
+
+import datetime as dt
+import heapq
+import itertools
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import urllib3
+from plane import Api
+
+# A quarter of the lease, as kubelets do.
+RENEW_EVERY_SECONDS = 1.5
+MERGE_PATCH = "application/merge-patch+json"
+STATUS_PATCH = "application/strategic-merge-patch+json"
+
+
+class Kubelets:
+    """All kubelets of a test cluster, one thread for what is due and one that watches pods.
+
+    ``ready_after`` and ``exit_after`` are functions of the pod's labels: seconds from binding to Ready and
+    from deletion to the end (never later than the grace period); None means never. ``stall_seconds`` is
+    the longest time by which anything came late: more than a renewal period spoils a recording.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        ready_after: Callable[[dict[str, str]], float | None],
+        exit_after: Callable[[dict[str, str]], float | None],
+    ) -> None:
+        self._api = api
+        self._ready_after, self._exit_after = ready_after, exit_after
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._silent: set[str] = set()
+        self._seen: set[tuple[str, str]] = set()
+        self.renewals: dict[str, list[float]] = {}
+        self.stall_seconds = 0.0
+        self._threads = [
+            threading.Thread(target=run, daemon=True) for run in (self._work, self._watch_pods)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def register(self, name: str, zone: str) -> None:
+        """Create the Node and its Lease, Ready, and go on renewing."""
+        now = _time()
+        node = {
+            "metadata": {
+                "name": name,
+                "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone},
+            },
+            "spec": {"providerID": f"test:///{zone}/{name}"},
+            "status": {
+                "capacity": {"cpu": "32", "memory": "64Gi", "pods": "110"},
+                "allocatable": {"cpu": "32", "memory": "64Gi", "pods": "110"},
+                "nodeInfo": {"kubeletVersion": ""},
+                "conditions": [
+                    {
+                        "type": "Ready",
+                        "status": "True",
+                        "reason": "KubeletReady",
+                        "lastHeartbeatTime": now[:19] + "Z",
+                        "lastTransitionTime": now[:19] + "Z",
+                    }
+                ],
+            },
+        }
+        self._api.call("POST", "/api/v1/nodes", node)
+        lease = {
+            "metadata": {"name": name},
+            "spec": {"holderIdentity": name, "leaseDurationSeconds": 6, "renewTime": now},
+        }
+        self._api.call("POST", _LEASES, lease)
+        self.renewals[name] = [time.time()]
+        self._at(time.time() + RENEW_EVERY_SECONDS, lambda: self._renew(name))
+
+    def fall_silent(self, names: Sequence[str]) -> dict[str, float]:
+        """Stop the kubelets; returns the last renewal of each, epoch seconds."""
+        with self._changed:
+            self._silent.update(names)
+            return {name: self.renewals[name][-1] for name in names}
+
+    def stop(self) -> None:
+        """End both threads."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+
+    # -- what is due ----------------------------------------------------------------------------------
+
+    def _at(self, when: float, what: Callable[[], None]) -> None:
+        with self._changed:
+            heapq.heappush(self._due, (when, next(self._order), what))
+            self._changed.notify()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                if self._stopped:
+                    return
+                wait = self._due[0][0] - time.time() if self._due else 1.0
+                if wait > 0:
+                    self._changed.wait(wait)
+                    continue
+                when, _, what = heapq.heappop(self._due)
+            self.stall_seconds = max(self.stall_seconds, time.time() - when)
+            what()
+
+    def _renew(self, name: str) -> None:
+        with self._changed:
+            if name in self._silent:
+                return
+            now = time.time()
+            self.renewals[name].append(now)
+        self._api.request(
+            "PATCH", f"{_LEASES}/{name}", {"spec": {"renewTime": _time()}}, MERGE_PATCH
+        )
+        self._at(now + RENEW_EVERY_SECONDS, lambda: self._renew(name))
+
+    # -- pods ---------------------------------------------------------------------------------------------
+
+    def _watch_pods(self) -> None:
+        while not self._stopped:
+            try:
+                for line in self._api.watch("/api/v1/pods", 300):
+                    for event in line.splitlines():
+                        self._pod(json.loads(event)["object"])
+            except (urllib3.exceptions.HTTPError, json.JSONDecodeError, KeyError):
+                time.sleep(0.2)
+
+    def _pod(self, pod: dict[str, Any]) -> None:
+        meta, node = pod["metadata"], pod.get("spec", {}).get("nodeName")
+        if not node or node not in self.renewals:
+            return
+        uid, labels = meta["uid"], meta.get("labels") or {}
+        if meta.get("deletionTimestamp") and self._first(uid, "end"):
+            after = self._exit_after(labels)
+            grace = meta.get("deletionGracePeriodSeconds") or 0
+            if after is not None:
+                self._at(time.time() + min(after, grace), lambda: self._end(pod))
+        elif self._first(uid, "start"):
+            after = self._ready_after(labels)
+            self._at(
+                time.time() + min(1.0, (after or 0.4) / 2), lambda: self._status(pod, ready=False)
+            )
+            if after is not None:
+                self._at(time.time() + after, lambda: self._status(pod, ready=True))
+
+    def _first(self, uid: str, what: str) -> bool:
+        new = (uid, what) not in self._seen
+        self._seen.add((uid, what))
+        return new
+
+    def _status(self, pod: dict[str, Any], *, ready: bool) -> None:
+        if pod["spec"]["nodeName"] in self._silent:
+            return
+        ip = f"10.244.{int(pod['metadata']['uid'][:2], 16)}.{int(pod['metadata']['uid'][2:4], 16)}"
+        status = {
+            "phase": "Running",
+            "podIP": ip,
+            "podIPs": [{"ip": ip}],
+            "conditions": [
+                {"type": each, "status": str(ready), "lastTransitionTime": _time()[:19] + "Z"}
+                for each in ("Ready", "ContainersReady")
+            ],
+        }
+        self._api.request("PATCH", f"{_path(pod)}/status", {"status": status}, STATUS_PATCH)
+
+    def _end(self, pod: dict[str, Any]) -> None:
+        if pod["spec"]["nodeName"] not in self._silent:
+            options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
+            self._api.request("DELETE", _path(pod), options)
+
+
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+
+
+def _path(pod: dict[str, Any]) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+
+
+def _time() -> str:
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

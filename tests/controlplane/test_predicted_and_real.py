@@ -1,0 +1,145 @@
+"""What real controllers do lies in the predicted windows: each test records a run and compares it.
+
+A recording on a machine that stalled says nothing: it is repeated, and after ``TRIES`` the test is
+skipped with that reason. A sound one decides.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fidelity import compare_run, failures_of
+from kubelets import Kubelets
+from objects import add_taint, create_pod, silence_tolerated, tolerate
+from plane import ControlPlane, Start
+from recording import Action, Recording
+
+pytestmark = pytest.mark.live
+
+TRIES = 3
+FOUR_NODES = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
+MAINTENANCE = {"key": "maintenance", "value": "yes", "effect": "NoExecute"}
+Steps = Callable[[ControlPlane, Kubelets], tuple[list[Action], float]]
+
+
+def record(start: Start, folder: Path, nodes: dict[str, str], steps: Steps, **options: Any) -> Path:
+    """A sound recording of what ``steps`` does, or a skip that says why there is none."""
+    why = ""
+    for attempt in range(TRIES):
+        with start(nodes, **options) as (plane, kubelets):
+            actions, horizon_seconds = steps(plane, kubelets)
+            settle(plane)
+            recording = Recording(plane, kubelets, folder / f"try-{attempt}-{plane.release}")
+            recorded = recording.run(actions, horizon_seconds)
+            why = recording.sound()
+            if not why:
+                return recorded
+    pytest.skip(f"no sound recording in {TRIES} tries: {why}")
+
+
+def settle(plane: ControlPlane) -> None:
+    """Wait until every pod is Ready and its node too, then a monitor period more."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        pods = plane.api.call("GET", "/api/v1/pods")["items"]
+        nodes = plane.api.call("GET", "/api/v1/nodes")["items"]
+        if all(_is_ready(each) for each in (*pods, *nodes)) and not any(
+            node["spec"].get("taints") for node in nodes
+        ):
+            time.sleep(2)
+            return
+        time.sleep(0.3)
+    raise AssertionError("the test cluster did not become ready within 60 s")
+
+
+def _is_ready(one: dict[str, Any]) -> bool:
+    conditions = one.get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def assert_inside(folder: Path) -> None:
+    """Every real deletion lies in its window; prints the error of each."""
+    run = compare_run(folder)
+    for line in errors(run.errors_seconds):
+        print(line)
+    assert list(failures_of(run)) == []
+    assert run.deletions.inside, "the run shows no deletion: it proves nothing"
+
+
+def errors(errors_seconds: list[float]) -> Iterator[str]:
+    for error in errors_seconds:
+        yield f"off by {error * 1000:.0f} ms with the phases fitted"
+
+
+def silence(kubelets: Kubelets, *names: str) -> list[dict[str, Any]]:
+    """Kubelets fall silent; the scenario events of that."""
+    return [
+        {"action": "kubelet-stop", "nodes": [name], "renewed": at}
+        for name, at in kubelets.fall_silent(names).items()
+    ]
+
+
+def test_taint_with_several_toleration_seconds(start: Start, tmp_path: Path) -> None:
+    def steps(plane: ControlPlane, _: Kubelets) -> tuple[list[Action], float]:
+        tolerations = {
+            "none": [],
+            "two": [tolerate("maintenance", 2)],
+            "seven": [tolerate("maintenance", 7)],
+            "first-wins": [tolerate("maintenance", 5), tolerate("maintenance", 1)],
+            "for-ever": [tolerate("maintenance")],
+        }
+        for name, wish in tolerations.items():
+            create_pod(plane.api, name, "a1", wish)
+
+        def taint() -> list[dict[str, Any]]:
+            add_taint(plane.api, "a1", MAINTENANCE)
+            return [{"action": "taint", "nodes": ["a1"], "taint": "maintenance=yes:NoExecute"}]
+
+        return [Action(2, taint)], 14
+
+    assert_inside(record(start, tmp_path, FOUR_NODES, steps))
+
+
+def test_node_that_dies(start: Start, tmp_path: Path) -> None:
+    def steps(plane: ControlPlane, kubelets: Kubelets) -> tuple[list[Action], float]:
+        for seconds in (0, 4, 9):
+            create_pod(plane.api, f"after-{seconds}", "a1", silence_tolerated(seconds))
+        return [Action(2, lambda: silence(kubelets, "a1"))], 32
+
+    assert_inside(record(start, tmp_path, FOUR_NODES, steps))
+
+
+def test_zone_that_goes_partial(start: Start, tmp_path: Path) -> None:
+    def steps(plane: ControlPlane, kubelets: Kubelets) -> tuple[list[Action], float]:
+        failing = ("a1", "a2", "a3")
+        for name in failing:
+            create_pod(plane.api, f"on-{name}", name, silence_tolerated(3))
+        return [Action(2, lambda: silence(kubelets, *failing))], 40
+
+    nodes = {"a1": "a", "a2": "a", "a3": "a", "a4": "a", "a5": "a", "b1": "b"}
+    assert_inside(record(start, tmp_path, nodes, steps))
+
+
+def test_timers_after_a_controller_restart(start: Start, tmp_path: Path) -> None:
+    def steps(plane: ControlPlane, _: Kubelets) -> tuple[list[Action], float]:
+        for seconds in (8, 12):
+            create_pod(plane.api, f"after-{seconds}", "a1", [tolerate("maintenance", seconds)])
+
+        def taint() -> list[dict[str, Any]]:
+            add_taint(plane.api, "a1", MAINTENANCE)
+            return [{"action": "taint", "nodes": ["a1"], "taint": "maintenance=yes:NoExecute"}]
+
+        def stop() -> list[dict[str, Any]]:
+            plane.stop("kube-controller-manager")
+            return [{"action": "controller-stop"}]
+
+        def begin() -> list[dict[str, Any]]:
+            return [{"action": "controller-start", "at": plane.start_controller_manager()}]
+
+        return [Action(2, taint), Action(5, stop), Action(8, begin)], 36
+
+    assert_inside(record(start, tmp_path, FOUR_NODES, steps))
