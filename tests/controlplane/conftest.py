@@ -10,18 +10,9 @@ from pathlib import Path
 import pytest
 from binaries import BuildError
 from kubelets import Kubelets
-from plane import ControlPlane, Start, can_be_built
+from plane import SHORT_FLAGS, ControlPlane, Start, can_be_built
 
 RELEASES = os.environ.get("RELEASE", "1.37.0 1.30.14").split()
-# The defaults, shortened so that a run takes seconds.
-SHORT_FLAGS = {
-    "node-monitor-period": "1s",
-    "node-monitor-grace-period": "6s",
-    "node-startup-grace-period": "8s",
-    "node-eviction-rate": "0.25",
-    "secondary-node-eviction-rate": "0.1",
-    "large-cluster-size-threshold": "10",
-}
 
 
 @pytest.fixture(params=RELEASES)

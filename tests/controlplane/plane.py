@@ -38,6 +38,15 @@ CONTROLLERS = (
     "serviceaccount",
 )
 SINCE_1_29 = ("taint-eviction-controller",)
+# The defaults, shortened so that a run takes seconds.
+SHORT_FLAGS = {
+    "node-monitor-period": "1s",
+    "node-monitor-grace-period": "6s",
+    "node-startup-grace-period": "8s",
+    "node-eviction-rate": "0.25",
+    "secondary-node-eviction-rate": "0.1",
+    "large-cluster-size-threshold": "10",
+}
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",

@@ -15,7 +15,7 @@ import pytest
 from fidelity import compare_run, failures_of
 from kubelets import Kubelets
 from objects import add_taint, create_pod, silence_tolerated, tolerate
-from plane import ControlPlane, Start
+from plane import SHORT_FLAGS, ControlPlane, Start
 from recording import Action, Recording
 
 pytestmark = pytest.mark.live
@@ -120,8 +120,10 @@ def test_zone_that_goes_partial(start: Start, tmp_path: Path) -> None:
             create_pod(plane.api, f"on-{name}", name, silence_tolerated(3))
         return [Action(2, lambda: silence(kubelets, *failing))], 40
 
+    # Large enough to go on slowly: a small zone would stop, and show nothing.
+    flags = {**SHORT_FLAGS, "large-cluster-size-threshold": "3"}
     nodes = {"a1": "a", "a2": "a", "a3": "a", "a4": "a", "a5": "a", "b1": "b"}
-    assert_inside(record(start, tmp_path, nodes, steps))
+    assert_inside(record(start, tmp_path, nodes, steps, flags=flags))
 
 
 def test_timers_after_a_controller_restart(start: Start, tmp_path: Path) -> None:
