@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from io import TextIOWrapper
+from itertools import pairwise
 from pathlib import PurePath
 
 import click
@@ -30,6 +31,7 @@ from kubectl_evictplan.errors import (
     EvictplanError,
     InputError,
     Problem,
+    ProblemsError,
     help_on,
 )
 
@@ -53,7 +55,7 @@ _SECRET = re.compile(
 
 COMMANDS = {
     "what-if": ("what_if", "Predict which pods a change or a failure evicts, when and why"),
-    "snapshot": ("snapshot", "Turn dumps and manifests into one small file to predict from"),
+    "snapshot": ("snapshot", "Write a cluster into one small file to predict from"),
     "schema": ("schema", "Print the JSON Schema of a file this program reads or writes"),
     "version": ("version", "Print the version of this program"),
 }
@@ -71,7 +73,7 @@ COMMANDS = {
 def cli() -> None:
     """Predict which pods Kubernetes will evict, when, by whom and why.
 
-    Nothing is ever changed: predictions are computed here, from files.
+    Nothing is ever changed: predictions are computed here, from the live cluster or from files.
     """
 
 
@@ -87,7 +89,7 @@ def run(arguments: Sequence[str], program: str = "") -> int:
         problem = Problem(text[:1].lower() + text[1:], help_on())
         _report_problems([problem], arguments, program)
         return EXIT_BAD_INPUT
-    except InputError as error:
+    except ProblemsError as error:
         _report_problems(error.problems, arguments, program)
         return error.exit_code
     except EvictplanError as error:
@@ -151,7 +153,8 @@ def _report_problems(problems: Sequence[Problem], arguments: Sequence[str], prog
         got = None if problem.got is None else _bounded(str(problem.got), _SHOWN_COLUMNS_MAX)
         location = _bounded(problem.location, _PATH_COLUMNS_MAX)
         shown = replace(problem, location=location, got=got)
-        _say(f"error: {_bounded(str(shown), _LINE_COLUMNS_MAX)}")
+        text = _without(str(shown), _tokens(arguments))
+        _say(f"error: {_bounded(text, _LINE_COLUMNS_MAX)}")
     if len(problems) > PROBLEMS_SHOWN_MAX:
         _say(f"error: and {len(problems) - PROBLEMS_SHOWN_MAX} more")
     if line := _corrected(problems, arguments, _program_name(program)):
@@ -168,13 +171,35 @@ def _corrected(problems: Sequence[Problem], arguments: Sequence[str], program: s
             return ""
         words = corrected
     first = next((found.first for found in corrections if found and found.first), "")
-    line = f"{program} {shlex.join(words)}"
+    line = f"{program} {_joined(words, _tokens(arguments))}"
     line = f"{first} && {line}" if first else line
     # What cannot be shown as it is cannot be copied either.
     if line != _bounded(line, _COMMAND_COLUMNS_MAX):
         return ""
     example = any(found.example for found in corrections if found)
     return f"{'for example' if example else 'try'}: {line}"
+
+
+def _tokens(arguments: Sequence[str]) -> list[str]:
+    """Return what stands behind --token: it is never shown again."""
+    found = [word.partition("=")[2] for word in arguments if word.startswith("--token=")]
+    found += [after for word, after in pairwise(arguments) if word == "--token"]
+    return [token for token in found if token]
+
+
+def _without(text: str, tokens: Sequence[str]) -> str:
+    for token in tokens:
+        text = text.replace(token, "<not shown>")
+    return text
+
+
+def _joined(words: Sequence[str], tokens: Sequence[str]) -> str:
+    """Return the words as a command line; a token is left to a variable of the shell."""
+    quoted = []
+    for word in words:
+        token = next((known for known in tokens if word in (known, f"--token={known}")), None)
+        quoted.append(shlex.quote(word) if token is None else f'{word.removesuffix(token)}"$TOKEN"')
+    return " ".join(quoted)
 
 
 def _bounded(text: str, columns_max: int) -> str:
@@ -184,7 +209,9 @@ def _bounded(text: str, columns_max: int) -> str:
 
 def _report_bug(error: Exception, arguments: Sequence[str]) -> int:
     """Print one line; with --debug also where the details are, never the details themselves."""
-    summary = _bounded(f"{type(error).__name__}: {error}", _SHOWN_COLUMNS_MAX)
+    tokens = _tokens(arguments)
+    text = _without(f"{type(error).__name__}: {error}", tokens)
+    summary = _bounded(text, _SHOWN_COLUMNS_MAX)
     report = f"error: internal error ({summary}); this is a bug, please report it"
     if "--debug" not in arguments:
         _say(f"{report}: run again with --debug to keep the details in a file")
@@ -197,7 +224,8 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> int:
         "w", prefix="kubectl-evictplan-", suffix=".txt", delete=False, encoding="utf-8"
     ) as stream:
         stream.write(f"kubectl-evictplan {__version__}, Python {sys.version}\n")
-        stream.writelines(traceback.format_exception(error))
+        details = _without("".join(traceback.format_exception(error)), tokens)
+        stream.write(_SECRET.sub("<not shown>", details))
     _say(f"{report} with {stream.name}")
     return EXIT_INTERNAL
 

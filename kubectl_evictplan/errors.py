@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 EXIT_DONE = 0
 EXIT_BAD_INPUT = 2
+EXIT_ACCESS = 5
+EXIT_UNREACHABLE = 6
 EXIT_INTERNAL = 8
 EXIT_INTERRUPTED = 130
 
@@ -114,15 +116,31 @@ class Problem:
         return f"{text} ({'; '.join(details)})" if details else text
 
 
-class InputError(EvictplanError):
-    """The user's files, flags or scenario are wrong; carries every problem found, in order."""
-
-    exit_code = EXIT_BAD_INPUT
+class ProblemsError(EvictplanError):
+    """Something outside this program is wrong; carries every problem found, in order."""
 
     def __init__(self, problems: Problem | list[Problem]) -> None:
         self.problems = [problems] if isinstance(problems, Problem) else list(problems)
-        assert self.problems, "an InputError needs at least one problem"
+        assert self.problems, "an error needs at least one problem"
         super().__init__("; ".join(str(problem) for problem in self.problems[:PROBLEMS_SHOWN_MAX]))
+
+
+class InputError(ProblemsError):
+    """The user's files, flags or scenario are wrong."""
+
+    exit_code = EXIT_BAD_INPUT
+
+
+class AccessError(ProblemsError):
+    """The API server does not know who asks, or does not allow it."""
+
+    exit_code = EXIT_ACCESS
+
+
+class UnreachableError(ProblemsError):
+    """No answer of an API server, or none that can be used; nothing was changed."""
+
+    exit_code = EXIT_UNREACHABLE
 
 
 def mistake(message: str, correction: Correction | None = None, **parts: str) -> InputError:

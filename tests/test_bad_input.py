@@ -396,7 +396,7 @@ def test_tolerations_are_errors_when_written_and_warnings_when_stored(
 
 # What goes on with a warning: (what is given, its content, the warning's code)
 ODD = [
-    ("an anchor twice", "a: &x 1\nb: &x 2\nkind: Namespace\napiVersion: v1\n", "duplicate-anchor"),
+    ("an anchor twice", "a: &x 1\nb: &x 2\nkind: ConfigMap\napiVersion: v1\n", "duplicate-anchor"),
     ("a tag directive", f"%YAML 1.1\n---\n{pod()}", "yaml-directive"),
     ("null items", listed(items=None), "empty-list"),
     ("a future version", '{"kind":"PodDisruptionBudget","apiVersion":"policy/v2"}', "unknown-version"),

@@ -28,6 +28,7 @@ EDGES = frozenset(
         "cli",
         "commands",
         "completion",
+        "live",
         "report",
         "scenarios",
         "sources",

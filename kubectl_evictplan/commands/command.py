@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_evictplan.commands import typed_words, unknown_words
+from kubectl_evictplan.commands.connection_options import ConnectionOption
 from kubectl_evictplan.errors import Correction, InputError, mistake
 from kubectl_evictplan.scenarios.names import either, similar
 
@@ -45,6 +46,19 @@ class Command(click.Command):
         super().__init__(*args, **settings)
         debug_option(self)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options; those of the connection come last, under a heading of their own."""
+        for heading, is_connection in (("Options", False), ("Connection, as in kubectl", True)):
+            records = [
+                record
+                for param in self.get_params(ctx)
+                if isinstance(param, ConnectionOption) is is_connection
+                and (record := param.get_help_record(ctx)) is not None
+            ]
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; InputError says what is wrong and what to type instead."""
         if ctx.resilient_parsing:  # by completion: the words are not finished yet
@@ -63,6 +77,8 @@ class Command(click.Command):
             raise InputError(unknown_words.surplus_words(surplus))
         if ctx.params.get("filenames") == ():
             typed_words.refuse_bare_files(words, self)
+        elif ctx.params.get("filenames"):
+            typed_words.refuse_connection(words, self)
         return surplus
 
 

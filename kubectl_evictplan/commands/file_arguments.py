@@ -33,18 +33,15 @@ def looks_like_file(word: str) -> bool:
     return word.endswith(_ENDINGS) or exists(word)
 
 
-def require_files(filenames: tuple[str, ...], *, recursive: bool) -> None:
-    """Raise when no file is named, or one whose name shows already that it cannot be read."""
-    if not filenames:
-        raise InputError(no_cluster())
+def check_files(filenames: tuple[str, ...], *, recursive: bool) -> None:
+    """Raise for a file whose name shows already that it cannot be read."""
     if problems := [found for name in filenames if (found := _problem(name, recursive))]:
         raise InputError(problems)
 
 
-def no_cluster(connection: str = "") -> Problem:
-    """Say that no file is named, and how to make one (``connection``: options for kubectl)."""
-    message = "no cluster is given: reading a live cluster is not available in this version"
-    return Problem(f"{message}; files are named with -f", _made_from_cluster((), connection))
+def files_beside() -> list[str]:
+    """Return the files of the working directory that may hold a cluster."""
+    return [name for name in _files_in(Path()) if name.endswith(_ENDINGS)]
 
 
 def missing_option_f(word: str) -> Problem:

@@ -72,6 +72,7 @@ class Habit(NamedTuple):
 
 _NO_EFFECT = "changes nothing in a prediction: leave it out"
 _NO_WATCH = "a prediction is whole at once: leave it out"
+_NOT_NEEDED = "not needed to read a cluster: leave it out"
 _NO_CHANGE = "nothing is ever changed: leave it out"
 # What to say about --for.
 OUTAGE = "no option --for: an outage that ends is for a scenario file: kubelet-stop, kubelet-start"
@@ -80,6 +81,8 @@ OPTION_HABITS = {
     **dict.fromkeys(("--client", "--short"), Habit("there is no server to ask: leave it out")),
     "--dry-run": Habit(_NO_CHANGE),
     "--server-dry-run": Habit(_NO_CHANGE),
+    "--cache-dir": Habit(_NOT_NEEDED, has_value=True),
+    **dict.fromkeys(("--disable-compression", "--match-server-version"), Habit(_NOT_NEEDED)),
     "--all": Habit("choose nodes by a label that all have", ("-l", "kubernetes.io/hostname")),
     "--all-nodes": Habit("every node is --all", ("--all",)),
     **dict.fromkeys(("-V", "-v"), Habit("more is -o wide", ("-o", "wide"))),
@@ -124,14 +127,3 @@ OPTION_HABITS = {
         ("--no-color", "--no-colour", "--nocolor"), Habit("colour is --color", ("--color", "never"))
     ),
 }
-
-# What reads a live cluster, in kubectl; True: with a value.
-CONNECTION_OPTIONS = {
-    **dict.fromkeys(("--context", "--kubeconfig", "--cluster", "--user", "--server", "-s"), True),
-    **dict.fromkeys(("--token", "--as", "--as-group", "--as-uid", "--request-timeout"), True),
-    **dict.fromkeys(("--certificate-authority", "--client-certificate", "--client-key"), True),
-    **dict.fromkeys(("--namespace", "-n", "--cache-dir", "--tls-server-name"), True),
-    **dict.fromkeys(("--all-namespaces", "-A", "--insecure-skip-tls-verify"), False),
-}
-# These change what `kubectl get` reads a whole cluster with.
-ABOUT_THE_CLUSTER = ("--context", "--kubeconfig", "--cluster")

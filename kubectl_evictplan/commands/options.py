@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from kubectl_evictplan.commands.command import Choice, Command, command
+from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, take_connection
 from kubectl_evictplan.commands.file_arguments import FILENAME
 from kubectl_evictplan.commands.node_arguments import SELECTOR
 from kubectl_evictplan.commands.typed_words import EXAMPLES
@@ -22,6 +23,7 @@ from kubectl_evictplan.report import GROUPINGS, OUTPUTS
 from kubectl_evictplan.scenarios.names import did_you_mean, similar
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
 
@@ -56,6 +58,7 @@ class WhatIfOptions:
     """
 
     title: str
+    connection: ConnectionFlags
     filenames: tuple[str, ...] = _option(
         *FILENAME,
         multiple=True,
@@ -179,13 +182,15 @@ class WhatIfCommand(Command):
     """A command that gets the common options as one ``WhatIfOptions`` called ``options``."""
 
     def __init__(self, *args: Any, params: Sequence[click.Parameter] = (), **settings: Any) -> None:
-        super().__init__(*args, params=[*params, *COMMON_OPTIONS.values()], **settings)
+        super().__init__(
+            *args, params=[*params, *COMMON_OPTIONS.values(), *CONNECTION_OPTIONS], **settings
+        )
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         title = shlex.join([self.name or "", *ctx.params.get("words", ())])
         common = {name: ctx.params.pop(name) for name in COMMON_OPTIONS}
-        ctx.params["options"] = WhatIfOptions(title, **common)
+        ctx.params["options"] = WhatIfOptions(title, take_connection(ctx.params), **common)
         return super().invoke(ctx)
 
 

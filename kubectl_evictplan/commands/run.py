@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
-from kubectl_evictplan.commands.file_arguments import refuse_existing, require_files
+from kubectl_evictplan.commands.connection_options import load_live
+from kubectl_evictplan.commands.file_arguments import check_files, refuse_existing
 from kubectl_evictplan.commands.terminal import Progress, use_color, wants_ascii
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.commands.options import Given, WhatIfOptions
     from kubectl_evictplan.kube.objects import ClusterSnapshot
     from kubectl_evictplan.kube.objects import Warning as ClusterWarning
+    from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.prediction.document import Prediction
     from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 
@@ -45,7 +47,7 @@ def what_if_events(options: WhatIfOptions, events_on: Callable[[ClusterSnapshot]
 
 def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Planned]) -> None:
     """Predict and print what a plan, made for the loaded cluster, causes."""
-    require_files(options.filenames, recursive=options.recursive)
+    check_files(options.filenames, recursive=options.recursive)
     given = options.given()
     if (saved := options.save_scenario) is not None:
         refuse_existing(("--save-scenario",), saved, "scenario.yaml", force=options.force)
@@ -60,6 +62,7 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
             options.recursive,
             options.strict,
             progress,
+            options.connection,
             options.kubernetes_version or "",
         )
         _check_start(options.start or "", given.start_ns, snapshot)
@@ -83,9 +86,16 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
 
 
 def load(
-    filenames: Sequence[str], recursive: bool, strict: bool, progress: Progress, version: str = ""
+    filenames: Sequence[str],
+    recursive: bool,
+    strict: bool,
+    progress: Progress,
+    connection: ConnectionFlags,
+    version: str = "",
 ) -> ClusterSnapshot:
-    """Return the cluster that ``-f`` names; manifests count for that release."""
+    """Return the cluster that ``-f`` names, or else the live one; manifests count for that release."""
+    if not filenames:
+        return load_live(connection, progress, strict=strict)
     from kubectl_evictplan.sources.files import load_files
 
     return load_files(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.file_arguments import STDIN, missing_file, require_files
+from kubectl_evictplan.commands.file_arguments import STDIN, check_files, missing_file
 from kubectl_evictplan.commands.options import Given, WhatIfOptions, what_if_command
 from kubectl_evictplan.commands.run import what_if
 from kubectl_evictplan.errors import InputError, help_on, mistake
@@ -43,7 +43,7 @@ def scenario(options: WhatIfOptions, file: str) -> None:
 
     What the command line says about time and the controller wins over the file.
     """
-    require_files(options.filenames, recursive=options.recursive)
+    check_files(options.filenames, recursive=options.recursive)
     if file == STDIN and STDIN in options.filenames:
         raise mistake("standard input can be the scenario or the cluster, not both")
     if file in options.filenames:

@@ -1,13 +1,16 @@
-"""``snapshot``: dumps and manifests as one small file of ours."""
+"""``snapshot``: the live cluster, or dumps and manifests, as one small file of ours."""
 
 from __future__ import annotations
 
+import secrets
 import sys
+from typing import Any
 
 import click
 
 from kubectl_evictplan.commands.command import command
-from kubectl_evictplan.commands.file_arguments import refuse_existing, require_files
+from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, take_connection
+from kubectl_evictplan.commands.file_arguments import check_files, refuse_existing
 from kubectl_evictplan.commands.options import COMMON_OPTIONS
 from kubectl_evictplan.commands.run import load
 from kubectl_evictplan.commands.terminal import Progress
@@ -19,30 +22,53 @@ _FORMATS = frozenset(("json", "yaml", "yml", "table", "wide", "name", "text", "g
 
 
 @command(
+    "# The cluster of the current context",
+    "kubectl evictplan snapshot -o cluster.json.gz",
+    "# To show to others",
+    "kubectl evictplan snapshot -o cluster.json.gz --redact --context prod",
+    "# A dump",
     "kubectl evictplan snapshot -f cluster.json -o cluster.snapshot.json.gz",
     "kubectl get nodes,pods,leases -A -o json | kubectl evictplan snapshot -f - -o c.json.gz",
-    params=[COMMON_OPTIONS[name] for name in ("filenames", "recursive", "strict")],
+    params=[
+        *(COMMON_OPTIONS[name] for name in ("filenames", "recursive", "strict")),
+        *CONNECTION_OPTIONS,
+    ],
 )
 @click.option(*_OUTPUT, required=True, metavar="FILE", help="Where to write it.")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@click.option("--redact", is_flag=True, help="Replace all names; predictions stay the same.")
 def snapshot(
-    filenames: tuple[str, ...], recursive: bool, strict: bool, output: str, force: bool
+    filenames: tuple[str, ...],
+    recursive: bool,
+    strict: bool,
+    output: str,
+    force: bool,
+    redact: bool,
+    **connection: Any,
 ) -> None:
-    """Turn dumps and manifests into one small file to predict from.
+    """Write a cluster into one small file to predict from.
 
     It holds only what decides evictions: no environment, no annotations, no secrets.
     """
-    require_files(filenames, recursive=recursive)
+    check_files(filenames, recursive=recursive)
     _check_name(output)
     refuse_existing(_OUTPUT, output, "cluster.json.gz", force=force)
     with Progress(sys.stderr) as progress:
         from kubectl_evictplan.sources.snapshot import write_snapshot
 
-        cluster = load(filenames, recursive, strict, progress)
+        cluster = load(filenames, recursive, strict, progress, take_connection(connection))
+        if redact:
+            from kubectl_evictplan.sources.redaction import redact as redacted
+
+            # Nobody keeps the key: what a pseudonym stands for is known only to whoever took it.
+            cluster = redacted(cluster, secrets.token_bytes(32))
         write_snapshot(cluster, output, force=force)
     nodes, pods = len(cluster.nodes), len(cluster.pods)
     counts = f"{nodes} node{'s' * (nodes != 1)}, {pods} pod{'s' * (pods != 1)}"
     click.echo(f"snapshot of {counts} written to {escape(output)}")
+    for record in cluster.reading.lists if cluster.reading else ():
+        if record.not_evaluated:
+            click.echo(f"not evaluated: {record.kind}, {escape(record.not_evaluated)}")
 
 
 def _check_name(output: str) -> None:

@@ -65,6 +65,12 @@ class Progress:
         """Tell that a file is about to be read."""
         self._tell(f"reading {name} ({done} of {total})" if name else "reading")
 
+    def listing(self, plural: str, done: int, total: int) -> None:
+        """Tell how many objects of a live cluster's list are there; ``total`` 0 is unknown."""
+        self._tell(
+            f"reading {plural} ({done} of {total})" if total else f"reading {plural} ({done})"
+        )
+
     def predicting(self, what: str, done: int, total: int) -> None:
         """Tell how far the prediction is."""
         self._tell(f"{what} ({done} of {total})")

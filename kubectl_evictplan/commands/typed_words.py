@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import click
 
+from kubectl_evictplan.commands.connection_options import ConnectionOption
 from kubectl_evictplan.commands.file_arguments import exists, looks_like_file, missing_option_f
 from kubectl_evictplan.errors import Correction, InputError, Problem, mistyped
 from kubectl_evictplan.scenarios.names import shown
@@ -23,6 +24,15 @@ EXAMPLES = {
     "--explain": "default/web-0",
     "--save-scenario": "scenario.yaml",
     "--time-zone": "local",
+    "--request-timeout": "30s",
+    "--chunk-size": "500",
+    "--kubeconfig": "~/.kube/config",
+    "--server": "https://10.0.0.1:6443",
+    **dict.fromkeys(
+        ("--context", "--cluster", "--user", "--namespace", "--tls-server-name"), "NAME"
+    ),
+    **dict.fromkeys(("--as", "--as-group", "--as-uid"), "NAME"),
+    "--token": '"$TOKEN"',
 }
 # Where programs for writing leave something else than what was typed.
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
@@ -112,6 +122,22 @@ def refuse_bare_files(words: Sequence[str], command: click.Command) -> None:
     for typed in read_words(words, command):
         if not typed.option and command.name != "scenario" and looks_like_file(typed.words[0]):
             raise InputError(missing_option_f(typed.words[0]))
+
+
+def refuse_connection(words: Sequence[str], command: click.Command) -> None:
+    """Raise for an option about a live cluster beside files."""
+    mine = {
+        name
+        for param in command.params
+        if isinstance(param, ConnectionOption)
+        for name in param.opts
+    }
+    for typed in read_words(words, command):
+        if typed.option in mine:
+            message = f"{typed.option}: the cluster is read from files: leave it out"
+            if typed.option in ("-n", "--namespace"):
+                message += "; all namespaces are predicted, --explain NAMESPACE/POD shows one pod"
+            raise mistyped(message, typed.words, ())
 
 
 def needs_value(name: str, command: click.Command, words: Sequence[str]) -> Problem:

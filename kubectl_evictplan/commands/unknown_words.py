@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 import click
@@ -13,7 +12,6 @@ from kubectl_evictplan.commands.file_arguments import (
     exists,
     looks_like_file,
     missing_option_f,
-    no_cluster,
 )
 from kubectl_evictplan.commands.typed_words import needs_value, read_words
 from kubectl_evictplan.errors import Correction, Problem, help_on
@@ -133,8 +131,6 @@ def _unknown_option(name: str, ctx: click.Context, words: Sequence[str]) -> Prob
 
     known = {option for param in ctx.command.params for option in param.opts if option[:1] == "-"}
     typed, value = _typed_option(name, words)
-    if name in habits.CONNECTION_OPTIONS:
-        return _connection_option(name, typed, value, words)
     flag = name.lstrip("-").replace("_", "-").lower()
     if flag in FLAG_DEFAULTS and "--controller-flag" in known:
         right = Correction(typed, ("--controller-flag", f"{flag}={value}"))
@@ -150,7 +146,8 @@ def _unknown_option(name: str, ctx: click.Context, words: Sequence[str]) -> Prob
         kept = (value,) if habit.keep_value and value else ()
         right = Correction(typed if has_value else typed[:1], (*habit.instead, *kept))
         return Problem(f"no option {name}: {habit.message}", right)
-    close = similar(name, known) if name.startswith("--") else []
+    begun = sorted(option for option in known if option.startswith(name))
+    close = (begun or similar(name, known)) if name.startswith("--") else []
     text = f"no option {shown(name)}{did_you_mean(close)}"
     if name in ("-v", "-V") and "--version" in known:
         return Problem(text, Correction(typed[:1], ("--version",)))
@@ -172,22 +169,6 @@ def _typed_option(name: str, words: Sequence[str]) -> tuple[tuple[str, ...], str
         if word.startswith(f"{name}=") or (len(name) == 2 and word.startswith(name)):
             return (word,), word.removeprefix(name).removeprefix("=")
     return (name,), None
-
-
-def _connection_option(
-    name: str, typed: tuple[str, ...], value: str | None, words: Sequence[str]
-) -> Problem:
-    """Say that files are read, not a live cluster."""
-    typed = typed if habits.CONNECTION_OPTIONS[name] else typed[:1]
-    if any(word.startswith(FILENAME) for word in words):
-        message = f"{name}: the cluster is read from files: leave it out"
-        if name in ("-n", "--namespace"):
-            message += "; all namespaces are predicted, --explain NAMESPACE/POD shows one pod"
-        return Problem(message, Correction(typed, ()))
-    chosen = f"{name} {shlex.quote(value)} " if value and name in habits.ABOUT_THE_CLUSTER else ""
-    problem = no_cluster(chosen)
-    known = problem.correction and problem.correction._replace(typed=typed)
-    return Problem(f"{name}: {problem.message}", known)
 
 
 def _missing(param: click.Parameter, ctx: click.Context, words: Sequence[str]) -> Problem:

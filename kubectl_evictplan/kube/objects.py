@@ -12,6 +12,8 @@ from typing import Annotated
 
 import msgspec
 
+from kubectl_evictplan.kube.infrastructure import Infrastructure
+
 # Bounds are checked where these values are decoded, that is in our own snapshots.
 Count = Annotated[int, msgspec.Meta(ge=0)]
 PositiveCount = Annotated[int, msgspec.Meta(ge=1)]
@@ -209,6 +211,30 @@ class ControlPlaneFlags(msgspec.Struct, frozen=True):
     leader_acquire_time_ns: int | None = None
 
 
+class ListRecord(msgspec.Struct, frozen=True):
+    """One list of a live cluster: which moment it shows, or why it could not be read."""
+
+    kind: str
+    resource_version: str = ""
+    count: Count = 0
+    # By the server's clock.
+    read_at_ns: int = 0
+    not_evaluated: str = ""
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """How a live cluster was read. Decides nothing; two readings of one state may differ in it."""
+
+    server: str = ""
+    context: str = ""
+    # "" when all namespaces were read.
+    namespace: str = ""
+    server_version: str = ""
+    # Server time minus this machine's; None when the server did not tell its time.
+    clock_offset_ns: int | None = None
+    lists: tuple[ListRecord, ...] = ()
+
+
 class ClusterSnapshot(msgspec.Struct, frozen=True):
     """All that is known of one cluster at ``taken_at_ns``: what every source returns.
 
@@ -234,3 +260,6 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     warnings: tuple[Warning, ...] = ()
     # sha256 over the canonical content, "sha256:<hex>"; "" when not computed.
     digest: str = ""
+    infrastructure: Infrastructure = Infrastructure()
+    # Of what was read from a live cluster; None for files.
+    reading: Reading | None = None

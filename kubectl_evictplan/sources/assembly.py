@@ -16,6 +16,18 @@ import msgspec
 
 from kubectl_evictplan.errors import Problem
 from kubectl_evictplan.kube.admission import admitted_tolerations
+from kubectl_evictplan.kube.infrastructure import (
+    FIELD_OF,
+    EndpointSlice,
+    Infrastructure,
+    LeaderLease,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodClaims,
+    Service,
+    VolumeAttachment,
+)
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
@@ -29,7 +41,22 @@ from kubectl_evictplan.kube.objects import (
 from kubectl_evictplan.sources import control_plane, wire
 from kubectl_evictplan.sources.diagnostics import Diagnostics, Origin
 
-Stored = Node | Pod | Lease | Workload | PodDisruptionBudget | DeleteWebhook
+Stored = (
+    Node
+    | Pod
+    | Lease
+    | Workload
+    | PodDisruptionBudget
+    | DeleteWebhook
+    | LeaderLease
+    | Namespace
+    | Service
+    | EndpointSlice
+    | PersistentVolume
+    | PersistentVolumeClaim
+    | VolumeAttachment
+    | PodClaims
+)
 # Namespace ("" for what has none) and name.
 Key = tuple[str, str]
 
@@ -103,6 +130,20 @@ class Assembly:
         if self.diagnostics.strict:
             self.diagnostics.warning("unknown-kind", f"objects of kind {kind} are not read")
 
+    def absorb(self, other: Assembly) -> None:
+        """Add all that another one holds of kinds that this one has not seen."""
+        for kind, values in other.stored.items():
+            self.stored[kind].update(values)
+            self._sources[kind].update(other._sources[kind])
+        self.kinds_seen |= other.kinds_seen
+        self.manifests |= other.manifests
+        self.instances += other.instances
+        self.leader_acquire_times += other.leader_acquire_times
+        self.kubelet_versions |= other.kubelet_versions
+        self.objects_seen += other.objects_seen
+        self.ignored_kinds += other.ignored_kinds
+        self.diagnostics.absorb(other.diagnostics)
+
     def add_snapshot(self, snapshot: ClusterSnapshot, origin: Origin) -> None:
         """Add all of one of our own snapshots; it may be mixed with manifests."""
         source = Source(origin)
@@ -110,6 +151,9 @@ class Assembly:
             values = getattr(snapshot, part)
             for value in values.values() if part == "leases" else values:
                 self.add(getattr(value, "kind", kinds[0]), value, source)
+        for kind, part in FIELD_OF.items():
+            for value in getattr(snapshot.infrastructure, part):
+                self.add(kind, value, source)
         self.kinds_seen.update(snapshot.kinds_seen)
         self.denied.update(snapshot.denied)
         for kind, count in snapshot.ignored_kinds.items():
@@ -151,6 +195,9 @@ class Assembly:
             kinds_seen=tuple(sorted(self.kinds_seen)),
             ignored_kinds=dict(sorted(self.ignored_kinds.items())),
             denied=tuple(sorted(self.denied)),
+            infrastructure=Infrastructure(
+                **{part: self._sorted([kind]) for kind, part in FIELD_OF.items()}
+            ),
         )
 
     def _sorted(self, kinds: Iterable[str]) -> tuple[Any, ...]:

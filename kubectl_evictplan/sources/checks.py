@@ -43,12 +43,19 @@ Manifests = set[tuple[str, str, str]]
 
 
 def check_cluster(
-    snapshot: ClusterSnapshot, diagnostics: Diagnostics, *, manifests: Manifests
+    snapshot: ClusterSnapshot,
+    diagnostics: Diagnostics,
+    *,
+    manifests: Manifests,
+    whole_cluster: bool = False,
 ) -> None:
-    """Record warnings about the whole; ``manifests`` were validated as they were read."""
+    """Record warnings about the whole; ``manifests`` were validated as they were read.
+
+    ``whole_cluster``: it is known that nothing is missing, so that nobody need guess.
+    """
     for code, message, subject in chain(
         _odd_nodes(snapshot, manifests),
-        _missing_parts(snapshot, manifests),
+        () if whole_cluster else _missing_parts(snapshot, manifests),
         _confusable_names(snapshot),
         _overlapping_budgets(snapshot),
         _odd_pods(snapshot, manifests),

@@ -118,6 +118,13 @@ class Diagnostics:
             for subject in found.objects or ("",):
                 self.warning(found.code, found.message, subject)
 
+    def absorb(self, other: Diagnostics) -> None:
+        """Record all that another one recorded."""
+        for problem in other.problems:
+            self.add(problem)
+        for key, objects in other._warnings.items():
+            self._warnings.setdefault(key, {}).update(objects)
+
     def warnings(self) -> tuple[Warning, ...]:
         """Return the warnings sorted by code and message, so input order cannot show."""
         return tuple(

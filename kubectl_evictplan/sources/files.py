@@ -50,7 +50,7 @@ def load_files(
     assembly = Assembly(diagnostics)
     items = ItemReader(assembly, manifest_version=manifest_version)
     documents = DocumentReader(items)
-    with _collector_paused():
+    with collector_paused():
         names = list(_expand(filenames, diagnostics, recursive=recursive))
         documents.keep_snapshot = len(names) == 1
         for number, name in enumerate(names):
@@ -90,6 +90,17 @@ def finish(items: ItemReader, filenames: Sequence[str]) -> ClusterSnapshot:
         location = ", ".join(filenames[:5]) + (", ..." if filenames[5:] else "")
         expected = f"the output of `{GET_COMMAND}`"
         diagnostics.add(Problem(message, location=location, expected=expected))
+    return completed(assembly, items)
+
+
+def completed(
+    assembly: Assembly, items: ItemReader, *, whole_cluster: bool = False
+) -> ClusterSnapshot:
+    """Return the cluster that was put together, checked, with its warnings and its digest.
+
+    ``whole_cluster``: it is known that nothing is missing.
+    """
+    diagnostics = assembly.diagnostics
     if items.build.leap_seconds:
         message = "a timestamp names a leap second: read as the last nanosecond before it"
         diagnostics.warning("leap-second", message)
@@ -97,14 +108,14 @@ def finish(items: ItemReader, filenames: Sequence[str]) -> ClusterSnapshot:
     if not snapshot.taken_at_ns:
         message = "no lease renewal and no timestamp: when this was is unknown, 1970 is assumed"
         diagnostics.warning("unknown-time", message)
-    check_cluster(snapshot, diagnostics, manifests=assembly.manifests)
+    check_cluster(snapshot, diagnostics, manifests=assembly.manifests, whole_cluster=whole_cluster)
     diagnostics.raise_problems()
     digest = snapshot_digest(snapshot)
     return msgspec.structs.replace(snapshot, warnings=diagnostics.warnings(), digest=digest)
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Keep the garbage collector from walking millions of live objects again and again."""
     enabled = gc.isenabled()
     gc.disable()

@@ -18,6 +18,7 @@ from kubectl_evictplan.sources import control_plane, schema, wire
 from kubectl_evictplan.sources.assembly import Assembly, Source
 from kubectl_evictplan.sources.checks import budget_oddities, violations
 from kubectl_evictplan.sources.diagnostics import Diagnostics, Document, Origin
+from kubectl_evictplan.sources.infrastructure import BUILDERS, leader_lease, pod_claims
 from kubectl_evictplan.sources.json_reader import JsonSyntaxError, read_json
 from kubectl_evictplan.sources.kinds import IGNORED, Classified, Verdict, classify, item_kind
 from kubectl_evictplan.sources.marked_tree import Path
@@ -40,20 +41,30 @@ class ItemReader:
     newest.
     """
 
-    def __init__(self, assembly: Assembly, *, manifest_version: str = "") -> None:
+    def __init__(
+        self, assembly: Assembly, *, manifest_version: str = "", build: ModelBuilder | None = None
+    ) -> None:
         self.assembly = assembly
         self.diagnostics = assembly.diagnostics
-        self.build = ModelBuilder()
+        # Readers may share one, and so what repeats among their objects.
+        self.build = build or ModelBuilder()
         self._manifest_version = manifest_version
 
     # Objects of an API server, from bytes.
 
     def read_list(
-        self, raws: list[msgspec.Raw], origin: Origin, kind: str = "", *, search: bool = False
+        self,
+        raws: list[msgspec.Raw],
+        origin: Origin,
+        kind: str = "",
+        *,
+        version: str = "",
+        search: bool = False,
     ) -> None:
         """Read the items of the list there; ``kind`` is theirs when the list's own kind says so.
 
-        ``search`` them for what the decoder overlooks, such as duplicate keys.
+        ``version`` is the list's apiVersion, for items that leave theirs out. ``search`` them for
+        what the decoder overlooks, such as duplicate keys.
         """
         decode = wire.BY_KIND[kind].decode if kind else wire.OBJECT.decode
         # Items of a typed list may leave out what the list says; others may not.
@@ -70,13 +81,19 @@ class ItemReader:
                 if type(decoded) is wire.WirePod and decoded.api_version in pod_versions:
                     pod = build_pod(decoded)
                     if pod.uid and pod.name and pod.namespace:
-                        store_pod(pod, raw, Source(origin, index))
+                        if store_pod(pod, raw, Source(origin, index)):
+                            self._store_claims(decoded, Source(origin, index))
                         continue
-                elif self._stored_as_decoded(decoded, kind, Source(origin, index)):
+                elif self._stored_as_decoded(decoded, kind, Source(origin, index), version):
                     continue
             except _UNDECODABLE:
                 pass
             self.read_bytes(bytes(raw), origin.item(index), kind)
+
+    def _store_claims(self, decoded: wire.WirePod, source: Source) -> None:
+        """Store which volumes a pod needs."""
+        if decoded.spec.volumes and (claims := pod_claims(decoded)):
+            self.assembly.add("PodClaims", claims, source)
 
     def _store_pod(self, pod: Any, raw: msgspec.Raw | bytes, source: Source) -> bool:
         if pod.termination_grace_period_seconds < 0:
@@ -92,9 +109,12 @@ class ItemReader:
         self.assembly.kinds_seen.add("Pod")
         return added
 
-    def _stored_as_decoded(self, decoded: Any, list_kind: str, source: Source) -> bool:
+    def _stored_as_decoded(
+        self, decoded: Any, list_kind: str, source: Source, list_version: str = ""
+    ) -> bool:
         """Store a decoded object that came from an API server; False: it must be checked."""
         meta = decoded.metadata
+        decoded.api_version = decoded.api_version or list_version or None
         kind = type(decoded).__struct_config__.tag
         if not (meta.uid or meta.resource_version) or not meta.name:
             return False
@@ -122,6 +142,8 @@ class ItemReader:
                 return assembly.add(kind, lease, source)
             if (meta.namespace, meta.name) == LEADER_LEASE and acquired is not None:
                 assembly.leader_acquire_times.append(acquired)
+            if leader := leader_lease(build, decoded):
+                return assembly.add("LeaderLease", leader, source)
             return True
         if kind == "PodDisruptionBudget":
             added = assembly.add(kind, build.budget(decoded), source)
@@ -133,6 +155,8 @@ class ItemReader:
             for webhook in build.webhooks(decoded):
                 assembly.add(kind, webhook, source)
             return True
+        if builder := BUILDERS.get(kind):
+            return assembly.add(kind, builder(build, decoded), source)
         return assembly.add(kind, build.workload(kind, decoded), source)
 
     # Everything else, checked.
@@ -245,6 +269,8 @@ class ItemReader:
             component = schema.read_fields(wire.ControlPlanePod, tree).tree
             raw = msgspec.json.encode(component)
             added = self._store_pod(self.build.pod(decoded), raw, Source(origin))
+            if added:
+                self._store_claims(decoded, Source(origin))
         else:
             added = self._store(kind, decoded, Source(origin))
         if written and added:

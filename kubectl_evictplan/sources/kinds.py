@@ -44,6 +44,8 @@ _NOT_STATE = {
     "EventList": "a list of events: use `kubectl get nodes,pods,leases -A -o json`",
     "WatchEvent": "a watch, not a list: use `kubectl get -o json` without -w",
 }
+# Kinds of Kubernetes that look like a misspelled one of those that are read.
+_LIKE_OURS = frozenset({"Endpoints"})
 _OUR_FILES = {
     "Scenario": "a scenario, not cluster objects: use `what-if scenario FILE`",
     "Prediction": "a prediction, not cluster objects",
@@ -110,6 +112,8 @@ def _known(kind: str, group: str, version: str) -> Classified:
 def _nearest(kind: str, group: str) -> str:
     """Return the kind that was probably meant, unless it is a custom resource's."""
     if "." in group and group not in {home.group for home in KINDS.values()}:
+        return ""
+    if kind in _LIKE_OURS:
         return ""
     candidates = {name.lower(): name for name in KINDS}
     lower = kind.lower()

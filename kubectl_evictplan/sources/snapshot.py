@@ -21,6 +21,7 @@ import msgspec
 
 from kubectl_evictplan import __version__
 from kubectl_evictplan.kube.api_version import API_VERSION
+from kubectl_evictplan.kube.infrastructure import FIELD_OF, Infrastructure
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
@@ -30,6 +31,7 @@ from kubectl_evictplan.kube.objects import (
     Node,
     Pod,
     PodDisruptionBudget,
+    Reading,
     Warning,
     Workload,
 )
@@ -37,7 +39,8 @@ from kubectl_evictplan.kube.timestamps import FIRST_INSTANT_NS, LAST_INSTANT_NS,
 from kubectl_evictplan.sources.private_file import write_private
 
 KIND = "Snapshot"
-SCHEMA_VERSION = 1
+# 1: nodes, pods, leases, workloads, budgets, webhooks. 2: infrastructure as well.
+SCHEMA_VERSION = 2
 _GZIP_LEVEL = 6
 # A table must pay for its indexes.
 _TABLE_SHARE_MAX = 0.5
@@ -57,6 +60,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
     kinds_seen: tuple[str, ...] = ()
     ignored_kinds: dict[str, Count] = {}
     warnings: tuple[Warning, ...] = ()
+    reading: Reading | None = None
 
 
 class _Document(msgspec.Struct, rename="camel"):
@@ -96,6 +100,8 @@ class _Content(msgspec.Struct):
     pod_count: Count
     pods: dict[str, _Column]
     webhooks: tuple[DeleteWebhook, ...] = ()
+    # From schema version 2 on.
+    infrastructure: Infrastructure = Infrastructure()
 
 
 # What stands in the content as it does in the snapshot, and what stands beside it.
@@ -104,7 +110,7 @@ _CONTENT_PARTS = tuple(
     for name in _Content.__struct_fields__
     if name in ClusterSnapshot.__struct_fields__ and name not in ("pods", "leases")
 )
-_METADATA_PARTS = ("taken_at_source", "kinds_seen", "ignored_kinds", "warnings")
+_METADATA_PARTS = ("taken_at_source", "kinds_seen", "ignored_kinds", "warnings", "reading")
 # Keys of maps are sorted, fields of objects are in the order of their definition.
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
@@ -247,8 +253,16 @@ def _refuse_impossible(snapshot: ClusterSnapshot, content: _Content) -> None:
     ):
         if not all(map(operator.lt, keys, keys[1:])):
             raise SnapshotError(f"damaged snapshot (a {what} twice, or not in order)")
+    for kind, name in FIELD_OF.items():
+        listed = getattr(content.infrastructure, name)
+        keys = [(getattr(one, "namespace", ""), one.name) for one in listed]
+        if not all(map(operator.lt, keys, keys[1:])):
+            raise SnapshotError(f"damaged snapshot (a {kind} twice, or not in order)")
     times = [snapshot.taken_at_ns, content.control_plane.leader_acquire_time_ns]
     times += [lease.renew_time_ns for lease in content.leases]
+    for leader in content.infrastructure.leader_leases:
+        times += [leader.acquire_time_ns, leader.renew_time_ns]
+    times += [one.deletion_timestamp_ns for one in content.infrastructure.volume_attachments]
     for node in snapshot.nodes:
         times += [node.deletion_timestamp_ns, *node.past_instants()]
     _refuse_impossible_times(times)

@@ -97,8 +97,15 @@ class Container(Struct):
     ports: tuple[Port, ...] = ()
 
 
+class ClaimSource(Struct, rename="camel", gc=False):
+    claim_name: str = ""
+
+
 class Volume(Struct, rename="camel"):
+    name: str = ""
     empty_dir: Present | None = None
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: Present | None = None
 
 
 class PodSpec(Struct, rename="camel", frozen=True):
@@ -189,6 +196,7 @@ class WireNode(WireObject, tag="Node", kw_only=True):
 
 
 class LeaseSpec(Struct, rename="camel", frozen=True):
+    lease_transitions: Int64 | None = None
     holder_identity: str = ""
     lease_duration_seconds: Int64 | None = None
     acquire_time: Timestamp = ""
@@ -261,6 +269,123 @@ class WireWebhooks(WireObject):
     webhooks: tuple[Webhook, ...] = ()
 
 
+class LabelledMeta(ObjectMeta):
+    labels: Labels = NULL
+
+
+class Phase(Struct, frozen=True):
+    phase: str = ""
+
+
+class WireNamespace(WireObject, tag="Namespace", kw_only=True):
+    metadata: LabelledMeta
+    status: Phase = Phase()
+
+
+class ServiceSpec(Struct, rename="camel"):
+    selector: dict[str, str] = {}
+    type: str = ""
+    cluster_ip: str = field(default="", name="clusterIP")
+    publish_not_ready_addresses: bool = False
+    external_traffic_policy: str = ""
+    internal_traffic_policy: str = ""
+
+
+class WireService(WireObject, tag="Service"):
+    spec: ServiceSpec = field(default_factory=ServiceSpec)
+
+
+class EndpointConditions(Struct, frozen=True):
+    ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+
+class Reference(Struct, rename="camel"):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class WireEndpoint(Struct, rename="camel"):
+    conditions: EndpointConditions = EndpointConditions()
+    target_ref: Reference | None = None
+    node_name: str = ""
+    zone: str = ""
+    # Of discovery/v1beta1, which had neither of the two above at first.
+    topology: dict[str, str] = {}
+
+
+class WireEndpointSlice(WireObject, tag="EndpointSlice", kw_only=True):
+    metadata: LabelledMeta
+    address_type: str = ""
+    endpoints: tuple[WireEndpoint, ...] = ()
+
+
+class CsiSource(Struct):
+    driver: str = ""
+
+
+class NodeSelectorTerm(Struct, rename="camel"):
+    match_expressions: tuple[Requirement, ...] = ()
+
+
+class NodeSelector(Struct, rename="camel"):
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class VolumeNodeAffinity(Struct):
+    required: NodeSelector | None = None
+
+
+class VolumeSpec(Struct, rename="camel", frozen=True):
+    claim_ref: Reference | None = None
+    access_modes: tuple[str, ...] = ()
+    csi: CsiSource | None = None
+    local: Present | None = None
+    host_path: Present | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class WireVolume(WireObject, tag="PersistentVolume"):
+    spec: VolumeSpec = VolumeSpec()
+    status: Phase = Phase()
+
+
+class ClaimSpec(Struct, rename="camel", frozen=True):
+    volume_name: str = ""
+    access_modes: tuple[str, ...] = ()
+
+
+class WireClaim(WireObject, tag="PersistentVolumeClaim"):
+    spec: ClaimSpec = ClaimSpec()
+    status: Phase = Phase()
+
+
+class AttachmentSource(Struct, rename="camel", frozen=True):
+    persistent_volume_name: str = ""
+
+
+class AttachmentSpec(Struct, rename="camel", frozen=True):
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachmentSource = AttachmentSource()
+
+
+class Attached(Struct, frozen=True):
+    attached: bool = False
+
+
+class DeletableMeta(ObjectMeta):
+    deletion_timestamp: Timestamp = ""
+
+
+class WireAttachment(WireObject, tag="VolumeAttachment", kw_only=True):
+    metadata: DeletableMeta
+    spec: AttachmentSpec = AttachmentSpec()
+    status: Attached = Attached()
+
+
 class Kind(NamedTuple):
     """A kind that is read: its API group, the versions whose fields mean the same, its type."""
 
@@ -291,6 +416,12 @@ KINDS: dict[str, Kind] = {
     "StatefulSet": _kind(WireWorkload, "StatefulSet", "apps", "v1", "v1beta1", "v1beta2"),
     "DaemonSet": _kind(WireWorkload, "DaemonSet", "apps", "v1", "v1beta2"),
     "Job": _kind(WireWorkload, "Job", "batch", "v1", "v1beta1"),
+    "Namespace": Kind("", frozenset({"v1"}), WireNamespace),
+    "Service": Kind("", frozenset({"v1"}), WireService),
+    "EndpointSlice": Kind("discovery.k8s.io", frozenset({"v1", "v1beta1"}), WireEndpointSlice),
+    "PersistentVolume": Kind("", frozenset({"v1"}), WireVolume),
+    "PersistentVolumeClaim": Kind("", frozenset({"v1"}), WireClaim),
+    "VolumeAttachment": Kind("storage.k8s.io", frozenset({"v1", "v1beta1"}), WireAttachment),
 } | {
     kind: _kind(WireWebhooks, kind, "admissionregistration.k8s.io", "v1", "v1beta1")
     for kind in WEBHOOK_KINDS
@@ -300,7 +431,7 @@ WORKLOAD_KINDS = frozenset(
 )
 # extensions/v1beta1 held these before they moved to apps.
 MOVED_FROM_EXTENSIONS = frozenset({"Deployment", "ReplicaSet", "DaemonSet"})
-CLUSTER_SCOPED = WEBHOOK_KINDS | {"Node"}
+CLUSTER_SCOPED = WEBHOOK_KINDS | {"Node", "Namespace", "PersistentVolume", "VolumeAttachment"}
 
 
 class ListMeta(Struct):

@@ -146,8 +146,8 @@ def test_a_kind_of_our_groups_is_never_dropped_for_a_typing_error(problems: Any,
 
 
 BUILT_IN = {
-    "v1": "Binding ComponentStatus ConfigMap Endpoints Event LimitRange Namespace PersistentVolume "
-    "PersistentVolumeClaim PodTemplate ResourceQuota Secret Service ServiceAccount",
+    "v1": "Binding ComponentStatus ConfigMap Endpoints Event LimitRange "
+    "PodTemplate ResourceQuota Secret ServiceAccount",
     "apps/v1": "ControllerRevision",
     "batch/v1": "CronJob",
     "policy/v1": "Eviction PodSecurityPolicy",

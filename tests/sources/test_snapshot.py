@@ -145,7 +145,7 @@ def test_it_describes_itself() -> None:
     document = json.loads(gzip.decompress(data))
     assert document["apiVersion"] == "evictplan.dev/v1alpha1"
     assert document["kind"] == "Snapshot"
-    assert document["metadata"]["schemaVersion"] == 1
+    assert document["metadata"]["schemaVersion"] == 2
     assert document["metadata"]["takenAt"] == "2026-11-20T22:00:00Z"
     assert document["metadata"]["digest"].startswith("sha256:")
 
@@ -162,7 +162,7 @@ def changed(**metadata: Any) -> bytes:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (changed(schemaVersion=2), "newer"),
+        (changed(schemaVersion=3), "newer"),
         (changed(schemaVersion=None), "no schemaVersion"),
         (changed(digest="sha256:0"), "digest"),
         (changed(digest=None), "digest"),

@@ -75,6 +75,14 @@ def kind_not_readable(context: WarningContext) -> Statements:
         "Pod": "evictions",
         "Lease": "when kubelets were last heard of, and since when the controller runs",
         "PodDisruptionBudget": "budgets that the evictions break",
+        "Namespace": "which webhooks are asked about its pods",
+        "Service": "which services lose endpoints",
+        "EndpointSlice": "which services lose endpoints",
+        "PersistentVolume": "whether volumes can follow their pods",
+        "PersistentVolumeClaim": "whether volumes can follow their pods",
+        "VolumeAttachment": "whether volumes can follow their pods",
+        "ValidatingWebhookConfiguration": "whether a webhook may refuse the evictions",
+        "MutatingWebhookConfiguration": "whether a webhook may refuse the evictions",
     }
     for kind in sorted(set(context.snapshot.denied)):
         what = depends.get(kind, "who owns the pods")

@@ -1,0 +1,138 @@
+"""What surrounds pods: namespaces, services and their endpoints, volumes, and who leads.
+
+Only the fields that decide what an eviction costs: whether a service loses its last ready endpoint,
+whether a volume can follow its pod. No addresses, no annotations, no handles of storage systems.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+# (key, operator, values) of each wish; all of them must hold.
+Wishes = tuple[tuple[str, str, tuple[str, ...]], ...]
+
+
+class LeaderLease(msgspec.Struct, frozen=True, gc=False):
+    """The Lease by which replicas of one control plane component choose their leader."""
+
+    namespace: str
+    name: str
+    holder_identity: str = ""
+    acquire_time_ns: int | None = None
+    renew_time_ns: int | None = None
+    lease_duration_seconds: int | None = None
+    lease_transitions: int | None = None
+
+
+class Namespace(msgspec.Struct, frozen=True):
+    """``v1.Namespace``; ``phase`` is Active or Terminating."""
+
+    name: str
+    labels: dict[str, str] = {}
+    phase: str = ""
+
+
+class Service(msgspec.Struct, frozen=True):
+    """``v1.Service``; ``selector`` None: its endpoints are somebody else's to write."""
+
+    namespace: str
+    name: str
+    selector: dict[str, str] | None = None
+    type: str = "ClusterIP"
+    headless: bool = False
+    publish_not_ready_addresses: bool = False
+    external_traffic_policy: str = ""
+    internal_traffic_policy: str = ""
+
+
+class Endpoint(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One backend; ``pod`` is "" when it is none. None: the API field is unset (that is, true)."""
+
+    pod: str = ""
+    node_name: str = ""
+    zone: str = ""
+    ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+
+class EndpointSlice(msgspec.Struct, frozen=True):
+    """``discovery.k8s.io`` EndpointSlice of the service of that name in its namespace."""
+
+    namespace: str
+    name: str
+    service: str = ""
+    address_type: str = ""
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+class PersistentVolume(msgspec.Struct, frozen=True):
+    """``v1.PersistentVolume``; ``node_affinity`` holds terms of which one must be met."""
+
+    name: str
+    phase: str = ""
+    claim_namespace: str = ""
+    claim_name: str = ""
+    access_modes: tuple[str, ...] = ()
+    driver: str = ""
+    # On one node's own disk: local or hostPath.
+    local: bool = False
+    node_affinity: tuple[Wishes, ...] = ()
+
+
+class PersistentVolumeClaim(msgspec.Struct, frozen=True):
+    """``v1.PersistentVolumeClaim``; ``volume_name`` "" while it is bound to none."""
+
+    namespace: str
+    name: str
+    volume_name: str = ""
+    phase: str = ""
+    access_modes: tuple[str, ...] = ()
+
+
+class VolumeAttachment(msgspec.Struct, frozen=True, gc=False):
+    """``storage.k8s.io`` VolumeAttachment: a volume at a node."""
+
+    name: str
+    attacher: str = ""
+    node_name: str = ""
+    volume_name: str = ""
+    attached: bool = False
+    deletion_timestamp_ns: int | None = None
+
+
+class PodClaims(msgspec.Struct, frozen=True, array_like=True):
+    """The claims that a pod's volumes use, those of generic ephemeral volumes included."""
+
+    namespace: str
+    name: str
+    claims: tuple[str, ...]
+
+
+class Infrastructure(msgspec.Struct, frozen=True):
+    """All of it, each sorted by namespace and name.
+
+    Whether a kind was listed at all says ``ClusterSnapshot.kinds_seen``: "none" is not "unknown".
+    """
+
+    leader_leases: tuple[LeaderLease, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    services: tuple[Service, ...] = ()
+    endpoint_slices: tuple[EndpointSlice, ...] = ()
+    persistent_volumes: tuple[PersistentVolume, ...] = ()
+    persistent_volume_claims: tuple[PersistentVolumeClaim, ...] = ()
+    volume_attachments: tuple[VolumeAttachment, ...] = ()
+    pod_claims: tuple[PodClaims, ...] = ()
+
+
+# The name under which each is stored while it is read -> its field above.
+FIELD_OF = {
+    "LeaderLease": "leader_leases",
+    "Namespace": "namespaces",
+    "Service": "services",
+    "EndpointSlice": "endpoint_slices",
+    "PersistentVolume": "persistent_volumes",
+    "PersistentVolumeClaim": "persistent_volume_claims",
+    "VolumeAttachment": "volume_attachments",
+    "PodClaims": "pod_claims",
+}

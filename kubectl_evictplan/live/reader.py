@@ -1,0 +1,261 @@
+"""A live cluster as a ``ClusterSnapshot``: the same values as from files, read page by page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from kubectl_evictplan.errors import AccessError, Correction, EvictplanError, Problem
+from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
+from kubectl_evictplan.kube.objects import ClusterSnapshot, ListRecord, Reading
+from kubectl_evictplan.live.credentials import is_pod
+from kubectl_evictplan.live.flags import ConnectionFlags
+from kubectl_evictplan.live.kubeconfig import resolve
+from kubectl_evictplan.live.lists import Listed, Page, read_list
+from kubectl_evictplan.live.problems import masked, unreachable, unusable
+from kubectl_evictplan.live.resources import NODES, PODS, RESOURCES, Resource
+from kubectl_evictplan.live.server_clock import OFFSET_SAID_NS
+from kubectl_evictplan.live.transport import Answer, Transport
+from kubectl_evictplan.live.world import World
+from kubectl_evictplan.sources.assembly import Assembly
+from kubectl_evictplan.sources.diagnostics import Diagnostics, Document, Origin
+from kubectl_evictplan.sources.files import collector_paused, completed
+from kubectl_evictplan.sources.items import ItemReader
+
+TAKEN_AT_SOURCE = "clock of the API server"
+# Lists that lie further apart than this do not show one moment.
+SKEW_SAID_NS = 30 * SECOND_NS
+_VERSION_TEXT_MAX = 60
+
+# (what is read, objects so far, objects in all or 0 when not known)
+Progress = Callable[[str, int, int], None]
+
+
+class _GitVersion(msgspec.Struct, rename="camel"):
+    git_version: str | None = None
+
+
+def read_cluster(
+    flags: ConnectionFlags,
+    environ: Mapping[str, str],
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    warn: Callable[[str], None] | None = None,
+    world: World | None = None,
+) -> ClusterSnapshot:
+    """Read the cluster that the options and the kubeconfig name.
+
+    ``warn`` is told what is odd about the connection; it is no part of the snapshot. Raises
+    InputError for kubeconfigs and options, AccessError for credentials and for nodes or pods that may
+    not be listed, UnreachableError when no usable answer comes in time. Nothing is ever changed.
+    """
+    world = world or World()
+    target = resolve(flags, environ, is_pod=is_pod(environ))
+    for warning in target.warnings:
+        if warn:
+            warn(warning)
+    transport = Transport(
+        target,
+        environ,
+        request_timeout_ns=flags.request_timeout_ns,
+        world=world,
+    )
+    try:
+        with collector_paused():
+            return _Reader(transport, flags, world, strict, progress).read()
+    except EvictplanError:
+        raise
+    except Exception as error:  # noqa: BLE001 - raised again, as what it is: a bug
+        # Ours to mend, and to be reported: whatever it quotes, no credential.
+        text = masked(str(error), transport.secrets)
+        raise AssertionError(f"{type(error).__name__}: {text}").with_traceback(
+            error.__traceback__
+        ) from None
+
+
+def _ignore(page: Page) -> None:
+    """Take a page that was only asked for to see whether it may be."""
+
+
+class _Reader:
+    """One reading of one cluster."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        flags: ConnectionFlags,
+        world: World,
+        strict: bool,
+        progress: Progress | None,
+    ) -> None:
+        self._transport = transport
+        self._flags = flags
+        self._world = world
+        self._progress = progress
+        self._assembly = Assembly(Diagnostics(strict=strict))
+        self._items = ItemReader(self._assembly)
+        self._records: list[ListRecord] = []
+
+    def read(self) -> ClusterSnapshot:
+        """Return the cluster; see ``read_cluster``."""
+        version = self._server_version()
+        self._refuse_without_rights()
+        first_ns = self._world.wall_ns()
+        for resource in RESOURCES:
+            self._read_kind(resource)
+        last_ns = self._world.wall_ns()
+        clock = self._transport.clock
+        self._assembly.taken_at_ns = last_ns + clock.offset_ns()
+        self._note_oddities(last_ns - first_ns)
+        if not self._assembly.stored["Node"]:
+            message = "the cluster has no nodes: nothing to simulate"
+            raise unusable(message, location=self._transport.where())
+        snapshot = completed(self._assembly, self._items, whole_cluster=not self._flags.namespace)
+        reading = Reading(
+            server=self._transport.server,
+            context=self._transport.target.context,
+            namespace=self._flags.namespace,
+            server_version=version,
+            clock_offset_ns=clock.offset_ns() if clock.is_known else None,
+            lists=tuple(self._records),
+        )
+        return msgspec.structs.replace(
+            snapshot,
+            taken_at_source=TAKEN_AT_SOURCE if clock.is_known else "clock of this machine",
+            reading=reading,
+        )
+
+    def _server_version(self) -> str:
+        """Return the API server's version; "" where it is not told."""
+
+        def decode(answer: Answer) -> str:
+            try:
+                found = msgspec.json.decode(answer.body, type=_GitVersion)
+            except (msgspec.DecodeError, RecursionError):
+                return ""
+            return (found.git_version or "")[:_VERSION_TEXT_MAX]
+
+        return self._transport.get("/version", decode=decode)
+
+    def _refuse_without_rights(self) -> None:
+        """Raise before the long part when nodes or pods may not be listed."""
+        denied = []
+        for resource in (NODES, PODS):
+            found = read_list(
+                self._transport,
+                resource,
+                namespace=self._flags.namespace,
+                chunk_size=1,
+                pages_max=1,
+                begin=lambda: _ignore,
+            )
+            if found.denied:
+                denied.append((resource, found))
+            elif found.not_evaluated:
+                self._no_such_api(resource, found)
+        if denied:
+            raise self._missing_rule(denied)
+
+    def _read_kind(self, resource: Resource) -> None:
+        """Read one list into the assembly; a half one leaves nothing behind."""
+        scratch: list[Assembly] = []
+
+        def begin() -> Callable[[Page], None]:
+            mine = Assembly(Diagnostics(strict=self._assembly.diagnostics.strict))
+            scratch[:] = [mine]
+            return self._taker(resource, mine)
+
+        found = read_list(
+            self._transport,
+            resource,
+            namespace=self._flags.namespace,
+            chunk_size=self._flags.chunk_size,
+            begin=begin,
+        )
+        if found.not_evaluated:
+            if resource.required:
+                if found.denied:
+                    raise self._missing_rule([(resource, found)])
+                self._no_such_api(resource, found)
+            self._assembly.denied.add(resource.kind)
+        else:
+            self._assembly.absorb(scratch[0])
+            self._assembly.kinds_seen.add(resource.kind)
+        read_at_ns = self._world.wall_ns() + self._transport.clock.offset_ns()
+        self._records.append(
+            ListRecord(
+                resource.kind,
+                found.resource_version,
+                found.objects,
+                read_at_ns,
+                found.not_evaluated,
+            )
+        )
+
+    def _taker(self, resource: Resource, assembly: Assembly) -> Callable[[Page], None]:
+        items = ItemReader(assembly, build=self._items.build)
+        origin = Origin(Document(f"{self._transport.where()} {resource.plural}"))
+        count = 0
+
+        def take(page: Page) -> None:
+            nonlocal count
+            items.read_list(page.items, origin, resource.kind, version=page.api_version)
+            count += len(page.items)
+            if self._progress:
+                total = count + page.remaining if page.remaining else 0
+                self._progress(resource.plural, count, total)
+
+        return take
+
+    def _note_oddities(self, span_ns: int) -> None:
+        warning = self._assembly.diagnostics.warning
+        clock = self._transport.clock
+        offset_ns = clock.offset_ns()
+        if not clock.is_known:
+            warning(
+                "clock-offset", "the server did not tell its time: this machine's clock is used"
+            )
+        elif abs(offset_ns) > OFFSET_SAID_NS:
+            apart = format_duration(abs(offset_ns) // SECOND_NS * SECOND_NS)
+            side = "behind" if offset_ns > 0 else "ahead of"
+            message = f"this machine's clock is {apart} {side} the API server's: the latter is used"
+            warning("clock-offset", message)
+        if span_ns > SKEW_SAID_NS:
+            apart = format_duration(span_ns // SECOND_NS * SECOND_NS)
+            message = (
+                f"reading took {apart}: pods were listed that much earlier than nodes and leases"
+            )
+            warning("skewed-snapshot", message)
+
+    def _no_such_api(self, resource: Resource, found: Listed) -> None:
+        message = f"{resource.plural}: {found.not_evaluated}: is it an API server?"
+        raise unreachable(message, location=self._transport.where())
+
+    def _missing_rule(self, denied: Sequence[tuple[Resource, Listed]]) -> AccessError:
+        """Say what may not be listed, the rule that is missing, and who can add it how."""
+        where = self._transport.where()
+        problems = [
+            Problem(found.not_evaluated, location=where, subject=f"list {resource.plural}")
+            for resource, found in denied
+        ]
+        plurals = ", ".join(resource.plural for resource, _ in denied)
+        text = f'{{apiGroups: [""], resources: [{plurals}], verbs: [list]}}'
+        rule = f"the missing rule of a ClusterRole is {text}; deploy/rbac has the whole role"
+        problems.append(Problem(rule))
+        correction = Correction((), (), first=self._grant(denied), example=True)
+        for problem in problems:
+            problem.correction = correction
+        return AccessError(problems)
+
+    def _grant(self, denied: Sequence[tuple[Resource, Listed]]) -> str:
+        """Return the commands that give what is missing; an administrator's to type."""
+        plurals = ",".join(resource.plural for resource, _ in denied)
+        named = re.search(r'User "([^"\s]{1,200})"', denied[0][1].not_evaluated)
+        user = shlex.quote(named[1]) if named else "NAME"
+        role = f"kubectl create clusterrole evictplan-reader --verb=list --resource={plurals}"
+        binding = "kubectl create clusterrolebinding evictplan-reader"
+        return f"{role} && {binding} --clusterrole=evictplan-reader --user={user}"

@@ -1,0 +1,76 @@
+"""The kinds that are read of a live cluster, each with its place in the API and its RBAC rule.
+
+The order is that of reading: what is large and slow first; then what tells the time. So nothing that
+is predicted from lies in the future of what came before it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_KUBE_NODE_LEASE = "kube-node-lease"
+
+
+class Resource(NamedTuple):
+    """One list: its kind, group, plural and the versions to try, the newest first.
+
+    Without a ``required`` one nothing can be said; any other that may not be read is *not evaluated*.
+    """
+
+    kind: str
+    plural: str
+    group: str = ""
+    versions: tuple[str, ...] = ("v1",)
+    namespaced: bool = True
+    required: bool = False
+    # Read as a whole even when one namespace is asked for: a fact of the cluster, not of its users.
+    whole_cluster: bool = False
+
+    def path(self, version: str, namespace: str = "") -> str:
+        """Return the list's path; ``namespace`` "" is all of them."""
+        root = f"/apis/{self.group}/{version}" if self.group else f"/api/{version}"
+        inside = namespace if self.namespaced and not self.whole_cluster else ""
+        return f"{root}/namespaces/{inside}/{self.plural}" if inside else f"{root}/{self.plural}"
+
+    def list_kind(self) -> str:
+        """Return the kind of the list."""
+        return f"{self.kind}List"
+
+
+def _apps(kind: str) -> Resource:
+    return Resource(kind, f"{kind.lower()}s", "apps")
+
+
+NODES = Resource("Node", "nodes", namespaced=False, required=True)
+PODS = Resource("Pod", "pods", required=True)
+LEASES = Resource("Lease", "leases", "coordination.k8s.io", whole_cluster=True)
+
+RESOURCES = (
+    PODS,
+    _apps("ReplicaSet"),
+    _apps("Deployment"),
+    _apps("StatefulSet"),
+    _apps("DaemonSet"),
+    Resource("Job", "jobs", "batch"),
+    Resource("ReplicationController", "replicationcontrollers"),
+    # policy/v1 came with 1.21.
+    Resource("PodDisruptionBudget", "poddisruptionbudgets", "policy", ("v1", "v1beta1")),
+    Resource("Namespace", "namespaces", namespaced=False),
+    Resource("Service", "services"),
+    # discovery.k8s.io/v1 came with 1.21.
+    Resource("EndpointSlice", "endpointslices", "discovery.k8s.io", ("v1", "v1beta1")),
+    Resource("PersistentVolume", "persistentvolumes", namespaced=False),
+    Resource("PersistentVolumeClaim", "persistentvolumeclaims"),
+    Resource("VolumeAttachment", "volumeattachments", "storage.k8s.io", namespaced=False),
+    *(
+        Resource(
+            f"{name}WebhookConfiguration",
+            f"{name.lower()}webhookconfigurations",
+            "admissionregistration.k8s.io",
+            namespaced=False,
+        )
+        for name in ("Validating", "Mutating")
+    ),
+    NODES,
+    LEASES,
+)

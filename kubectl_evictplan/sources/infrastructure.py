@@ -1,0 +1,154 @@
+"""From decoded API objects to ``kube.infrastructure``: services, volumes, namespaces, leaders."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from kubectl_evictplan.kube.infrastructure import (
+    Endpoint,
+    EndpointSlice,
+    LeaderLease,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodClaims,
+    Service,
+    VolumeAttachment,
+    Wishes,
+)
+from kubectl_evictplan.sources import wire
+from kubectl_evictplan.sources.model_builder import ModelBuilder
+
+CONTROL_PLANE_NAMESPACE = "kube-system"
+# Of whatever cloud, and under the names that distributions give them.
+_LEADERS = ("controller-manager", "kube-scheduler")
+# Before topology labels moved into a field of their own, in discovery/v1.
+_OLD_NODE_NAME = "kubernetes.io/hostname"
+_OLD_ZONE = "topology.kubernetes.io/zone"
+
+
+def leader_lease(build: ModelBuilder, decoded: wire.WireLease) -> LeaderLease | None:
+    """Return the lease of a control plane component's leader; None for any other lease."""
+    meta, spec = decoded.metadata, decoded.spec
+    if meta.namespace != CONTROL_PLANE_NAMESPACE or not meta.name.endswith(_LEADERS):
+        return None
+    return LeaderLease(
+        meta.namespace,
+        meta.name,
+        spec.holder_identity,
+        build.times[spec.acquire_time],
+        build.times[spec.renew_time],
+        spec.lease_duration_seconds,
+        spec.lease_transitions,
+    )
+
+
+def pod_claims(decoded: wire.WirePod) -> PodClaims | None:
+    """Return the claims of a pod, None when it has none."""
+    claims = []
+    for volume in decoded.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            claims.append(volume.persistent_volume_claim.claim_name)
+        elif volume.ephemeral is not None:
+            # PersistentVolumeClaimName of component-helpers/storage/ephemeral.
+            claims.append(f"{decoded.metadata.name}-{volume.name}")
+    if not claims:
+        return None
+    return PodClaims(sys.intern(decoded.metadata.namespace), decoded.metadata.name, tuple(claims))
+
+
+def _namespace(build: ModelBuilder, decoded: wire.WireNamespace) -> Namespace:
+    meta = decoded.metadata
+    return Namespace(meta.name, build.labels[bytes(meta.labels)], decoded.status.phase)
+
+
+def _service(_: ModelBuilder, decoded: wire.WireService) -> Service:
+    meta, spec = decoded.metadata, decoded.spec
+    return Service(
+        sys.intern(meta.namespace),
+        meta.name,
+        dict(sorted(spec.selector.items())) or None,
+        sys.intern(spec.type or "ClusterIP"),
+        spec.cluster_ip == "None",
+        spec.publish_not_ready_addresses,
+        sys.intern(spec.external_traffic_policy),
+        sys.intern(spec.internal_traffic_policy),
+    )
+
+
+def _endpoint_slice(build: ModelBuilder, decoded: wire.WireEndpointSlice) -> EndpointSlice:
+    meta = decoded.metadata
+    shared = sys.intern
+    return EndpointSlice(
+        shared(meta.namespace),
+        meta.name,
+        build.labels[bytes(meta.labels)].get("kubernetes.io/service-name", ""),
+        shared(decoded.address_type),
+        tuple(
+            Endpoint(
+                one.target_ref.name if one.target_ref and one.target_ref.kind == "Pod" else "",
+                shared(one.node_name or one.topology.get(_OLD_NODE_NAME, "")),
+                shared(one.zone or one.topology.get(_OLD_ZONE, "")),
+                one.conditions.ready,
+                one.conditions.serving,
+                one.conditions.terminating,
+            )
+            for one in decoded.endpoints
+        ),
+    )
+
+
+def _persistent_volume(_: ModelBuilder, decoded: wire.WireVolume) -> PersistentVolume:
+    spec = decoded.spec
+    affinity = spec.node_affinity
+    required = affinity.required.node_selector_terms if affinity and affinity.required else ()
+    claim = spec.claim_ref
+    return PersistentVolume(
+        decoded.metadata.name,
+        sys.intern(decoded.status.phase),
+        sys.intern(claim.namespace) if claim else "",
+        claim.name if claim else "",
+        tuple(map(sys.intern, spec.access_modes)),
+        sys.intern(spec.csi.driver) if spec.csi else "",
+        spec.local is not None or spec.host_path is not None,
+        tuple(_wishes(term) for term in required),
+    )
+
+
+def _claim(_: ModelBuilder, decoded: wire.WireClaim) -> PersistentVolumeClaim:
+    meta, spec = decoded.metadata, decoded.spec
+    return PersistentVolumeClaim(
+        sys.intern(meta.namespace),
+        meta.name,
+        spec.volume_name,
+        sys.intern(decoded.status.phase),
+        tuple(map(sys.intern, spec.access_modes)),
+    )
+
+
+def _attachment(build: ModelBuilder, decoded: wire.WireAttachment) -> VolumeAttachment:
+    spec = decoded.spec
+    return VolumeAttachment(
+        decoded.metadata.name,
+        sys.intern(spec.attacher),
+        sys.intern(spec.node_name),
+        spec.source.persistent_volume_name,
+        decoded.status.attached,
+        build.times[decoded.metadata.deletion_timestamp],
+    )
+
+
+def _wishes(term: wire.NodeSelectorTerm) -> Wishes:
+    return tuple((one.key, one.operator, one.values) for one in term.match_expressions)
+
+
+BUILDERS: dict[str, Callable[[ModelBuilder, Any], Any]] = {
+    "Namespace": _namespace,
+    "Service": _service,
+    "EndpointSlice": _endpoint_slice,
+    "PersistentVolume": _persistent_volume,
+    "PersistentVolumeClaim": _claim,
+    "VolumeAttachment": _attachment,
+}

@@ -1,0 +1,193 @@
+"""A snapshot to show to others: every name replaced, every prediction the same.
+
+Each name, label value, key and uid becomes a pseudonym: its rank among all of them, then a keyed hash.
+The rank keeps the order in which nodes and pods are looked at, so that even the choice among equals
+stays what it was; equal strings get equal pseudonyms, so that owners, leases, selectors, zones and
+claims still fit. What is kept are numbers, times and Kubernetes' own words: the fields of ``KEPT``.
+A field that nobody has thought of is replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Reading, Warning
+from kubectl_evictplan.kube.topology import is_master_by_name
+from kubectl_evictplan.sources.snapshot import snapshot_digest
+
+# Type and field of what holds Kubernetes' own words.
+KEPT = frozenset(
+    {
+        *("Taint.effect", "Toleration.operator", "Toleration.effect"),
+        *("NodeCondition.type", "NodeCondition.status", "NodeCondition.reason"),
+        *("OwnerReference.kind", "OwnerReference.api_version", "Workload.kind"),
+        *("Node.resource_version", "Pod.resource_version", "Pod.phase", "Pod.ready"),
+        *("Pod.config_source", "Pod.status_reason"),
+        *("ControlPlaneFlags.kubernetes_version", "ControlPlaneFlags.newest_kubelet_version"),
+        *("ControlPlaneFlags.controller_manager", "ControlPlaneFlags.api_server"),
+        *("Namespace.phase", "PersistentVolume.phase", "PersistentVolumeClaim.phase"),
+        *("PersistentVolume.access_modes", "PersistentVolumeClaim.access_modes"),
+        *("Service.type", "Service.external_traffic_policy", "Service.internal_traffic_policy"),
+        "EndpointSlice.address_type",
+    }
+)
+# (key, operator, values) each; an operator is no name.
+WISHES = frozenset(
+    {
+        *("PodDisruptionBudget.match_expressions", "PersistentVolume.node_affinity"),
+        *("DeleteWebhook.object_selector", "DeleteWebhook.namespace_selector"),
+    }
+)
+# Compared as numbers by the operators Lt and Gt.
+_NUMERIC = frozenset({"Taint.value", "Toleration.value"})
+_INTEGER = re.compile("-?[0-9]{1,19}", re.ASCII)
+# Where the rest of the key, too, is a word of Kubernetes'.
+_PUBLIC_KEY = re.compile(
+    r"((node|topology|failure-domain\.beta|beta|node\.cloudprovider)\.)?kubernetes\.io/[\w.-]{1,63}"
+    r"|node-role\.kubernetes\.io/(control-plane|master)",
+    re.ASCII,
+)
+_WORD = re.compile(r"[^\s/,;:()\"'`=\[\]]+")
+_KIND = re.compile("[A-Z][A-Za-z]{2,40}", re.ASCII)
+_HASH_DIGITS = 8
+# Of the reason why a list was not read: the server's own words follow.
+_REASON_END = " ("
+
+Change = Callable[[str], str]
+
+
+def redact(snapshot: ClusterSnapshot, key: bytes) -> ClusterSnapshot:
+    """Return the snapshot with pseudonyms instead of names; equal keys give equal pseudonyms."""
+    found: set[str] = set()
+
+    def note(text: str) -> str:
+        found.add(text)
+        return text
+
+    _Walk(note).snapshot(snapshot)
+    names = _pseudonyms(found, key)
+    changed = _Walk(lambda text: names.get(text, text)).snapshot(snapshot)
+    redacted = msgspec.structs.replace(
+        changed,
+        leases={lease.name: lease for lease in changed.leases.values()},
+        warnings=tuple(_warning(warning, names) for warning in snapshot.warnings),
+        reading=_reading(snapshot.reading),
+        digest="",
+    )
+    return msgspec.structs.replace(redacted, digest=snapshot_digest(redacted))
+
+
+def _pseudonyms(found: Iterable[str], key: bytes) -> dict[str, str]:
+    """Return a pseudonym for each text, in the same order as the texts."""
+    texts = sorted(text for text in found if text and not _PUBLIC_KEY.fullmatch(text))
+    width = len(str(len(texts)))
+    names = {}
+    for rank, text in enumerate(texts):
+        digest = hmac.new(key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+        # Up to 1.20 a name that looks like a master's keeps its node out of its zone's count.
+        end = "-master" if is_master_by_name(text) else ""
+        names[text] = f"r{rank:0{width}d}-{digest[:_HASH_DIGITS]}{end}"
+    return names
+
+
+class _Walk:
+    """Passes every name of a value through ``change`` and builds the value anew."""
+
+    def __init__(self, change: Change) -> None:
+        self._change = change
+        # Labels and tolerations repeat among pods, as one object each.
+        self._shared: dict[int, tuple[Any, Any]] = {}
+
+    def snapshot(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
+        """Return the snapshot with all objects walked; what is said about it is left."""
+        parts = ("nodes", "pods", "workloads", "budgets", "webhooks", "infrastructure")
+        walked = {part: self._value(getattr(snapshot, part), part) for part in parts}
+        leases = {name: self._value(lease, "leases") for name, lease in snapshot.leases.items()}
+        control_plane = self._value(snapshot.control_plane, "control_plane")
+        return msgspec.structs.replace(
+            snapshot, leases=leases, control_plane=control_plane, **walked
+        )
+
+    def _value(self, value: Any, place: str) -> Any:
+        if isinstance(value, str):
+            is_number = place in _NUMERIC and _INTEGER.fullmatch(value)
+            return value if is_number or not value else self._name(value, place)
+        if isinstance(value, msgspec.Struct):
+            return self._struct(value)
+        if isinstance(value, tuple | dict):
+            return self._collection(value, place)
+        return value
+
+    def _name(self, text: str, place: str) -> str:
+        # "configuration/webhook" are two names.
+        parts = text.split("/") if place == "DeleteWebhook.name" else [text]
+        return "/".join(map(self._change, parts))
+
+    def _struct(self, value: msgspec.Struct) -> msgspec.Struct:
+        kind = type(value).__name__
+        changed = {}
+        for field in value.__struct_fields__:
+            old = getattr(value, field)
+            place = f"{kind}.{field}"
+            if place in KEPT:
+                continue
+            new = self._wishes(old) if place in WISHES else self._value(old, place)
+            if new is not old:
+                changed[field] = new
+        return msgspec.structs.replace(value, **changed) if changed else value
+
+    def _collection(self, value: Any, place: str) -> Any:
+        known = self._shared.get(id(value))
+        if known is not None:
+            return known[1]
+        new: Any
+        if isinstance(value, dict):
+            new = {self._change(key): self._value(one, place) for key, one in value.items()}
+        else:
+            new = tuple(self._value(one, place) for one in value)
+        # Kept with the original, whose identity must not be given to another object meanwhile.
+        self._shared[id(value)] = (value, new)
+        return new
+
+    def _wishes(self, wishes: Any) -> Any:
+        """Return wishes, or terms of wishes, with keys and values changed."""
+        if wishes and isinstance(wishes[0], tuple) and wishes[0] and isinstance(wishes[0][0], str):
+            return tuple(
+                (self._change(key), how, tuple(map(self._change, values)))
+                for key, how, values in wishes
+            )
+        return tuple(self._wishes(term) for term in wishes)
+
+
+def _warning(warning: Warning, names: dict[str, str]) -> Warning:
+    """Return the warning with the names in its text replaced, word by word."""
+
+    def replaced(text: str) -> str:
+        return _WORD.sub(lambda word: names.get(word[0], word[0]), text)
+
+    def subject(text: str) -> str:
+        """Return "KIND NS/NAME" with both replaced; "" for what is no object, such as a file."""
+        kind, _, name = text.partition(" ")
+        parts = name.split("/")
+        known = _KIND.fullmatch(kind) and all(part in names for part in parts)
+        return f"{kind} {'/'.join(names[part] for part in parts)}" if known else ""
+
+    objects = tuple(sorted(filter(None, map(subject, warning.objects))))
+    return Warning(warning.code, replaced(warning.message), objects)
+
+
+def _reading(reading: Reading | None) -> Reading | None:
+    """Return how it was read without who answered whom."""
+    if reading is None:
+        return None
+    lists = tuple(
+        msgspec.structs.replace(one, not_evaluated=one.not_evaluated.partition(_REASON_END)[0])
+        for one in reading.lists
+    )
+    return msgspec.structs.replace(reading, server="", context="", namespace="", lists=lists)

@@ -1,0 +1,132 @@
+"""Objects as an API server stores them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from live.api_server import START_NS, ApiServer
+
+from kubectl_evictplan.kube.timestamps import format_rfc3339
+
+
+def instant(seconds: float) -> str:
+    """Return the time so many seconds after the server's start."""
+    return format_rfc3339(START_NS + round(seconds * 1_000_000_000))
+
+
+def node(name: str, zone: str = "a", **more: Any) -> dict[str, Any]:
+    condition = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "lastHeartbeatTime": instant(-60),
+        "lastTransitionTime": instant(-86400),
+    }
+    return {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": name,
+            "labels": {"topology.kubernetes.io/zone": zone, "kubernetes.io/hostname": name},
+            "creationTimestamp": instant(-86400),
+        },
+        "spec": {"providerID": f"kind://{name}", **more},
+        "status": {"conditions": [condition], "nodeInfo": {"kubeletVersion": "v1.29.6"}},
+    }
+
+
+def lease(name: str, renewed: float = -3.5) -> dict[str, Any]:
+    return {
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {"name": name, "namespace": "kube-node-lease"},
+        "spec": {
+            "holderIdentity": name,
+            "leaseDurationSeconds": 40,
+            "renewTime": instant(renewed),
+        },
+    }
+
+
+def leader_lease(name: str = "kube-controller-manager") -> dict[str, Any]:
+    return {
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "spec": {
+            "holderIdentity": "control-plane_6f1c",
+            "leaseDurationSeconds": 15,
+            "acquireTime": instant(-7200),
+            "renewTime": instant(-1),
+            "leaseTransitions": 3,
+        },
+    }
+
+
+def pod(name: str, node_name: str, namespace: str = "shop", **meta: Any) -> dict[str, Any]:
+    finite = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": {"app": name.rpartition("-")[0] or name},
+            "creationTimestamp": instant(-3600),
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": "web",
+                    "uid": "uid-ReplicaSet-shop/web",
+                    "controller": True,
+                }
+            ],
+            **meta,
+        },
+        "spec": {
+            "nodeName": node_name,
+            "terminationGracePeriodSeconds": 30,
+            "tolerations": [
+                {"key": "node.kubernetes.io/not-ready", **finite},
+                {"key": "node.kubernetes.io/unreachable", **finite},
+            ],
+            "containers": [{"name": "web", "image": "web:1"}],
+        },
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def workload(kind: str, name: str, namespace: str = "shop", **spec: Any) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "apiVersion": "apps/v1",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicas": 3, **spec},
+    }
+
+
+def budget(name: str, namespace: str = "shop") -> dict[str, Any]:
+    return {
+        "kind": "PodDisruptionBudget",
+        "apiVersion": "policy/v1",
+        "metadata": {"name": name, "namespace": namespace, "generation": 1},
+        "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": name}}},
+        "status": {
+            "observedGeneration": 1,
+            "disruptionsAllowed": 1,
+            "currentHealthy": 3,
+            "desiredHealthy": 2,
+            "expectedPods": 3,
+        },
+    }
+
+
+def small_cluster(server: ApiServer) -> ApiServer:
+    """Fill a server: 4 nodes in two zones, 6 pods, an owner, a budget, the leader's lease."""
+    for number in range(4):
+        name = f"n{number + 1}"
+        server.add(node(name, "ab"[number // 2]), lease(name, -3.5 - number))
+    server.add(*(pod(f"web-{number}", f"n{number % 4 + 1}") for number in range(6)))
+    server.add(workload("ReplicaSet", "web"), budget("web"), leader_lease())
+    return server
