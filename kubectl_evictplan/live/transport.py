@@ -290,8 +290,9 @@ class Transport:
             if isinstance(cause, ssl.SSLError) and "alert" in str(cause).lower():
                 message = f"the server ends the TLS handshake ({cause.reason or 'alert'})"
                 return _Failed(message.lower())
-            reason = getattr(cause, "reason", None)
-            cause = reason if isinstance(reason, BaseException) else cause.__cause__
+            # urllib3 hands on what happened as an argument, a reason or a cause.
+            within = [*cause.args, getattr(cause, "reason", None), cause.__cause__]
+            cause = next((one for one in within if isinstance(one, BaseException)), None)
         if isinstance(error, wrong.ConnectTimeoutError | wrong.NewConnectionError):
             return _Failed(_connect_words(error))
         if isinstance(error, wrong.ReadTimeoutError):

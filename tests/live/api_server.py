@@ -12,6 +12,7 @@ import functools
 import gzip
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -140,6 +141,7 @@ class ApiServer:
     faults: list[Fault] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     compress: bool = True
+    tls: ssl.SSLContext | None = None
     # How long its reader puts up with silence.
     read_seconds_max: float = 20.0
     resource_version: int = 1000
@@ -179,7 +181,10 @@ class ApiServer:
 
         server = _Server(("127.0.0.1", 0), Bound)
         server.api = self
-        self.url = f"http://127.0.0.1:{server.server_address[1]}"
+        if self.tls is not None:
+            server.socket = self.tls.wrap_socket(server.socket, server_side=True)
+        scheme = "https" if self.tls is not None else "http"
+        self.url = f"{scheme}://127.0.0.1:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
@@ -201,7 +206,7 @@ class _Server(ThreadingHTTPServer):
 
         error = sys.exc_info()[1]
         # A client that goes away in the middle of an answer is part of many tests.
-        if not isinstance(error, ConnectionError | TimeoutError):
+        if not isinstance(error, ConnectionError | TimeoutError | ssl.SSLError):
             self.api.problems.append(repr(error))
 
 
@@ -250,9 +255,9 @@ class Handler(BaseHTTPRequestHandler):
     do_POST = do_PUT = do_PATCH = do_DELETE = _refuse_method  # noqa: N815 - http.server's names
 
     def _is_known(self) -> bool:
-        token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        scheme, _, token = (self.headers.get("Authorization") or "").partition(" ")
         assert self.api.tokens is not None
-        return token in self.api.tokens
+        return scheme.lower() == "bearer" and token in self.api.tokens
 
     def _list(self, parts: Sequence[str], namespace: str) -> None:
         known = KINDS.get(self.plural)
