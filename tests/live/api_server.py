@@ -404,9 +404,9 @@ def spaces(mebibytes: int) -> bytes:
     return gzip.compress(b" " * (mebibytes << 20), 6)
 
 
-def gzip_bomb(handler: Handler) -> None:
-    body = spaces(80)
-    handler.raw(200, body, {"Content-Type": "application/json", "Content-Encoding": "gzip"})
+def gzip_bomb(mebibytes: int) -> Action:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    return lambda handler: handler.raw(200, spaces(mebibytes), headers)
 
 
 def status(code: int, reason: str, message: str, **headers: str) -> Action:
