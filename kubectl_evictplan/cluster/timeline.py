@@ -7,6 +7,7 @@ people read about it is written in ``prediction/causes.py``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
@@ -275,19 +276,17 @@ class QueueOperation(NamedTuple):
     status: str | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Timeline:
     """The entries of one run and the instants at which it began and ended."""
 
-    __slots__ = ("complete", "end_ns", "entries", "queue_log", "start_ns")
-
-    def __init__(self, start_ns: int) -> None:
-        self.start_ns = start_ns
-        self.end_ns = start_ns
-        # False when the horizon cut off things that were still going to happen.
-        self.complete = True
-        self.entries: list[Entry] = []
-        # What the zone queues were told, whatever the order in which they served: see QueueOperation.
-        self.queue_log: list[QueueOperation] = []
+    start_ns: int
+    end_ns: int = 0
+    # False when the horizon cut off things that were still going to happen.
+    complete: bool = True
+    entries: list[Entry] = field(default_factory=list)
+    # What the zone queues were told, whatever the order in which they served: see QueueOperation.
+    queue_log: list[QueueOperation] = field(default_factory=list)
 
     def append(self, entry: Entry) -> int:
         """Record an entry and return its index, for later ``because`` links."""

@@ -162,7 +162,6 @@ def resolve_configuration(
     texts = {"kubernetes-version": profile.version}
     for name, (parse, default, _) in _FLAGS.items():
         if name in _NONTAINT_FLAGS and not profile.nontaint_mode:
-            default = {"enable-taint-manager": "true", "pod-eviction-timeout": "5m0s"}[name]
             values[name] = parse(default)
             continue
         text, source = _pick(name, default, settings, control_plane, profile)
@@ -208,15 +207,13 @@ def _release_warning(profile: ReleaseProfile, source: str) -> list[Warning]:
     if not source.startswith(ASSUMED):
         return []
     reason = (
-        "from the newest kubelet" if source != ASSUMED else "because it is the newest one known"
+        "because it is the newest one known" if source == ASSUMED else "from the newest kubelet"
     )
-    return [
-        Warning(
-            "release-assumed",
-            f"the control plane's release is not in the input; {profile.version} is assumed "
-            f"{reason}. Give --kubernetes-version to be sure",
-        )
-    ]
+    message = (
+        f"the control plane's release is not in the input; {profile.version} is assumed {reason}. "
+        "Give --kubernetes-version to be sure"
+    )
+    return [Warning("release-assumed", message)]
 
 
 def flag_problem(name: str, text: str) -> Problem | None:

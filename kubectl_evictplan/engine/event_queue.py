@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import IntEnum
 
 
@@ -26,14 +27,12 @@ class Priority(IntEnum):
     POD_GC = 5
 
 
+@dataclass(slots=True, eq=False)
 class ScheduledCall:
     """A handle on a scheduled callback; ``cancel`` is lazy and idempotent."""
 
-    __slots__ = ("at_ns", "callback")
-
-    def __init__(self, at_ns: int, callback: Callable[[], None]) -> None:
-        self.at_ns = at_ns
-        self.callback: Callable[[], None] | None = callback
+    at_ns: int
+    callback: Callable[[], None] | None
 
     def cancel(self) -> None:
         """Forget the callback; the heap entry is skipped when its time comes."""
@@ -90,6 +89,7 @@ class EventQueue:
         return False
 
 
+@dataclass(slots=True)
 class LoopGrid:
     """The instants of one ``wait.Until`` loop, in nanoseconds.
 
@@ -98,13 +98,9 @@ class LoopGrid:
     run that matters: its grid reaches into the past.
     """
 
-    __slots__ = ("first_ns", "step_ns", "unbounded")
-
-    def __init__(self, first_ns: int, step_ns: int, *, unbounded: bool) -> None:
-        assert step_ns > 0, "a loop needs a positive period"
-        self.first_ns = first_ns
-        self.step_ns = step_ns
-        self.unbounded = unbounded
+    first_ns: int
+    step_ns: int
+    unbounded: bool
 
     def at_or_after(self, at_ns: int) -> int:
         """First run at or after ``at_ns``."""

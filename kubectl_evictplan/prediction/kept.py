@@ -12,8 +12,7 @@ from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod
 from kubectl_evictplan.prediction.causes import CANCEL_TEXTS, ChainCache, seconds
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Cancelled, Kept, Window
 from kubectl_evictplan.prediction.evictions import owner_name
-from kubectl_evictplan.windows.outcome import Exploration
-from kubectl_evictplan.windows.windows import WindowOverRuns
+from kubectl_evictplan.windows.outcome import Exploration, WindowOverRuns
 
 # Why a pod stays: the closed set of codes, each with its sentence. ``told`` is what happened last.
 REASONS = {

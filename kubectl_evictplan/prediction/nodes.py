@@ -29,9 +29,9 @@ from kubectl_evictplan.windows.outcome import (
     Exploration,
     NodeChangeKey,
     PossibleEviction,
+    WindowOverRuns,
     ZoneStateKey,
 )
-from kubectl_evictplan.windows.windows import WindowOverRuns
 
 
 def node_reports(

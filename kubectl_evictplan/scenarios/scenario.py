@@ -180,6 +180,11 @@ class Scenario(msgspec.Struct, frozen=True):
     horizon_ns: int | None = None
     name: str = ""
 
+    @property
+    def end_ns(self) -> int:
+        """Offset of the last instant that may be simulated."""
+        return HORIZON_DEFAULT_MAX_NS if self.horizon_ns is None else self.horizon_ns
+
 
 def start_problem(start_ns: int, snapshot: ClusterSnapshot) -> str:
     """Return why a scenario cannot start at this instant (epoch), or ""."""

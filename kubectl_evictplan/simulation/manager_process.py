@@ -7,6 +7,8 @@ a process would hold.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from kubectl_evictplan.cluster.kubelets import Kubelets
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
@@ -23,23 +25,16 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.simulation.running_timers import running_timer
 
 
+@dataclass(eq=False)
 class ControllerManager:
     """At most one kube-controller-manager process with its controllers."""
 
-    def __init__(
-        self,
-        state: ClusterState,
-        kubelets: Kubelets,
-        configuration: ControllerConfiguration,
-        timing: Timing,
-        snapshot: ClusterSnapshot,
-    ) -> None:
-        self._state = state
-        self._kubelets = kubelets
-        self._configuration = configuration
-        self._timing = timing
-        self._snapshot = snapshot
-        self._running: list[NodeLifecycle | TaintEviction | PodGC] = []
+    _state: ClusterState
+    _kubelets: Kubelets
+    _configuration: ControllerConfiguration
+    _timing: Timing
+    _snapshot: ClusterSnapshot
+    _running: list[NodeLifecycle | TaintEviction | PodGC] = field(default_factory=list)
 
     def start_warm(self) -> None:
         """Continue a process that was running before the scenario's start."""

@@ -18,7 +18,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.event_queue import EventQueue, Priority
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
+from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 from kubectl_evictplan.simulation.manager_process import ControllerManager
 from kubectl_evictplan.simulation.playback import LifecyclePlayback, NodePlayback
@@ -41,8 +41,7 @@ def simulate(
     ``played_back`` stands for the node lifecycle controller where that is switched off.
     ``denied_deletes`` are "namespace/name" keys whose DELETE the API server always refuses.
     """
-    start_ns = scenario.start_ns
-    horizon_ns = HORIZON_DEFAULT_MAX_NS if scenario.horizon_ns is None else scenario.horizon_ns
+    start_ns, end_ns = scenario.start_ns, scenario.start_ns + scenario.end_ns
     events = EventQueue(start_ns)
     timeline = Timeline(start_ns)
     state = ClusterState(events, timeline)
@@ -63,9 +62,9 @@ def simulate(
         manager.start_warm()
     if played_back:
         LifecyclePlayback(state, configuration, timing, played_back).start()
-    left_over = events.run_until(start_ns + horizon_ns)
+    left_over = events.run_until(end_ns)
     timeline.complete = not left_over
-    timeline.end_ns = start_ns + horizon_ns if left_over else events.now_ns
+    timeline.end_ns = end_ns if left_over else events.now_ns
     return timeline
 
 

@@ -6,9 +6,11 @@ or which of a node's waits it is tainted in, or its place in the line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
+
+from kubectl_evictplan.windows.line_windows import Span
 
 
 class MomentKind(Enum):
@@ -62,10 +64,25 @@ class Contribution(NamedTuple):
     wait: int | None
 
 
+def tell_spans_apart(
+    spans: Sequence[Span], found: Iterable[tuple[Contribution, Sequence[Span]]]
+) -> tuple[Circumstance, ...]:
+    """What leads to each of several spans, given where the share of every piece falls."""
+    if len(spans) < 2:
+        return ()
+    shares = list(found)
+    return tuple(
+        tell_apart(
+            [
+                [share for share, own in shares if any(a <= high and low <= b for a, b in own)]
+                for low, high in spans
+            ]
+        )
+    )
+
+
 def tell_apart(outcomes: Sequence[Sequence[Contribution]]) -> list[Circumstance]:
     """For each of several outcomes, in the order of time, what leads to it; None where nothing simple does."""
-    if len(outcomes) < 2:
-        return [None] * len(outcomes)
     pieces = [{contribution.piece for contribution in outcome} for outcome in outcomes]
     if sum(map(len, pieces)) == len(set().union(*pieces)):
         return [_between(outcome) for outcome in outcomes]

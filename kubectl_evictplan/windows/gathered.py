@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import (
     EvictionScheduled,
     PodDeleted,
     PodGone,
-    TaintAdded,
     TaintChanged,
     Timeline,
     TimerCancelled,
 )
-from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, key_and_effect
+from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
 from kubectl_evictplan.windows.circumstances import (
     Circumstance,
     Contribution,
     Moment,
-    tell_apart,
+    tell_spans_apart,
 )
 from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes
 from kubectl_evictplan.windows.outcome import (
-    TAINT_ADDED,
-    TAINT_REMOVED,
     CancelKey,
     EvictionKey,
     Exploration,
     NodeChangeKey,
     PossibleEviction,
+    taint_change,
 )
 from kubectl_evictplan.windows.pod_worlds import Choice
-from kubectl_evictplan.windows.windows import WindowOverRuns
 
 
 class Slot(NamedTuple):
@@ -70,15 +68,13 @@ _Key = EvictionKey | CancelKey | NodeChangeKey | _Gone | _Started
 _Nth = tuple[_Key, int]
 
 
+@dataclass(slots=True, eq=False)
 class _Found:
     """One occurrence: its instants by slot, and the histories in which it was found."""
 
-    __slots__ = ("by_slot", "histories", "sample")
-
-    def __init__(self, sample: tuple[Timeline, int] | None) -> None:
-        self.by_slot: dict[Slot, Span] = {}
-        self.histories: set[int] = set()
-        self.sample = sample
+    sample: tuple[Timeline, int] | None
+    by_slot: dict[Slot, Span] = field(default_factory=dict)
+    histories: set[int] = field(default_factory=set)
 
     def note(self, slot: Slot, history: int, at_ns: int) -> None:
         low_ns, high_ns = self.by_slot.get(slot, (at_ns, at_ns))
@@ -87,15 +83,8 @@ class _Found:
 
     def circumstances(self, spans: Sequence[Span]) -> tuple[Circumstance, ...]:
         """What leads to each of the spans."""
-        outcomes = [
-            [
-                slot.contribution()
-                for slot, (low_ns, high_ns) in self.by_slot.items()
-                if low_ns <= span[1] and span[0] <= high_ns
-            ]
-            for span in spans
-        ]
-        return tuple(tell_apart(outcomes))
+        found = ((slot.contribution(), (span,)) for slot, span in self.by_slot.items())
+        return tell_spans_apart(spans, found)
 
     def spans(self, gap_ns: int) -> tuple[Span, ...]:
         """Disjoint windows, none before the start."""
@@ -106,17 +95,17 @@ class _Found:
         return disjoint_outcomes(widened, gap_ns)
 
 
+@dataclass(eq=False)
 class Gathered:
     """Fills itself history by history; ``store`` writes the windows down."""
 
-    def __init__(self, horizon_ns: int, gap_ns: int) -> None:
-        self._horizon_ns = horizon_ns
-        self._gap_ns = gap_ns
-        self.exits_varied = False
-        self._found: dict[_Nth, _Found] = {}
-        self._facts: list[list[tuple[_Nth, int]]] = []
-        # Pods whose timer ends after the horizon in some run.
-        self._cut_off: set[str] = set()
+    _horizon_ns: int
+    _gap_ns: int
+    exits_varied: bool = False
+    _found: dict[_Nth, _Found] = field(default_factory=dict)
+    _facts: list[list[tuple[_Nth, int]]] = field(default_factory=list)
+    # Pods whose timer ends after the horizon in some run.
+    _cut_off: set[str] = field(default_factory=set)
 
     def add(self, slot: Slot, timeline: Timeline) -> int:
         """One more history; returns its number, for ``again``."""
@@ -163,8 +152,7 @@ class Gathered:
         if isinstance(entry, TimerCancelled):
             return CancelKey(entry.pod, entry.uid, entry.node, entry.reason)
         if isinstance(entry, TaintChanged) and is_lifecycle_no_execute(entry.taint):
-            what = TAINT_ADDED if isinstance(entry, TaintAdded) else TAINT_REMOVED
-            return NodeChangeKey(entry.node, what, key_and_effect(entry.taint))
+            return taint_change(entry)
         return None
 
     # -- windows ----------------------------------------------------------------------------------
@@ -172,34 +160,26 @@ class Gathered:
     def store(self, result: Exploration) -> None:
         """Write the windows into the exploration's tables."""
         for (key, ordinal), found in self._found.items():
+            if isinstance(key, _Gone):
+                continue
+            spans, certain = found.spans(self._gap_ns), self._always(found)
+            window = spans[0][0], spans[-1][1]
             if isinstance(key, EvictionKey):
-                self._store_eviction(result, key, ordinal, found)
+                self._store_eviction(result, key._replace(ordinal=ordinal), found, spans)
             elif isinstance(key, CancelKey):
-                result.cancels.windows[key, ordinal] = self._window(found, result.runs)
+                result.cancels.add((key, ordinal), *window, certain=certain, runs=result.runs)
             elif isinstance(key, _Started):
-                window = self._window(found, result.runs)
-                result.cancelled_starts.windows[key.cancel, ordinal] = window
-            elif isinstance(key, NodeChangeKey):
-                result.nodes.windows[key, ordinal] = self._window(found, result.runs)
+                nth = key.cancel, ordinal
+                result.cancelled_starts.add(nth, *window, certain=certain, runs=result.runs)
+            else:
+                result.nodes.add((key, ordinal), *window, certain=certain, runs=result.runs)
 
     def _always(self, found: _Found) -> bool:
         return len(found.histories) == len(self._facts)
 
-    def _window(self, found: _Found, runs: int) -> WindowOverRuns:
-        window = WindowOverRuns()
-        spans = found.spans(self._gap_ns)
-        window.add(spans[0][0], spans[-1][1], certain=self._always(found))
-        window.runs = runs
-        return window
-
     def _store_eviction(
-        self,
-        result: Exploration,
-        key: EvictionKey,
-        ordinal: int,
-        found: _Found,
+        self, result: Exploration, key: EvictionKey, found: _Found, every_span: tuple[Span, ...]
     ) -> None:
-        every_span = found.spans(self._gap_ns)
         spans = [span for span in every_span if span[0] <= self._horizon_ns]
         if not spans:
             return
@@ -219,7 +199,7 @@ class Gathered:
             # Without runs in which pods exit at once, a pod that ends may end at its deletion.
             gone_earliest_ns = gone_spans[0][0] if self.exits_varied else spans[0][0]
         whole = gone is not None and self._always(gone)
-        result.evictions[key._replace(ordinal=ordinal)] = PossibleEviction(
+        result.evictions[key] = PossibleEviction(
             spans=tuple(spans),
             certain=certain,
             node=entry.node,
@@ -227,7 +207,6 @@ class Gathered:
             toleration_index=entry.toleration_index,
             toleration_seconds=entry.toleration_seconds,
             sample=found.sample,
-            delay_ns=None,
             gone_earliest_ns=gone_earliest_ns,
             gone_latest_ns=gone_spans[-1][1] if gone_spans is not None and whole else None,
             circumstances=found.circumstances(spans),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told, WasteReason
@@ -49,7 +50,7 @@ class LineRules(NamedTuple):
     tick_phase_ns: int
     tick_step_ns: int
     # From when a node and a token are both there to the pass that finds them.
-    lag_ns: int
+    lag_ns: int = 0
     # A pass falls between the node steps and the zone logic of every tick.
     mid_tick_pass: bool = False
     # The informer shows Ready=Unknown late: a pass right after the write wastes its token.
@@ -58,6 +59,7 @@ class LineRules(NamedTuple):
     spent_at_start: bool = False
 
 
+@dataclass(slots=True, eq=False)
 class Wait:
     """A node's wait in line: which tokens could have been its own.
 
@@ -66,23 +68,13 @@ class Wait:
     no taint: the node is ready or deleted, or the process has ended.
     """
 
-    __slots__ = (
-        "eligible_ns",
-        "first_token",
-        "last_token",
-        "leaves_ns",
-        "served",
-        "useless_ns",
-    )
-
-    def __init__(self, eligible_ns: int, first_token: int, leaves_ns: int) -> None:
-        self.eligible_ns = eligible_ns
-        # When it stops making sense if it is not served before; NEVER_NS when it does not.
-        self.leaves_ns = leaves_ns
-        self.first_token = first_token
-        self.last_token = first_token - 1
-        self.served = False
-        self.useless_ns = NEVER_NS
+    eligible_ns: int
+    # When it stops making sense if it is not served before; NEVER_NS when it does not.
+    leaves_ns: int
+    first_token: int
+    last_token: int
+    served: bool = False
+    useless_ns: int = NEVER_NS
 
 
 class LineHistory(NamedTuple):
@@ -336,7 +328,8 @@ class LineReplay:
 
     def _wait(self, name: str, since_ns: int) -> None:
         if name not in self._open:
-            wait = self._open[name] = Wait(since_ns, len(self._tokens_ns), self._leaves_ns(name))
+            token = len(self._tokens_ns)
+            wait = self._open[name] = Wait(since_ns, self._leaves_ns(name), token, token - 1)
             self._waits.setdefault(name, []).append(wait)
 
     def _close(self, name: str, useless_ns: int) -> None:

@@ -7,6 +7,9 @@ when each node can be served.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass, field
+
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
@@ -30,20 +33,19 @@ from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.line_replay import NEVER_NS
 from kubectl_evictplan.windows.line_windows import Span, ZoneLine
+from kubectl_evictplan.windows.timings import Grid, Piece
 
 
+@dataclass(slots=True, eq=False)
 class NodeRecord:
     """One node in one node run; instants are offsets."""
 
-    __slots__ = ("decisions", "ready", "taints")
-
-    def __init__(self) -> None:
-        # Ready as it is written, by anybody.
-        self.ready: list[tuple[int, str]] = []
-        # What a tick found: the Ready status to taint for ("" without taint manager), or "True".
-        self.decisions: list[tuple[int, str]] = []
-        # Whether the controller wrote a NoExecute taint although nobody was served: swaps, removals.
-        self.taints = False
+    # Ready as it is written, by anybody.
+    ready: list[tuple[int, str]] = field(default_factory=list)
+    # What a tick found: the Ready status to taint for ("" without taint manager), or "True".
+    decisions: list[tuple[int, str]] = field(default_factory=list)
+    # Whether the controller wrote a NoExecute taint although nobody was served: swaps, removals.
+    taints: bool = False
 
     def wanted_spans(self, stops: list[int]) -> list[Span]:
         """From when to when the node is to be tainted; the end of a process ends it as well."""
@@ -83,7 +85,7 @@ class NodeRun:
         self.scenario = scenario
         self.timing = timing
         self.timeline = timeline
-        self.nodes: dict[str, NodeRecord] = {}
+        self.nodes: dict[str, NodeRecord] = defaultdict(NodeRecord)
         self.stops: list[int] = []
         self.lines: dict[str, ZoneLine] = {}
         # Index of the newest entry that says that the node waits.
@@ -95,32 +97,26 @@ class NodeRun:
         """The node's record; an empty one when nothing happened to it."""
         return self.nodes.get(name, NOTHING)
 
-    def _node(self, name: str) -> NodeRecord:
-        record = self.nodes.get(name)
-        if record is None:
-            record = self.nodes[name] = NodeRecord()
-        return record
-
     def _read_entries(self) -> None:
         for index, entry in enumerate(self.timeline.entries):
             if isinstance(entry, NodeQueued):
                 self.queued[entry.node] = index
             elif isinstance(entry, NodeBecameUnknown):
-                self._node(entry.node).ready.append((entry.at_ns, "Unknown"))
+                self.nodes[entry.node].ready.append((entry.at_ns, "Unknown"))
             elif isinstance(entry, NodeReadyPosted):
-                self._node(entry.node).ready.append((entry.at_ns, entry.status))
+                self.nodes[entry.node].ready.append((entry.at_ns, entry.status))
             elif isinstance(entry, TaintChanged) and entry.by == NODE_LIFECYCLE:
                 if entry.taint.effect == NO_EXECUTE:
-                    self._node(entry.node).taints = True
+                    self.nodes[entry.node].taints = True
 
     def _read_operations(self) -> None:
         log = [*self.timeline.queue_log, *self._untainted()]
         log.sort(key=lambda operation: operation.at_ns)
-        zones_of: dict[str, set[str]] = {}
+        zones_of: dict[str, set[str]] = defaultdict(set)
         for operation in log:
             if operation.told in _PLACES:
-                zones_of.setdefault(operation.name, set()).add(operation.zone)
-        everywhere: set[str] = set().union(*zones_of.values()) if zones_of else set()
+                zones_of[operation.name].add(operation.zone)
+        everywhere: set[str] = set().union(*zones_of.values())
         lines: dict[str, list[QueueOperation]] = {zone: [] for zone in sorted(everywhere)}
         for operation in log:
             if operation.told is Told.STOPPED:
@@ -139,7 +135,7 @@ class NodeRun:
     def _note_decision(self, operation: QueueOperation) -> bool:
         """False for a node that is found reachable and was not wanted tainted anyway."""
         if operation.told is Told.MARK:
-            record = self._node(operation.name)
+            record = self.nodes[operation.name]
             if not record.decisions or record.decisions[-1][1] != (operation.status or ""):
                 record.decisions.append((operation.at_ns, operation.status or ""))
         elif operation.told is Told.REACHABLE:
@@ -174,22 +170,24 @@ class NodeRunner:
         # How a waiting node stays in line is the business of the replays: no tick is needed for it.
         profile = replace(configuration.profile, queue_mode="REMOVE_ADD")
         self._configuration = replace(configuration, profile=profile)
-        self._runs: dict[tuple[int, int, int, bool], NodeRun] = {}
+        self._runs: dict[tuple[int, Timing], NodeRun] = {}
 
-    def run(self, scenario: Scenario, timing: Timing) -> NodeRun:
-        """The node run of that phase and cost."""
-        key = (
-            id(scenario),
-            timing.monitor_phase_ns,
-            timing.monitor_cost_ns,
-            timing.zones_backwards,
+    def run(self, piece: Piece, grid: Grid) -> NodeRun:
+        """The node run at one end of a piece."""
+        scenario = piece.scenario
+        timing = Timing(
+            monitor_phase_ns=grid.phase_ns,
+            monitor_cost_ns=grid.cost_ns,
+            zones_backwards=piece.zones_backwards,
+            serves_queues=False,
+            mid_tick_pass=True,
+            initial_token=False,
         )
-        found = self._runs.get(key)
+        found = self._runs.get((id(scenario), timing))
         if found is None:
             events = tuple(event for event in scenario.events if not event.pods_only)
-            timing = replace(timing, serves_queues=False, mid_tick_pass=True, initial_token=False)
             timeline = simulate(
                 self._snapshot, replace(scenario, events=events), self._configuration, timing
             )
-            found = self._runs[key] = NodeRun(scenario, timing, timeline)
+            found = self._runs[id(scenario), timing] = NodeRun(scenario, timing, timeline)
         return found

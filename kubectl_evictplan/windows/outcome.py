@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
-from kubectl_evictplan.cluster.timeline import CancelReason, Timeline, ZoneStateChanged
+from kubectl_evictplan.cluster.timeline import (
+    CancelReason,
+    TaintAdded,
+    TaintChanged,
+    Timeline,
+    ZoneStateChanged,
+)
 from kubectl_evictplan.kube.objects import Taint
+from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.windows.circumstances import Circumstance
 from kubectl_evictplan.windows.line_windows import Span
-from kubectl_evictplan.windows.windows import WindowTable
 
 
 class EvictionKey(NamedTuple):
@@ -35,9 +43,9 @@ class PossibleEviction(NamedTuple):
     toleration_index: int | None
     toleration_seconds: int | None
     sample: tuple[Timeline, int] | None
-    delay_ns: int | None
-    gone_earliest_ns: int | None
-    gone_latest_ns: int | None
+    delay_ns: int | None = None
+    gone_earliest_ns: int | None = None
+    gone_latest_ns: int | None = None
     # What leads to each of several spans.
     circumstances: tuple[Circumstance, ...] = ()
 
@@ -75,11 +83,64 @@ class NodeChangeKey(NamedTuple):
     value: str
 
 
+def taint_change(entry: TaintChanged) -> NodeChangeKey:
+    """The key of a taint that a node gets or loses."""
+    what = TAINT_ADDED if isinstance(entry, TaintAdded) else TAINT_REMOVED
+    return NodeChangeKey(entry.node, what, key_and_effect(entry.taint))
+
+
 class ZoneStateKey(NamedTuple):
     """A zone gets into a state."""
 
     zone: str
     state: str
+
+
+Key = TypeVar("Key", CancelKey, NodeChangeKey, ZoneStateKey)
+
+
+@dataclass(slots=True)
+class WindowOverRuns:
+    """How one recurring occurrence (say, a node's first Unknown) fell in the runs seen so far."""
+
+    earliest_ns: int
+    latest_ns: int
+    runs: int = 0
+    unsure: bool = False
+
+
+class WindowTable(Generic[Key]):
+    """Windows by (key, ordinal), filled run by run: the n-th occurrence of a key is its own window."""
+
+    def __init__(self) -> None:
+        self.windows: dict[tuple[Key, int], WindowOverRuns] = {}
+
+    def add(
+        self, nth: tuple[Key, int], earliest_ns: int, latest_ns: int, *, certain: bool, runs: int
+    ) -> None:
+        """Note that it happens between the instants in so many runs (``certain``: in any order)."""
+        window = self.windows.get(nth)
+        if window is None:
+            window = self.windows[nth] = WindowOverRuns(earliest_ns, latest_ns)
+        window.earliest_ns = min(window.earliest_ns, earliest_ns)
+        window.latest_ns = max(window.latest_ns, latest_ns)
+        window.runs += runs
+        window.unsure = window.unsure or not certain
+
+    def add_sequence(self, items: Iterable[tuple[Key, int]], padding_ns: int) -> None:
+        """All occurrences (key, instant) of one run, in order."""
+        seen: dict[Key, int] = {}
+        for key, at_ns in items:
+            ordinal = seen[key] = seen.get(key, -1) + 1
+            self.add((key, ordinal), at_ns - padding_ns, at_ns + padding_ns, certain=True, runs=1)
+
+    def drop_after(self, horizon_ns: int) -> None:
+        """Forget what only happens after the horizon; what may is not certain within it."""
+        for key, window in list(self.windows.items()):
+            if window.earliest_ns > horizon_ns:
+                del self.windows[key]
+            elif window.latest_ns > horizon_ns:
+                window.unsure = True
 
 
 class Exploration:

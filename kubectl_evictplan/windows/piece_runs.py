@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
-from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.line_replay import LineRules
 from kubectl_evictplan.windows.line_windows import (
     Spread,
@@ -37,13 +36,6 @@ class PieceRun(NamedTuple):
     services: dict[str, set[tuple[int, ...]]]
 
 
-class _Race(NamedTuple):
-    """Where a pass falls inside the tick that it meets, and what it sees there."""
-
-    mid_tick_pass: bool
-    stale_lister: bool
-
-
 def run_piece(
     piece: Piece, first: NodeRun, last: NodeRun, configuration: ControllerConfiguration
 ) -> PieceRun:
@@ -69,31 +61,30 @@ def run_piece(
 
 def _races(
     lines: list[tuple[NodeRun, ZoneLine]], configuration: ControllerConfiguration
-) -> Iterator[_Race]:
+) -> Iterator[tuple[bool, bool]]:
+    """Whether a pass falls inside the tick that it meets, and sees a stale informer there."""
     current = configuration.taint_mode and configuration.profile.taint_on_current_condition
-    yield _Race(mid_tick_pass=False, stale_lister=False)
-    if current or any(line.limiter_changes for _, line in lines):
-        yield _Race(mid_tick_pass=True, stale_lister=False)
-    if current:
-        yield _Race(mid_tick_pass=False, stale_lister=True)
-        yield _Race(mid_tick_pass=True, stale_lister=True)
+    inside = current or any(line.limiter_changes for _, line in lines)
+    for stale_lister in (False, True) if current else (False,):
+        for mid_tick_pass in (False, True) if inside else (False,):
+            yield mid_tick_pass, stale_lister
 
 
 def _waits_of(
     piece: Piece,
     lines: list[tuple[NodeRun, ZoneLine]],
     configuration: ControllerConfiguration,
-    race: _Race,
+    race: tuple[bool, bool],
     services: set[tuple[int, ...]],
 ) -> Waits:
     someone_waits = any(line.waits_at_start for _, line in lines)
     replayed = [
-        (line, _rules(run, configuration, race, lag_ns, spent=spent))
+        (line, _rules(run, configuration, race)._replace(lag_ns=lag_ns, spent_at_start=spent))
         for run, line in lines
         for lag_ns in (0, PASS_LAG_MAX_NS)
         for spent in ((False, True) if someone_waits else (False,))
     ]
-    end_ns = replayed[0][1].end_ns
+    end_ns = piece.scenario.end_ns
     base_ns = piece.spread_ns(configuration.node_monitor_period_ns, end_ns)
     if someone_waits:
         base_ns += _refill_ns(configuration.node_eviction_rate_qps)
@@ -102,20 +93,18 @@ def _waits_of(
 
 
 def _rules(
-    run: NodeRun, configuration: ControllerConfiguration, race: _Race, lag_ns: int, *, spent: bool
+    run: NodeRun, configuration: ControllerConfiguration, race: tuple[bool, bool]
 ) -> LineRules:
-    timing, horizon_ns = run.timing, run.scenario.horizon_ns
+    mid_tick_pass, stale_lister = race
     return LineRules(
         profile=configuration.profile,
         taint_mode=configuration.taint_mode,
         rate_qps=configuration.node_eviction_rate_qps,
-        end_ns=HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns,
-        tick_phase_ns=timing.monitor_phase_ns,
-        tick_step_ns=configuration.node_monitor_period_ns + timing.monitor_cost_ns,
-        lag_ns=lag_ns,
-        mid_tick_pass=race.mid_tick_pass,
-        stale_lister=race.stale_lister,
-        spent_at_start=spent,
+        end_ns=run.scenario.end_ns,
+        tick_phase_ns=run.timing.monitor_phase_ns,
+        tick_step_ns=configuration.node_monitor_period_ns + run.timing.monitor_cost_ns,
+        mid_tick_pass=mid_tick_pass,
+        stale_lister=stale_lister,
     )
 
 

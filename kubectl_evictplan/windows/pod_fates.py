@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -30,19 +29,8 @@ from kubectl_evictplan.windows.simple_fates import SimpleFates
 # "Just before" an instant, and how many places in the windows of running timers are tried.
 _JUST_NS = 1_000
 _FRACTIONS_MAX = 8
-
-
 # What a loop of pod garbage collection may take.
 _GC_COST_NS = 25_000_000
-
-
-class _GcLoops(NamedTuple):
-    """When pod garbage collection runs: see ``Timing``."""
-
-    phase_ns: int
-    cost_ns: int
-    lag_ns: int
-    sightings: int
 
 
 class PodFates:
@@ -96,14 +84,19 @@ class PodFates:
         gathered.store(self._result)
 
     def _world(self, names: frozenset[str], pods: list[Pod]) -> PodWorld:
+        leases = self._snapshot.leases
         return PodWorld(
             names,
-            tuple(self._nodes[name] for name in sorted(names) if name in self._nodes),
-            tuple(pods),
-            self._index.of(names, tuple(pods)),
-            self._snapshot,
-            self._scenario,
-            self._configuration,
+            replace(
+                self._snapshot,
+                nodes=tuple(self._nodes[name] for name in sorted(names) if name in self._nodes),
+                pods=tuple(pods),
+                leases={name: leases[name] for name in names if name in leases},
+            ),
+            replace(self._scenario, events=self._index.of(names, pods)),
+            replace(
+                self._configuration, node_lifecycle_enabled=False, terminated_pod_gc_threshold=0
+            ),
         )
 
     def _is_simple(self, names: list[str], runs: list[PieceRun]) -> bool:
@@ -129,7 +122,7 @@ class PodFates:
         base = list(self._base_timings(world, names, runs))
         gathered.exits_varied = any(timing.pod_exit_fraction == 0.0 for timing in base)
         timers = self._running_timers(world)
-        events_ns = {event.at_ns for event in world.events}
+        events_ns = {event.at_ns for event in world.scenario.events}
         delays_ns = _delays_ns(world.snapshot.pods)
         for piece, run in enumerate(runs):
             for choice, played in _played_back(names, run, events_ns, delays_ns):
@@ -156,24 +149,16 @@ class PodFates:
         stale = ("grace0", "never") if self._may_meet_stale_key(world) else ("grace0",)
         # How long a deleted pod lingers matters only if something happens to the node afterwards.
         lifecycle = any(name in run.waits for run in runs for name in names)
-        exits = (0.0, 1.0) if lifecycle or len(world.events) > 1 else (1.0,)
+        exits = (0.0, 1.0) if lifecycle or len(world.scenario.events) > 1 else (1.0,)
         for loops, stale_nil, exit_fraction in product(self._gc_loops(world), stale, exits):
-            yield Timing(
-                pod_gc_phase_ns=loops.phase_ns,
-                pod_gc_cost_ns=loops.cost_ns,
-                pod_gc_lag_ns=loops.lag_ns,
-                pod_gc_sightings=loops.sightings,
-                stale_nil=stale_nil,
-                pod_exit_fraction=exit_fraction,
-            )
+            yield replace(loops, stale_nil=stale_nil, pod_exit_fraction=exit_fraction)
 
     def _running_timers(self, world: PodWorld) -> set[tuple[int, int]]:
         """(earliest, latest) end of every timer that runs at the start, as offsets."""
         start_ns = self._scenario.start_ns
-        nodes = {node.name: node for node in world.snapshot.nodes}
         ends = set()
         for pod in world.snapshot.pods:
-            node = nodes.get(pod.node_name)
+            node = self._nodes.get(pod.node_name)
             if node is None or pod.deletion_timestamp_ns is not None:
                 continue
             timer = running_timer(node, pod, world.snapshot, start_ns, self._configuration)
@@ -181,11 +166,16 @@ class PodFates:
                 ends.add((timer.due_earliest_ns - start_ns, timer.due_latest_ns - start_ns))
         return ends
 
-    def _gc_loops(self, world: PodWorld) -> list[_GcLoops]:
+    def _gc_loops(self, world: PodWorld) -> list[Timing]:
         """What pod garbage collection can do with these pods, at its quickest and its slowest."""
-        missing = not world.names <= {node.name for node in world.snapshot.nodes}
+        missing = not world.names <= self._nodes.keys()
         return [
-            _GcLoops(phase_ns, cost_ns, lag_ns, sightings)
+            Timing(
+                pod_gc_phase_ns=phase_ns,
+                pod_gc_cost_ns=cost_ns,
+                pod_gc_lag_ns=lag_ns,
+                pod_gc_sightings=sightings,
+            )
             for cost_ns, lag_ns in ((0, 0), (_GC_COST_NS, 2 * _GC_COST_NS + 1))
             for phase_ns in self._gc_phases(world, GC_CHECK_PERIOD_NS + cost_ns)
             for sightings in ((0, 2) if missing else (0,))
@@ -193,17 +183,14 @@ class PodFates:
 
     def _gc_phases(self, world: PodWorld, step_ns: int) -> list[int]:
         """Phases of loops every ``step_ns`` that matter to these pods."""
-        instants = set()
-        for event in world.events:
-            if event.seen_by_pod_gc:
-                instants.add(event.at_ns)
-        starts = [e.at_ns for e in world.events if e.manager_up]
-        existing = {node.name for node in world.snapshot.nodes}
-        if not world.names <= existing or any(
+        events = world.scenario.events
+        instants = {event.at_ns for event in events if event.seen_by_pod_gc}
+        starts = [event.at_ns for event in events if event.manager_up]
+        if not world.names <= self._nodes.keys() or any(
             taint.key == OUT_OF_SERVICE for node in world.snapshot.nodes for taint in node.taints
         ):
             instants.add(0)
-        if 0 not in instants and not any(event.feeds_pod_gc for event in world.events):
+        if 0 not in instants and not any(event.feeds_pod_gc for event in events):
             return [0]
         # A new process counts its loops from its own start.
         return sorted(
@@ -218,11 +205,9 @@ class PodFates:
     def _may_meet_stale_key(self, world: PodWorld) -> bool:
         if not self._configuration.profile.keep_nil_key:
             return False
-        names: dict[str, int] = {pod.key: 1 for pod in world.snapshot.pods}
-        for event in world.events:
-            if event.pod is not None:
-                names[event.pod.key] = names.get(event.pod.key, 0) + 1
-        return any(count > 1 for count in names.values())
+        created = [event.pod for event in world.scenario.events if event.pod is not None]
+        keys = [pod.key for pod in (*world.snapshot.pods, *created)]
+        return len(set(keys)) < len(keys)
 
 
 def _delays_ns(pods: Iterable[Pod]) -> set[int]:
@@ -272,7 +257,7 @@ def _timer_fractions(
     """Both ends of the windows of running timers, and places just before a change."""
     if not timers:
         return [0.0]
-    instants = {event.at_ns for event in world.events}
+    instants = {event.at_ns for event in world.scenario.events}
     for node in played:
         instants.update(node.served_ns)
         instants.update(at_ns for at_ns, _ in node.decisions)

@@ -7,16 +7,16 @@ played back. That is what makes windows over many runs affordable.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
+from math import prod
 from typing import NamedTuple
-
-from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import simulate
@@ -34,17 +34,17 @@ class EventIndex:
     def __init__(self, scenario: Scenario) -> None:
         self._events = scenario.events
         self._everywhere: list[int] = []
-        self._of_node: dict[str, list[int]] = {}
-        self._of_pod: dict[str, list[int]] = {}
+        self._of_node: dict[str, list[int]] = defaultdict(list)
+        self._of_pod: dict[str, list[int]] = defaultdict(list)
         for index, event in enumerate(scenario.events):
             if event.manager_up is not None:
                 self._everywhere.append(index)
             for name in event.touched_nodes:
-                self._of_node.setdefault(name, []).append(index)
+                self._of_node[name].append(index)
             for key in event.pods:
-                self._of_pod.setdefault(key, []).append(index)
+                self._of_pod[key].append(index)
 
-    def of(self, names: frozenset[str], pods: tuple[Pod, ...]) -> list[ScenarioEvent]:
+    def of(self, names: frozenset[str], pods: Iterable[Pod]) -> tuple[ScenarioEvent, ...]:
         """The parts of events that concern these nodes, their pods and pods created on them."""
         indices = set(self._everywhere)
         for name in names:
@@ -54,52 +54,24 @@ class EventIndex:
         keys.update(pod.key for pod in created if pod is not None)
         for key in keys:
             indices.update(self._of_pod.get(key, ()))
-        return [self._events[index].restricted_to(names, keys) for index in sorted(indices)]
+        return tuple(self._events[index].restricted_to(names, keys) for index in sorted(indices))
 
 
-class PodWorld:
-    """A node with its pods, cut out of the snapshot, and the scenario's events that concern them."""
+class PodWorld(NamedTuple):
+    """Nodes with their pods, cut out of the snapshot, and the scenario's events that concern them.
 
-    def __init__(
-        self,
-        names: frozenset[str],
-        nodes: tuple[Node, ...],
-        pods: tuple[Pod, ...],
-        events: list[ScenarioEvent],
-        snapshot: ClusterSnapshot,
-        scenario: Scenario,
-        configuration: ControllerConfiguration,
-    ) -> None:
-        self.names = names
-        self.events = events
-        self.snapshot = replace(
-            snapshot,
-            nodes=nodes,
-            pods=pods,
-            leases={name: snapshot.leases[name] for name in names if name in snapshot.leases},
-        )
-        self._configuration = replace(
-            configuration, node_lifecycle_enabled=False, terminated_pod_gc_threshold=0
-        )
-        self._scenario = replace(scenario, events=tuple(events))
+    Pods are deleted by taint eviction and garbage collection; node lifecycle is played back.
+    """
 
-    def simulate(
-        self,
-        played_back: Mapping[str, NodePlayback],
-        timing: Timing,
-        *,
-        to_the_end: bool = False,
-    ) -> Timeline:
-        """Taint eviction, pod garbage collection and kubelets, with that history of the nodes.
+    names: frozenset[str]
+    snapshot: ClusterSnapshot
+    scenario: Scenario
+    configuration: ControllerConfiguration
 
-        ``to_the_end``: until nothing more happens, whatever the horizon.
-        """
+    def simulate(self, played_back: Mapping[str, NodePlayback], timing: Timing) -> Timeline:
+        """One run with that history of the nodes."""
         return simulate(
-            self.snapshot,
-            replace(self._scenario, horizon_ns=None) if to_the_end else self._scenario,
-            self._configuration,
-            timing,
-            played_back=played_back,
+            self.snapshot, self.scenario, self.configuration, timing, played_back=played_back
         )
 
 
@@ -164,10 +136,7 @@ def _options(
 def _combinations(options: list[list[_Option]]) -> Iterator[tuple[_Option, ...]]:
     """One option for every wait: all combinations while they are few, else one wait varied at a time."""
     options = [choice or [_Option(None, 0)] for choice in options]
-    size = 1
-    for choice in options:
-        size *= len(choice)
-    if size <= _HISTORIES_MAX:
+    if prod(map(len, options)) <= _HISTORIES_MAX:
         yield from product(*options)
         return
     for base in (0, -1):

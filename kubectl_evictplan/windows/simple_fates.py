@@ -8,15 +8,18 @@ pods are those of their nodes, moved by that delay. On a large outage nearly all
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import PodDeleted, PodGone
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod
 from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE
-from kubectl_evictplan.windows.circumstances import Circumstance, Contribution, tell_apart
-from kubectl_evictplan.windows.line_windows import Span, WaitWindow, disjoint_outcomes
+from kubectl_evictplan.windows.circumstances import Circumstance, Contribution, tell_spans_apart
+from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes
 from kubectl_evictplan.windows.node_runs import NodeRun
 from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
@@ -37,22 +40,15 @@ class _Fate(NamedTuple):
     gone_delay_ns: int | None
 
 
+@dataclass(eq=False)
 class SimpleFates:
     """Remembers the fates of kinds of pods."""
 
-    def __init__(
-        self,
-        world: Callable[[frozenset[str], list[Pod]], PodWorld],
-        configuration: ControllerConfiguration,
-        horizon_ns: int,
-        result: Exploration,
-    ) -> None:
-        self._world = world
-        self._taint_mode = configuration.taint_mode
-        self._gap_ns = gap_between_outcomes_ns(configuration)
-        self._horizon_ns = horizon_ns
-        self._result = result
-        self._fates: dict[Hashable, _Fate | None] = {}
+    _world: Callable[[frozenset[str], list[Pod]], PodWorld]
+    _configuration: ControllerConfiguration
+    _horizon_ns: int
+    _result: Exploration
+    _fates: dict[Hashable, _Fate | None] = field(default_factory=dict)
 
     def explore(self, name: str, pods: list[Pod], runs: list[PieceRun]) -> None:
         """Windows of the node's taint and of all its pods."""
@@ -60,13 +56,20 @@ class SimpleFates:
         if not any(wait.spans for _, wait in found):
             return
         certain = len(found) == len(runs) and all(wait.certain for _, wait in found)
-        spans = disjoint_outcomes((span for _, wait in found for span in wait.spans), self._gap_ns)
-        circumstances = _circumstances(spans, found)
+        gap_ns = gap_between_outcomes_ns(self._configuration)
+        spans = disjoint_outcomes((span for _, wait in found for span in wait.spans), gap_ns)
+        circumstances = tell_spans_apart(
+            spans,
+            (
+                (Contribution(index, run.piece.between, 0), wait.spans)
+                for index, (run, wait) in enumerate(found)
+            ),
+        )
         first_run = min(
             ((wait.spans[0][0], index) for index, (_, wait) in enumerate(found) if wait.spans)
         )[1]
         sample = found[first_run][0].first
-        if self._taint_mode:
+        if self._configuration.taint_mode:
             self._note_taint(name, spans, certain, sample)
         self._learn(name, pods, sample, spans[0][0])
         queued = sample.queued.get(name)
@@ -86,9 +89,8 @@ class SimpleFates:
         status = sample.record(name).decisions[0][1] if sample.record(name).decisions else ""
         key = NOT_READY if status == "False" else UNREACHABLE
         change = NodeChangeKey(name, TAINT_ADDED, f"{key}:{NO_EXECUTE}")
-        nodes = self._result.nodes
-        nodes.add(change, 0, spans[0][0], spans[-1][1], certain=certain)
-        nodes.windows[change, 0].runs = self._result.runs
+        window, runs = (spans[0][0], spans[-1][1]), self._result.runs
+        self._result.nodes.add((change, 0), *window, certain=certain, runs=runs)
 
     def _learn(self, name: str, pods: list[Pod], run: NodeRun, served_ns: int) -> None:
         """Simulate one pod of every kind that was not met before."""
@@ -97,7 +99,9 @@ class SimpleFates:
             return
         world = self._world(frozenset({name}), list(unknown.values()))
         played = {name: run.record(name).playback((served_ns,))}
-        timeline = world.simulate(played, Timing(), to_the_end=True)
+        # Until nothing more happens, whatever the horizon.
+        world = world._replace(scenario=replace(world.scenario, horizon_ns=None))
+        timeline = world.simulate(played, Timing())
         deleted: dict[str, PodDeleted] = {}
         gone_ns: dict[str, int] = {}
         for entry in timeline.entries:
@@ -149,22 +153,6 @@ class SimpleFates:
             gone_latest_ns=None if gone_ns is None else latest_ns + gone_ns,
             circumstances=circumstances[: len(spans)],
         )
-
-
-def _circumstances(
-    spans: Sequence[Span], found: list[tuple[PieceRun, WaitWindow]]
-) -> tuple[Circumstance, ...]:
-    if len(spans) < 2:
-        return ()
-    outcomes = [
-        [
-            Contribution(index, run.piece.between, 0)
-            for index, (run, wait) in enumerate(found)
-            if any(low_ns <= span[1] and span[0] <= high_ns for low_ns, high_ns in wait.spans)
-        ]
-        for span in spans
-    ]
-    return tuple(tell_apart(outcomes))
 
 
 def _kind(pod: Pod) -> Hashable:

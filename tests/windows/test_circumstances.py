@@ -15,6 +15,7 @@ from kubectl_evictplan.windows.circumstances import (
     TaintedInWait,
     TickBetween,
     tell_apart,
+    tell_spans_apart,
 )
 
 STOP = Moment(ns(3.5), MomentKind.LAST_HEARTBEAT, "w1")
@@ -59,7 +60,7 @@ def test_a_node_that_is_not_tainted_by_lifecycle_tells_nothing_apart() -> None:
 
 
 def test_a_single_outcome_needs_no_circumstance() -> None:
-    assert tell_apart([[Contribution(0, (STOP, RETURN), 0)]]) == [None]
+    assert tell_spans_apart([(0, 1)], [(Contribution(0, (STOP, RETURN), 0), [(0, 1)])]) == ()
 
 
 @pytest.mark.parametrize(

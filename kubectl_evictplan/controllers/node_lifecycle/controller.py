@@ -74,7 +74,7 @@ class NodeLifecycle:
         self._zones = ZoneMembership(configuration)
         self._queues = ZoneQueues(state, configuration, timing, self._zones, passes, self._grid)
         self._zone_states = ZoneStates(
-            state, configuration, self._zones, self._queues, backwards=timing.zones_backwards
+            state, configuration, self._zones, self._queues, timing.zones_backwards
         )
         self._tainter = NoExecuteTainter(state, self._profile, self._queues, timing)
         self._by_timeout = EvictionByTimeout(state, configuration, self._queues)

@@ -15,6 +15,7 @@ computed from the counts of ready and not ready nodes; only a *change* of state 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -110,30 +111,22 @@ def limiter_rate_qps(
     return None
 
 
+@dataclass(eq=False)
 class ZoneStates:
     """``zoneStates`` with its limiters.
 
     The part of a transition that concerns nodes (untaint all, restart all probes) is the node lifecycle
-    controller's own. ``backwards``: zones are walked from the last to the first.
+    controller's own. ``_backwards``: zones are walked from the last to the first.
     """
 
-    def __init__(
-        self,
-        state: ClusterState,
-        configuration: ControllerConfiguration,
-        zones: ZoneMembership,
-        queues: ZoneQueues,
-        *,
-        backwards: bool,
-    ) -> None:
-        self._state = state
-        self._configuration = configuration
-        self._zones = zones
-        self._queues = queues
-        self._backwards = backwards
-        self._states: dict[str, str] = {}
-        # As the last tick found them.
-        self._before: dict[str, str] = {}
+    _state: ClusterState
+    _configuration: ControllerConfiguration
+    _zones: ZoneMembership
+    _queues: ZoneQueues
+    _backwards: bool
+    _states: dict[str, str] = field(default_factory=dict)
+    # As the last tick found them.
+    _before: dict[str, str] = field(default_factory=dict)
 
     def __contains__(self, zone: str) -> bool:
         return zone in self._states
