@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import KubeletSilent, NodeReadyPosted
+from kubectl_evictplan.cluster.timeline import Causes, KubeletSilent, NodeReadyPosted
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, NodeCondition, Pod
@@ -38,30 +39,26 @@ class LeaseVersion(NamedTuple):
     touches: int
 
 
+@dataclass(slots=True, eq=False)
 class _Renewals:
     """When one kubelet renewed: every ``period_ns`` from ``anchor_ns``, up to ``last_ns``."""
 
-    __slots__ = ("anchor_ns", "first_ns", "last_ns", "older_ns", "period_ns")
-
-    def __init__(self, anchor_ns: int, period_ns: int, first_ns: int | None) -> None:
-        self.anchor_ns = anchor_ns
-        self.period_ns = period_ns
-        # No renewal before first_ns belongs to this series (None: it reaches into the past).
-        self.first_ns = first_ns
-        self.last_ns: int | None = None
-        # The newest renewal of an earlier series.
-        self.older_ns: int | None = None
+    anchor_ns: int
+    period_ns: int
+    # No renewal before first_ns belongs to this series (None: it reaches into the past).
+    first_ns: int | None
+    last_ns: int | None = None
+    # The newest renewal of an earlier series.
+    older_ns: int | None = None
 
     def newest(self, at_ns: int) -> int | None:
         """Newest renewal at or before ``at_ns``."""
-        limit_ns = at_ns
         if self.last_ns is not None and at_ns >= self.last_ns:
             return self.last_ns
-        steps = (limit_ns - self.anchor_ns) // self.period_ns
-        newest_ns = self.anchor_ns + steps * self.period_ns
-        if self.first_ns is not None and newest_ns < self.first_ns:
-            return self.older_ns
-        return newest_ns
+        newest_ns = at_ns - (at_ns - self.anchor_ns) % self.period_ns
+        return (
+            self.older_ns if self.first_ns is not None and newest_ns < self.first_ns else newest_ns
+        )
 
 
 def observed_at_ns(snapshot: ClusterSnapshot, start_ns: int) -> int:
@@ -85,13 +82,29 @@ def renew_period_ns(lease: Lease | None) -> int:
 
 def is_up_at_start(node: Node, lease: Lease | None, seen_ns: int) -> bool:
     """Whether a node's kubelet is taken to be alive when the scenario starts."""
-    ready = node.condition(READY)
-    if ready is not None and ready.status == "Unknown":
+    if node.ready_status == "Unknown":
         return False
     if lease is None or lease.renew_time_ns is None:
         # Heartbeats that we cannot see, unless the node never posted anything.
-        return ready is not None
+        return node.ready_status is not None
     return not is_silent_at(lease, seen_ns)
+
+
+def _posted(condition: NodeCondition, ready: str, now_ns: int) -> NodeCondition:
+    """A condition as a kubelet with that Ready status posts it; it knows all of them again."""
+    status, reason = condition.status, condition.reason
+    if condition.type == READY:
+        status, reason = ready, "KubeletReady" if ready == "True" else "KubeletNotReady"
+    elif status == "Unknown":
+        status = "False"
+    moved = status != condition.status
+    return replace(
+        condition,
+        status=status,
+        reason=reason,
+        last_heartbeat_time_ns=now_ns,
+        last_transition_time_ns=now_ns if moved else condition.last_transition_time_ns,
+    )
 
 
 class Kubelets:
@@ -104,7 +117,7 @@ class Kubelets:
         self._up: set[str] = set()
         # Instants at which somebody wrote a node's Lease without renewing it.
         self._touches: dict[str, list[int]] = {}
-        self.touch_causes: dict[str, tuple[int, ...]] = {}
+        self.touch_causes: dict[str, Causes] = {}
         # Last heartbeats that the scenario states: (instant of the stop, last renewal) by node.
         self._stated: dict[str, list[tuple[int, int]]] = {}
         # Called with a node's name *before* its kubelet changes, so that observers can look back.
@@ -120,7 +133,7 @@ class Kubelets:
         self, name: str, anchor_ns: int, period_ns: int, first_ns: int | None
     ) -> _Renewals:
         series = self._renewals[name] = _Renewals(anchor_ns, period_ns, first_ns)
-        now_ns = self._state.events.now_ns
+        now_ns = self._state.now_ns
         for stop_ns, last_ns in self._stated.get(name, ()):
             if stop_ns >= now_ns:
                 series.last_ns = last_ns
@@ -146,16 +159,15 @@ class Kubelets:
             if not is_up:
                 self._note_silence(node.name, ())
 
-    def _note_silence(self, name: str, because: tuple[int, ...]) -> None:
-        renewals, timeline = self._renewals.get(name), self._state.timeline
+    def _note_silence(self, name: str, because: Causes) -> None:
+        renewals = self._renewals.get(name)
         last_ns = renewals.last_ns if renewals is not None else None
-        last_offset_ns = None if last_ns is None else last_ns - timeline.start_ns
-        silent = KubeletSilent(self._state.offset_ns, because, name, last_offset_ns)
-        self._state.node_causes[name] = (timeline.append(silent),)
+        offset_ns = None if last_ns is None else last_ns - self._state.timeline.start_ns
+        self._state.record_node(KubeletSilent, because, name, offset_ns)
 
     def finish_terminating_at_start(self) -> None:
         """Kubelets that are up finish, by its deadline, what was deleted before the start."""
-        now_ns = self._state.events.now_ns
+        now_ns = self._state.now_ns
         for pod in list(self._state.pods.values()):
             deadline_ns = pod.deletion_timestamp_ns
             if deadline_ns is None or deadline_ns < now_ns - OVERDUE_NS:
@@ -171,10 +183,7 @@ class Kubelets:
     def _ends_pods(self, name: str) -> bool:
         """Whether the kubelet is up and does not say by Ready=False that its runtime is not."""
         node = self._state.nodes.get(name)
-        if node is None or name not in self._up:
-            return False
-        ready = node.condition(READY)
-        return ready is None or ready.status != "False"
+        return node is not None and name in self._up and node.ready_status != "False"
 
     def renews_slower_than(self, name: str, limit_ns: int) -> bool:
         """Whether two renewals of an up kubelet can lie more than ``limit_ns`` apart."""
@@ -192,9 +201,9 @@ class Kubelets:
 
     # -- the scenario's events ------------------------------------------------------------------
 
-    def stop(self, name: str, last_heartbeat_ns: int | None, because: tuple[int, ...]) -> None:
+    def stop(self, name: str, last_heartbeat_ns: int | None, because: Causes) -> None:
         """The kubelet falls silent; its last renewal was at ``last_heartbeat_ns`` (epoch)."""
-        now_ns = self._state.events.now_ns
+        now_ns = self._state.now_ns
         series = self._renewals.get(name)
         if series is None and last_heartbeat_ns is not None:
             series = self._new_series(
@@ -210,60 +219,33 @@ class Kubelets:
             self._up.discard(name)
             self._note_silence(name, because)
 
-    def touch_lease(self, name: str, because: tuple[int, ...]) -> None:
+    def touch_lease(self, name: str, because: Causes) -> None:
         """Somebody writes the node's Lease without renewing it; without a Lease nothing happens."""
         if name in self._renewals:
             self.touch_causes[name] = because
             self._before_change(name)
-            self._touches.setdefault(name, []).append(self._state.events.now_ns)
+            self._touches.setdefault(name, []).append(self._state.now_ns)
 
-    def post_ready(self, name: str, status: str, because: tuple[int, ...]) -> None:
+    def post_ready(self, name: str, status: str, because: Causes) -> None:
         """The kubelet renews its lease, posts a Ready condition, and goes on (it may be back)."""
         ended_pods = self._ends_pods(name)
         self._renew_now(name)
         node = self._state.nodes.get(name)
         if node is None:
             return
-        now_ns = self._state.events.now_ns // SECOND_NS * SECOND_NS
-        ready = node.condition(READY)
-        if ready is None:
+        now_ns = self._state.now_seconds_ns
+        if node.ready_status is None:
             posted = NodeCondition(READY, status, now_ns, now_ns, "KubeletReady")
             conditions = (*node.conditions, posted)
         else:
-            transition_ns = ready.last_transition_time_ns if ready.status == status else now_ns
-            conditions = tuple(
-                self._posted(condition, status, now_ns, transition_ns)
-                for condition in node.conditions
-            )
-        posted_ready = NodeReadyPosted(self._state.offset_ns, because, name, status)
-        causes = self._state.node_causes[name] = (self._state.timeline.append(posted_ready),)
+            conditions = tuple(_posted(condition, status, now_ns) for condition in node.conditions)
+        causes = self._state.record_node(NodeReadyPosted, because, name, status)
         self._state.update_node_conditions(name, conditions)
         if self._ends_pods(name) and not ended_pods:
             self._finish_terminating(name, causes)
 
-    @staticmethod
-    def _posted(
-        condition: NodeCondition, status: str, now_ns: int, transition_ns: int | None
-    ) -> NodeCondition:
-        if condition.type == READY:
-            return replace(
-                condition,
-                status=status,
-                last_heartbeat_time_ns=now_ns,
-                last_transition_time_ns=transition_ns,
-                reason="KubeletReady" if status == "True" else "KubeletNotReady",
-            )
-        if condition.status == "Unknown":
-            return replace(
-                condition,
-                status="False",
-                last_heartbeat_time_ns=now_ns,
-                last_transition_time_ns=now_ns,
-            )
-        return replace(condition, last_heartbeat_time_ns=now_ns)
-
     def _renew_now(self, name: str) -> None:
-        now_ns = self._state.events.now_ns
+        now_ns = self._state.now_ns
         old = self._renewals.get(name)
         if name in self._up and old is not None and old.newest(now_ns) == now_ns:
             return
@@ -281,8 +263,7 @@ class Kubelets:
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if old is None and new is not None:
-            ready = new.condition(READY)
-            if ready is not None and ready.status != "Unknown":
+            if new.ready_status not in (None, "Unknown"):
                 self._renew_now(new.name)
             elif new.name not in self._up:
                 self._note_silence(new.name, self._state.node_causes[new.name])
@@ -292,23 +273,23 @@ class Kubelets:
             if old is None or old.deletion_timestamp_ns is None:
                 self._finish_later(new, self._state.deletion_causes.get(new.key, ()))
 
-    def _finish_later(self, pod: Pod, because: tuple[int, ...]) -> None:
+    def _finish_later(self, pod: Pod, because: Causes) -> None:
         if self._ends_pods(pod.node_name):
             grace_ns = (pod.deletion_grace_period_seconds or 0) * SECOND_NS
-            due_ns = self._state.events.now_ns + int(grace_ns * self._pod_exit_fraction)
+            due_ns = self._state.now_ns + int(grace_ns * self._pod_exit_fraction)
             self._schedule_finish(pod, due_ns, because)
 
-    def _schedule_finish(self, pod: Pod, due_ns: int, because: tuple[int, ...]) -> None:
+    def _schedule_finish(self, pod: Pod, due_ns: int, because: Causes) -> None:
         self._state.events.schedule(
             due_ns, Priority.OUTSIDE, lambda: self._finish(pod.key, pod.uid, because)
         )
 
-    def _finish(self, key: str, uid: str, because: tuple[int, ...]) -> None:
+    def _finish(self, key: str, uid: str, because: Causes) -> None:
         pod = self._state.pods.get(key)
         if pod is not None and self._ends_pods(pod.node_name):
             self._state.finish_pod(key, uid, because)
 
-    def _finish_terminating(self, name: str, back: tuple[int, ...]) -> None:
+    def _finish_terminating(self, name: str, back: Causes) -> None:
         """A kubelet that is back ends what was deleted while it was silent, or its runtime down."""
         for pod in list(self._state.pods_by_node.get(name, {}).values()):
             if pod.deletion_timestamp_ns is not None:

@@ -30,7 +30,7 @@ class Workloads:
         if controller is not None and controller.kind == "StatefulSet":
             # After everybody has seen the old object go: its controller is a watcher like the others.
             self._state.events.schedule(
-                self._state.events.now_ns, Priority.OUTSIDE, lambda: self._recreate(old)
+                self._state.now_ns, Priority.OUTSIDE, lambda: self._recreate(old)
             )
 
     def _recreate(self, gone: Pod) -> None:

@@ -88,7 +88,7 @@ class LifecyclePlayback:
         assert events.now_ns == start_ns, "played back from the start"
 
     def _at(self, at_ns: int, priority: Priority, action: Any, *arguments: str) -> None:
-        if at_ns >= self._state.events.now_ns:
+        if at_ns >= self._state.now_ns:
             self._state.events.schedule(at_ns, priority, lambda: action(*arguments))
 
     def _write_unknown(self, name: str) -> None:

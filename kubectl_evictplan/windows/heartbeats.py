@@ -6,6 +6,8 @@ every quarter of the lease's duration and up to 4 % more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from math import sqrt
 
 from msgspec.structs import replace
@@ -21,6 +23,9 @@ RENEWAL_JITTER_NUMERATOR, RENEWAL_JITTER_DENOMINATOR = 104, 100
 _LEVELS = (0.0, 1.0, 0.5, 0.0, 1.0, 0.25, 0.75)
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 
+# (node, earliest, latest) of last heartbeats, by the index of the event.
+HeartbeatWindows = dict[int, list[tuple[str, int, int]]]
+
 
 def heartbeat_variants(snapshot: ClusterSnapshot, scenario: Scenario) -> list[Scenario]:
     """The scenario with every unknown last heartbeat as early, as late, and in turn both ways."""
@@ -29,27 +34,36 @@ def heartbeat_variants(snapshot: ClusterSnapshot, scenario: Scenario) -> list[Sc
         return [scenario]
     # Which end of its window the n-th node takes: all the first, all the last, in turn both ways.
     ways = [(0, 0), (1, 1), (0, 1), (1, 0)]
-    several = sum(1 for w in windows.values() for _, low, high in w if low != high) > 1
-    fixed = all(low == high for w in windows.values() for _, low, high in w)
-    chosen = ways[:1] if fixed else ways if several else ways[:2]
-    variants = []
-    for way in chosen:
-        events: list[ScenarioEvent] = []
-        for index, event in enumerate(scenario.events):
-            if index not in windows:
-                events.append(event)
-                continue
-            for place, (name, *window) in enumerate(windows[index]):
-                heartbeat_ns = window[way[place % 2]]
-                events.append(replace(event, nodes=(name,), last_heartbeat_ns=heartbeat_ns))
-        variants.append(replace(scenario, events=tuple(events)))
-    return variants
+    open_windows = how_many_open(windows)
+    chosen = ways[:1] if not open_windows else ways if open_windows > 1 else ways[:2]
+    return [
+        _filled_in(scenario, windows, lambda place, *window, way=way: window[way[place % 2]])
+        for way in chosen
+    ]
 
 
-def heartbeat_windows(
-    snapshot: ClusterSnapshot, scenario: Scenario
-) -> dict[int, list[tuple[str, int, int]]]:
-    """(node, earliest, latest) of every unknown last heartbeat, by the index of its event."""
+def how_many_open(windows: HeartbeatWindows) -> int:
+    """How many last heartbeats are not known exactly."""
+    return sum(low_ns != high_ns for own in windows.values() for _, low_ns, high_ns in own)
+
+
+def _filled_in(
+    scenario: Scenario, windows: HeartbeatWindows, choose: Callable[[int, int, int], int]
+) -> Scenario:
+    """The scenario with a heartbeat chosen for the n-th node of every event, from its window."""
+    events: list[ScenarioEvent] = []
+    for index, event in enumerate(scenario.events):
+        if index not in windows:
+            events.append(event)
+            continue
+        for place, (name, *window) in enumerate(windows[index]):
+            last_ns = choose(place, *window)
+            events.append(replace(event, nodes=(name,), last_heartbeat_ns=last_ns))
+    return replace(scenario, events=tuple(events))
+
+
+def heartbeat_windows(snapshot: ClusterSnapshot, scenario: Scenario) -> HeartbeatWindows:
+    """Windows of every unknown last heartbeat."""
     return {
         index: [
             (name, *last_heartbeat_window(snapshot, scenario, index, name)) for name in event.nodes
@@ -98,19 +112,12 @@ def sequence(dimension: int, index: int) -> float:
     return (index + 1) * sqrt(prime) * (1 + dimension // len(_PRIMES)) % 1.0
 
 
-def sampled_heartbeats(
-    scenario: Scenario, windows: dict[int, list[tuple[str, int, int]]], index: int
-) -> Scenario:
+def sampled_heartbeats(scenario: Scenario, windows: HeartbeatWindows, index: int) -> Scenario:
     """The scenario with every unknown last heartbeat somewhere in its window."""
-    events = []
-    dimension = 2
-    for place, event in enumerate(scenario.events):
-        if place not in windows:
-            events.append(event)
-            continue
-        for name, low_ns, high_ns in windows[place]:
-            dimension += 1
-            level = _LEVELS[int(sequence(dimension, index) * len(_LEVELS))]
-            last_ns = low_ns + round((high_ns - low_ns) * level)
-            events.append(replace(event, nodes=(name,), last_heartbeat_ns=last_ns))
-    return replace(scenario, events=tuple(events))
+    dimensions = count(3)
+
+    def choose(_: int, low_ns: int, high_ns: int) -> int:
+        level = _LEVELS[int(sequence(next(dimensions), index) * len(_LEVELS))]
+        return low_ns + round((high_ns - low_ns) * level)
+
+    return _filled_in(scenario, windows, choose)

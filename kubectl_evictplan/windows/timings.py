@@ -25,6 +25,7 @@ from kubectl_evictplan.windows.circumstances import Moment, MomentKind
 from kubectl_evictplan.windows.heartbeats import (
     heartbeat_variants,
     heartbeat_windows,
+    how_many_open,
     sampled_heartbeats,
     sequence,
 )
@@ -74,17 +75,13 @@ def pieces(
     """Pieces that cover every grid, for at most about ``runs_max`` node runs (two for each piece)."""
     cost_max_ns = MONITOR_COST_MAX_NS + MONITOR_COST_PER_NODE_NS * len(snapshot.nodes)
     planner = _Planner(snapshot, configuration, cost_max_ns)
-    found: list[Piece] = []
-    for variant in heartbeat_variants(snapshot, scenario):
-        found += planner.exact(variant)
+    variants = heartbeat_variants(snapshot, scenario)
+    found = [piece for variant in variants for piece in planner.exact(variant)]
     if 2 * len(found) > runs_max:
-        found = []
-        variants = heartbeat_variants(snapshot, scenario)
         share = max(2, runs_max // (2 * len(variants)))
-        for variant in variants:
-            found += planner.thinned(variant, share)
+        found = [piece for variant in variants for piece in planner.thinned(variant, share)]
     windows = heartbeat_windows(snapshot, scenario)
-    if sum(1 for window in windows.values() for _, low, high in window if low != high) > 1:
+    if how_many_open(windows) > 1:
         # All ends of several unknown heartbeats do not reach every order in which they are noticed.
         for index in range(runs_max // 6):
             found.append(planner.sample(sampled_heartbeats(scenario, windows, index), index))
@@ -108,8 +105,7 @@ class _Planner:
         fixed_ns = self._fixed_phase_ns(scenario)
         costs = self._critical_costs(scenario, instants)
         if fixed_ns is not None:
-            for low_ns, high_ns in _between(costs, self._cost_max_ns + 1):
-                yield Piece(scenario, Grid(fixed_ns, low_ns), Grid(fixed_ns, high_ns))
+            yield from self._between_costs(scenario, costs, fixed_ns)
             return
         for cost_ns in (0, self._cost_max_ns, self._cost_max_ns // 2):
             step_ns = self._period_ns + cost_ns
@@ -123,12 +119,15 @@ class _Planner:
                         known = after, before
                 first, last = Grid(low_ns, cost_ns), Grid(high_ns, cost_ns)
                 yield Piece(scenario, first, last, between=known)
-        yield from self._between_costs(scenario, costs)
+        # A grid that a new process starts: when in its period the old one ticked matters no more.
+        if costs:
+            yield from self._between_costs(scenario, costs, 0, self._period_ns // 2)
 
-    def _between_costs(self, scenario: Scenario, costs: Sequence[int]) -> Iterator[Piece]:
-        """A grid that a new process starts: when in its period the old one ticked matters no more."""
-        for low_ns, high_ns in _between(costs, self._cost_max_ns + 1) if costs else ():
-            for phase_ns in (0, self._period_ns // 2):
+    def _between_costs(
+        self, scenario: Scenario, costs: Sequence[int], *phases_ns: int
+    ) -> Iterator[Piece]:
+        for low_ns, high_ns in _between(costs, self._cost_max_ns + 1):
+            for phase_ns in phases_ns:
                 yield Piece(scenario, Grid(phase_ns, low_ns), Grid(phase_ns, high_ns))
 
     def thinned(self, scenario: Scenario, count: int) -> Iterator[Piece]:
@@ -136,15 +135,15 @@ class _Planner:
         fixed_ns, instants = self._fixed_phase_ns(scenario), self._instants(scenario)
         costs = _every(self._critical_costs(scenario, instants), count)
         if fixed_ns is not None:
-            for low_ns, high_ns in _between(costs, self._cost_max_ns + 1):
-                yield Piece(scenario, Grid(fixed_ns, low_ns), Grid(fixed_ns, high_ns))
+            yield from self._between_costs(scenario, costs, fixed_ns)
             return
         phases = sorted({at_ns % self._period_ns for at_ns in instants} | {0})
         for low_ns, high_ns in _between(_every(phases, count), self._period_ns):
             within = any(low_ns < phase_ns <= high_ns for phase_ns in phases)
             left_out_ns = high_ns - low_ns if within else 0
             yield Piece(scenario, Grid(low_ns, 0), Grid(high_ns, self._cost_max_ns), left_out_ns)
-        yield from self._between_costs(scenario, costs)
+        if costs:
+            yield from self._between_costs(scenario, costs, 0, self._period_ns // 2)
 
     def zones_may_vanish(self, scenario: Scenario) -> bool:
         """Whether some zone may be left without a node that counts, next to another one."""
