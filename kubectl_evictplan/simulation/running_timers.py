@@ -15,10 +15,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import no_execute_taints
-from kubectl_evictplan.kube.tolerations import (
-    get_matching_tolerations,
-    get_min_toleration_time_ns,
-)
+from kubectl_evictplan.kube.tolerations import get_matching_tolerations, get_min_toleration_time_ns
 
 # API times are whole seconds; handling follows within the next one.
 _TRUNCATION_NS = 2 * SECOND_NS

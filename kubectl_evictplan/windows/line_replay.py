@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told, WasteReason
-from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import TokenBucketRateLimiter
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import (
     STALE_LISTER_NS,
     wait_before_retry_ns,
@@ -147,7 +146,10 @@ class LineReplay:
             self._now_ns = operation.at_ns
             if operation.told not in _OUTSIDE:
                 self._ticked_ns = self._now_ns
-            self._apply(operation)
+            if operation.name:
+                self._apply_to_node(operation)
+            else:
+                self._apply_to_queue(operation)
         if self._pass_ns is None and self._queue:
             self._mark_again.clear()  # no token ever comes: whoever is marked again waits on
         self._serve_until(self._rules.end_ns, inclusive=True)
@@ -209,10 +211,8 @@ class LineReplay:
     # -- what the queue is told -----------------------------------------------------------------------
 
     def _new_queue(self) -> RateLimitedTimedQueue:
-        limiter = TokenBucketRateLimiter(
-            self._rules.rate_qps, rate_zero_accepts=self._rules.profile.rate_zero_accepts
-        )
-        return RateLimitedTimedQueue(limiter)
+        accepts = self._rules.profile.rate_zero_accepts
+        return RateLimitedTimedQueue(self._rules.rate_qps, rate_zero_accepts=accepts)
 
     def _alias(self, name: str) -> str:
         """What the queue calls the node, until it is taken out."""
@@ -226,12 +226,6 @@ class LineReplay:
         leaving = self._leaving.get(name, ())
         place = bisect_right(leaving, self._now_ns)
         return leaving[place] if place < len(leaving) else NEVER_NS
-
-    def _apply(self, operation: QueueOperation) -> None:
-        if operation.name:
-            self._apply_to_node(operation)
-        else:
-            self._apply_to_queue(operation)
 
     def _apply_to_queue(self, operation: QueueOperation) -> None:
         match operation.told:

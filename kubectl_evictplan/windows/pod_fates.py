@@ -21,8 +21,8 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.windows.gathered import Gathered, Slot
+from kubectl_evictplan.windows.node_runs import PieceRun, gap_between_outcomes_ns
 from kubectl_evictplan.windows.outcome import Exploration
-from kubectl_evictplan.windows.piece_runs import PieceRun, gap_between_outcomes_ns
 from kubectl_evictplan.windows.pod_worlds import Choice, EventIndex, PodWorld, histories
 from kubectl_evictplan.windows.simple_fates import SimpleFates
 

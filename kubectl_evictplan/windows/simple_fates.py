@@ -20,7 +20,7 @@ from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod
 from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE
 from kubectl_evictplan.windows.circumstances import Circumstance, Contribution, tell_spans_apart
 from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes
-from kubectl_evictplan.windows.node_runs import NodeRun
+from kubectl_evictplan.windows.node_runs import NodeRun, PieceRun, gap_between_outcomes_ns
 from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
     EvictionKey,
@@ -28,7 +28,6 @@ from kubectl_evictplan.windows.outcome import (
     NodeChangeKey,
     PossibleEviction,
 )
-from kubectl_evictplan.windows.piece_runs import PieceRun, gap_between_outcomes_ns
 from kubectl_evictplan.windows.pod_worlds import PodWorld
 
 

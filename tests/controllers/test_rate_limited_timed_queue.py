@@ -7,7 +7,6 @@ import pytest
 from builders import ns
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
     NeverRateLimiter,
-    TokenBucketRateLimiter,
 )
 from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
     RateLimitedTimedQueue,
@@ -18,8 +17,7 @@ class Line:
     """A queue of one rate, told what a monitor and a pass would tell it."""
 
     def __init__(self, rate: float = 1.0, *, rate_zero_accepts: bool = False) -> None:
-        limiter = TokenBucketRateLimiter(rate, rate_zero_accepts=rate_zero_accepts)
-        self.queue = RateLimitedTimedQueue(limiter)
+        self.queue = RateLimitedTimedQueue(rate, rate_zero_accepts=rate_zero_accepts)
         self.tick = 0.0
         self.retry: dict[str, int] = {}
 

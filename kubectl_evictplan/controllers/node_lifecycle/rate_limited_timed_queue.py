@@ -95,8 +95,9 @@ class RateLimitedTimedQueue:
 
     __slots__ = ("_entries", "_refreshed", "_refreshed_names", "known", "limiter")
 
-    def __init__(self, limiter: RateLimiter) -> None:
-        self.limiter: RateLimiter = limiter
+    def __init__(self, qps: float, *, rate_zero_accepts: bool) -> None:
+        """With a full bucket of that rate: see ``TokenBucketRateLimiter``."""
+        self.limiter: RateLimiter = TokenBucketRateLimiter(qps, rate_zero_accepts=rate_zero_accepts)
         self.known: set[str] = set()
         self._entries = TimedQueue()
         # Refreshed entries, and a heap of their names in which names that are gone may linger.

@@ -12,10 +12,7 @@ from dataclasses import dataclass, field
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import NodeQueued, QueueOperation, Told
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
-    NeverRateLimiter,
-    TokenBucketRateLimiter,
-)
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import NeverRateLimiter
 from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
     ActionFunc,
     RateLimitedTimedQueue,
@@ -55,11 +52,10 @@ class ZoneQueues:
         self.record(Told.CREATED, zone)
         for name in [name for name, where in self._announced.items() if where == zone]:
             del self._announced[name]
-        limiter = TokenBucketRateLimiter(
+        self._queues[zone] = RateLimitedTimedQueue(
             self._configuration.node_eviction_rate_qps,
             rate_zero_accepts=self._configuration.profile.rate_zero_accepts,
         )
-        self._queues[zone] = RateLimitedTimedQueue(limiter)
 
     def stop(self) -> None:
         """The process ends."""

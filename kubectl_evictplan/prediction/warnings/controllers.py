@@ -27,7 +27,7 @@ from kubectl_evictplan.prediction.warnings.context import (
 )
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.simulation.simulate import starts_without_controller
-from kubectl_evictplan.windows.orphaned_entries import may_hold_orphaned_entries
+from kubectl_evictplan.windows.exploration import may_hold_orphaned_entries
 
 # client-go's own defaults, used when the flag is 0.
 _CLIENT_QPS, _CLIENT_BURST = 5.0, 10

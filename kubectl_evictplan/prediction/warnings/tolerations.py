@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, TAINT_EVICTION, DeleteFailure
-from kubectl_evictplan.controllers.taint_eviction.controller import delete_is_refused
+from kubectl_evictplan.controllers.taint_eviction import delete_is_refused
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod, Taint, Toleration
 from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, no_execute_taints

@@ -16,6 +16,9 @@ Rules of this file:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
     TAINT_EVICTION,
@@ -31,8 +34,7 @@ from kubectl_evictplan.cluster.timeline import (
     ToleratedForever,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.taint_eviction.timed_worker_queue import TimedWorkerQueue
-from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
+from kubectl_evictplan.engine.event_queue import EventQueue, Priority, ScheduledCall
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod, Taint, Toleration
 from kubectl_evictplan.kube.taints import no_execute_taints
@@ -41,6 +43,70 @@ from kubectl_evictplan.kube.tolerations import (
     get_matching_tolerations,
     get_min_toleration_time_ns,
 )
+
+Note = TypeVar("Note")
+
+
+class TimedWorkerQueue(Generic[Note]):
+    """Workers by key (``namespace/name``), each with what its owner wants to remember.
+
+    ``run`` is called when a worker is due. ``live_while_due``: up to 1.29 work that is due at once is a
+    live worker until it has run (its two clock readings differ by nanoseconds); from 1.30 on it is NIL.
+    """
+
+    __slots__ = ("_events", "_live_while_due", "_run", "_workers")
+
+    def __init__(
+        self, events: EventQueue, run: Callable[[str, Note], None], *, live_while_due: bool
+    ) -> None:
+        self._events = events
+        self._run = run
+        self._live_while_due = live_while_due
+        self._workers: dict[str, tuple[Note, ScheduledCall | None] | None] = {}
+
+    def add(self, key: str, delay_ns: int, note: Note) -> bool:
+        """``AddWork``: False when the key is present (live or NIL). Due work runs at once."""
+        if key in self._workers:
+            return False
+        if delay_ns > 0:
+            self.adopt(key, self._events.now_ns + delay_ns, note)
+        else:
+            self._workers[key] = (note, None) if self._live_while_due else None
+            self._run(key, note)
+        return True
+
+    def adopt(self, key: str, due_ns: int, note: Note) -> None:
+        """Start a timer, or take over one that was already running when the simulation began."""
+        call = self._events.schedule(due_ns, Priority.EVICTION_TIMER, lambda: self._run(key, note))
+        self._workers[key] = note, call
+
+    def cancel(self, key: str) -> Note | None:
+        """``CancelWork``: the note of the live worker that was stopped; a NIL key is dropped silently."""
+        worker = self._workers.pop(key, None)
+        if worker is None:
+            return None
+        note, call = worker
+        if call is not None:
+            call.cancel()
+        return note
+
+    def is_live(self, key: str) -> bool:
+        """``GetWorkerUnsafe``: NIL and absent look the same."""
+        return self._workers.get(key) is not None
+
+    def keep_nil(self, key: str) -> None:
+        """Leave the key present without a timer (releases up to 1.32, after success)."""
+        self._workers[key] = None
+
+    def forget(self, key: str) -> None:
+        """Drop the key whatever it is (releases from 1.33; failures everywhere)."""
+        self._workers.pop(key, None)
+
+    def stop(self) -> None:
+        """The process is gone: no timer of this queue fires any more."""
+        for key in list(self._workers):
+            self.cancel(key)
+
 
 _TaintsKey = tuple[tuple[str, str, str], ...]
 
@@ -104,9 +170,7 @@ class TaintEviction:
         self._tainted_nodes: dict[str, tuple[Taint, ...]] = {}
         # Of each timer the decision that started it, and the entries that led to it.
         self._queue: TimedWorkerQueue[tuple[Decision, Causes]] = TimedWorkerQueue(
-            state.events,
-            self._run_worker,
-            live_while_due=self._profile.immediate_is_two_nows,
+            state.events, self._run_worker, live_while_due=self._profile.immediate_is_two_nows
         )
         self._node_items: dict[str, None] = {}  # the node work queue: first-in, no duplicates
         self._node_items_call: ScheduledCall | None = None
