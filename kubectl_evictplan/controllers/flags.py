@@ -160,16 +160,20 @@ def resolve_configuration(
     values: dict[str, Any] = {}
     sources = {"kubernetes-version": version_source}
     texts = {"kubernetes-version": profile.version}
+    grace = f"{profile.node_monitor_grace_period_ns // SECOND_NS}s"
+    defaults = FLAG_DEFAULTS | {"node-monitor-grace-period": grace, "feature-gates": ""}
+    said = (settings.flags, GIVEN), (control_plane.controller_manager, DETECTED)
     for name, (parse, default, _) in _FLAGS.items():
         if name in _NONTAINT_FLAGS and not profile.nontaint_mode:
             values[name] = parse(default)
             continue
-        text, source = _pick(name, default, settings, control_plane, profile)
+        found = ((flags[name], source) for flags, source in said if name in flags)
+        text, source = next(found, (defaults[name], DEFAULT))
         problem = flag_problem(name, text)
         if problem is not None and source == DETECTED:
             message = f"detected --{name}={text} cannot be read: {problem.message}"
             warnings.append(Warning("flag-ignored", message))
-            text, source = _default(name, default, profile), DEFAULT
+            text, source = defaults[name], DEFAULT
         elif problem is not None:
             problems.append(settings.blamed(name, problem))
             continue
@@ -284,26 +288,6 @@ def _check_phase(
             correction=Correction((format_duration(phase_ns),), (first,)),
         )
         problems.append(settings.blamed(MONITOR_PHASE, late))
-
-
-def _pick(
-    name: str,
-    default: str,
-    settings: ControllerSettings,
-    control_plane: ControlPlaneFlags,
-    profile: ReleaseProfile,
-) -> tuple[str, str]:
-    if name in settings.flags:
-        return settings.flags[name], GIVEN
-    if name in control_plane.controller_manager:
-        return control_plane.controller_manager[name], DETECTED
-    return _default(name, default, profile), DEFAULT
-
-
-def _default(name: str, default: str, profile: ReleaseProfile) -> str:
-    if name == "node-monitor-grace-period":
-        return f"{profile.node_monitor_grace_period_ns // SECOND_NS}s"
-    return default
 
 
 def _feature_gates(

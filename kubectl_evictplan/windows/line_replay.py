@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told, WasteReason
@@ -101,43 +101,40 @@ def leaving_instants(operations: Iterable[QueueOperation]) -> dict[str, list[int
     return instants
 
 
+@dataclass(eq=False)
 class LineReplay:
     """One zone's queue with one order of service."""
 
-    def __init__(
-        self,
-        operations: Sequence[QueueOperation],
-        rules: LineRules,
-        leaving: Mapping[str, list[int]],
-        order: Order,
-    ) -> None:
-        self._operations = operations
-        self._rules = rules
-        self._leaving = leaving
-        self._order = order
+    _operations: Sequence[QueueOperation]
+    _rules: LineRules
+    _leaving: Mapping[str, list[int]]
+    _order: Order
+    _now_ns: int = 0
+    # When the newest tick ran that is told of, or that marked nodes again.
+    _ticked_ns: int = -1
+    # The queue orders nodes of one tick by their names: here they are called by their places.
+    _alias_of: dict[str, str] = field(default_factory=dict)
+    _name_of: dict[str, str] = field(default_factory=dict)
+    _pass_ns: int | None = None
+    _ready: dict[str, str | None] = field(default_factory=dict)
+    _gone: set[str] = field(default_factory=set)
+    _unknown_since_ns: dict[str, int] = field(default_factory=dict)
+    _tainted: set[str] = field(default_factory=set)
+    # Nodes that a tick puts in line unless they are in it or tainted: name -> since when.
+    _wanted: dict[str, int] = field(default_factory=dict)
+    # Of these the ones for which the next tick does more than nothing.
+    _mark_again: set[str] = field(default_factory=set)
+    _tokens_ns: list[int] = field(default_factory=list)
+    _open: dict[str, Wait] = field(default_factory=dict)
+    _waits: dict[str, list[Wait]] = field(default_factory=dict)
+    # First in, first out: the tokens spent on the nodes queued at one instant.
+    _spent_on: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rules = self._rules
         self._mode = rules.profile.queue_mode if rules.taint_mode else "ADD"
         self._grid = LoopGrid(rules.tick_phase_ns, rules.tick_step_ns, unbounded=True)
-        self._now_ns = 0
-        # When the newest tick ran that is told of, or that marked nodes again.
-        self._ticked_ns = -1
         self._queue = self._new_queue()
-        # The queue orders nodes of one tick by their names: here they are called by their places.
-        self._alias_of: dict[str, str] = {}
-        self._name_of: dict[str, str] = {}
-        self._pass_ns: int | None = None
-        self._ready: dict[str, str | None] = {}
-        self._gone: set[str] = set()
-        self._unknown_since_ns: dict[str, int] = {}
-        self._tainted: set[str] = set()
-        # Nodes that a tick puts in line unless they are in it or tainted: name -> since when.
-        self._wanted: dict[str, int] = {}
-        # Of these the ones for which the next tick does more than nothing.
-        self._mark_again: set[str] = set()
-        self._tokens_ns: list[int] = []
-        self._open: dict[str, Wait] = {}
-        self._waits: dict[str, list[Wait]] = {}
-        # First in, first out: the tokens spent on the nodes queued at one instant.
-        self._spent_on: dict[int, tuple[int, int]] = {}
 
     def run(self) -> LineHistory:
         """Feed all operations and serve to the end."""

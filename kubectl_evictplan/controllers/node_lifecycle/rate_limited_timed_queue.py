@@ -175,17 +175,13 @@ class RateLimitedTimedQueue:
                 return  # the token is lost
             wait_ns = process(name)
             if wait_ns is None:
-                self._remove_from_queue(name)
+                if name in self.known:  # entries that SetRemove orphaned stay for ever
+                    self._drop_first(name)
             elif self._drop_first(name):
                 self._entries.push(now_ns + wait_ns + 1, name)
             if self.head(latest_tick_ns) == head:
                 return  # an orphaned entry; upstream would hand it over for ever if tokens lasted
             head = self.head(latest_tick_ns)
-
-    def _remove_from_queue(self, name: str) -> None:
-        # Returns early when the name is not known: entries that SetRemove orphaned stay for ever.
-        if name in self.known:
-            self._drop_first(name)
 
     def swap_limiter(self, new_qps: float, now_ns: int) -> None:
         """``SwapLimiter``: nothing when the rate is equal; else a new bucket.

@@ -6,6 +6,7 @@ nodes that a tick looks at, since a node that nobody has to look at contributes 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -32,7 +33,7 @@ class ZoneMembership:
     def __init__(self, configuration: ControllerConfiguration) -> None:
         self._configuration = configuration
         self._zone_of_node: dict[str, str] = {}
-        self._members: dict[str, int] = {}
+        self._members: Counter[str] = Counter()
         # What each counted node contributed to its zone in its last evaluation: (zone, ready?).
         self._counted: dict[str, tuple[str, bool]] = {}
         self._counts: dict[str, list[int]] = {}
@@ -49,18 +50,15 @@ class ZoneMembership:
     def enter(self, node: Node) -> None:
         """The node exists from now on, in the zone of its labels."""
         zone = self._zone_of_node[node.name] = self.zone_key(node)
-        self._members[zone] = self._members.get(zone, 0) + 1
+        self._members[zone] += 1
 
     def leave(self, name: str) -> None:
         """The node is deleted or changes its zone."""
-        zone = self.zone_of(name)
-        self._members[zone] -= 1
-        if not self._members[zone]:
-            del self._members[zone]
+        self._members[self.zone_of(name)] -= 1
 
     def populated(self) -> list[str]:
         """Zones in which nodes exist, sorted."""
-        return sorted(self._members)
+        return sorted(+self._members)
 
     def is_excluded(self, node: Node) -> bool:
         """Whether the node counts in no zone; it is health-checked and tainted all the same."""
