@@ -17,6 +17,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from kubectl_evictplan.cluster.state import ClusterState
@@ -47,22 +48,20 @@ from kubectl_evictplan.kube.tolerations import (
 Note = TypeVar("Note")
 
 
+@dataclass(slots=True, eq=False)
 class TimedWorkerQueue(Generic[Note]):
-    """Workers by key (``namespace/name``), each with what its owner wants to remember.
+    """At most one pending deletion per pod name (upstream: timed_workers.go), with its owner's note.
 
-    ``run`` is called when a worker is due. ``live_while_due``: up to 1.29 work that is due at once is a
+    A key (``namespace/name``) is absent, a live worker, or NIL: *present without a timer*. ``add`` is
+    refused for any present key. Up to 1.32 a key stays NIL after its pod was deleted, and then refuses
+    the timer of the next pod of that name. ``_run`` is called when a worker is due. ``_live_while_due``: up to 1.29 work that is due at once is a
     live worker until it has run (its two clock readings differ by nanoseconds); from 1.30 on it is NIL.
     """
 
-    __slots__ = ("_events", "_live_while_due", "_run", "_workers")
-
-    def __init__(
-        self, events: EventQueue, run: Callable[[str, Note], None], *, live_while_due: bool
-    ) -> None:
-        self._events = events
-        self._run = run
-        self._live_while_due = live_while_due
-        self._workers: dict[str, tuple[Note, ScheduledCall | None] | None] = {}
+    _events: EventQueue
+    _run: Callable[[str, Note], None]
+    _live_while_due: bool
+    _workers: dict[str, tuple[Note, ScheduledCall | None] | None] = field(default_factory=dict)
 
     def add(self, key: str, delay_ns: int, note: Note) -> bool:
         """``AddWork``: False when the key is present (live or NIL). Due work runs at once."""
@@ -170,7 +169,7 @@ class TaintEviction:
         self._tainted_nodes: dict[str, tuple[Taint, ...]] = {}
         # Of each timer the decision that started it, and the entries that led to it.
         self._queue: TimedWorkerQueue[tuple[Decision, Causes]] = TimedWorkerQueue(
-            state.events, self._run_worker, live_while_due=self._profile.immediate_is_two_nows
+            state.events, self._run_worker, self._profile.immediate_is_two_nows
         )
         self._node_items: dict[str, None] = {}  # the node work queue: first-in, no duplicates
         self._node_items_call: ScheduledCall | None = None

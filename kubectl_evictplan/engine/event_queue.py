@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 
@@ -39,15 +39,13 @@ class ScheduledCall:
         self.callback = None
 
 
+@dataclass(slots=True, eq=False)
 class EventQueue:
     """A clock that jumps from event to event."""
 
-    __slots__ = ("_counter", "_heap", "now_ns")
-
-    def __init__(self, start_ns: int) -> None:
-        self.now_ns = start_ns
-        self._heap: list[tuple[int, int, int, ScheduledCall]] = []
-        self._counter = 0
+    now_ns: int
+    _heap: list[tuple[int, int, int, ScheduledCall]] = field(default_factory=list)
+    _counter: int = 0
 
     def schedule(
         self, at_ns: int, priority: Priority, callback: Callable[[], None]

@@ -32,10 +32,65 @@ from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 from kubectl_evictplan.simulation.playback import LifecyclePlayback, NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
 
+# Phase 0, loops without cost.
+_REFERENCE = Timing()
+
+
+def simulate(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    timing: Timing = _REFERENCE,
+    *,
+    denied_deletes: frozenset[str] = frozenset(),
+    played_back: Mapping[str, NodePlayback] | None = None,
+) -> Timeline:
+    """Play ``scenario`` on ``snapshot`` for one choice of everything unknown. Pure.
+
+    ``played_back`` stands for the node lifecycle controller where that is switched off.
+    ``denied_deletes`` are "namespace/name" keys whose DELETE the API server always refuses.
+    """
+    start_ns, end_ns = scenario.start_ns, scenario.start_ns + scenario.end_ns
+    events = EventQueue(start_ns)
+    timeline = Timeline(start_ns)
+    state = ClusterState(events, timeline)
+    state.denied_deletes = denied_deletes
+    state.load(snapshot.nodes, snapshot.pods)
+    kubelets = Kubelets(state, timing.pod_exit_fraction)
+    manager = ControllerManager(state, kubelets, configuration, timing, snapshot)
+    cluster = SimulatedCluster(state, kubelets, manager)
+    for event in scenario.events:
+        event.foretell(cluster)
+    kubelets.load(snapshot, start_ns)
+    kubelets.finish_terminating_at_start()
+    Workloads(state)
+    for event in scenario.events:
+        happening = partial(event.happen, cluster)
+        events.schedule(start_ns + event.at_ns, Priority.OUTSIDE, happening)
+    if not starts_without_controller(scenario):
+        manager.start_warm()
+    if played_back:
+        LifecyclePlayback(state, configuration, timing, played_back).start()
+    left_over = events.run_until(end_ns)
+    timeline.complete = not left_over
+    timeline.end_ns = end_ns if left_over else events.now_ns
+    return timeline
+
+
+def starts_without_controller(scenario: Scenario) -> bool:
+    """A scenario whose first word about the controller is "start" begins without one."""
+    said = (event.manager_up for event in scenario.events if event.manager_up is not None)
+    return next(said, False)
+
 
 @dataclass(eq=False)
 class ControllerManager:
-    """At most one kube-controller-manager process with its controllers."""
+    """At most one kube-controller-manager process: which controllers run, and since when.
+
+    A stop loses every timer and all memory; a start is a new process that sees every object as an ADD.
+    A *warm* start is not a start at all: the process has been running for long, its memory is what such
+    a process would hold.
+    """
 
     _state: ClusterState
     _kubelets: Kubelets
@@ -100,54 +155,3 @@ class ControllerManager:
         for controller in self._running:
             controller.stop()
         self._running.clear()
-
-
-# Phase 0, loops without cost.
-_REFERENCE = Timing()
-
-
-def simulate(
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    timing: Timing = _REFERENCE,
-    *,
-    denied_deletes: frozenset[str] = frozenset(),
-    played_back: Mapping[str, NodePlayback] | None = None,
-) -> Timeline:
-    """Play ``scenario`` on ``snapshot`` for one choice of everything unknown. Pure.
-
-    ``played_back`` stands for the node lifecycle controller where that is switched off.
-    ``denied_deletes`` are "namespace/name" keys whose DELETE the API server always refuses.
-    """
-    start_ns, end_ns = scenario.start_ns, scenario.start_ns + scenario.end_ns
-    events = EventQueue(start_ns)
-    timeline = Timeline(start_ns)
-    state = ClusterState(events, timeline)
-    state.denied_deletes = denied_deletes
-    state.load(snapshot.nodes, snapshot.pods)
-    kubelets = Kubelets(state, timing.pod_exit_fraction)
-    manager = ControllerManager(state, kubelets, configuration, timing, snapshot)
-    cluster = SimulatedCluster(state, kubelets, manager)
-    for event in scenario.events:
-        event.foretell(cluster)
-    kubelets.load(snapshot, start_ns)
-    kubelets.finish_terminating_at_start()
-    Workloads(state)
-    for event in scenario.events:
-        happening = partial(event.happen, cluster)
-        events.schedule(start_ns + event.at_ns, Priority.OUTSIDE, happening)
-    if not starts_without_controller(scenario):
-        manager.start_warm()
-    if played_back:
-        LifecyclePlayback(state, configuration, timing, played_back).start()
-    left_over = events.run_until(end_ns)
-    timeline.complete = not left_over
-    timeline.end_ns = end_ns if left_over else events.now_ns
-    return timeline
-
-
-def starts_without_controller(scenario: Scenario) -> bool:
-    """A scenario whose first word about the controller is "start" begins without one."""
-    said = (event.manager_up for event in scenario.events if event.manager_up is not None)
-    return next(said, False)

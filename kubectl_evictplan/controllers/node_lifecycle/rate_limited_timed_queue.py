@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
     NeverRateLimiter,
@@ -32,6 +33,7 @@ ActionFunc = Callable[[str], int | None]
 _Entry = tuple[int, str, int]
 
 
+@dataclass(slots=True, eq=False)
 class TimedQueue:
     """Go's container/heap over entries (ProcessAt, name); a name may occur more than once.
 
@@ -39,11 +41,8 @@ class TimedQueue:
     on it (1.19.0-8, 1.20.0-4).
     """
 
-    __slots__ = ("_entries", "_serial")
-
-    def __init__(self) -> None:
-        self._entries: list[_Entry] = []
-        self._serial = 0
+    _entries: list[_Entry] = field(default_factory=list)
+    _serial: int = 0
 
     def __bool__(self) -> bool:
         return bool(self._entries)

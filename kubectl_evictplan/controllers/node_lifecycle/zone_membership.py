@@ -7,6 +7,7 @@ nodes that a tick looks at, since a node that nobody has to look at contributes 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -27,16 +28,16 @@ class ZoneCount(NamedTuple):
         return self.ready + self.not_ready
 
 
+@dataclass(eq=False)
 class ZoneMembership:
     """Zones of nodes, and counted ready and not ready nodes per zone."""
 
-    def __init__(self, configuration: ControllerConfiguration) -> None:
-        self._configuration = configuration
-        self._zone_of_node: dict[str, str] = {}
-        self._members: Counter[str] = Counter()
-        # What each counted node contributed to its zone in its last evaluation: (zone, ready?).
-        self._counted: dict[str, tuple[str, bool]] = {}
-        self._counts: dict[str, list[int]] = {}
+    _configuration: ControllerConfiguration
+    _zone_of_node: dict[str, str] = field(default_factory=dict)
+    _members: Counter[str] = field(default_factory=Counter)
+    # What each counted node contributed to its zone in its last evaluation: (zone, ready?).
+    _counted: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    _counts: dict[str, list[int]] = field(default_factory=dict)
 
     def zone_of(self, name: str) -> str:
         """Zone key of a node (the last known one of a deleted node)."""
