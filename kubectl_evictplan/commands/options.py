@@ -69,6 +69,11 @@ class WhatIfOptions:
         "-R", "--recursive", is_flag=True, help="Read the directories given with -f recursively."
     )
     strict: bool = _option("--strict", is_flag=True, help="Make warnings about the input errors.")
+    observe_from: str | None = _option(
+        "--observe-from",
+        metavar="FILE",
+        help="A second look at the leases, listed some seconds after -f: narrows windows.",
+    )
     output: str = _option(
         "-o",
         "--output",

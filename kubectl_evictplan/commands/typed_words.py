@@ -15,6 +15,7 @@ from kubectl_evictplan.scenarios.names import shown
 
 EXAMPLES = {
     "--filename": "cluster.json",
+    "--observe-from": "leases.json",
     "--selector": "kubernetes.io/hostname",
     "--horizon": "30m",
     "--start": "2030-01-01T02:00:00Z",

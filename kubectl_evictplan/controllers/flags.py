@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
+from kubectl_evictplan.controllers.presets import preset
 from kubectl_evictplan.controllers.releases import ReleaseProfile, known_minors, release_profile
 from kubectl_evictplan.errors import Correction, InputError, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration, parse_duration_ns
-from kubectl_evictplan.kube.objects import ControlPlaneFlags, Warning
+from kubectl_evictplan.kube.objects import ControlPlaneFlags, ObjectReference, Warning
 from kubectl_evictplan.scenarios.names import did_you_mean, similar
 from kubectl_evictplan.scenarios.scenario import (
     KUBERNETES_VERSION,
@@ -24,16 +25,27 @@ from kubectl_evictplan.scenarios.scenario import (
 )
 
 GIVEN, DETECTED, DEFAULT = "given", "detected", "default of release"
+PRESET = "provider preset"
 ASSUMED = "assumed"
+COMMAND_LINE = "the command line"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _FLOAT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+
+
+class _Flag(NamedTuple):
+    """A flag's value, where it comes from, and what says so there."""
+
+    text: str
+    source: str
+    origin: str
 
 
 class ControllerConfiguration(msgspec.Struct, frozen=True):
     """Typed configuration of the three controllers for one run.
 
     ``sources`` maps each flag's own name (and "kubernetes-version", "monitor-phase") to where its value
-    came from; ``texts`` holds the value as it would be written on the command line.
+    came from, ``origins`` to what says so there: objects of the input, a provider's public page, a
+    place in a file. ``texts`` holds the value as it would be written on the command line.
     """
 
     profile: ReleaseProfile
@@ -63,7 +75,18 @@ class ControllerConfiguration(msgspec.Struct, frozen=True):
     monitor_phase_ns: int | None
     sources: dict[str, str]
     texts: dict[str, str]
+    origins: dict[str, str] = {}
     warnings: tuple[Warning, ...] = ()
+    # Where no phase is given: spans (first, last) of it that the snapshot leaves, and the nodes that
+    # show it; none when nothing does.
+    monitor_phases_ns: tuple[tuple[int, int], ...] = ()
+    monitor_seen_on: tuple[str, ...] = ()
+
+    def nominal_phase_ns(self) -> int:
+        """The phase of the run that is told as *the* timeline."""
+        if self.monitor_phase_ns is not None:
+            return self.monitor_phase_ns
+        return self.monitor_phases_ns[0][0] if self.monitor_phases_ns else 0
 
 
 def _duration(text: str) -> int:
@@ -149,62 +172,64 @@ _NONTAINT_FLAGS = ("enable-taint-manager", "pod-eviction-timeout")
 def resolve_configuration(
     settings: ControllerSettings, control_plane: ControlPlaneFlags
 ) -> ControllerConfiguration:
-    """Settle release and flags: given, else detected, else the release's default.
+    """Settle release and flags: given, else detected, else the provider's, else the release's default.
 
     Raises ``InputError`` with every wrong flag and for an unknown release.
     """
-    profile, version_source = _resolve_release(settings, control_plane)
+    profile, version_source, version_origin = _resolve_release(settings, control_plane)
     problems: list[Problem] = []
     warnings = _release_warning(profile, version_source)
     _check_names(settings, profile, problems)
     values: dict[str, Any] = {}
     sources = {"kubernetes-version": version_source}
     texts = {"kubernetes-version": profile.version}
-    grace = f"{profile.node_monitor_grace_period_ns // SECOND_NS}s"
-    defaults = FLAG_DEFAULTS | {"node-monitor-grace-period": grace, "feature-gates": ""}
-    said = (settings.flags, GIVEN), (control_plane.controller_manager, DETECTED)
+    origins = {"kubernetes-version": version_origin}
     for name, (parse, default, _) in _FLAGS.items():
         if name in _NONTAINT_FLAGS and not profile.nontaint_mode:
             values[name] = parse(default)
             continue
-        found = ((flags[name], source) for flags, source in said if name in flags)
-        text, source = next(found, (defaults[name], DEFAULT))
-        problem = flag_problem(name, text)
-        if problem is not None and source == DETECTED:
-            message = f"detected --{name}={text} cannot be read: {problem.message}"
+        flag = _pick(name, default, settings, control_plane, profile)
+        problem = flag_problem(name, flag.text)
+        if problem is not None and flag.source == DETECTED:
+            message = f"detected --{name}={flag.text} cannot be read: {problem.message}"
             warnings.append(Warning("flag-ignored", message))
-            text, source = defaults[name], DEFAULT
+            flag = _published(name, default, control_plane, profile)
         elif problem is not None:
             problems.append(settings.blamed(name, problem))
             continue
-        values[name] = parse(text)
-        sources[name], texts[name] = source, text
+        values[name] = parse(flag.text)
+        texts[name], sources[name], origins[name] = flag
     gates = _feature_gates(settings, str(values.get("feature-gates", "")), problems)
     _check_phase(settings, values.get("node-monitor-period"), problems)
     if problems:
         raise InputError(problems)
     sources["monitor-phase"] = GIVEN if settings.monitor_phase_ns is not None else "unknown"
-    return _assemble(profile, values, gates, settings, sources, texts, warnings)
+    configuration = _assemble(profile, values, gates, settings, sources, texts, warnings)
+    return msgspec.structs.replace(configuration, origins=origins)
 
 
 def _resolve_release(
     settings: ControllerSettings, control_plane: ControlPlaneFlags
-) -> tuple[ReleaseProfile, str]:
+) -> tuple[ReleaseProfile, str, str]:
+    """Return the release, where it comes from, and what says so."""
     if settings.kubernetes_version:
+        given = settings.places.get(KUBERNETES_VERSION, COMMAND_LINE)
         try:
-            return release_profile(settings.kubernetes_version), GIVEN
+            return release_profile(settings.kubernetes_version), GIVEN, given
         except InputError as error:
             blamed = [settings.blamed(KUBERNETES_VERSION, problem) for problem in error.problems]
             raise InputError(blamed) from None
     if control_plane.kubernetes_version:
-        return release_profile(control_plane.kubernetes_version), DETECTED
+        seen_in = control_plane.seen_in.get("kube-controller-manager", ())
+        return release_profile(control_plane.kubernetes_version), DETECTED, _listed(seen_in)
     kubelet = control_plane.newest_kubelet_version
     if kubelet:
         try:
-            return release_profile(".".join(kubelet.split(".")[:2])), f"{ASSUMED} from kubelets"
+            profile = release_profile(".".join(kubelet.split(".")[:2]))
+            return profile, f"{ASSUMED} from kubelets", f"the newest kubelet is {kubelet}"
         except InputError:
             pass
-    return release_profile(f"1.{known_minors()[-1]}"), ASSUMED
+    return release_profile(f"1.{known_minors()[-1]}"), ASSUMED, ""
 
 
 def _release_warning(profile: ReleaseProfile, source: str) -> list[Warning]:
@@ -290,6 +315,36 @@ def _check_phase(
         problems.append(settings.blamed(MONITOR_PHASE, late))
 
 
+def _pick(
+    name: str,
+    default: str,
+    settings: ControllerSettings,
+    control_plane: ControlPlaneFlags,
+    profile: ReleaseProfile,
+) -> _Flag:
+    if name in settings.flags:
+        return _Flag(settings.flags[name], GIVEN, settings.places.get(name, COMMAND_LINE))
+    if name in control_plane.controller_manager:
+        seen_in = control_plane.origins.get("kube-controller-manager", {}).get(name, ())
+        return _Flag(control_plane.controller_manager[name], DETECTED, _listed(seen_in))
+    return _published(name, default, control_plane, profile)
+
+
+def _published(
+    name: str, default: str, control_plane: ControlPlaneFlags, profile: ReleaseProfile
+) -> _Flag:
+    """What is public: the provider's value, else the release's default."""
+    if row := preset(control_plane.provider, name, profile.version):
+        return _Flag(row.value, PRESET, row.origin)
+    if name == "node-monitor-grace-period":
+        default = f"{profile.node_monitor_grace_period_ns // SECOND_NS}s"
+    return _Flag(default, DEFAULT, f"Kubernetes {profile.version}")
+
+
+def _listed(seen_in: Sequence[ObjectReference]) -> str:
+    return ", ".join(map(str, seen_in))
+
+
 def _feature_gates(
     settings: ControllerSettings, text: str, problems: list[Problem]
 ) -> dict[str, bool]:
@@ -321,7 +376,7 @@ def _enabled(controllers: str, *names: str) -> bool:
 
 def _resolve_switches(
     profile: ReleaseProfile, values: dict[str, Any], gates: dict[str, bool]
-) -> dict[str, bool]:
+) -> dict[str, Any]:
     """What runs and what is on, from controllers, gates and the release."""
     controllers = values["controllers"]
     taint_mode = bool(values["enable-taint-manager"]) or not profile.nontaint_mode

@@ -32,6 +32,8 @@ _DAEMON_SET_TOLERATIONS = tuple(
 )
 _STATIC_POD_TOLERATION = Toleration("", "Exists", "", NO_EXECUTE)
 
+_PLUGIN = "DefaultTolerationSeconds"
+
 Tolerations = tuple[Toleration, ...]
 
 
@@ -52,6 +54,8 @@ def admitted_tolerations(
         tolerations = _with_daemon_set_tolerations(tolerations, host_network=host_network)
     if static and _STATIC_POD_TOLERATION not in tolerations:
         tolerations = (*tolerations, _STATIC_POD_TOLERATION)
+    if _PLUGIN in (api_server_flags or {}).get("disable-admission-plugins", "").split(","):
+        return tolerations
     # The presence test looks at key and effect only, as the admission plugin does.
     return tolerations + tuple(
         Toleration(key, "Exists", "", NO_EXECUTE, _flag_seconds(api_server_flags or {}, flag))
@@ -78,6 +82,16 @@ def _with_daemon_set_tolerations(tolerations: Tolerations, *, host_network: bool
         else:
             result.append(toleration)
     return tuple(result)
+
+
+def default_toleration_seconds(api_server_flags: dict[str, str]) -> dict[str, int | None]:
+    """Return the seconds that new pods get, by flag; None where the plugin is switched off."""
+    admitted = admitted_tolerations((), api_server_flags=api_server_flags)
+    seconds = {toleration.key: toleration.toleration_seconds for toleration in admitted}
+    return {
+        NOT_READY_SECONDS_FLAG: seconds.get(NOT_READY),
+        UNREACHABLE_SECONDS_FLAG: seconds.get(UNREACHABLE),
+    }
 
 
 def _flag_seconds(flags: dict[str, str], name: str) -> int:

@@ -198,10 +198,26 @@ class Warning(msgspec.Struct, frozen=True):  # noqa: A001 - the answer's own wor
     objects: tuple[str, ...] = ()
 
 
-class ControlPlaneFlags(msgspec.Struct, frozen=True):
-    """Flags read from static control-plane pods of the snapshot, by component; empty when unseen."""
+class ObjectReference(msgspec.Struct, frozen=True, order=True, gc=False):
+    """One object of the input by its name; ``namespace`` is "" for what has none."""
 
-    # From the image tag of kube-controller-manager, e.g. "1.29.6"; "" when unknown.
+    kind: str
+    name: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}".replace(" /", " ")
+
+
+class ControlPlaneFlags(msgspec.Struct, frozen=True):
+    """What the snapshot tells of the control plane and its flags; empty where nothing does.
+
+    ``origins`` holds, by component and flag, the objects that say so; ``seen_in``, by component,
+    every object that tells its flags, set or not. Flags by component are those that differ from the
+    component's defaults.
+    """
+
+    # The server's own; else the image tag of kube-controller-manager, e.g. "1.29.6"; "" when unknown.
     kubernetes_version: str = ""
     controller_manager: dict[str, str] = {}
     api_server: dict[str, str] = {}
@@ -209,6 +225,11 @@ class ControlPlaneFlags(msgspec.Struct, frozen=True):
     newest_kubelet_version: str = ""
     # acquireTime of Lease kube-system/kube-controller-manager: when this process became leader.
     leader_acquire_time_ns: int | None = None
+    seen_in: dict[str, tuple[ObjectReference, ...]] = {}
+    origins: dict[str, dict[str, tuple[ObjectReference, ...]]] = {}
+    # One of ``providers.PROVIDERS``, and the marks of its nodes; "" when not recognised.
+    provider: str = ""
+    provider_marks: tuple[str, ...] = ()
 
 
 class ListRecord(msgspec.Struct, frozen=True):
@@ -233,6 +254,22 @@ class Reading(msgspec.Struct, frozen=True):
     # Server time minus this machine's; None when the server did not tell its time.
     clock_offset_ns: int | None = None
     lists: tuple[ListRecord, ...] = ()
+
+
+class ObservedRenewals(msgspec.Struct, frozen=True):
+    """What two looks at the leases showed: how well last renewals are known at the second one.
+
+    ``exact_...`` count kubelets whose last renewal is known exactly, ``widest_...`` is the widest
+    window of the others, from the first look alone and from both. ``missing`` renewed nothing.
+    """
+
+    apart_ns: int
+    kubelets: Count = 0
+    exact_before: Count = 0
+    exact_now: Count = 0
+    widest_before_ns: Count = 0
+    widest_now_ns: Count = 0
+    missing: tuple[str, ...] = ()
 
 
 class ClusterSnapshot(msgspec.Struct, frozen=True):
@@ -263,3 +300,5 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     infrastructure: Infrastructure = Infrastructure()
     # Of what was read from a live cluster; None for files.
     reading: Reading | None = None
+    # None when the leases were looked at once.
+    observed: ObservedRenewals | None = None

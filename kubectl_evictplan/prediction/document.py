@@ -22,10 +22,15 @@ class _Document(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Sourced(_Document):
-    """A resolved input and where it came from: given | detected | default of release | ..."""
+    """A resolved input and where it came from.
+
+    ``source`` is given | detected | provider preset | default of release | assumed | ..., ``origin``
+    what says so there: objects of the input, a public page, a place in a file.
+    """
 
     value: Any
     source: str
+    origin: str = ""
 
 
 class EventSummary(_Document):
@@ -37,6 +42,22 @@ class EventSummary(_Document):
     pods: tuple[str, ...] = ()
     detail: str = ""
     origin: str = ""
+
+
+class Renewals(_Document):
+    """What a second look at the leases gained: how well kubelets' last renewals are known.
+
+    ``exact_...`` count the kubelets of which it is known exactly, ``widest_...`` is the widest window
+    of the others, from the first look alone and from both.
+    """
+
+    apart_seconds: float
+    kubelets: int
+    exact_before: int
+    exact_now: int
+    widest_before_seconds: float
+    widest_now_seconds: float
+    missing: tuple[str, ...] = ()
 
 
 class Inputs(_Document):
@@ -55,6 +76,14 @@ class Inputs(_Document):
     ignored_kinds: dict[str, int]
     tool_version: str
     assumptions: tuple[str, ...] = ()
+    # The API server's flags that decide which tolerations new pods get.
+    api_server_flags: dict[str, Sourced] = {}
+    # Who runs the control plane; null when not recognised.
+    provider: Sourced = Sourced(None, "unknown")
+    # Since when the present kube-controller-manager leads.
+    leader_since: Sourced = Sourced(None, "unknown")
+    # Null when the leases were looked at once.
+    renewals: Renewals | None = None
 
 
 class Because(_Document):

@@ -20,6 +20,7 @@ from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.kube.timestamps import format_rfc3339
+from kubectl_evictplan.prediction import control_plane
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import EventSummary, Inputs, Prediction, Sourced
 from kubectl_evictplan.prediction.evictions import (
@@ -33,8 +34,9 @@ from kubectl_evictplan.prediction.nodes import joint_statements, node_reports, z
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import find_warnings
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller
+from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.exploration import explore
+from kubectl_evictplan.windows.monitor_phase import with_visible_phase
 from kubectl_evictplan.windows.outcome import Exploration
 
 Progress = Callable[[str, int, int], None]
@@ -53,7 +55,8 @@ def predict(
     ``explain`` is a "namespace/name" that must be in the answer even if its node is not affected.
     """
     relevant = _relevant_part(snapshot, scenario, configuration, explain)
-    timing = Timing(monitor_phase_ns=configuration.monitor_phase_ns or 0)
+    configuration = with_visible_phase(snapshot, scenario, configuration)
+    timing = Timing(monitor_phase_ns=configuration.nominal_phase_ns())
     nominal = simulate(relevant, scenario, configuration, timing)
     exploration = explore(relevant, scenario, configuration, nominal, progress)
     pods = {pod.key: pod for pod in relevant.pods}
@@ -143,7 +146,7 @@ def _inputs(
     exploration: Exploration,
 ) -> Inputs:
     flags = {
-        name: Sourced(text, configuration.sources[name])
+        name: Sourced(text, configuration.sources[name], configuration.origins.get(name, ""))
         for name, text in sorted(configuration.texts.items())
         if name != "kubernetes-version"
     }
@@ -153,20 +156,19 @@ def _inputs(
         horizon = Sourced(format_duration(end_ns), reason)
     else:
         horizon = Sourced(format_duration(scenario.horizon_ns), "given")
-    if configuration.monitor_phase_ns is None:
-        unknown = not starts_without_controller(scenario)
-        phase = Sourced(None if unknown else "0s", "unknown" if unknown else "given")
-    else:
-        phase = Sourced(format_duration(configuration.monitor_phase_ns), "given")
     start_source = "given"
     if scenario.start_ns == snapshot.taken_at_ns:
         start_source = snapshot.taken_at_source or "given"
     return Inputs(
-        release=Sourced(configuration.profile.version, configuration.sources["kubernetes-version"]),
+        release=Sourced(
+            configuration.profile.version,
+            configuration.sources["kubernetes-version"],
+            configuration.origins.get("kubernetes-version", ""),
+        ),
         flags=flags,
         start=Sourced(format_rfc3339(scenario.start_ns), start_source),
         horizon=horizon,
-        monitor_phase=phase,
+        monitor_phase=control_plane.monitor_phase(scenario, configuration),
         events=tuple(
             EventSummary(seconds(e.at_ns), e.action, e.nodes, e.pods, e.detail, e.origin)
             for e in scenario.events
@@ -178,6 +180,10 @@ def _inputs(
         ignored_kinds=dict(sorted(snapshot.ignored_kinds.items())),
         tool_version=__version__,
         assumptions=_assumptions(exploration),
+        api_server_flags=control_plane.api_server_flags(snapshot.control_plane),
+        provider=control_plane.provider(snapshot.control_plane),
+        leader_since=control_plane.leader_since(snapshot.control_plane),
+        renewals=control_plane.renewals(snapshot.observed),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from kubectl_evictplan.prediction.document import Inputs, Prediction
+from kubectl_evictplan.prediction.document import Inputs, Prediction, Renewals
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Block, Figures, Table, Verdict, columns
 from kubectl_evictplan.report.evictions import PODS_MAX, group_table, pod_table, wide_table
@@ -129,19 +129,32 @@ def _provenance(inputs: Inputs, clock: Clock) -> Figures:
 
 def _facts(inputs: Inputs, clock: Clock) -> Iterator[tuple[str, str]]:
     """Yield everything that decided the result."""
-    yield "Kubernetes", words.sourced(inputs.release)
+    yield "Kubernetes", words.sourced_wholly(inputs.release)
+    yield "Provider", words.sourced_wholly(inputs.provider)
+    yield "Leader since", words.sourced_wholly(inputs.leader_since)
     yield "Read", _read(inputs)
     ignored = [f"{number} {kind}" for kind, number in sorted(inputs.ignored_kinds.items())]
     yield "Ignored", ", ".join(ignored) or words.NONE
     yield "Digest", inputs.source_digest or words.NONE
     yield "Start", f"{words.sourced(inputs.start)}; {clock.start() or words.UNKNOWN}"
     yield "Horizon", words.sourced(inputs.horizon)
-    yield "Monitor phase", words.sourced(inputs.monitor_phase)
-    for flag, value in sorted(inputs.flags.items()):
-        yield "Flag", f"{flag}={words.sourced(value)}"
+    yield "Monitor phase", words.sourced_wholly(inputs.monitor_phase)
+    if inputs.renewals is not None:
+        yield "Renewals", _renewals(inputs.renewals)
+    for flag, value in sorted(inputs.flags.items()) + sorted(inputs.api_server_flags.items()):
+        yield "Flag", f"{flag}={words.sourced_wholly(value)}"
     for assumption in inputs.assumptions:
         yield "Assumed", assumption
     yield "Made by", f"kubectl-evictplan {inputs.tool_version}"
+
+
+def _renewals(found: Renewals) -> str:
+    """Say what a second look at the leases gained."""
+    return (
+        f"two looks {found.apart_seconds:g}s apart: last ones known exactly of {found.exact_now} of "
+        f"{words.count(found.kubelets, 'kubelet')}, {found.exact_before} by the first look; of the others "
+        f"to within {found.widest_now_seconds:g}s, {found.widest_before_seconds:g}s by the first"
+    )
 
 
 def _read(inputs: Inputs) -> str:

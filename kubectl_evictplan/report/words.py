@@ -95,6 +95,14 @@ def sourced(value: document.Sourced) -> str:
     return f"{text} ({value.source})" if value.source and value.source != text else text
 
 
+def sourced_wholly(value: document.Sourced) -> str:
+    """Return the same with what says so: ``1.29.6 (detected: Pod kube-system/...)``."""
+    if not value.origin:
+        return sourced(value)
+    text = UNKNOWN if value.value is None else str(value.value)
+    return f"{text} ({value.source}: {value.origin})"
+
+
 def count(number: int, noun: str) -> str:
     """Return ``1 pod`` or ``2 pods``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

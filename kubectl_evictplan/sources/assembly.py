@@ -38,7 +38,8 @@ from kubectl_evictplan.kube.objects import (
     PodDisruptionBudget,
     Workload,
 )
-from kubectl_evictplan.sources import control_plane, wire
+from kubectl_evictplan.sources import wire
+from kubectl_evictplan.sources.control_plane import ControlPlaneEvidence
 from kubectl_evictplan.sources.diagnostics import Diagnostics, Origin
 
 Stored = (
@@ -88,11 +89,14 @@ class Assembly:
         self.kinds_seen: set[str] = set()
         self.ignored_kinds: Counter[str] = Counter()
         self.denied: set[str] = set()
+        # Files of captures that are no manifests, by what they are; the captures' names, and of
+        # those that hold the pods of chosen namespaces.
+        self.skipped: Counter[str] = Counter()
+        self.captures: set[str] = set()
+        self.captures_by_namespace: set[str] = set()
         # Kind, namespace and name of what people wrote.
         self.manifests: set[tuple[str, str, str]] = set()
-        self.instances: list[control_plane.Instance] = []
-        self.leader_acquire_times: list[int] = []
-        self.kubelet_versions: set[str] = set()
+        self.control_plane = ControlPlaneEvidence()
         self.taken_at_ns: int | None = None
         self.objects_seen = 0
         self._sources: dict[str, dict[Key, Source]] = defaultdict(dict)
@@ -101,11 +105,32 @@ class Assembly:
         """Store an object of that kind; False when it was there already."""
         key = (getattr(value, "namespace", ""), value.name)
         present = self.stored[kind].setdefault(key, value)
-        if present is not value:
-            self._repeated(kind, key, present == value, source)
+        if present is not value and not self._supersedes(kind, key, value, source):
             return False
+        self.stored[kind][key] = value
         self._sources[kind][key] = source
         return True
+
+    def _supersedes(self, kind: str, key: Key, value: Stored, source: Source) -> bool:
+        """Tell whether it is a newer state of what is there; what is odd about that is recorded.
+
+        Tools capture pods by namespace and one by one, moments apart.
+        """
+        present, first = self.stored[kind][key], self._sources[kind][key]
+        if not self._one_capture(first.origin.document.file, source.origin.document.file):
+            self._repeated(kind, key, present == value, source)
+            return False
+        if present == value:
+            return False
+        subject = f"{kind} {'/'.join(part for part in key if part)}"
+        message = "captured twice, and changed in between: the newer state counts"
+        self.diagnostics.warning("captured-twice", message, subject)
+        versions = [getattr(one, "resource_version", "") for one in (present, value)]
+        return all(map(str.isdecimal, versions)) and int(versions[0]) < int(versions[1])
+
+    def _one_capture(self, first: str, second: str) -> bool:
+        roots = (name.rstrip("/") + "/" for name in self.captures)
+        return any(first.startswith(root) and second.startswith(root) for root in roots)
 
     def _repeated(self, kind: str, key: Key, identical: bool, source: Source) -> None:
         subject = f"{kind} {'/'.join(part for part in key if part)}"
@@ -124,9 +149,9 @@ class Assembly:
             message += f", again in {origin.place}"
         self.diagnostics.add(Problem(message, location=origin.location(path), subject=subject))
 
-    def ignore(self, kind: str) -> None:
-        """Count an object of a kind that does not matter."""
-        self.ignored_kinds[kind] += 1
+    def ignore(self, kind: str, count: int = 1) -> None:
+        """Count objects of a kind that does not matter."""
+        self.ignored_kinds[kind] += count
         if self.diagnostics.strict:
             self.diagnostics.warning("unknown-kind", f"objects of kind {kind} are not read")
 
@@ -137,9 +162,7 @@ class Assembly:
             self._sources[kind].update(other._sources[kind])
         self.kinds_seen |= other.kinds_seen
         self.manifests |= other.manifests
-        self.instances += other.instances
-        self.leader_acquire_times += other.leader_acquire_times
-        self.kubelet_versions |= other.kubelet_versions
+        self.control_plane.absorb(other.control_plane)
         self.objects_seen += other.objects_seen
         self.ignored_kinds += other.ignored_kinds
         self.diagnostics.absorb(other.diagnostics)
@@ -158,33 +181,19 @@ class Assembly:
         self.denied.update(snapshot.denied)
         for kind, count in snapshot.ignored_kinds.items():
             self.ignored_kinds[kind] += count
-        self.add_control_plane(snapshot.control_plane)
+        self.control_plane.add_known(snapshot.control_plane)
         self.taken_at_ns = max(snapshot.taken_at_ns, self.taken_at_ns or 0)
         self.objects_seen += 1
 
-    def add_control_plane(self, flags: ControlPlaneFlags) -> None:
-        """Add what is known of the control plane as if one replica of each had told it."""
-        instance = control_plane.Instance
-        if flags.controller_manager or flags.kubernetes_version:
-            version, words = flags.kubernetes_version, flags.controller_manager
-            self.instances.append(instance(control_plane.CONTROLLER_MANAGER, version, words))
-        if flags.api_server:
-            self.instances.append(instance(control_plane.API_SERVER, "", flags.api_server))
-        self.kubelet_versions.add(flags.newest_kubelet_version)
-        if flags.leader_acquire_time_ns is not None:
-            self.leader_acquire_times.append(flags.leader_acquire_time_ns)
-
     def snapshot(self) -> ClusterSnapshot:
         """Return everything, sorted; warnings and digest are the caller's to add."""
-        flags, disputes = control_plane.agree(
-            self.instances,
-            max(self.leader_acquire_times, default=None),
-            self.kubelet_versions,
-        )
-        for dispute in disputes:
-            self.diagnostics.warning("control-plane-conflict", dispute)
-        self._admit(flags)
         taken_at_ns, source = self._taken_at()
+        flags, findings = self.control_plane.conclude(
+            self.stored["LeaderLease"].values(), taken_at_ns
+        )
+        for finding in findings:
+            self.diagnostics.warning(finding.code, finding.message)
+        self._admit(flags)
         parts: dict[str, Any] = {part: self._sorted(kinds) for part, kinds in _PARTS.items()}
         parts["leases"] = {lease.name: lease for lease in parts["leases"]}
         return ClusterSnapshot(

@@ -1,57 +1,52 @@
-"""What static control-plane pods tell about their components: flags that matter, and the release.
+"""What the objects of a cluster tell about its control plane: flags, release, leader, provider.
 
-An allow-list: other arguments of these pods may hold anything and are never kept. When several
-replicas disagree the leader cannot be told from outside, so a disputed flag is not used at all.
+Flags come from the pods of the components (static pods, or those of a self-hosted Deployment or
+DaemonSet), from OpenShift's operators, and from what k3s and RKE2 write on their servers' nodes; pods
+win, because they show what runs. When several replicas disagree the leader cannot be told from outside,
+so a disputed flag is not used at all.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kubectl_evictplan.kube.admission import NOT_READY_SECONDS_FLAG, UNREACHABLE_SECONDS_FLAG
-from kubectl_evictplan.kube.objects import ControlPlaneFlags, Pod
-from kubectl_evictplan.sources.wire import ControlPlaneContainer, ControlPlanePod
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.infrastructure import LeaderLease
+from kubectl_evictplan.kube.objects import (
+    ControlPlaneFlags,
+    Node,
+    ObjectReference,
+    Pod,
+)
+from kubectl_evictplan.kube.providers import Mark, contradiction, mark_of, the_provider
+from kubectl_evictplan.sources.component_flags import (
+    API_SERVER,
+    COMPONENTS,
+    CONTROLLER_MANAGER,
+    configured_flags,
+    node_arguments,
+    parse_flags,
+    read_words,
+)
+from kubectl_evictplan.sources.wire import WireNode
+from kubectl_evictplan.sources.wire_control_plane import (
+    OPERATOR_KINDS,
+    ControlPlanePod,
+    WireClusterOperator,
+    WireOperator,
+)
 
-CONTROLLER_MANAGER = "kube-controller-manager"
-API_SERVER = "kube-apiserver"
-COMPONENTS = (CONTROLLER_MANAGER, API_SERVER)
 NAMESPACE = "kube-system"
-
-_BOOLEAN_FLAGS = frozenset({"enable-taint-manager"})
-_FLAGS = {
-    CONTROLLER_MANAGER: frozenset(
-        {
-            "node-monitor-period",
-            "node-monitor-grace-period",
-            "node-startup-grace-period",
-            "node-eviction-rate",
-            "secondary-node-eviction-rate",
-            "large-cluster-size-threshold",
-            "unhealthy-zone-threshold",
-            "pod-eviction-timeout",
-            "enable-taint-manager",
-            "terminated-pod-gc-threshold",
-            "feature-gates",
-            "controllers",
-            "kube-api-qps",
-            "kube-api-burst",
-        }
-    ),
-    API_SERVER: frozenset(
-        {
-            NOT_READY_SECONDS_FLAG,
-            UNREACHABLE_SECONDS_FLAG,
-            "feature-gates",
-            "enable-admission-plugins",
-            "disable-admission-plugins",
-        }
-    ),
-}
-# kube-apiserver and kube-controller-manager add up repeated uses of these instead of replacing.
-_ACCUMULATED = frozenset({"feature-gates", "controllers"})
+# Where OpenShift runs its static pods.
+_NAMESPACES = {NAMESPACE} | {f"openshift-{component}" for component in COMPONENTS}
+_LABELS = ("component", "k8s-app", "app")
+_FINISHED = ("Succeeded", "Failed")
+# --leader-elect-lease-duration's default.
+_LEASE_SECONDS = 15
+_NOT_RENEWED_AFTER_DURATIONS = 8
 _KUBELET_VERSION = re.compile(r"v?(\d{1,6}\.\d{1,6}\.\d{1,6})", re.ASCII)
 _VERSION_TAG = re.compile(
     r":v?(\d{1,6}\.\d{1,6}\.\d{1,6})(?:[-_+.][0-9A-Za-z._+-]*)?(?:@.*)?$", re.ASCII
@@ -59,119 +54,228 @@ _VERSION_TAG = re.compile(
 
 
 class Instance(NamedTuple):
-    """One running copy of a component; ``version`` is "" when its image does not tell."""
+    """What one object tells of a component; ``version`` is "" when it does not tell it."""
 
     component: str
     version: str
     flags: dict[str, str]
+    seen_in: ObjectReference
+
+
+class Finding(NamedTuple):
+    """Something odd, as a warning tells it."""
+
+    code: str
+    message: str
+
+
+class ControlPlaneEvidence:
+    """Collects what objects tell; ``conclude`` weighs it."""
+
+    def __init__(self) -> None:
+        self.server_version = ""
+        self.instances: list[Instance] = []
+        self.leader_acquire_times: list[int] = []
+        self.kubelet_versions: set[str] = set()
+        self.marks: Counter[Mark] = Counter()
+
+    def absorb(self, other: ControlPlaneEvidence) -> None:
+        """Add all that another one holds."""
+        self.server_version = self.server_version or other.server_version
+        self.instances += other.instances
+        self.leader_acquire_times += other.leader_acquire_times
+        self.kubelet_versions |= other.kubelet_versions
+        self.marks += other.marks
+
+    def add_known(self, flags: ControlPlaneFlags) -> None:
+        """Add what was concluded before, as if one replica of each component had told it."""
+        versions = {CONTROLLER_MANAGER: flags.kubernetes_version}
+        known = {CONTROLLER_MANAGER: flags.controller_manager, API_SERVER: flags.api_server}
+        for component, found in known.items():
+            version = versions.get(component, "")
+            if found or version or component in flags.seen_in:
+                seen_in = flags.seen_in.get(component, (ObjectReference("Snapshot", ""),))
+                self.instances.append(Instance(component, version, found, seen_in[0]))
+        self.kubelet_versions.add(flags.newest_kubelet_version)
+        if flags.leader_acquire_time_ns is not None:
+            self.leader_acquire_times.append(flags.leader_acquire_time_ns)
+        if flags.provider:
+            self.marks[Mark(flags.provider, "snapshot", "")] += 1
+
+    def add_pod(self, component: str, pod: Pod, decoded: ControlPlanePod) -> None:
+        """Add a pod of a component; a finished one, or one that runs something else, tells nothing."""
+        seen_in = ObjectReference("Pod", pod.name, pod.namespace)
+        for container in decoded.spec.containers if pod.phase not in _FINISHED else ():
+            words = read_words(container)
+            image = container.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+            runs = any(word.rpartition("/")[2] == component for word in words)
+            if container.name == component or image == component or runs:
+                flags = parse_flags(component, words)
+                version = _version(container.image)
+                self.instances.append(Instance(component, version, flags, seen_in))
+                return
+
+    def add_node(self, node: Node, decoded: WireNode) -> None:
+        """Add a node: its kubelet's version, its provider's mark, its server's command line."""
+        version = decoded.status.node_info.kubelet_version
+        self.kubelet_versions.add(version)
+        if mark := mark_of(decoded.spec.provider_id, node.labels, version):
+            self.marks[mark] += 1
+        annotations = decoded.metadata.annotations
+        arguments = annotations.k3s_arguments or annotations.rke2_arguments
+        # Of k3s the control plane is in the process that is the kubelet too.
+        own = newest_version([version]) if annotations.k3s_arguments else ""
+        for component, flags in node_arguments(arguments).items() if arguments else ():
+            seen_in = ObjectReference("Node", node.name)
+            self.instances.append(Instance(component, own, flags, seen_in))
+
+    def add_operator(self, kind: str, decoded: WireOperator) -> None:
+        """Add what OpenShift's operator configures a component with; overrides win."""
+        component = OPERATOR_KINDS[kind]
+        flags: dict[str, str] = {}
+        for config in (decoded.spec.observed_config, decoded.spec.unsupported_config_overrides):
+            flags |= configured_flags(component, _arguments(config))
+        seen_in = ObjectReference(kind, decoded.metadata.name)
+        self.instances.append(Instance(component, "", flags, seen_in))
+
+    def add_cluster_operator(self, decoded: WireClusterOperator) -> None:
+        """Add the version that OpenShift says a component has."""
+        for operand in decoded.status.versions:
+            version = newest_version([operand.version])
+            if decoded.metadata.name == operand.name and operand.name in COMPONENTS and version:
+                seen_in = ObjectReference("ClusterOperator", operand.name)
+                self.instances.append(Instance(operand.name, version, {}, seen_in))
+
+    def conclude(
+        self, leaders: Iterable[LeaderLease] = (), taken_at_ns: int = 0
+    ) -> tuple[ControlPlaneFlags, list[Finding]]:
+        """Return what all of it agrees on at that time, and what is odd about the rest."""
+        findings: list[Finding] = []
+        agreed = {name: self._agreed_flags(name, findings) for name in COMPONENTS}
+        provider, marks = the_provider(self.marks)
+        if several := contradiction(self.marks):
+            message = f"nodes name several providers ({several}): no preset of any is used"
+            findings.append(Finding("control-plane-conflict", message))
+        flags = ControlPlaneFlags(
+            kubernetes_version=self._release(findings),
+            controller_manager={name: one[0] for name, one in agreed[CONTROLLER_MANAGER].items()},
+            api_server={name: one[0] for name, one in agreed[API_SERVER].items()},
+            newest_kubelet_version=newest_version(self.kubelet_versions),
+            leader_acquire_time_ns=self._leader_since(leaders, taken_at_ns, findings),
+            seen_in={name: seen_in for name in COMPONENTS if (seen_in := _seen_in(self._of(name)))},
+            origins={
+                component: {name: one[1] for name, one in found.items()}
+                for component, found in agreed.items()
+                if found
+            },
+            provider=provider,
+            provider_marks=marks,
+        )
+        return flags, findings
+
+    def _of(self, component: str) -> list[Instance]:
+        return [instance for instance in self.instances if instance.component == component]
+
+    def _agreed_flags(
+        self, component: str, findings: list[Finding]
+    ) -> dict[str, tuple[str, tuple[ObjectReference, ...]]]:
+        """Return each flag's value and who tells it: pods before what configures them."""
+        mine = [one for one in self._of(component) if one.seen_in.kind != "ClusterOperator"]
+        running = [one for one in mine if one.seen_in.kind in ("Pod", "Snapshot")]
+        configured = [one for one in mine if one not in running]
+        return {**_agreed(configured, findings), **_agreed(running, findings)}
+
+    def _release(self, findings: list[Finding]) -> str:
+        """Return the server's release, else the one of all controller managers."""
+        if self.server_version:
+            return newest_version([self.server_version])
+        versions = {one.version for one in self._of(CONTROLLER_MANAGER) if one.version}
+        if len(versions) > 1:
+            found = ", ".join(sorted(versions))
+            message = f"{CONTROLLER_MANAGER} pods run different versions ({found}): none is used"
+            findings.append(Finding("control-plane-conflict", message))
+        return versions.pop() if len(versions) == 1 else ""
+
+    def _leader_since(
+        self, leaders: Iterable[LeaderLease], taken_at_ns: int, findings: list[Finding]
+    ) -> int | None:
+        """Return since when the controller manager leads; None where nobody renews its Lease."""
+        lease = next((one for one in leaders if one.name == CONTROLLER_MANAGER), None)
+        if lease is None or lease.acquire_time_ns is None:
+            return max(self.leader_acquire_times, default=None)
+        if lease.renew_time_ns is None or not taken_at_ns:
+            return lease.acquire_time_ns
+        silent_ns = taken_at_ns - lease.renew_time_ns
+        duration_ns = (lease.lease_duration_seconds or _LEASE_SECONDS) * SECOND_NS
+        if silent_ns <= _NOT_RENEWED_AFTER_DURATIONS * duration_ns:
+            return lease.acquire_time_ns
+        message = (
+            f"Lease {CONTROLLER_MANAGER} was last renewed {silent_ns // SECOND_NS}s before: "
+            "kube-controller-manager does not run, and nothing is evicted until it does, or it runs "
+            "without leader election; the prediction takes it as running"
+        )
+        findings.append(Finding("leader-lease-stale", message))
+        return None
 
 
 def component_of(pod: Pod) -> str:
-    """Return the component that a pod runs, or "" for any other pod."""
-    if pod.namespace != NAMESPACE:
+    """Return the component that a pod may run by its labels or, a mirror pod, its name; else ""."""
+    if pod.namespace not in _NAMESPACES:
         return ""
-    component = pod.labels.get("component", "")
-    if component in COMPONENTS:
-        return component
-    named = (name for name in COMPONENTS if pod.mirror and f"{pod.name}-".startswith(f"{name}-"))
-    return next(named, "")
+    for label in _LABELS:
+        component = pod.labels.get(label, "")
+        if component in COMPONENTS:
+            return component
+    if pod.mirror:
+        for name in COMPONENTS:
+            if pod.name == name or pod.name.startswith(f"{name}-"):
+                return name
+    return ""
 
 
-def read_instance(component: str, pod: ControlPlanePod) -> Instance:
-    """Return the flags and version of the component's container."""
-    for container in pod.spec.containers:
-        words = _words(container)
-        image = container.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
-        runs = any(word.rpartition("/")[2] == component for word in words)
-        if runs or component in (container.name, image):
-            tag = _VERSION_TAG.search(container.image)
-            return Instance(component, tag[1] if tag else "", parse_flags(component, words))
-    return Instance(component, "", {})
+def _arguments(config: dict[str, Any]) -> dict[str, list[str]]:
+    """Return flags and their values, wherever OpenShift keeps those of this component."""
+    found: dict[str, list[str]] = {}
+    for key in ("extendedArguments", "apiServerArguments"):
+        arguments = config.get(key)
+        for name, values in arguments.items() if isinstance(arguments, dict) else ():
+            listed = values if isinstance(values, list) else [values]
+            found[str(name)] = [value for value in listed if isinstance(value, str)]
+    return found
 
 
-def parse_flags(component: str, words: Sequence[str]) -> dict[str, str]:
-    """Return the known flags of a command line; later uses win, as in the component."""
-    flags: dict[str, str] = {}
-    for name, value in _flags(words):
-        # $(VAR) is replaced by kubelet from the environment, which is not read.
-        if name not in _FLAGS[component] or "$(" in value:
-            continue
-        if name in _ACCUMULATED and name in flags:
-            value = f"{flags[name]},{value}"
-        flags[name] = value
-    return flags
-
-
-def _flags(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    position = 0
-    while position < len(words):
-        word = words[position]
-        position += 1
-        if not word.startswith("--"):
-            continue
-        name, equals, value = word[2:].partition("=")
-        name = name.replace("_", "-")
-        if equals:
-            yield name, value
-        elif name in _BOOLEAN_FLAGS or position == len(words) or words[position][:1] == "-":
-            yield name, "true"
+def _agreed(
+    instances: Sequence[Instance], findings: list[Finding]
+) -> dict[str, tuple[str, tuple[ObjectReference, ...]]]:
+    agreed = {}
+    for name in sorted({name for one in instances for name in one.flags}):
+        values = {one.flags.get(name) for one in instances}
+        component = instances[0].component
+        if len(values) == 1:
+            agreed[name] = instances[0].flags[name], _seen_in(instances)
         else:
-            yield name, words[position]
-            position += 1
+            found = ", ".join(_who_says(name, instances))
+            message = f"{component} pods disagree on --{name} ({found}): none is used"
+            findings.append(Finding("control-plane-conflict", message))
+    return agreed
 
 
-def _words(container: ControlPlaneContainer) -> list[str]:
-    """Return the command line as words; a shell's ``-c`` text is split."""
-    words: list[str] = []
-    for word in (*container.command, *container.args):
-        if " --" in word or "\n" in word:
-            try:
-                words.extend(shlex.split(word, comments=True))
-            except ValueError:
-                words.extend(word.split())
-        else:
-            words.append(word)
-    return words
+def _who_says(name: str, instances: Sequence[Instance]) -> Iterator[str]:
+    values = Counter(one.flags.get(name, "unset") for one in instances)
+    for value, count in sorted(values.items()):
+        yield value if count == 1 else f"{value} in {count}"
+
+
+def _seen_in(instances: Iterable[Instance]) -> tuple[ObjectReference, ...]:
+    return tuple(sorted({one.seen_in for one in instances}))
+
+
+def _version(image: str) -> str:
+    match = _VERSION_TAG.search(image)
+    return match.group(1) if match else ""
 
 
 def newest_version(versions: Iterable[str]) -> str:
     """Return the newest of versions such as ``v1.29.6-eks-1``, as ``1.29.6``; "" when none."""
     found = [match.group(1) for text in versions if (match := _KUBELET_VERSION.match(text))]
     return max(found, key=lambda text: tuple(map(int, text.split("."))), default="")
-
-
-def agree(
-    instances: Sequence[Instance],
-    leader_acquire_time_ns: int | None,
-    kubelet_versions: Iterable[str] = (),
-) -> tuple[ControlPlaneFlags, list[str]]:
-    """Return what all replicas agree on, and a message for each thing they dispute."""
-    disputes: list[str] = []
-    managers = [one.version for one in instances if one.component == CONTROLLER_MANAGER]
-    versions = sorted(set(filter(None, managers)))
-    flags = ControlPlaneFlags(
-        kubernetes_version=versions[0] if len(versions) == 1 else "",
-        controller_manager=_agreed_flags(CONTROLLER_MANAGER, instances, disputes),
-        api_server=_agreed_flags(API_SERVER, instances, disputes),
-        newest_kubelet_version=newest_version(kubelet_versions),
-        leader_acquire_time_ns=leader_acquire_time_ns,
-    )
-    if len(versions) > 1:
-        found = ", ".join(versions)
-        disputes.append(f"{CONTROLLER_MANAGER} pods run different versions ({found}): none is used")
-    return flags, disputes
-
-
-def _agreed_flags(
-    component: str, instances: Sequence[Instance], disputes: list[str]
-) -> dict[str, str]:
-    mine = [instance.flags for instance in instances if instance.component == component]
-    agreed: dict[str, str] = {}
-    for name in sorted({name for flags in mine for name in flags}):
-        values = {flags.get(name) for flags in mine}
-        if len(values) == 1:
-            agreed[name] = mine[0][name]
-        else:
-            found = ", ".join(sorted("unset" if value is None else value for value in values))
-            disputes.append(f"{component} pods disagree on --{name} ({found}): none is used")
-    return agreed

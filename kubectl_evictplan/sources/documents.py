@@ -9,18 +9,19 @@ searching a gigabyte takes longer than loading it: there only ``strict`` looks i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from kubectl_evictplan.errors import Problem
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.sources import json_reader, reading, wire
+from kubectl_evictplan.sources import captures, json_reader, reading, wire
 from kubectl_evictplan.sources.diagnostics import Document, Origin
 from kubectl_evictplan.sources.items import ItemReader
 from kubectl_evictplan.sources.json_reader import JsonSyntaxError, SyntaxProblem
 from kubectl_evictplan.sources.kinds import Verdict, classify, item_kind
-from kubectl_evictplan.sources.reading import Content
+from kubectl_evictplan.sources.reading import Content, ReadProblem
 from kubectl_evictplan.sources.snapshot import SnapshotError, decode_document
 
 if TYPE_CHECKING:
@@ -49,6 +50,49 @@ class DocumentReader:
     def read(self, content: Content, *, is_named: bool) -> None:
         """Read one file. ``is_named``: the user named it, and not only a directory above it."""
         before = self._assembly.objects_seen
+        self._read_any(content, is_named)
+        is_empty = self._assembly.objects_seen == before and self.kept_snapshot is None
+        if is_empty and not self._diagnostics.problems:
+            self._diagnostics.warning("empty-file", "contains no Kubernetes objects", content.name)
+
+    def read_captured(self, content: Content) -> None:
+        """Read one file of a capture: what decides nothing is counted, and so is what is no object."""
+        ignored = captures.ignored_objects(content.data)
+        if ignored is None:
+            self._read_any(content, is_named=False)
+            return
+        for kind, count in ignored.items():
+            if kind == captures.NOT_AN_OBJECT:
+                self._assembly.skipped[kind] += count
+            else:
+                self._assembly.objects_seen += count
+                self._assembly.ignore(kind, count)
+
+    def _read_any(self, content: Content, is_named: bool) -> None:
+        if content.has_logs:
+            self._printed_dump(content)
+        else:
+            self._read(content, is_named)
+
+    def _printed_dump(self, content: Content) -> None:
+        """Read what `kubectl cluster-info dump` prints: objects and logs in one stream."""
+        try:
+            data, logs = captures.without_logs(content.data)
+            reading.check_utf8(data)
+        except ReadProblem as error:
+            self._problems(content.name, [SyntaxProblem(str(error), "")])
+            return
+        self._assembly.skipped["logs"] += logs
+        self._assembly.captures.add(content.name)
+        self._assembly.captures_by_namespace.add(content.name)
+        if not content.is_json():
+            self._yaml(replace(content, data=data), is_named=False)
+            return
+        document = Document(content.name, is_named=False)
+        for part in captures.top_level_objects(data):
+            self._json(Origin(document, f"line {part.line}"), part.data, part.line)
+
+    def _read(self, content: Content, is_named: bool) -> None:
         name, data = content.name, content.data
         if content.changed:
             self._diagnostics.warning("file-changed", "changed while it was read: read again", name)
@@ -58,16 +102,13 @@ class DocumentReader:
             self._problems(name, [SyntaxProblem("expected an object", "", "null")])
         elif not content.is_json():
             self._yaml(content, is_named)
-        elif name.endswith((".ndjson", ".jsonl")):
+        elif content.ends_with(".ndjson", ".jsonl"):
             document = Document(name, is_named=is_named)
             for number, line in enumerate(data.splitlines(), 1):
                 if line.strip():
-                    self._json(Origin(document, f"line {number}"), line)
+                    self._json(Origin(document, f"line {number}"), line, number)
         else:
             self._json_file(content, is_named)
-        is_empty = self._assembly.objects_seen == before and self.kept_snapshot is None
-        if is_empty and not self._diagnostics.problems:
-            self._diagnostics.warning("empty-file", "contains no Kubernetes objects", name)
 
     def _json_file(self, content: Content, is_named: bool) -> None:
         name, data = content.name, content.data
@@ -79,7 +120,7 @@ class DocumentReader:
             try:
                 json_reader.read_json(data)
             except JsonSyntaxError as error:
-                if not error.is_json and name.endswith((".yaml", ".yml")):
+                if not error.is_json and content.ends_with(".yaml", ".yml"):
                     self._yaml(content, is_named)
                 else:
                     self._problems(name, error.problems)
@@ -87,7 +128,7 @@ class DocumentReader:
         text = data if len(data) <= LINE_NUMBERS_BYTES_MAX else b""
         self._json(Origin(Document(name, json_text=text, is_named=is_named)), data)
 
-    def _json(self, origin: Origin, data: bytes) -> None:
+    def _json(self, origin: Origin, data: bytes, first_line: int = 1) -> None:
         try:
             envelope = wire.ENVELOPE.decode(data)
         except RecursionError:
@@ -97,13 +138,20 @@ class DocumentReader:
         except msgspec.ValidationError:
             envelope = wire.Envelope()
         except msgspec.DecodeError as error:
-            self._problems(origin.document.file, json_reader.explain(data, str(error)))
+            found = json_reader.explain(data, str(error))
+            below = [problem.below(first_line - 1) for problem in found]
+            self._problems(origin.document.file, below)
             return
         verdict = classify(envelope.kind, envelope.api_version).verdict
         if verdict is Verdict.SNAPSHOT:
             self._snapshot(origin, data)
         elif verdict is Verdict.LIST and isinstance(envelope.items, list):
             self._list(origin, data, envelope, envelope.items)
+        elif verdict is Verdict.IGNORED and isinstance(envelope.items, list):
+            # What is in a list that is not read cannot hurt; its items need not say their kind.
+            self._assembly.objects_seen += len(envelope.items)
+            kind = (envelope.kind or "").removesuffix("List")
+            self._assembly.ignore(kind, len(envelope.items))
         else:
             self._assembly.objects_seen += 1
             try:

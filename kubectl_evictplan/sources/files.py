@@ -7,16 +7,18 @@ never changes the result. Everything wrong with all files is raised at once.
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from kubectl_evictplan.errors import Problem
-from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.sources import reading
+from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease
+from kubectl_evictplan.sources import archives, captures, reading
 from kubectl_evictplan.sources.assembly import Assembly
 from kubectl_evictplan.sources.checks import check_cluster
 from kubectl_evictplan.sources.diagnostics import Diagnostics
@@ -25,9 +27,18 @@ from kubectl_evictplan.sources.items import ItemReader
 from kubectl_evictplan.sources.reading import GET_COMMAND, ReadProblem
 from kubectl_evictplan.sources.snapshot import snapshot_digest
 
+_NAMESPACES_NAMED_MAX = 10
 _NO_NODES = "no nodes: nothing to simulate"
 
 Progress = Callable[[str, int, int], None]
+
+
+class _Input(NamedTuple):
+    """A file to read; ``is_captured``: a tool wrote the folder in which it lies."""
+
+    name: str
+    is_named: bool = True
+    is_captured: bool = False
 
 
 def load_files(
@@ -51,22 +62,36 @@ def load_files(
     items = ItemReader(assembly, manifest_version=manifest_version)
     documents = DocumentReader(items)
     with collector_paused():
-        names = list(_expand(filenames, diagnostics, recursive=recursive))
-        documents.keep_snapshot = len(names) == 1
-        for number, name in enumerate(names):
+        inputs = list(_expand(filenames, assembly, recursive=recursive))
+        documents.keep_snapshot = len(inputs) == 1
+        for number, file in enumerate(inputs):
             if progress:
-                progress(name, number, len(names))
-            try:
-                content = reading.read(name, stdin)
-            except ReadProblem as error:
-                diagnostics.add(Problem(str(error), location=name))
-            else:
-                documents.read(content, is_named=name in filenames)
+                progress(file.name, number, len(inputs))
+            _read(file, documents, assembly, stdin)
         if progress:
-            progress("", len(names), len(names))
+            progress("", len(inputs), len(inputs))
         if documents.kept_snapshot is not None:
-            return _stored(documents.kept_snapshot, diagnostics, names[0])
+            return _stored(documents.kept_snapshot, diagnostics, inputs[0].name)
         return finish(items, filenames)
+
+
+def load_leases(filename: str, *, stdin: BinaryIO | None = None) -> tuple[dict[str, Lease], int]:
+    """Return the leases of nodes in a file of any kind that is read, and when they were listed.
+
+    That is its snapshot's time, else the newest renewal. Raises InputError when there are none.
+    """
+    assembly = Assembly(Diagnostics())
+    documents = DocumentReader(ItemReader(assembly))
+    documents.keep_snapshot = True
+    with collector_paused():
+        _read(_Input(filename), documents, assembly, stdin)
+    assembly.diagnostics.raise_problems()
+    found = documents.kept_snapshot or assembly.snapshot()
+    if not found.leases:
+        message = "holds no leases of nodes"
+        expected = "the output of `kubectl get leases -n kube-node-lease -o json`"
+        raise InputError(Problem(message, location=filename, expected=expected))
+    return found.leases, found.taken_at_ns
 
 
 def _stored(snapshot: ClusterSnapshot, diagnostics: Diagnostics, filename: str) -> ClusterSnapshot:
@@ -104,7 +129,13 @@ def completed(
     if items.build.leap_seconds:
         message = "a timestamp names a leap second: read as the last nanosecond before it"
         diagnostics.warning("leap-second", message)
+    if assembly.skipped:
+        counts = ", ".join(f"{count} {what}" for what, count in sorted(assembly.skipped.items()))
+        for name in sorted(assembly.captures):
+            diagnostics.warning("files-skipped", f"not read: {counts}", name)
     snapshot = assembly.snapshot()
+    if assembly.captures_by_namespace:
+        _warn_of_namespaces(snapshot, assembly)
     if not snapshot.taken_at_ns:
         message = "no lease renewal and no timestamp: when this was is unknown, 1970 is assumed"
         diagnostics.warning("unknown-time", message)
@@ -112,6 +143,20 @@ def completed(
     diagnostics.raise_problems()
     digest = snapshot_digest(snapshot)
     return msgspec.structs.replace(snapshot, warnings=diagnostics.warnings(), digest=digest)
+
+
+def _warn_of_namespaces(snapshot: ClusterSnapshot, assembly: Assembly) -> None:
+    """Say which namespaces a capture holds: none of the tools takes all unless it is told to."""
+    namespaces = sorted({pod.namespace for pod in snapshot.pods})
+    named = ", ".join(namespaces[:_NAMESPACES_NAMED_MAX]) or "none"
+    more = len(namespaces) - _NAMESPACES_NAMED_MAX
+    named += f" and {more} more" if more > 0 else ""
+    message = (
+        f"has pods of these namespaces only: {named}; others are not predicted (must-gather leaves out "
+        "yours, cluster-info dump needs --all-namespaces)"
+    )
+    for name in sorted(assembly.captures_by_namespace):
+        assembly.diagnostics.warning("captured-namespaces", message, name)
 
 
 @contextmanager
@@ -126,27 +171,28 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _expand(
-    filenames: Sequence[str], diagnostics: Diagnostics, *, recursive: bool
-) -> Iterator[str]:
+def _expand(filenames: Sequence[str], assembly: Assembly, *, recursive: bool) -> Iterator[_Input]:
     """Yield the files to read, each once; directories are opened when ``recursive``."""
+    diagnostics = assembly.diagnostics
     seen: set[tuple[int, int] | str] = set()
     for name in filenames:
         is_directory = recursive and name != reading.STDIN and Path(name).is_dir()
-        for path in _below(name, diagnostics) if is_directory else [name]:
+        for file in _below(name, assembly) if is_directory else [_Input(name)]:
+            path = file.name
             identity = path if path == reading.STDIN else reading.identity(path)
             if identity not in seen:
                 seen.add(identity)
-                yield path
+                yield file._replace(is_named=path in filenames)
             elif path == reading.STDIN:
                 diagnostics.add(Problem("standard input is given twice", location=path))
             else:
                 diagnostics.warning("loaded-once", "the same file is given twice", path)
 
 
-def _below(directory: str, diagnostics: Diagnostics) -> list[str]:
+def _below(directory: str, assembly: Assembly) -> list[_Input]:
+    diagnostics = assembly.diagnostics
     try:
-        found, repeated = reading.files_below(directory)
+        found, repeated, others = reading.files_below(directory)
     except ReadProblem as error:
         diagnostics.add(Problem(str(error), location=directory))
         return []
@@ -155,4 +201,58 @@ def _below(directory: str, diagnostics: Diagnostics) -> list[str]:
     if not found:
         message = "no *.yaml, *.yml or *.json file below"
         diagnostics.warning("empty-file", message, directory)
-    return found
+    is_captured = captures.is_capture(str(Path(path).relative_to(directory)) for path in found)
+    if is_captured:
+        assembly.captures.add(directory)
+        assembly.captures_by_namespace.add(directory)
+        assembly.skipped.update(archives.what_it_is(path) for path in others)
+    return [_Input(path, is_captured=is_captured) for path in found]
+
+
+def _read(
+    file: _Input, documents: DocumentReader, assembly: Assembly, stdin: BinaryIO | None
+) -> None:
+    """Read one file; what is wrong with it is recorded, never raised."""
+    name = file.name
+    try:
+        archive: BinaryIO | None
+        is_stdin = name == reading.STDIN
+        data = reading.stdin_bytes(stdin) if is_stdin else b""
+        if is_stdin:
+            archive = BytesIO(data) if reading.is_archive(data[:4096]) else None
+        else:
+            archive = reading.open_archive(name)
+        if archive is not None:
+            with archive:
+                _read_archive(file, archive, documents, assembly)
+        else:
+            content = reading.content(name, data) if is_stdin else reading.read(name, None)
+            _read_content(content, file, documents)
+    except ReadProblem as error:
+        assembly.diagnostics.add(Problem(str(error), location=name))
+
+
+def _read_content(content: reading.Content, file: _Input, documents: DocumentReader) -> None:
+    if file.is_captured:
+        documents.read_captured(content)
+    else:
+        documents.read(content, is_named=file.is_named)
+
+
+def _read_archive(
+    file: _Input, archive: BinaryIO, documents: DocumentReader, assembly: Assembly
+) -> None:
+    """Read the manifests in an archive; a single compressed file is read as what it holds."""
+    names = []
+    size = archive.seek(0, os.SEEK_END)
+    archive.seek(0)
+    for member in archives.members(archive, size, assembly.skipped):
+        content = reading.content(str(Path(file.name, member.name)), member.data)
+        if member.name:
+            documents.keep_snapshot = False
+            assembly.captures.add(file.name)
+            file = file._replace(is_captured=True)
+            names.append(member.name)
+        _read_content(content, file, documents)
+    if captures.is_capture(names):
+        assembly.captures_by_namespace.add(file.name)

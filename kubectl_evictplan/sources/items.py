@@ -14,9 +14,10 @@ import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod
-from kubectl_evictplan.sources import control_plane, schema, wire
+from kubectl_evictplan.sources import schema, wire, wire_control_plane
 from kubectl_evictplan.sources.assembly import Assembly, Source
 from kubectl_evictplan.sources.checks import budget_oddities, violations
+from kubectl_evictplan.sources.control_plane import component_of
 from kubectl_evictplan.sources.diagnostics import Diagnostics, Document, Origin
 from kubectl_evictplan.sources.infrastructure import BUILDERS, leader_lease, pod_claims
 from kubectl_evictplan.sources.json_reader import JsonSyntaxError, read_json
@@ -25,7 +26,6 @@ from kubectl_evictplan.sources.marked_tree import Path
 from kubectl_evictplan.sources.model_builder import BadTimestamp, ModelBuilder
 
 NODE_LEASE_NAMESPACE = "kube-node-lease"
-LEADER_LEASE = ("kube-system", "kube-controller-manager")
 # A pod of 150,000 may be odd; a list within a list within a list is a mistake.
 LIST_DEPTH_MAX = 3
 
@@ -100,12 +100,11 @@ class ItemReader:
             message = "negative terminationGracePeriodSeconds: the API server reads it as 1"
             self.diagnostics.warning("negative-grace-period", message, f"Pod {pod.key}")
             pod = msgspec.structs.replace(pod, termination_grace_period_seconds=1)
-        component = pod.namespace == control_plane.NAMESPACE and control_plane.component_of(pod)
-        decoded = wire.CONTROL_PLANE_POD.decode(raw) if component else None
+        component = component_of(pod)
+        decoded = wire_control_plane.CONTROL_PLANE_POD.decode(raw) if component else None
         added = self.assembly.add("Pod", pod, source)
         if added and decoded:
-            instance = control_plane.read_instance(component, decoded)
-            self.assembly.instances.append(instance)
+            self.assembly.control_plane.add_pod(component, pod, decoded)
         self.assembly.kinds_seen.add("Pod")
         return added
 
@@ -133,18 +132,13 @@ class ItemReader:
         build, assembly = self.build, self.assembly
         assembly.kinds_seen.add(kind)
         if kind == "Node":
-            assembly.kubelet_versions.add(decoded.status.node_info.kubelet_version)
-            return assembly.add(kind, build.node(decoded), source)
+            node = build.node(decoded)
+            added = assembly.add(kind, node, source)
+            if added:
+                assembly.control_plane.add_node(node, decoded)
+            return added
         if kind == "Lease":
-            meta, lease = decoded.metadata, build.lease(decoded)
-            acquired = build.times[decoded.spec.acquire_time]
-            if meta.namespace == NODE_LEASE_NAMESPACE:
-                return assembly.add(kind, lease, source)
-            if (meta.namespace, meta.name) == LEADER_LEASE and acquired is not None:
-                assembly.leader_acquire_times.append(acquired)
-            if leader := leader_lease(build, decoded):
-                return assembly.add("LeaderLease", leader, source)
-            return True
+            return self._store_lease(decoded, source)
         if kind == "PodDisruptionBudget":
             added = assembly.add(kind, build.budget(decoded), source)
             subject = f"{kind} {decoded.metadata.namespace}/{decoded.metadata.name}"
@@ -155,9 +149,22 @@ class ItemReader:
             for webhook in build.webhooks(decoded):
                 assembly.add(kind, webhook, source)
             return True
+        if kind in wire_control_plane.OPERATOR_KINDS:
+            assembly.control_plane.add_operator(kind, decoded)
+            return True
+        if kind == "ClusterOperator":
+            assembly.control_plane.add_cluster_operator(decoded)
+            return True
         if builder := BUILDERS.get(kind):
             return assembly.add(kind, builder(build, decoded), source)
         return assembly.add(kind, build.workload(kind, decoded), source)
+
+    def _store_lease(self, decoded: wire.WireLease, source: Source) -> bool:
+        if decoded.metadata.namespace == NODE_LEASE_NAMESPACE:
+            return self.assembly.add("Lease", self.build.lease(decoded), source)
+        if leader := leader_lease(self.build, decoded):
+            return self.assembly.add("LeaderLease", leader, source)
+        return True
 
     # Everything else, checked.
 
@@ -229,8 +236,13 @@ class ItemReader:
             meta = tree.get("metadata")
             self.check_complete(isinstance(meta, dict) and meta.get("continue"), origin)
             self.assembly.objects_seen += len(items)
+            # Items of a typed list may leave out what the list says.
+            unsaid = "" if listed else kind.removesuffix("List")
             for number, item in enumerate(items):
-                self.read_tree(item, origin.item(number), listed, depth + 1)
+                if unsaid and isinstance(item, dict) and not item.get("kind"):
+                    self.assembly.ignore(unsaid)
+                else:
+                    self.read_tree(item, origin.item(number), listed, depth + 1)
 
     def check_complete(self, continue_token: Any, origin: Origin) -> None:
         """Refuse one page of a paged list: what is missing would be predicted away."""
@@ -266,7 +278,7 @@ class ItemReader:
         if len(self.diagnostics.problems) > before:
             return
         if kind == "Pod":
-            component = schema.read_fields(wire.ControlPlanePod, tree).tree
+            component = schema.read_fields(wire_control_plane.ControlPlanePod, tree).tree
             raw = msgspec.json.encode(component)
             added = self._store_pod(self.build.pod(decoded), raw, Source(origin))
             if added:
@@ -337,7 +349,7 @@ def decode_manifest_object(
     diagnostics = Diagnostics()
     assembly = Assembly(diagnostics)
     if control_plane is not None:
-        assembly.add_control_plane(control_plane)
+        assembly.control_plane.add_known(control_plane)
     meta = manifest.get("metadata")
     created, uid = dict(manifest), None
     if isinstance(meta, dict):

@@ -33,6 +33,11 @@ class SyntaxProblem(NamedTuple):
     place: str
     got: str = ""
 
+    def below(self, lines: int) -> SyntaxProblem:
+        """Return it for a text that stands below so many others."""
+        line, colon, column = self.place.partition(":")
+        return self._replace(place=f"{int(line) + lines}{colon}{column}") if colon else self
+
 
 class JsonSyntaxError(ValueError):
     """The text is not one acceptable JSON value; carries every problem found."""

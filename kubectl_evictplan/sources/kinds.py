@@ -41,7 +41,6 @@ IGNORED = Classified(Verdict.IGNORED)
 _NOT_STATE = {
     "Table": "a table, not objects: use `kubectl get -o json`",
     "Status": "an API server's answer, not an object: did the kubectl command fail?",
-    "EventList": "a list of events: use `kubectl get nodes,pods,leases -A -o json`",
     "WatchEvent": "a watch, not a list: use `kubectl get -o json` without -w",
 }
 # Kinds of Kubernetes that look like a misspelled one of those that are read.

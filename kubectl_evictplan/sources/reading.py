@@ -1,8 +1,9 @@
 """Bytes from files and standard input, refused early when they cannot be what is wanted.
 
-Rules: only regular files (and standard input); every size is capped before it is read; gzip is
-unpacked only for our own snapshots, whose first bytes are looked at before the rest; what is
-returned is UTF-8 without a byte order mark. Every refusal is a ``ReadProblem`` for one file.
+Rules: only regular files (and standard input); every size is capped before it is read; our own
+snapshots are told from other gzip by their first bytes, before the rest is unpacked; what is returned
+is UTF-8 without a byte order mark. Every refusal is a ``ReadProblem`` for one file. Archives and
+other gzip are ``archives``' to open.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MIB = 1 << 20
 YAML_BYTES_MAX = 64 * MIB
 JSON_BYTES_MAX = 4096 * MIB
 SNAPSHOT_BYTES_MAX = 512 * MIB
-FILES_MAX = 20_000
+FILES_MAX = 100_000
 EXTENSIONS = (".yaml", ".yml", ".json")
 STDIN = "-"
 # The output of this command is everything that a prediction can use; for hints.
@@ -30,18 +31,20 @@ GET_COMMAND = (
 )
 
 _CHUNK = MIB
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
+_ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 # A snapshot of 150,000 pods has 25 MiB and shrinks five times; a bomb shrinks a thousand times.
 _RATIO_MAX = 20
 _RATIO_CHECKED_ABOVE = 64 * MIB
 _SNAPSHOT_MARK = b"evictplan.dev/"
+_LOG_MARK = b"==== START logs for container "
 _MAGIC = (
     (b"\x89PNG", "looks like binary (PNG)"),
     (b"\x7fELF", "looks like binary (ELF)"),
     (b"%PDF", "looks like binary (PDF)"),
     (b"GIF8", "looks like binary (GIF)"),
     (b"\xff\xd8\xff", "looks like binary (JPEG)"),
-    (b"PK\x03\x04", "archives are not accepted (ZIP): unpack it first"),
+    (b"PK\x03\x04", "archives are not accepted here (ZIP): unpack it first"),
     (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first (zstdcat)"),
     (b"BZh", "compressed with bzip2: unpack it first (bzcat)"),
     (b"\xfd7zXZ", "compressed with xz: unpack it first (xzcat)"),
@@ -72,6 +75,12 @@ class Content:
     data: bytes
     compressed: bool = False
     changed: bool = False
+    # What `kubectl cluster-info dump` prints: objects, and logs that need be no UTF-8.
+    has_logs: bool = False
+
+    def ends_with(self, *endings: str) -> bool:
+        """Tell whether the name, without a compression's ending, ends so."""
+        return self.name.removesuffix(".gz").endswith(endings)
 
     def is_json(self) -> bool:
         """Tell by the first character that is not blank."""
@@ -86,22 +95,62 @@ def looks_like_json(head: bytes) -> bool:
 
 def read(name: str, stdin: BinaryIO | None) -> Content:
     """Return the bytes of a file, or of standard input."""
-    return _read_stdin(stdin) if name == STDIN else _read_file(name)
+    return content(STDIN, stdin_bytes(stdin)) if name == STDIN else _read_file(name)
 
 
-def _read_stdin(stream: BinaryIO | None) -> Content:
+def archive_type(head: bytes) -> str:
+    """Return "zip", "gzip" or "tar" by a file's first 512 bytes, else ""."""
+    if head.startswith(_ZIP_MAGICS):
+        return "zip"
+    if head.startswith(GZIP_MAGIC):
+        return "gzip"
+    return "tar" if head[257:262] == b"ustar" else ""
+
+
+def is_archive(head: bytes) -> bool:
+    """Tell whether files are to be looked for inside; our own compressed snapshot is one file."""
+    return bool(archive_type(head)) and not is_our_snapshot(head)
+
+
+def is_our_snapshot(head: bytes) -> bool:
+    """Tell by the first bytes of a gzip."""
+    if not head.startswith(GZIP_MAGIC):
+        return False
+    try:
+        return _SNAPSHOT_MARK in zlib.decompressobj(wbits=31).decompress(head, 200)
+    except zlib.error:
+        return False
+
+
+def open_archive(name: str) -> BinaryIO | None:
+    """Return the archive of that name; None for any other file, and for what is no file."""
+    try:
+        if not stat.S_ISREG(Path(name).stat().st_mode):
+            return None
+        stream = Path(name).open("rb")  # noqa: SIM115 - the caller closes it
+    except (OSError, ValueError):
+        return None
+    if is_archive(stream.read(4096)):
+        stream.seek(0)
+        return stream
+    stream.close()
+    return None
+
+
+def stdin_bytes(stream: BinaryIO | None) -> bytes:
+    """Return all of standard input."""
     if stream is None or stream.isatty():
         # Rather than wait for a terminal.
         raise ReadProblem("nothing on standard input")
     chunks: list[bytes] = []
     size, limit = 0, JSON_BYTES_MAX
     while chunk := stream.read(_CHUNK):
-        limit = limit if chunks else _limit(chunk)
+        limit = limit if chunks else bytes_max(chunk)
         size += len(chunk)
         if size > limit:
             raise ReadProblem(_too_big(limit))
         chunks.append(chunk)
-    return _content(STDIN, b"".join(chunks))
+    return b"".join(chunks)
 
 
 def _read_file(name: str) -> Content:
@@ -109,11 +158,11 @@ def _read_file(name: str) -> Content:
     try:
         first, data = _read_regular(name)
         if _state(Path(name).stat()) == first:
-            return _content(name, data)
+            return content(name, data)
         second, data = _read_regular(name)
         if _state(Path(name).stat()) != second:
             raise ReadProblem("keeps changing while it is read")
-        return _content(name, data, changed=True)
+        return content(name, data, changed=True)
     except OSError as error:
         raise ReadProblem(_reason(error)) from None
     except ValueError:
@@ -128,7 +177,7 @@ def _read_regular(name: str) -> tuple[tuple[int, int, int], bytes]:
         raise ReadProblem("not a regular file")
     with Path(name).open("rb") as stream:
         opened = os.fstat(stream.fileno())
-        limit = _limit(stream.read(4096))
+        limit = bytes_max(stream.read(4096))
         if opened.st_size > limit:
             raise ReadProblem(_too_big(limit))
         stream.seek(0)
@@ -139,8 +188,9 @@ def _state(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _limit(head: bytes) -> int:
-    if head.startswith(_GZIP_MAGIC):
+def bytes_max(head: bytes) -> int:
+    """Return how long a file may be that begins like this."""
+    if archive_type(head):
         return SNAPSHOT_BYTES_MAX
     return JSON_BYTES_MAX if looks_like_json(head) else YAML_BYTES_MAX
 
@@ -156,8 +206,9 @@ def _reason(error: OSError) -> str:
     return (error.strerror or "cannot be read").lower()
 
 
-def _content(name: str, data: bytes, *, changed: bool = False) -> Content:
-    compressed = data.startswith(_GZIP_MAGIC)
+def content(name: str, data: bytes, *, changed: bool = False) -> Content:
+    """Return bytes as text that can be parsed; raises ReadProblem for what is none."""
+    compressed = data.startswith(GZIP_MAGIC)
     if compressed:
         data = gunzip_snapshot(data)
     for magic, reason in _MAGIC:
@@ -165,12 +216,14 @@ def _content(name: str, data: bytes, *, changed: bool = False) -> Content:
             raise ReadProblem(reason)
     if data.startswith(_UTF_16_MARKS):
         raise ReadProblem(_UTF_16)
-    if data[257:262] == b"ustar":
-        raise ReadProblem("archives are not accepted (tar): unpack it first")
+    if archive_type(data[:512]) == "tar":
+        raise ReadProblem("archives are not accepted here (tar): unpack it first")
     if data.startswith(codecs.BOM_UTF8):
         data = data[3:]
-    check_utf8(data)
-    return Content(name, data, compressed, changed)
+    has_logs = _LOG_MARK in data
+    if not has_logs:
+        check_utf8(data)
+    return Content(name, data, compressed, changed, has_logs)
 
 
 def what_kubectl_printed(head: bytes) -> str:
@@ -214,7 +267,7 @@ def gunzip_snapshot(data: bytes) -> bytes:
     try:
         head = unpacker.decompress(data, 65_536)
         if _SNAPSHOT_MARK not in head[:200]:
-            raise ReadProblem("gzip is accepted for our own snapshots only: use zcat")
+            raise ReadProblem("gzip is accepted here for our own snapshots only: use zcat")
         rest = unpacker.decompress(unpacker.unconsumed_tail, limit - len(head) + 1)
     except zlib.error:
         raise ReadProblem("damaged snapshot (CRC)") from None
@@ -236,10 +289,16 @@ def identity(path: str) -> tuple[int, int] | str:
     return status.st_dev, status.st_ino
 
 
-def files_below(directory: str) -> tuple[list[str], list[str]]:
-    """Return the manifests below a directory, sorted, and the directories reached twice."""
+def is_manifest_name(name: str) -> bool:
+    """Tell whether a file of that name may hold objects, compressed or not."""
+    return name.removesuffix(".gz").endswith(EXTENSIONS)
+
+
+def files_below(directory: str) -> tuple[list[str], list[str], list[str]]:
+    """Return the manifests below a directory, sorted, the directories reached twice, other files."""
     found: list[str] = []
     repeated: list[str] = []
+    others: list[str] = []
     seen: set[tuple[int, int] | str] = set()
 
     def refuse(error: OSError) -> NoReturn:
@@ -251,7 +310,9 @@ def files_below(directory: str) -> tuple[list[str], list[str]]:
             folders.clear()
             continue
         seen.add(identity(current))
-        found += [str(Path(current, name)) for name in files if Path(name).suffix in EXTENSIONS]
+        paths = [str(Path(current, name)) for name in files]
+        found += filter(is_manifest_name, paths)
+        others += [path for path in paths if not is_manifest_name(path)]
         if len(found) > FILES_MAX:
             raise ReadProblem(f"holds more than {FILES_MAX} files")
-    return sorted(found), repeated
+    return sorted(found), repeated, others

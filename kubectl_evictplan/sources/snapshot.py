@@ -29,6 +29,7 @@ from kubectl_evictplan.kube.objects import (
     DeleteWebhook,
     Lease,
     Node,
+    ObservedRenewals,
     Pod,
     PodDisruptionBudget,
     Reading,
@@ -61,6 +62,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
     ignored_kinds: dict[str, Count] = {}
     warnings: tuple[Warning, ...] = ()
     reading: Reading | None = None
+    observed: ObservedRenewals | None = None
 
 
 class _Document(msgspec.Struct, rename="camel"):
@@ -110,7 +112,14 @@ _CONTENT_PARTS = tuple(
     for name in _Content.__struct_fields__
     if name in ClusterSnapshot.__struct_fields__ and name not in ("pods", "leases")
 )
-_METADATA_PARTS = ("taken_at_source", "kinds_seen", "ignored_kinds", "warnings", "reading")
+_METADATA_PARTS = (
+    "taken_at_source",
+    "kinds_seen",
+    "ignored_kinds",
+    "warnings",
+    "reading",
+    "observed",
+)
 # Keys of maps are sorted, fields of objects are in the order of their definition.
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 

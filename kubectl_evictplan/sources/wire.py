@@ -16,6 +16,13 @@ import msgspec
 from msgspec import Meta, Raw, Struct, field
 
 from kubectl_evictplan.kube.objects import Toleration
+from kubectl_evictplan.sources.wire_control_plane import (
+    OPERATOR_KINDS,
+    NodeAnnotations,
+    WireClusterOperator,
+    WireOperator,
+)
+from kubectl_evictplan.sources.wire_object import ObjectMeta, WireObject
 
 NULL = Raw(b"null")
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -60,14 +67,6 @@ class WireToleration(Struct, rename="camel", gc=False):
 Labels = Annotated[Raw, Meta(extra={"holds": dict[str, str]})]
 Owners = Annotated[Raw, Meta(extra={"holds": list[WireOwner]})]
 Tolerations = Annotated[Raw, Meta(extra={"holds": list[WireToleration]})]
-
-
-class ObjectMeta(Struct, rename="camel"):
-    name: str = ""
-    generate_name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
 
 
 class OwnedMeta(ObjectMeta):
@@ -129,13 +128,6 @@ class PodStatus(Struct, frozen=True):
     conditions: tuple[PodCondition, ...] = ()
 
 
-class WireObject(Struct, rename="camel", tag_field="kind", kw_only=True):
-    """Base of the tagged kinds; the group in ``api_version`` is checked after decoding."""
-
-    metadata: ObjectMeta
-    api_version: str | None = None
-
-
 class WirePod(WireObject, tag="Pod", kw_only=True):
     metadata: PodMeta
     spec: PodSpec = PodSpec()
@@ -149,7 +141,9 @@ class WireTaint(Struct, rename="camel"):
     time_added: Timestamp = ""
 
 
-class NodeSpec(Struct, frozen=True):
+class NodeSpec(Struct, rename="camel", frozen=True):
+    # Only its scheme is kept.
+    provider_id: str = field(default="", name="providerID")
     taints: tuple[WireTaint, ...] = ()
     unschedulable: bool = False
 
@@ -187,6 +181,7 @@ class NodeMeta(ObjectMeta):
     creation_timestamp: Timestamp = ""
     deletion_timestamp: Timestamp = ""
     managed_fields: tuple[ManagedFields, ...] = ()
+    annotations: NodeAnnotations = NodeAnnotations()
 
 
 class WireNode(WireObject, tag="Node", kw_only=True):
@@ -405,33 +400,44 @@ def _kind(base: type[Struct], kind: str, group: str, *versions: str) -> Kind:
 
 
 WEBHOOK_KINDS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
-KINDS: dict[str, Kind] = {
-    "Pod": Kind("", frozenset({"v1"}), WirePod),
-    "Node": Kind("", frozenset({"v1"}), WireNode),
-    "Lease": Kind("coordination.k8s.io", frozenset({"v1", "v1beta1"}), WireLease),
-    "PodDisruptionBudget": Kind("policy", frozenset({"v1", "v1beta1"}), WireBudget),
-    "ReplicationController": _kind(WireWorkload, "ReplicationController", "", "v1"),
-    "Deployment": _kind(WireWorkload, "Deployment", "apps", "v1", "v1beta1", "v1beta2"),
-    "ReplicaSet": _kind(WireWorkload, "ReplicaSet", "apps", "v1", "v1beta2"),
-    "StatefulSet": _kind(WireWorkload, "StatefulSet", "apps", "v1", "v1beta1", "v1beta2"),
-    "DaemonSet": _kind(WireWorkload, "DaemonSet", "apps", "v1", "v1beta2"),
-    "Job": _kind(WireWorkload, "Job", "batch", "v1", "v1beta1"),
-    "Namespace": Kind("", frozenset({"v1"}), WireNamespace),
-    "Service": Kind("", frozenset({"v1"}), WireService),
-    "EndpointSlice": Kind("discovery.k8s.io", frozenset({"v1", "v1beta1"}), WireEndpointSlice),
-    "PersistentVolume": Kind("", frozenset({"v1"}), WireVolume),
-    "PersistentVolumeClaim": Kind("", frozenset({"v1"}), WireClaim),
-    "VolumeAttachment": Kind("storage.k8s.io", frozenset({"v1", "v1beta1"}), WireAttachment),
-} | {
-    kind: _kind(WireWebhooks, kind, "admissionregistration.k8s.io", "v1", "v1beta1")
-    for kind in WEBHOOK_KINDS
-}
+KINDS: dict[str, Kind] = (
+    {
+        "Pod": Kind("", frozenset({"v1"}), WirePod),
+        "Node": Kind("", frozenset({"v1"}), WireNode),
+        "Lease": Kind("coordination.k8s.io", frozenset({"v1", "v1beta1"}), WireLease),
+        "PodDisruptionBudget": Kind("policy", frozenset({"v1", "v1beta1"}), WireBudget),
+        "ReplicationController": _kind(WireWorkload, "ReplicationController", "", "v1"),
+        "Deployment": _kind(WireWorkload, "Deployment", "apps", "v1", "v1beta1", "v1beta2"),
+        "ReplicaSet": _kind(WireWorkload, "ReplicaSet", "apps", "v1", "v1beta2"),
+        "StatefulSet": _kind(WireWorkload, "StatefulSet", "apps", "v1", "v1beta1", "v1beta2"),
+        "DaemonSet": _kind(WireWorkload, "DaemonSet", "apps", "v1", "v1beta2"),
+        "Job": _kind(WireWorkload, "Job", "batch", "v1", "v1beta1"),
+        "Namespace": Kind("", frozenset({"v1"}), WireNamespace),
+        "Service": Kind("", frozenset({"v1"}), WireService),
+        "EndpointSlice": Kind("discovery.k8s.io", frozenset({"v1", "v1beta1"}), WireEndpointSlice),
+        "PersistentVolume": Kind("", frozenset({"v1"}), WireVolume),
+        "PersistentVolumeClaim": Kind("", frozenset({"v1"}), WireClaim),
+        "VolumeAttachment": Kind("storage.k8s.io", frozenset({"v1", "v1beta1"}), WireAttachment),
+    }
+    | {
+        kind: _kind(WireWebhooks, kind, "admissionregistration.k8s.io", "v1", "v1beta1")
+        for kind in WEBHOOK_KINDS
+    }
+    | {kind: _kind(WireOperator, kind, "operator.openshift.io", "v1") for kind in OPERATOR_KINDS}
+    | {"ClusterOperator": Kind("config.openshift.io", frozenset({"v1"}), WireClusterOperator)}
+)
 WORKLOAD_KINDS = frozenset(
     name for name, kind in KINDS.items() if issubclass(kind.type, WireWorkload)
 )
 # extensions/v1beta1 held these before they moved to apps.
 MOVED_FROM_EXTENSIONS = frozenset({"Deployment", "ReplicaSet", "DaemonSet"})
-CLUSTER_SCOPED = WEBHOOK_KINDS | {"Node", "Namespace", "PersistentVolume", "VolumeAttachment"}
+CLUSTER_SCOPED = frozenset(
+    (
+        *WEBHOOK_KINDS,
+        *OPERATOR_KINDS,
+        *("Node", "Namespace", "PersistentVolume", "VolumeAttachment", "ClusterOperator"),
+    )
+)
 
 
 class ListMeta(Struct):
@@ -447,23 +453,6 @@ class Envelope(Struct, rename="camel"):
     items: list[Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class ControlPlaneContainer(Struct):
-    """Read only for kube-controller-manager and kube-apiserver; of it only known flags are kept."""
-
-    name: str = ""
-    image: str = ""
-    command: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
-
-
-class ControlPlaneSpec(Struct, frozen=True):
-    containers: tuple[ControlPlaneContainer, ...] = ()
-
-
-class ControlPlanePod(Struct):
-    spec: ControlPlaneSpec = ControlPlaneSpec()
-
-
 BY_KIND: dict[str, msgspec.json.Decoder[Any]] = {
     name: msgspec.json.Decoder(kind.type) for name, kind in KINDS.items()
 }
@@ -471,7 +460,6 @@ OBJECT: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
     Union[tuple(kind.type for kind in KINDS.values())]  # noqa: UP007 - made at run time
 )
 ENVELOPE = msgspec.json.Decoder(Envelope)
-CONTROL_PLANE_POD = msgspec.json.Decoder(ControlPlanePod)
 LABELS = msgspec.json.Decoder(dict[str, str] | None)
 TOLERATIONS = msgspec.json.Decoder(list[WireToleration] | None)
 OWNERS = msgspec.json.Decoder(list[WireOwner] | None)

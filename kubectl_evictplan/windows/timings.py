@@ -23,7 +23,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import READY, TRUE
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
@@ -96,7 +96,7 @@ def last_heartbeat_window(
     at_ns = scenario.events[index].at_ns
     lease = snapshot.leases.get(name)
     period_ns = renew_period_ns(lease)
-    longest_ns = period_ns * RENEWAL_JITTER_NUMERATOR // RENEWAL_JITTER_DENOMINATOR
+    longest_ns = longest_renewal_ns(lease)
     known_ns: int | None = None
     silent = False
     if lease is not None and lease.renew_time_ns is not None:
@@ -109,6 +109,18 @@ def last_heartbeat_window(
         return known_ns, known_ns
     if known_ns is None:
         return at_ns - longest_ns, at_ns
+    return last_renewal_window(known_ns, at_ns, period_ns, longest_ns)
+
+
+def longest_renewal_ns(lease: Lease | None) -> int:
+    """How far apart two renewals of a kubelet can lie."""
+    return renew_period_ns(lease) * RENEWAL_JITTER_NUMERATOR // RENEWAL_JITTER_DENOMINATOR
+
+
+def last_renewal_window(
+    known_ns: int, at_ns: int, period_ns: int, longest_ns: int
+) -> tuple[int, int]:
+    """Earliest and latest instant of the last renewal at ``at_ns`` of a kubelet that renewed at ``known_ns``."""
     elapsed_ns = at_ns - known_ns
     if elapsed_ns < period_ns:
         known_ns = min(known_ns, at_ns)
@@ -141,6 +153,11 @@ def sampled_heartbeats(scenario: Scenario, windows: HeartbeatWindows, index: int
 MONITOR_COST_MAX_NS = 10_000_000
 MONITOR_COST_PER_NODE_NS = 4_000
 _CRITICAL_COSTS_MAX = 40
+
+
+def monitor_cost_max_ns(snapshot: ClusterSnapshot) -> int:
+    """The most that a tick costs which has nothing to write."""
+    return MONITOR_COST_MAX_NS + MONITOR_COST_PER_NODE_NS * len(snapshot.nodes)
 
 
 class Grid(NamedTuple):
@@ -179,8 +196,7 @@ def pieces(
     runs_max: int,
 ) -> list[Piece]:
     """Pieces that cover every grid, for at most about ``runs_max`` node runs (two for each piece)."""
-    cost_max_ns = MONITOR_COST_MAX_NS + MONITOR_COST_PER_NODE_NS * len(snapshot.nodes)
-    planner = _Planner(snapshot, configuration, cost_max_ns)
+    planner = _Planner(snapshot, configuration, monitor_cost_max_ns(snapshot))
     variants = heartbeat_variants(snapshot, scenario)
     found = [piece for variant in variants for piece in planner.exact(variant)]
     if 2 * len(found) > runs_max:
@@ -223,8 +239,9 @@ class _Planner:
                     # Neighbouring phases may belong to moments that are several periods apart.
                     if 0 < before.at_ns - after.at_ns <= step_ns:
                         known = after, before
-                first, last = Grid(low_ns, cost_ns), Grid(high_ns, cost_ns)
-                yield Piece(scenario, first, last, between=known)
+                for first_ns, last_ns in self._visible(low_ns, high_ns):
+                    first, last = Grid(first_ns, cost_ns), Grid(last_ns, cost_ns)
+                    yield Piece(scenario, first, last, between=known)
         # A grid that a new process starts: when in its period the old one ticked matters no more.
         if costs:
             yield from self._between_costs(scenario, costs, 0, self._period_ns // 2)
@@ -245,9 +262,11 @@ class _Planner:
             return
         phases = sorted({at_ns % self._period_ns for at_ns in instants} | {0})
         for low_ns, high_ns in _between(_every(phases, count), self._period_ns):
-            within = any(low_ns < phase_ns <= high_ns for phase_ns in phases)
-            left_out_ns = high_ns - low_ns if within else 0
-            yield Piece(scenario, Grid(low_ns, 0), Grid(high_ns, self._cost_max_ns), left_out_ns)
+            for first_ns, last_ns in self._visible(low_ns, high_ns):
+                within = any(first_ns < phase_ns <= last_ns for phase_ns in phases)
+                left_out_ns = last_ns - first_ns if within else 0
+                first, last = Grid(first_ns, 0), Grid(last_ns, self._cost_max_ns)
+                yield Piece(scenario, first, last, left_out_ns)
         if costs:
             yield from self._between_costs(scenario, costs, 0, self._period_ns // 2)
 
@@ -268,9 +287,21 @@ class _Planner:
         if fixed_ns is not None:
             return Piece(scenario, Grid(fixed_ns, cost_ns), Grid(fixed_ns, cost_ns))
         step_ns = self._period_ns + cost_ns
-        spans = list(_between([at_ns % step_ns for at_ns in self._instants(scenario)], step_ns))
+        spans = [
+            span
+            for stretch in _between(
+                [at_ns % step_ns for at_ns in self._instants(scenario)], step_ns
+            )
+            for span in self._visible(*stretch)
+        ]
         low_ns, high_ns = spans[int(sequence(1, index) * len(spans))]
         return Piece(scenario, Grid(low_ns, cost_ns), Grid(high_ns, cost_ns))
+
+    def _visible(self, low_ns: int, high_ns: int) -> Iterator[tuple[int, int]]:
+        """The parts of a stretch of phases that the snapshot leaves; all of it where it tells nothing."""
+        for first_ns, last_ns in self._configuration.monitor_phases_ns or ((low_ns, high_ns),):
+            if max(low_ns, first_ns) <= min(high_ns, last_ns):
+                yield max(low_ns, first_ns), min(high_ns, last_ns)
 
     def _moments(self, scenario: Scenario) -> Iterable[Moment]:
         return _critical_moments(self._snapshot, scenario, self._configuration)

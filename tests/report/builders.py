@@ -51,7 +51,7 @@ def inputs(**fields: Any) -> Inputs:
         "release": Sourced("1.29.6", "detected"),
         "flags": {
             "node-monitor-period": Sourced("5s", "default of release"),
-            "node-monitor-grace-period": Sourced("6s", "given"),
+            "node-monitor-grace-period": Sourced("6s", "given", "the command line"),
             "node-eviction-rate": Sourced("0.25", "given"),
         },
         "start": Sourced("2026-11-20T22:00:00Z", "given"),
@@ -64,6 +64,13 @@ def inputs(**fields: Any) -> Inputs:
         "namespaces": 2,
         "ignored_kinds": {"Service": 2, "ConfigMap": 1},
         "tool_version": "0.1.0",
+        "api_server_flags": {
+            "default-unreachable-toleration-seconds": Sourced(
+                30, "detected", "Pod kube-system/kube-apiserver-m1"
+            )
+        },
+        "provider": Sourced("EKS", "detected", "kubelet version -eks- (3 nodes)"),
+        "leader_since": Sourced("2026-11-20T20:00:00Z", "detected", "Lease kube-system/x"),
     }
     return Inputs(**{**defaults, **fields})
 

@@ -82,7 +82,6 @@ def test_half_a_list_is_refused(problems: Any, name: str) -> None:
     [
         ({"apiVersion": "meta.k8s.io/v1", "kind": "Table", "rows": []}, "kubectl get -o json"),
         ({"apiVersion": "v1", "kind": "Status", "code": 404}, "API server's answer"),
-        (items(kind="EventList"), "list of events"),
         ({"type": "ADDED", "object": pod()}, "without -w"),
         ({"apiVersion": "evictplan.dev/v1alpha1", "kind": "Scenario"}, "what-if scenario"),
     ],

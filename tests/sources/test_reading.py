@@ -165,8 +165,8 @@ def test_offsets_hold_across_pieces() -> None:
         (b"\x89PNG\r\n\x1a\n", "PNG"),
         (b"\x7fELF\x02", "ELF"),
         (b"%PDF-1.7", "PDF"),
-        (b"PK\x03\x04", "archives are not accepted"),
-        (b"x" * 257 + b"ustar\x00", "archives are not accepted"),
+        (b"PK\x03\x04", "damaged or cut archive"),
+        (b"x" * 257 + b"ustar\x00", "damaged or cut archive"),
         (b"\x28\xb5\x2f\xfd\x00", "zstdcat"),
     ],
 )
@@ -174,13 +174,9 @@ def test_binary_is_named(problems: Any, data: bytes, reason: str) -> None:
     assert reason in problems(data)[0]
 
 
-def test_gzip_is_for_snapshots(problems: Any) -> None:
-    assert "zcat" in problems(gzip.compress(POD.encode()))[0]
-
-
-def test_a_bomb_is_refused_before_it_unpacks(problems: Any) -> None:
-    bomb = gzip.compress(b"\x00" * 50_000_000, 9)
-    assert "zcat" in problems(bomb)[0]
+def test_a_bomb_is_refused_at_the_ratio(problems: Any) -> None:
+    bomb = gzip.compress(b"\x00" * 99_000_000, 9)
+    assert "absurd size" in problems(bomb)[0]
 
 
 def test_a_bomb_that_looks_like_a_snapshot_is_refused_at_the_ratio(problems: Any) -> None:

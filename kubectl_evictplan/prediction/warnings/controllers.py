@@ -14,8 +14,9 @@ from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import DEFAULT
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import float32
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import PARTIAL
+from kubectl_evictplan.controllers.presets import PUBLISHED
 from kubectl_evictplan.kube.budgets import webhooks_asked
-from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
+from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS, format_duration
 from kubectl_evictplan.prediction.warnings.context import (
     WHOLE_PREDICTION,
     PlainWarning,
@@ -46,15 +47,31 @@ def taint_eviction_disabled(context: WarningContext) -> Statements:
         )
     elif context.affected and not configuration.taint_eviction_enabled:
         yield Statement(
-            "the taint eviction controller is disabled by --controllers: no taint evicts anything",
+            "the taint eviction controller is disabled by --controllers: no taint evicts anything"
+            f"{_elsewhere(context)}",
         )
 
 
-node_lifecycle_disabled = PlainWarning(
-    "the node lifecycle controller is disabled by --controllers: nobody notices silent kubelets, "
-    "and no node is tainted for them",
-    lambda context: whole_if(context.affected and not context.configuration.node_lifecycle_enabled),
-)
+def _elsewhere(context: WarningContext) -> str:
+    """Who else might run a controller that kube-controller-manager does not."""
+    leaders = {lease.name for lease in context.snapshot.infrastructure.leader_leases}
+    others = sorted(name for name in leaders if name.endswith("cloud-controller-manager"))
+    if not others:
+        return ""
+    return (
+        f"; if {' or '.join(others)}, which runs here too, does it instead, that is not predicted"
+    )
+
+
+def node_lifecycle_disabled(context: WarningContext) -> Statements:
+    """Nobody looks at leases."""
+    if context.affected and not context.configuration.node_lifecycle_enabled:
+        yield Statement(
+            "the node lifecycle controller is disabled by --controllers: nobody notices silent kubelets, "
+            f"and no node is tainted for them{_elsewhere(context)}",
+        )
+
+
 pod_gc_disabled = PlainWarning(
     "pod garbage collection is disabled by --controllers: pods of deleted nodes stay for ever",
     lambda context: whole_if(
@@ -106,6 +123,16 @@ def monitor_phase_unknown(context: WarningContext) -> Statements:
     unknown = configuration.monitor_phase_ns is None and context.health_matters
     if unknown and not starts_without_controller(context.scenario):
         period = format_duration(configuration.node_monitor_period_ns)
+        if spans := configuration.monitor_phases_ns:
+            left_ns = sum(last - first for first, last in spans)
+            left = format_duration(-(-left_ns // MILLISECOND_NS) * MILLISECOND_NS)
+            yield Statement(
+                f"when the node monitor ticks (every {period}) is known to within {left}, by the instant at "
+                "which it gave these nodes up; windows span what is left, single offsets are those of the "
+                "first such phase",
+                configuration.monitor_seen_on,
+            )
+            return
         yield Statement(
             f"when the node monitor ticks (every {period}) cannot be seen from outside: windows span all "
             "phases, single offsets are those of phase 0; see --monitor-phase",
@@ -115,15 +142,19 @@ def monitor_phase_unknown(context: WarningContext) -> Statements:
 def flags_assumed(context: WarningContext) -> Statements:
     """Flags that nothing in the input tells."""
     configuration = context.configuration
-    if context.snapshot.control_plane.controller_manager or not context.health_matters:
+    control_plane = context.snapshot.control_plane
+    seen = control_plane.controller_manager or control_plane.seen_in.get("kube-controller-manager")
+    if seen or not context.health_matters:
         return
     flags = ("node-monitor-period", "node-monitor-grace-period", "node-eviction-rate")
     assumed = [name for name in flags if configuration.sources.get(name) == DEFAULT]
     if assumed:
         values = ", ".join(f"--{name}={configuration.texts.get(name, '')}" for name in assumed)
+        published = PUBLISHED.get(control_plane.provider)
+        says = f" ({published.says})" if published is not None else ""
         yield Statement(
-            "the flags of kube-controller-manager are not in the input; the release's defaults are "
-            f"used, such as {values}; see --controller-flag",
+            f"the flags of kube-controller-manager are not in the input{says}; the release's defaults "
+            f"are used, such as {values}; see --controller-flag",
         )
 
 

@@ -1,0 +1,267 @@
+"""Files inside gzip, tar and zip, one after the other, from a stream.
+
+Nothing is ever extracted: a member is bytes and a name that is shown and never used as a path, so no
+name can lead anywhere. Only plain files are opened; links and devices are counted. Every size is
+bounded before it is spent: a single request (so that no header of a gigabyte is read), one member,
+everything unpacked, and everything unpacked against the bytes that it came from.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import tarfile
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO, NamedTuple
+
+from kubectl_evictplan.sources.reading import (
+    MIB,
+    ReadProblem,
+    archive_type,
+    bytes_max,
+    is_manifest_name,
+)
+
+MEMBERS_MAX = 200_000
+# Logs are unpacked on the way through a tar, and never kept.
+UNPACKED_BYTES_MAX = 32 << 30
+# Lists of objects shrink twenty times, logs fifty; a bomb shrinks a thousand times.
+RATIO_MAX = 200
+RATIO_CHECKED_ABOVE = 64 * MIB
+# A gzip is a level too: one of a tar of one file each in a zip has five.
+DEPTH_MAX = 5
+# A zip inside an archive is held in memory: its directory stands at its end.
+INNER_ZIP_BYTES_MAX = 256 * MIB
+
+_CHUNK = MIB
+# The longest extended header of a tar, and the directory of a zip of some hundred thousand members.
+_TAR_REQUEST_MAX, _ZIP_REQUEST_MAX = 4 * MIB, 32 * MIB
+_HEAD = 512
+_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ARCHIVE_NAME = re.compile(r"\.(tar|tar\.gz|tgz|zip)$", re.IGNORECASE)
+_LOG_NAME = re.compile(
+    r"(\.log|\.txt|\.journal|/(current|previous)(\.log)?)(\.gz)?$", re.IGNORECASE
+)
+
+_DAMAGED = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    gzip.BadGzipFile,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+)
+
+
+class Member(NamedTuple):
+    """A manifest in an archive: its name there, and its bytes."""
+
+    name: str
+    data: bytes
+
+
+def members(stream: BinaryIO, size: int, skipped: Counter[str]) -> Iterator[Member]:
+    """Yield the manifests in an archive, in its own order.
+
+    ``stream`` can seek and stands at its beginning; ``size`` is its length in bytes. What is not
+    opened is counted in ``skipped`` by what it is. A compressed single file is one member without a
+    name. Raises ReadProblem for whatever is damaged, encrypted
+    or too big; what was yielded before is then only a part.
+    """
+    walk = _Walk(size, skipped)
+    try:
+        yield from walk.open(_Forward(stream.read, walk.spend), stream, "", 1)
+    except _DAMAGED as error:
+        reason = str(error) or type(error).__name__
+        raise ReadProblem(f"damaged or cut archive ({reason})") from None
+
+
+def what_it_is(name: str) -> str:
+    """Return what a file that is not read is counted as."""
+    return "logs" if _LOG_NAME.search(name) else "other files"
+
+
+class _Walk:
+    """What is common to an archive and the archives in it."""
+
+    def __init__(self, size: int, skipped: Counter[str]) -> None:
+        self._allowed = min(UNPACKED_BYTES_MAX, max(RATIO_CHECKED_ABOVE, RATIO_MAX * size))
+        self._spent = 0
+        self._count = 0
+        self._skipped = skipped
+
+    def spend(self, size: int) -> None:
+        """Count unpacked bytes."""
+        self._spent += size
+        if self._spent > self._allowed:
+            raise ReadProblem("unpacks to an absurd size")
+
+    def open(
+        self, source: _Forward, seekable: BinaryIO | None, name: str, depth: int
+    ) -> Iterator[Member]:
+        """Yield what a stream holds, itself when it is no archive."""
+        kind = archive_type(source.head)
+        if kind and depth > DEPTH_MAX:
+            raise ReadProblem(f"archives nested deeper than {DEPTH_MAX}")
+        if kind == "gzip":
+            unpacked = gzip.GzipFile(fileobj=_reader(source))
+            inner = _Forward(unpacked.read, self.spend)
+            yield from self.open(inner, None, _without_gz(name), depth + 1)
+        elif kind == "tar":
+            yield from self._tar(source, name, depth)
+        elif kind == "zip":
+            stream = seekable or io.BytesIO(source.rest(INNER_ZIP_BYTES_MAX))
+            yield from self._zip(stream, name, depth)
+        elif _ARCHIVE_NAME.search(name):
+            raise ReadProblem(f"{name}: not the archive that its name says")
+        else:
+            yield Member(name, source.rest(bytes_max(source.head)))
+
+    def _member(
+        self, name: str, outer: str, open_: Callable[[], Any], depth: int
+    ) -> Iterator[Member]:
+        self._count += 1
+        if self._count > MEMBERS_MAX:
+            raise ReadProblem(f"holds more than {MEMBERS_MAX} files")
+        inner = str(PurePosixPath(outer, name.lstrip("/"))) if outer else name
+        if is_manifest_name(name.lower()) or _ARCHIVE_NAME.search(name):
+            with open_() as stream:
+                yield from self.open(_Forward(stream.read, self.spend), None, inner, depth + 1)
+        else:
+            self._skipped[what_it_is(name)] += 1
+
+    def _tar(self, source: _Forward, name: str, depth: int) -> Iterator[Member]:
+        tar: Any
+        with tarfile.open(fileobj=_as_file(source), mode="r:") as tar:
+            while (member := tar.next()) is not None:
+                # Else it keeps every member that it has seen.
+                tar.members.clear()
+                if member.isdir():
+                    continue
+                if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
+                    self._skipped["links and special files"] += 1
+                    continue
+                open_ = partial(tar.extractfile, member)
+                yield from self._member(member.name, name, open_, depth)
+        # A header that makes no sense ends the loop just as the end does.
+        if not source.last or source.last.strip(b"\0"):
+            raise ReadProblem("damaged or cut archive (it does not end as a tar does)")
+        while source.read(_CHUNK):
+            pass  # so that gzip compares its checksum
+
+    def _zip(self, stream: BinaryIO, name: str, depth: int) -> Iterator[Member]:
+        with zipfile.ZipFile(_as_file(_Seekable(stream))) as archive:
+            for member in archive.infolist():
+                if member.is_dir():
+                    continue
+                if member.flag_bits & 1:
+                    raise ReadProblem("encrypted: unpack it first")
+                if member.compress_type not in _ZIP_METHODS:
+                    raise ReadProblem("compressed in a way that is not accepted: unpack it first")
+                open_ = partial(archive.open, member)
+                yield from self._member(member.filename, name, open_, depth)
+
+
+class _Forward:
+    """A stream that is read forward only: ``head`` is known before, ``last`` was read last."""
+
+    def __init__(self, read: Callable[[int], bytes], spend: Callable[[int], None]) -> None:
+        self._read = read
+        self._spend = spend
+        self._position = 0
+        self.head = self._pending = b""
+        self.last = b""
+        while len(self.head) < _HEAD and (more := self._take(_HEAD - len(self.head))):
+            self.head += more
+        self._pending = self.head
+
+    def _take(self, size: int) -> bytes:
+        data = self._read(size)
+        self._spend(len(data))
+        return data
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to ``size`` bytes."""
+        if not 0 <= size <= _TAR_REQUEST_MAX:
+            raise ReadProblem("damaged archive (a header of absurd size)")
+        data, self._pending = self._pending[:size], self._pending[size:]
+        while len(data) < size and (more := self._take(size - len(data))):
+            data += more
+        self._position += len(data)
+        self.last = data
+        return data
+
+    def rest(self, limit: int) -> bytes:
+        """Return everything that is left; refuse more than ``limit`` bytes."""
+        chunks, size = [], 0
+        while chunk := self.read(_CHUNK):
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > limit:
+                raise ReadProblem(f"larger than {limit // MIB} MiB")
+        return b"".join(chunks)
+
+    def tell(self) -> int:
+        """Return how much was read."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go forward."""
+        if whence or offset < self._position:
+            raise ReadProblem("damaged archive (it points backwards)")
+        while self._position < offset and self.read(min(_CHUNK, offset - self._position)):
+            pass
+        return self._position
+
+
+class _Seekable:
+    """A seekable stream that refuses absurd requests."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.seek, self.tell, self.seekable = stream.seek, stream.tell, stream.seekable
+        self._stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to ``size`` bytes; -1 is what stands behind the directory of a zip."""
+        if size > _ZIP_REQUEST_MAX:
+            raise ReadProblem("damaged archive, or one of too many files")
+        return self._stream.read(_ZIP_REQUEST_MAX if size < 0 else size)
+
+
+class _Raw(io.RawIOBase):
+    """A forward stream as the standard library wants it."""
+
+    def __init__(self, source: _Forward) -> None:
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._source.read(min(len(buffer), _CHUNK))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _reader(source: _Forward) -> BinaryIO:
+    return io.BufferedReader(_Raw(source), _CHUNK)
+
+
+def _as_file(stream: _Forward | _Seekable) -> Any:
+    """Return it as what the standard library's types ask for; it calls read, seek and tell only."""
+    return stream
+
+
+def _without_gz(name: str) -> str:
+    if name.lower().endswith(".tgz"):
+        return f"{name[:-4]}.tar"
+    return name[:-3] if name.lower().endswith(".gz") else name
