@@ -141,6 +141,7 @@ class ApiServer:
     faults: list[Fault] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     compress: bool = True
+    tells_time: bool = True
     tls: ssl.SSLContext | None = None
     # How long its reader puts up with silence.
     read_seconds_max: float = 20.0
@@ -220,6 +221,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *args: Any) -> None:
         """Say nothing."""
+
+    def send_header(self, keyword: str, value: str) -> None:
+        if keyword != "Date" or self.api.tells_time:
+            super().send_header(keyword, value)
 
     def date_time_string(self, timestamp: float | None = None) -> str:
         return formatdate(self.api.clock.server_seconds(), usegmt=True)
@@ -444,6 +449,16 @@ def drip(seconds: float, pieces: int) -> Action:
             handler.wfile.write(b" ")
         # Whoever still waits for the last byte has not looked at the clock.
         handler.close_connection = True
+
+    return act
+
+
+def waiting(seconds: float) -> Action:
+    """Ask to come again, after so many virtual seconds."""
+
+    def act(handler: Handler) -> None:
+        handler.api.clock.advance(seconds)
+        handler.status(503, "ServiceUnavailable", "wait")
 
     return act
 

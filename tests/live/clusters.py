@@ -63,7 +63,14 @@ def leader_lease(name: str = "kube-controller-manager") -> dict[str, Any]:
     }
 
 
-def pod(name: str, node_name: str, namespace: str = "shop", **meta: Any) -> dict[str, Any]:
+def pod(
+    name: str,
+    node_name: str,
+    namespace: str = "shop",
+    *,
+    volumes: list[str] | None = None,
+    **meta: Any,
+) -> dict[str, Any]:
     finite = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     return {
         "kind": "Pod",
@@ -92,15 +99,110 @@ def pod(name: str, node_name: str, namespace: str = "shop", **meta: Any) -> dict
                 {"key": "node.kubernetes.io/unreachable", **finite},
             ],
             "containers": [{"name": "web", "image": "web:1"}],
+            "volumes": [
+                {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
+                for claim in volumes or ()
+            ],
         },
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }
 
 
+def namespace(name: str) -> dict[str, Any]:
+    return {
+        "kind": "Namespace",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        "status": {"phase": "Active"},
+    }
+
+
+def service(name: str, namespace: str = "shop") -> dict[str, Any]:
+    return {
+        "kind": "Service",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"selector": {"app": name}, "clusterIP": "10.96.0.7", "ports": [{"port": 80}]},
+    }
+
+
+def endpoint_slice(service_name: str, *pods: str, namespace: str = "shop") -> dict[str, Any]:
+    return {
+        "kind": "EndpointSlice",
+        "apiVersion": "discovery.k8s.io/v1",
+        "metadata": {
+            "name": f"{service_name}-x7d",
+            "namespace": namespace,
+            "labels": {"kubernetes.io/service-name": service_name},
+        },
+        "addressType": "IPv4",
+        "endpoints": [
+            {
+                "addresses": [f"10.1.0.{number}"],
+                "conditions": {"ready": True, "serving": True, "terminating": False},
+                "nodeName": f"n{number + 1}",
+                "zone": "a",
+                "targetRef": {"kind": "Pod", "name": name, "namespace": namespace},
+            }
+            for number, name in enumerate(pods)
+        ],
+    }
+
+
+def volumes(name: str, node_name: str, namespace: str = "shop") -> list[dict[str, Any]]:
+    """Return a claim, its volume on a node's own disk, and its attachment there."""
+    hostname = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node_name]}
+    return [
+        {
+            "kind": "PersistentVolumeClaim",
+            "apiVersion": "v1",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"volumeName": f"pv-{name}", "accessModes": ["ReadWriteOnce"]},
+            "status": {"phase": "Bound"},
+        },
+        {
+            "kind": "PersistentVolume",
+            "apiVersion": "v1",
+            "metadata": {"name": f"pv-{name}"},
+            "spec": {
+                "claimRef": {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": name},
+                "accessModes": ["ReadWriteOnce"],
+                "local": {"path": "/mnt/disk"},
+                "nodeAffinity": {
+                    "required": {"nodeSelectorTerms": [{"matchExpressions": [hostname]}]}
+                },
+            },
+            "status": {"phase": "Bound"},
+        },
+        {
+            "kind": "VolumeAttachment",
+            "apiVersion": "storage.k8s.io/v1",
+            "metadata": {"name": f"va-{name}"},
+            "spec": {
+                "attacher": "disk.example",
+                "nodeName": node_name,
+                "source": {"persistentVolumeName": f"pv-{name}"},
+            },
+            "status": {"attached": True},
+        },
+    ]
+
+
+def webhook(name: str) -> dict[str, Any]:
+    rule = {"apiGroups": [""], "operations": ["DELETE"], "resources": ["pods"]}
+    return {
+        "kind": "ValidatingWebhookConfiguration",
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "metadata": {"name": name},
+        "webhooks": [{"name": f"{name}.example", "rules": [rule]}],
+    }
+
+
 def workload(kind: str, name: str, namespace: str = "shop", **spec: Any) -> dict[str, Any]:
+    version = {"Job": "batch/v1", "ReplicationController": "v1"}.get(kind, "apps/v1")
     return {
         "kind": kind,
-        "apiVersion": "apps/v1",
+        "apiVersion": version,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"replicas": 3, **spec},
     }
