@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -64,14 +64,7 @@ Change = Callable[[str], str]
 
 def redact(snapshot: ClusterSnapshot, key: bytes) -> ClusterSnapshot:
     """Return the snapshot with pseudonyms instead of names; equal keys give equal pseudonyms."""
-    found: set[str] = set()
-
-    def note(text: str) -> str:
-        found.add(text)
-        return text
-
-    _Walk(note).snapshot(snapshot)
-    names = _pseudonyms(found, key)
+    names = pseudonyms(snapshot, key)
     changed = _Walk(lambda text: names.get(text, text)).snapshot(snapshot)
     redacted = msgspec.structs.replace(
         changed,
@@ -83,8 +76,15 @@ def redact(snapshot: ClusterSnapshot, key: bytes) -> ClusterSnapshot:
     return msgspec.structs.replace(redacted, digest=snapshot_digest(redacted))
 
 
-def _pseudonyms(found: Iterable[str], key: bytes) -> dict[str, str]:
-    """Return a pseudonym for each text, in the same order as the texts."""
+def pseudonyms(snapshot: ClusterSnapshot, key: bytes) -> dict[str, str]:
+    """Return a pseudonym for each name of the snapshot, in the same order as the names."""
+    found: set[str] = set()
+
+    def note(text: str) -> str:
+        found.add(text)
+        return text
+
+    _Walk(note).snapshot(snapshot)
     texts = sorted(text for text in found if text and not _PUBLIC_KEY.fullmatch(text))
     width = len(str(len(texts)))
     names = {}
