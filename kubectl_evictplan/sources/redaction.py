@@ -34,7 +34,8 @@ KEPT = frozenset(
         *("Namespace.phase", "PersistentVolume.phase", "PersistentVolumeClaim.phase"),
         *("PersistentVolume.access_modes", "PersistentVolumeClaim.access_modes"),
         *("Service.type", "Service.external_traffic_policy", "Service.internal_traffic_policy"),
-        "EndpointSlice.address_type",
+        *("ControlPlaneFlags.provider", "ControlPlaneFlags.provider_marks"),
+        *("EndpointSlice.address_type", "ObjectReference.kind"),
     }
 )
 # (key, operator, values) each; an operator is no name.
@@ -44,6 +45,8 @@ WISHES = frozenset(
         *("DeleteWebhook.object_selector", "DeleteWebhook.namespace_selector"),
     }
 )
+# By component and flag.
+KEYS_KEPT = frozenset({"ControlPlaneFlags.seen_in", "ControlPlaneFlags.origins"})
 # Compared as numbers by the operators Lt and Gt.
 _NUMERIC = frozenset({"Taint.value", "Toleration.value"})
 _INTEGER = re.compile("-?[0-9]{1,19}", re.ASCII)
@@ -106,13 +109,13 @@ class _Walk:
 
     def snapshot(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
         """Return the snapshot with all objects walked; what is said about it is left."""
-        parts = ("nodes", "pods", "workloads", "budgets", "webhooks", "infrastructure")
+        parts = (
+            *("nodes", "pods", "workloads", "budgets", "webhooks", "infrastructure"),
+            *("control_plane", "observed"),
+        )
         walked = {part: self._value(getattr(snapshot, part), part) for part in parts}
         leases = {name: self._value(lease, "leases") for name, lease in snapshot.leases.items()}
-        control_plane = self._value(snapshot.control_plane, "control_plane")
-        return msgspec.structs.replace(
-            snapshot, leases=leases, control_plane=control_plane, **walked
-        )
+        return msgspec.structs.replace(snapshot, leases=leases, **walked)
 
     def _value(self, value: Any, place: str) -> Any:
         if isinstance(value, str):
@@ -148,7 +151,8 @@ class _Walk:
             return known[1]
         new: Any
         if isinstance(value, dict):
-            new = {self._change(key): self._value(one, place) for key, one in value.items()}
+            change = str if place in KEYS_KEPT else self._change
+            new = {change(key): self._value(one, place) for key, one in value.items()}
         else:
             new = tuple(self._value(one, place) for one in value)
         # Kept with the original, whose identity must not be given to another object meanwhile.
