@@ -81,8 +81,8 @@ def test_presets_follow_the_release() -> None:
 
 
 def test_the_release_says_who_told_it() -> None:
-    seen = {"kube-controller-manager": (ObjectReference("Pod", "m1", "kube-system"),)}
-    detected = resolve(release="", kubernetes_version="1.29.6", seen_in=seen)
+    told_by = (ObjectReference("Pod", "m1", "kube-system"),)
+    detected = resolve(release="", kubernetes_version="1.29.6", version_told_by=told_by)
     assert detected.origins["kubernetes-version"] == "Pod kube-system/m1"
     assumed = resolve(release="", newest_kubelet_version="1.28.3")
     assert assumed.origins["kubernetes-version"] == "the newest kubelet is 1.28.3"

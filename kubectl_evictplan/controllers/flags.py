@@ -220,8 +220,8 @@ def _resolve_release(
             blamed = [settings.blamed(KUBERNETES_VERSION, problem) for problem in error.problems]
             raise InputError(blamed) from None
     if control_plane.kubernetes_version:
-        seen_in = control_plane.seen_in.get("kube-controller-manager", ())
-        return release_profile(control_plane.kubernetes_version), DETECTED, _listed(seen_in)
+        told_by = _listed(control_plane.version_told_by)
+        return release_profile(control_plane.kubernetes_version), DETECTED, told_by
     kubelet = control_plane.newest_kubelet_version
     if kubelet:
         try:

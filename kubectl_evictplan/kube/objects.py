@@ -217,8 +217,9 @@ class ControlPlaneFlags(msgspec.Struct, frozen=True):
     component's defaults.
     """
 
-    # The server's own; else the image tag of kube-controller-manager, e.g. "1.29.6"; "" when unknown.
+    # Of kube-controller-manager, else of the API server, e.g. "1.29.6"; "" when unknown.
     kubernetes_version: str = ""
+    version_told_by: tuple[ObjectReference, ...] = ()
     controller_manager: dict[str, str] = {}
     api_server: dict[str, str] = {}
     # Newest kubelet version of any node: the control plane is never older than its kubelets.

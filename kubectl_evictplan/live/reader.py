@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
 from kubectl_evictplan.errors import AccessError, Correction, EvictplanError, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
-from kubectl_evictplan.kube.objects import ClusterSnapshot, ListRecord, Reading
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, ListRecord, Reading
 from kubectl_evictplan.live.credentials import is_pod
 from kubectl_evictplan.live.flags import ConnectionFlags
 from kubectl_evictplan.live.kubeconfig import resolve
 from kubectl_evictplan.live.lists import Listed, Page, read_list
 from kubectl_evictplan.live.problems import masked, unreachable, unusable
-from kubectl_evictplan.live.resources import NODES, PODS, RESOURCES, Resource
+from kubectl_evictplan.live.resources import LEASES, NODES, PODS, RESOURCES, Resource
 from kubectl_evictplan.live.server_clock import OFFSET_SAID_NS
 from kubectl_evictplan.live.transport import Answer, Transport
 from kubectl_evictplan.live.world import World
@@ -53,6 +54,44 @@ def read_cluster(
     InputError for kubeconfigs and options, AccessError for credentials and for nodes or pods that may
     not be listed, UnreachableError when no usable answer comes in time. Nothing is ever changed.
     """
+    with _reader(flags, environ, strict, progress, warn, world) as reader:
+        return reader.read()
+
+
+def read_leases(
+    flags: ConnectionFlags,
+    environ: Mapping[str, str],
+    *,
+    wait_seconds: float = 0.0,
+    progress: Progress | None = None,
+    world: World | None = None,
+) -> tuple[dict[str, Lease], int]:
+    """Wait, then read the leases of nodes; return them, and when that was by the server's clock.
+
+    Connects and logs in anew; raises what ``read_cluster`` raises, and AccessError when leases may not
+    be listed.
+    """
+    world = world or World()
+    # Before connecting: the time that reading may take does not include it.
+    for passed in range(int(wait_seconds)):
+        if progress:
+            progress("leases once more, seconds waited", passed, int(wait_seconds))
+        world.sleep(1.0)
+    world.sleep(wait_seconds % 1)
+    with _reader(flags, environ, False, progress, None, world) as reader:
+        return reader.read_leases()
+
+
+@contextmanager
+def _reader(
+    flags: ConnectionFlags,
+    environ: Mapping[str, str],
+    strict: bool,
+    progress: Progress | None,
+    warn: Callable[[str], None] | None,
+    world: World | None,
+) -> Iterator[_Reader]:
+    """Give a reader of the cluster that is named; whatever goes wrong in it quotes no credential."""
     world = world or World()
     target = resolve(flags, environ, is_pod=is_pod(environ))
     for warning in target.warnings:
@@ -66,7 +105,7 @@ def read_cluster(
     )
     try:
         with collector_paused():
-            return _Reader(transport, flags, world, strict, progress).read()
+            yield _Reader(transport, flags, world, strict, progress)
     except EvictplanError:
         raise
     except Exception as error:  # noqa: BLE001 - raised again, as what it is: a bug
@@ -103,6 +142,7 @@ class _Reader:
     def read(self) -> ClusterSnapshot:
         """Return the cluster; see ``read_cluster``."""
         version = self._server_version()
+        self._assembly.control_plane.server_version = version
         self._refuse_without_rights()
         first_ns = self._world.wall_ns()
         for resource in RESOURCES:
@@ -128,6 +168,18 @@ class _Reader:
             taken_at_source=TAKEN_AT_SOURCE if clock.is_known else "clock of this machine",
             reading=reading,
         )
+
+    def read_leases(self) -> tuple[dict[str, Lease], int]:
+        """Return the leases of nodes; see ``read_leases``."""
+        self._read_kind(LEASES)
+        at_ns = self._world.wall_ns() + self._transport.clock.offset_ns()
+        (record,) = self._records
+        if record.not_evaluated:
+            problem = Problem(record.not_evaluated, location=self._transport.where())
+            problem.subject = "list leases"
+            raise AccessError([problem])
+        leases = self._assembly.stored["Lease"].values()
+        return {lease.name: lease for lease in leases}, at_ns
 
     def _server_version(self) -> str:
         """Return the API server's version; "" where it is not told."""

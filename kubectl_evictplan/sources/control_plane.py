@@ -156,11 +156,13 @@ class ControlPlaneEvidence:
         if several := contradiction(self.marks):
             message = f"nodes name several providers ({several}): no preset of any is used"
             findings.append(Finding("control-plane-conflict", message))
+        version, told_by = self._release(findings)
         flags = ControlPlaneFlags(
-            kubernetes_version=self._release(findings),
+            kubernetes_version=version,
             controller_manager={name: one[0] for name, one in agreed[CONTROLLER_MANAGER].items()},
             api_server={name: one[0] for name, one in agreed[API_SERVER].items()},
             newest_kubelet_version=newest_version(self.kubelet_versions),
+            version_told_by=told_by,
             leader_acquire_time_ns=self._leader_since(leaders, taken_at_ns, findings),
             seen_in={name: seen_in for name in COMPONENTS if (seen_in := _seen_in(self._of(name)))},
             origins={
@@ -185,16 +187,18 @@ class ControlPlaneEvidence:
         configured = [one for one in mine if one not in running]
         return {**_agreed(configured, findings), **_agreed(running, findings)}
 
-    def _release(self, findings: list[Finding]) -> str:
-        """Return the server's release, else the one of all controller managers."""
-        if self.server_version:
-            return newest_version([self.server_version])
-        versions = {one.version for one in self._of(CONTROLLER_MANAGER) if one.version}
+    def _release(self, findings: list[Finding]) -> tuple[str, tuple[ObjectReference, ...]]:
+        """Return the release of all controller managers; while it is not told, the server's."""
+        telling = [one for one in self._of(CONTROLLER_MANAGER) if one.version]
+        versions = {one.version for one in telling}
         if len(versions) > 1:
             found = ", ".join(sorted(versions))
             message = f"{CONTROLLER_MANAGER} pods run different versions ({found}): none is used"
             findings.append(Finding("control-plane-conflict", message))
-        return versions.pop() if len(versions) == 1 else ""
+        if len(versions) == 1:
+            return versions.pop(), _seen_in(telling)
+        version = newest_version([self.server_version])
+        return version, (ObjectReference("API server", "/version"),) if version else ()
 
     def _leader_since(
         self, leaders: Iterable[LeaderLease], taken_at_ns: int, findings: list[Finding]
