@@ -69,6 +69,11 @@ class WhatIfOptions:
         "-R", "--recursive", is_flag=True, help="Read the directories given with -f recursively."
     )
     strict: bool = _option("--strict", is_flag=True, help="Make warnings about the input errors.")
+    observe: str | None = _option(
+        "--observe",
+        metavar="DURATION",
+        help="Look at the leases of the live cluster again after so long, such as 20s: narrows windows.",
+    )
     observe_from: str | None = _option(
         "--observe-from",
         metavar="FILE",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from kubectl_evictplan.commands.connection_options import load_live
 from kubectl_evictplan.commands.file_arguments import check_files, refuse_existing
-from kubectl_evictplan.commands.observing import check_second_look, observed_from
+from kubectl_evictplan.commands.observing import observed, second_look
 from kubectl_evictplan.commands.terminal import Progress, use_color, wants_ascii
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -49,7 +49,7 @@ def what_if_events(options: WhatIfOptions, events_on: Callable[[ClusterSnapshot]
 def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Planned]) -> None:
     """Predict and print what a plan, made for the loaded cluster, causes."""
     check_files(options.filenames, recursive=options.recursive)
-    check_second_look(options.observe_from, options.filenames)
+    look = second_look(options)
     given = options.given()
     if (saved := options.save_scenario) is not None:
         refuse_existing(("--save-scenario",), saved, "scenario.yaml", force=options.force)
@@ -67,8 +67,8 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
             options.connection,
             options.kubernetes_version or "",
         )
-        if options.observe_from is not None:
-            snapshot = observed_from(snapshot, options.observe_from)
+        if look is not None:
+            snapshot = observed(snapshot, *look(progress))
         _check_start(options.start or "", given.start_ns, snapshot)
         scenario, settings, warnings = plan(snapshot, given)
         if options.strict and warnings:

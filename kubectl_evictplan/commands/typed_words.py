@@ -15,6 +15,7 @@ from kubectl_evictplan.scenarios.names import shown
 
 EXAMPLES = {
     "--filename": "cluster.json",
+    "--observe": "20s",
     "--observe-from": "leases.json",
     "--selector": "kubernetes.io/hostname",
     "--horizon": "30m",

@@ -1,15 +1,24 @@
-"""``--observe-from``: a second look at the leases, from the command line to the printed answer."""
+"""``--observe`` and ``--observe-from``: a second look at the leases, from the words to the answer."""
 
 from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import captured_clusters as captured
 import pytest
 from command_lines import Answer, Ask, asker
+from live.api_server import ApiServer, Fault
+from live.clusters import instant, small_cluster
+
+from kubectl_evictplan.commands.observing import look_at, observed
+from kubectl_evictplan.errors import AccessError
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.live.flags import ConnectionFlags
+from kubectl_evictplan.live.reader import read_cluster
 
 NAMES = ("n1", "n2", "n3")
 
@@ -32,15 +41,24 @@ def leases(**renewed: str) -> list[Any]:
 
 
 @pytest.fixture
-def observe(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Any:
+def ask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ask:
     monkeypatch.chdir(tmp_path)
+    return asker(capsys, monkeypatch)
+
+
+@pytest.fixture
+def api() -> Iterator[ApiServer]:
+    server = small_cluster(ApiServer())
+    with server.serve():
+        yield server
+
+
+@pytest.fixture
+def observe(ask: Ask) -> Any:
     nodes = [captured.whole("Node", captured.node(name)) for name in NAMES]
     pods = [captured.whole("Pod", captured.pod("web", "default", name)) for name in NAMES[:1]]
     first = [lease(name, "00.0") for name in NAMES]
     Path("first.json").write_bytes(listed(*nodes, *pods, *first))
-    ask: Ask = asker(capsys, monkeypatch)
 
     def run(second: bytes | None, *words: str, name: str = "second.json", **how: Any) -> Answer:
         if second is not None:
@@ -121,3 +139,60 @@ def test_a_missing_file_is_missing(observe: Any) -> None:
 def test_standard_input_is_one_look_only(observe: Any) -> None:
     answer = observe(None, "-f", "-", name="-", stdin=listed(*leases()))
     assert answer.problem() == "--observe-from: standard input is given twice"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--observe", "20s"), "--observe waits for what --observe-from has: give one of them"),
+    ],
+)
+def test_one_second_look_is_enough(observe: Any, words: tuple[str, ...], problem: str) -> None:
+    assert observe(listed(*leases(n2="20.0")), *words).problem() == problem
+
+
+@pytest.mark.parametrize(
+    ("duration", "problem"),
+    [
+        ("20", "--observe: a unit is missing after 20"),
+        ("999ms", "--observe: too short or too long (got '999ms'; expected 1s to 10m)"),
+        ("601s", "--observe: too short or too long (got '601s'; expected 1s to 10m)"),
+        (
+            "20s",
+            "--observe looks at a live cluster, not at files: a second file is --observe-from's",
+        ),
+    ],
+)
+def test_waiting_is_for_live_clusters(ask: Ask, duration: str, problem: str) -> None:
+    Path("c.json").write_bytes(listed(captured.whole("Node", captured.node("n1"))))
+    answer = ask("what-if", "cordon", "n1", "-f", "c.json", "--observe", duration)
+    assert answer.problem().startswith(problem)
+
+
+class Quiet:
+    """Progress that nobody watches."""
+
+    def listing(self, plural: str, done: int, total: int) -> None:
+        assert done <= total or not total
+
+
+def test_a_live_cluster_is_looked_at_again_after_the_wait(api: ApiServer) -> None:
+    connection = ConnectionFlags(server=api.url)
+    world = api.clock.world(api.read_seconds_max)
+    first = read_cluster(connection, {}, world=world)
+    for lease in api.objects["leases"]:
+        lease["spec"]["renewTime"] = instant(16.5)
+    second = observed(first, *look_at(connection, 20 * SECOND_NS, Quiet(), world))  # type: ignore[arg-type]
+    assert sum(api.clock.slept) == pytest.approx(20)
+    assert second.taken_at_ns - first.taken_at_ns == pytest.approx(20 * SECOND_NS, abs=SECOND_NS)
+    assert second.observed is not None and second.observed.exact_now == len(second.leases) > 0
+    assert second.digest not in ("", first.digest)
+
+
+def test_leases_that_may_not_be_listed_are_said(api: ApiServer) -> None:
+    connection = ConnectionFlags(server=api.url)
+    world = api.clock.world(api.read_seconds_max)
+    refused = Fault("leases", lambda handler: handler.forbidden("coordination.k8s.io"), times=None)
+    api.faults.append(refused)
+    with pytest.raises(AccessError, match="list leases"):
+        look_at(connection, SECOND_NS, Quiet(), world)  # type: ignore[arg-type]
