@@ -219,13 +219,13 @@ class ControlPlaneFlags(msgspec.Struct, frozen=True):
 
     # Of kube-controller-manager, else of the API server, e.g. "1.29.6"; "" when unknown.
     kubernetes_version: str = ""
-    version_told_by: tuple[ObjectReference, ...] = ()
     controller_manager: dict[str, str] = {}
     api_server: dict[str, str] = {}
     # Newest kubelet version of any node: the control plane is never older than its kubelets.
     newest_kubelet_version: str = ""
     # acquireTime of Lease kube-system/kube-controller-manager: when this process became leader.
     leader_acquire_time_ns: int | None = None
+    version_told_by: tuple[ObjectReference, ...] = ()
     seen_in: dict[str, tuple[ObjectReference, ...]] = {}
     origins: dict[str, dict[str, tuple[ObjectReference, ...]]] = {}
     # One of ``providers.PROVIDERS``, and the marks of its nodes; "" when not recognised.
