@@ -216,14 +216,18 @@ def make_event(
     pod: Pod | None = None,
     pods: Sequence[str] | str = (),
     tolerations: Iterable[Toleration] = (),
+    **attributes: Any,
 ) -> ScenarioEvent:
-    """One scenario event; ``taint`` is kubectl's text (``key[=value]:effect``, untaint: ``key``)."""
+    """One scenario event; ``taint`` is kubectl's text (``key[=value]:effect``, untaint: ``key``).
+
+    ``attributes`` are other fields by their own names.
+    """
     names = (nodes,) if isinstance(nodes, str) else tuple(nodes)
     key, _, effect = taint.partition(":")
     return event_of(
         ns(at),
         action,
-        nodes=tuple(sorted(names)),
+        nodes=names if action == "drain" else tuple(sorted(names)),
         taint=make_taint(taint),
         removal=TaintRemoval(key.partition("=")[0], effect),
         last_heartbeat_ns=None if last_heartbeat is None else ns(last_heartbeat),
@@ -231,6 +235,7 @@ def make_event(
         manifest=Manifest(node or pod or Node("")),
         pods=(pods,) if isinstance(pods, str) else tuple(pods),
         tolerations=tuple(tolerations),
+        **attributes,
         origin="test",
     )
 
@@ -238,7 +243,11 @@ def make_event(
 def event_of(at_ns: int, action: str, *, origin: str = "", **values: Any) -> ScenarioEvent:
     """An event of the table of actions; what the action has no field for is left out."""
     row = ACTIONS[action]
-    given = {field.attribute: values[field.attribute] for field in file_fields(row)}
+    given = {
+        field.attribute: values[field.attribute]
+        for field in file_fields(row)
+        if field.required or field.attribute in values
+    }
     return row(at_ns=at_ns, origin=origin, **given)
 
 

@@ -122,4 +122,5 @@ EXAMPLES = {
     "controller-start": "{at: 21s, action: controller-start}",
     "cordon": "{at: 0s, action: cordon, allNodes: true}",
     "uncordon": "{at: 0s, action: uncordon, nodes: [a1]}",
+    "drain": "{at: 0s, action: drain, nodes: [b1, a1], gracePeriod: 10s, ignoreDaemonsets: true}",
 }

@@ -6,14 +6,16 @@ import re
 from pathlib import Path
 
 import pytest
-from scenario_texts import EXAMPLES, events_of
+from scenario_texts import EXAMPLES, events_of, problem_of
 
 from builders import event_of, make_event, make_node, make_pod, make_scenario, make_snapshot, ns
 from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.drain_filters import DrainOptions
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.actions import ACTIONS
-from kubectl_evictplan.scenarios.field_types import TARGET_KEYS, TARGETS, file_fields
+from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.field_types import TARGET_KEYS, TARGET_TYPES, file_fields
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.scenarios.schema import scenario_schema
 
@@ -30,7 +32,7 @@ def test_every_action_is_documented_with_its_fields(action: str, fixtures_path: 
     text = (fixtures_path.parent / "docs" / "scenarios.md").read_text(encoding="utf-8")
     rows = {name: fields for name, fields, _ in ROW.findall(text)}
     described = file_fields(ACTIONS[action])
-    keys = ["target" if field.type is TARGETS else f"`{field.key}`" for field in described]
+    keys = ["target" if field.type in TARGET_TYPES else f"`{field.key}`" for field in described]
     wanted = [
         key if field.required else f"{key}?" for key, field in zip(keys, described, strict=True)
     ]
@@ -43,7 +45,7 @@ def test_every_action_is_in_the_schema_with_its_fields(action: str) -> None:
     assert schema["properties"]["action"] == {"const": action}
     described = file_fields(ACTIONS[action])
     keys = {field.key for field in described}
-    if any(field.type is TARGETS for field in described):
+    if any(field.type in TARGET_TYPES for field in described):
         keys |= set(TARGET_KEYS)
         assert schema["oneOf"] == [{"required": [key]} for key in TARGET_KEYS]
     assert set(schema["properties"]) == {"at", "action"} | keys
@@ -88,6 +90,10 @@ def test_an_event_on_what_does_not_exist_changes_nothing(action: str) -> None:
         (make_event(3, "kubelet-stop", "n", last_heartbeat=2.1), "lastHeartbeat 2.1s"),
         (make_event(3, "kubelet-stop", "n"), ""),
         (make_event(3, "cordon", "n"), ""),
+        (make_event(3, "drain", "n"), ""),
+        (make_event(3, "drain", "n", force=True, timeout_ns=ns(60)), "timeout 1m0s force"),
+        (make_event(3, "drain", "n", grace_period_seconds=0), "gracePeriod 0s"),
+        (make_event(3, "drain", "n", pod_selector="app=web"), "podSelector app=web"),
     ],
 )
 def test_an_event_is_told_with_its_values_as_they_are_written(
@@ -116,7 +122,7 @@ def test_a_monitor_tick_sees_only_the_taints_that_node_lifecycle_owns(
     assert make_event(3, action, "n", taint=taint).seen_by_monitor is seen
 
 
-def test_pods_and_cordons_are_nothing_to_the_monitor() -> None:
+def test_pods_cordons_and_drains_are_nothing_to_the_monitor() -> None:
     nothing = {action for action in ACTIONS if not example(action).seen_by_monitor}
     pods = {"pod-create", "pod-delete", "pod-tolerations"}
     assert pods == {action for action, row in ACTIONS.items() if row.pods_only}
@@ -125,6 +131,7 @@ def test_pods_and_cordons_are_nothing_to_the_monitor() -> None:
         "untaint",
         "cordon",
         "uncordon",
+        "drain",
         "controller-start",
         "kubelet-stop",
     }
@@ -194,3 +201,50 @@ def test_a_node_may_be_created_deleted_and_created_again(release: str, ready: st
     unknown = [change for change in prediction.nodes[0].changes if change.value == "Unknown"]
     assert [report.node for report in prediction.nodes] == ["new"]
     assert len(unknown) == (0 if ready == "False" else 2)
+
+
+def test_a_drain_takes_nodes_in_the_order_in_which_they_are_named() -> None:
+    (event,) = events_of("{at: 0s, action: drain, nodes: [b1, a1, b1]}")
+    assert event.nodes == ("b1", "a1")
+
+
+def test_a_drain_by_selector_takes_nodes_in_the_order_of_the_server() -> None:
+    (event,) = events_of("{at: 0s, action: drain, selector: pool=blue}")
+    assert event.nodes == ("a1", "b1")
+
+
+def test_a_drain_has_kubectls_flags() -> None:
+    (event,) = events_of(
+        "{at: 0s, action: drain, nodes: [a1], gracePeriod: 1m, timeout: 1.5s, force: true, "
+        "ignoreDaemonsets: true, deleteEmptydirData: true, skipWaitForDeleteTimeout: 5s, "
+        "disableEviction: true, podSelector: app=web}"
+    )
+    assert isinstance(event, Drain)
+    assert event.options == DrainOptions(
+        force=True,
+        ignore_daemonsets=True,
+        delete_emptydir_data=True,
+        grace_period_seconds=60,
+        timeout_ns=ns(1.5),
+        skip_wait_for_delete_timeout_ns=ns(5),
+        disable_eviction=True,
+        pod_selector="app=web",
+    )
+    (plain,) = events_of("{at: 0s, action: drain, nodes: [a1]}")
+    assert isinstance(plain, Drain)
+    assert plain.options == DrainOptions()
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("gracePeriod: 1.5s", "must be whole seconds"),
+        ("gracePeriod: -1s", "duration is negative: it must be 0 or more"),
+        ("timeout: 30", "a unit is missing after 30"),
+        ("podSelector: '=x'", "found '='"),
+        ("force: yes please", "must be a boolean"),
+        ("deleteLocalData: true", "unknown key 'deleteLocalData'"),
+    ],
+)
+def test_a_wrong_flag_of_a_drain_is_named(field: str, message: str) -> None:
+    assert message in problem_of(f"{{at: 0s, action: drain, nodes: [a1], {field}}}")

@@ -115,9 +115,30 @@ EVENTS = {
     "controller-start": event("controller-start"),
     "cordon": event("cordon", nodes=node_sets),
     "uncordon": event("uncordon", nodes=node_sets),
+    "drain": event(
+        "drain",
+        nodes=node_sets.flatmap(st.permutations).map(tuple),
+        grace_period_seconds=st.integers(-1, 100_000),
+        timeout_ns=offsets,
+        force=st.booleans(),
+        ignore_daemonsets=st.booleans(),
+        delete_emptydir_data=st.booleans(),
+        skip_wait_for_delete_timeout_seconds=st.integers(0, 100_000),
+        disable_eviction=st.booleans(),
+        pod_selector=st.sampled_from(["", "app in (a,b),!canary", "no"]),
+    ),
 }
 # Those that never contradict another event.
-free = ("taint", "untaint", "lease-touch", "pod-delete", "pod-tolerations", "cordon", "uncordon")
+free = (
+    "taint",
+    "untaint",
+    "lease-touch",
+    "pod-delete",
+    "pod-tolerations",
+    "cordon",
+    "uncordon",
+    "drain",
+)
 
 
 @pytest.mark.parametrize("action", ACTIONS)

@@ -16,8 +16,14 @@ from msgspec import Meta
 from msgspec.structs import astuple
 
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.kube.durations import format_duration, parse_duration_ns
+from kubectl_evictplan.kube.durations import (
+    SECOND_NS,
+    format_duration,
+    parse_bounded_duration_ns,
+    parse_duration_ns,
+)
 from kubectl_evictplan.kube.objects import Node, Pod, Taint, Toleration
+from kubectl_evictplan.kube.selectors import parse_label_selector
 from kubectl_evictplan.kube.taints import taint_text
 from kubectl_evictplan.kube.validation import validate_tolerations
 from kubectl_evictplan.scenarios.document import Document
@@ -66,10 +72,11 @@ class Encounter:
 
     def read(self, field: FileField) -> Any:
         """Return a field's value; None after noting what is wrong with it."""
-        keys = tuple(TARGET_KEYS) if field.type is TARGETS else (field.key,)
+        is_target = field.type in TARGET_TYPES
+        keys = tuple(TARGET_KEYS) if is_target else (field.key,)
         if not all(self.document.is_sound((*self.path, key)) for key in keys):
             return None
-        value = self.written if field.type is TARGETS else self.written[field.key]
+        value = self.written if is_target else self.written[field.key]
         try:
             return field.type.read(value, field.key, self)
         except ValueError as error:
@@ -100,13 +107,17 @@ class FileField(NamedTuple):
     attribute: str
     type: FieldType[Any]
     required: bool
+    # What leaving it out means, which is neither written nor told.
+    default: Any
 
 
 @cache
 def file_fields(action: type[msgspec.Struct]) -> tuple[FileField, ...]:
     """Return the fields that an action has besides ``at`` and ``action``, in the order of a file."""
     return tuple(
-        FileField(field.encode_name, field.name, kind, field.default is msgspec.NODEFAULT)
+        FileField(
+            field.encode_name, field.name, kind, field.default is msgspec.NODEFAULT, field.default
+        )
         for field in msgspec.structs.fields(action)
         for kind in getattr(field.type, "__metadata__", ())
         if isinstance(kind, FieldType)
@@ -140,6 +151,13 @@ def _targets(event: dict[str, Any], _: str, meets: Encounter) -> tuple[str, ...]
         return None
 
 
+def _targets_in_order(event: dict[str, Any], key: str, meets: Encounter) -> tuple[str, ...] | None:
+    """Return the names in the order in which they are written; what a selector finds is sorted."""
+    found = _targets(event, key, meets)
+    named = event.get("nodes")
+    return tuple(dict.fromkeys(named)) if found and named is not None else found
+
+
 def _known(
     kind: str, names: list[str], key: str, known: Mapping[str, Any], meets: Encounter
 ) -> tuple[str, ...] | None:
@@ -154,6 +172,22 @@ def _known(
         is_key = kind == "node" or names[index].count("/") == 1
         meets.problem(message, key, index, expected="" if is_key else "NAMESPACE/NAME")
     return None if missing else tuple(sorted(set(names)))
+
+
+def _duration_from_0(_: str | int, key: str, meets: Encounter) -> int:
+    return parse_bounded_duration_ns(meets.document.text((*meets.path, key)))
+
+
+def _whole_seconds(_: str | int, key: str, meets: Encounter) -> int:
+    seconds, rest_ns = divmod(_duration_from_0(_, key, meets), SECOND_NS)
+    if rest_ns:
+        raise ValueError("must be whole seconds")
+    return seconds
+
+
+def _selector(text: str, *_: object) -> str:
+    parse_label_selector(text)
+    return text
 
 
 def _manifest(kind: str, written: dict[str, Any], key: str, meets: Encounter) -> Manifest | None:
@@ -253,6 +287,9 @@ TARGET_KEYS: dict[str, Any] = {
 }
 _TARGETS_EXPECTED = "one of nodes, selector, zone, allNodes: true"
 TARGETS = FieldType[tuple[str, ...]](_Texts, _targets, list)
+# For actions on one node after the other.
+TARGETS_IN_ORDER = FieldType[tuple[str, ...]](_Texts, _targets_in_order, list)
+TARGET_TYPES = (TARGETS, TARGETS_IN_ORDER)
 POD_KEYS = FieldType[tuple[str, ...]](
     Annotated[_Texts, Meta(description="NAMESPACE/NAME")],
     # Pods that exist, or existed.
@@ -263,6 +300,20 @@ DURATION = FieldType[int](
     WireDuration,
     lambda _, key, meets: parse_duration_ns(meets.document.text((*meets.path, key))),
     format_duration,
+    "{key} {value}",
+)
+DURATION_FROM_0 = FieldType[int](WireDuration, _duration_from_0, format_duration, "{key} {value}")
+WHOLE_SECONDS = FieldType[int](
+    WireDuration,
+    _whole_seconds,
+    lambda seconds: format_duration(seconds * SECOND_NS),
+    "{key} {value}",
+)
+FLAG = FieldType[bool](bool, lambda said, *_: said, bool, "{key}")
+LABEL_SELECTOR = FieldType[str](
+    Annotated[str, Meta(description="a label selector as kubectl's -l")],
+    _selector,
+    str,
     "{key} {value}",
 )
 TAINT = _word(_added_taint, taint_text, "key=value:Effect or key:Effect", _WireTaint)

@@ -20,7 +20,12 @@ from kubectl_evictplan.kube.objects import Warning as FileWarning
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.scenarios.actions import ACTIONS
 from kubectl_evictplan.scenarios.document import Document
-from kubectl_evictplan.scenarios.field_types import TARGETS, Encounter, ManifestDecoder, file_fields
+from kubectl_evictplan.scenarios.field_types import (
+    TARGET_TYPES,
+    Encounter,
+    ManifestDecoder,
+    file_fields,
+)
 from kubectl_evictplan.scenarios.history import History
 from kubectl_evictplan.scenarios.names import similar, unknown_name
 from kubectl_evictplan.scenarios.scenario import (
@@ -221,7 +226,7 @@ def _event(meets: Encounter) -> ScenarioEvent | None:
     values = {
         field.attribute: meets.read(field)
         for field in file_fields(meets.action)
-        if field.type is TARGETS or meets.written.get(field.key) is not None
+        if field.type in TARGET_TYPES or meets.written.get(field.key) is not None
     }
     if meets.at_ns is None or not meets.document.is_sound(meets.path):
         return None

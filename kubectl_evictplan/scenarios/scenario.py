@@ -95,9 +95,9 @@ class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
     def detail(self) -> str:
         """What an answer tells of it besides action, nodes and pods."""
         parts = []
-        for key, attribute, field_type, _ in file_fields(type(self)):
+        for key, attribute, field_type, _, default in file_fields(type(self)):
             value = getattr(self, attribute)
-            if field_type.detail and value is not None:
+            if field_type.detail and value is not None and value != default:
                 parts.append(field_type.detail.format(key=key, value=field_type.write(value)))
         return " ".join(parts)
 

@@ -12,7 +12,7 @@ from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.scenarios.actions import ACTIONS
 from kubectl_evictplan.scenarios.field_types import (
     TARGET_KEYS,
-    TARGETS,
+    TARGET_TYPES,
     Text,
     WireDuration,
     file_fields,
@@ -72,7 +72,7 @@ def event_type(action: type[ScenarioEvent]) -> type[Struct]:
     """Return the wire type of one action's events."""
     fields: list[Any] = [("at", WireDuration), ("action", str)]
     for field in file_fields(action):
-        if field.type is TARGETS:
+        if field.type in TARGET_TYPES:
             fields += [(key, kind | None, None) for key, kind in TARGET_KEYS.items()]
         else:
             kind = field.type.wire
@@ -89,6 +89,6 @@ def scenario_schema() -> dict[str, Any]:
     for name, action in ACTIONS.items():
         components[name]["description"] = action.__doc__
         components[name]["properties"]["action"] = {"const": name}
-        if any(field.type is TARGETS for field in file_fields(action)):
+        if any(field.type in TARGET_TYPES for field in file_fields(action)):
             components[name]["oneOf"] = [{"required": [key]} for key in TARGET_KEYS]
     return {**document, "$defs": components}

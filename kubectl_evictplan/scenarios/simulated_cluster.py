@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from kubectl_evictplan.cluster.kubelets import Kubelets
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import Causes, Entry
+from kubectl_evictplan.kube.drain_filters import DrainOptions
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 
@@ -29,13 +31,21 @@ class ManagerProcess(Protocol):
         """End the process, if there is one."""
 
 
+class Drains(Protocol):
+    """Processes of ``kubectl drain``."""
+
+    def start(self, options: DrainOptions, nodes: Mapping[str, Causes]) -> None:
+        """Start one process, which drains the nodes in this order; each exists and has its cause."""
+
+
 @dataclass(frozen=True)
 class SimulatedCluster:
-    """API objects, kubelets and the controllers' process."""
+    """API objects, kubelets, the controllers' process and those of people."""
 
     state: ClusterState
     kubelets: Kubelets
     manager: ManagerProcess
+    drains: Drains
 
     def existing(self, event: ScenarioEvent) -> list[str]:
         """Return the event's nodes that exist now."""

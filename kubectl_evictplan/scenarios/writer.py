@@ -74,6 +74,6 @@ def _event(event: ScenarioEvent) -> _OneLine:
     written = _OneLine(at=format_duration(event.at_ns), action=event.action)
     for field in file_fields(type(event)):
         value = getattr(event, field.attribute)
-        if value is not None:
+        if value is not None and value != field.default:
             written[field.key] = field.type.write(value)
     return written

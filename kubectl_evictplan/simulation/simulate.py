@@ -58,7 +58,7 @@ def simulate(
     state.load(snapshot.nodes, snapshot.pods)
     kubelets = Kubelets(state, timing.pod_exit_fraction)
     manager = ControllerManager(state, kubelets, configuration, timing, snapshot)
-    cluster = SimulatedCluster(state, kubelets, manager)
+    cluster = SimulatedCluster(state, kubelets, manager, _DrainsToCome())
     for event in scenario.events:
         event.foretell(cluster)
     kubelets.load(snapshot, start_ns)
@@ -75,6 +75,12 @@ def simulate(
     timeline.complete = not left_over
     timeline.end_ns = end_ns if left_over else events.now_ns
     return timeline
+
+
+class _DrainsToCome:
+    """WIP: the simulation of kubectl drain takes this place."""
+
+    def start(self, options: object, nodes: object) -> None: ...
 
 
 def starts_without_controller(scenario: Scenario) -> bool:

@@ -8,6 +8,7 @@ A new action is a class in a module of this package, and its row here.
 from __future__ import annotations
 
 from kubectl_evictplan.scenarios.actions import nodes, pods, processes
+from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 _ROWS: tuple[type[ScenarioEvent], ...] = (
@@ -26,6 +27,7 @@ _ROWS: tuple[type[ScenarioEvent], ...] = (
     processes.StartManager,
     nodes.Cordon,
     nodes.Uncordon,
+    Drain,
 )
 # By the word in files, in the order in which they are told.
 ACTIONS: dict[str, type[ScenarioEvent]] = {row.action: row for row in _ROWS}

@@ -1,0 +1,75 @@
+"""``kubectl drain`` is run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from kubectl_evictplan.kube.drain_filters import GRACE_PERIOD_OF_POD, DrainOptions
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.scenarios.field_types import (
+    DURATION_FROM_0,
+    FLAG,
+    LABEL_SELECTOR,
+    TARGETS_IN_ORDER,
+    WHOLE_SECONDS,
+)
+from kubectl_evictplan.scenarios.scenario import NodesEvent
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
+
+
+class Drain(NodesEvent, frozen=True, kw_only=True):
+    """``kubectl drain``: the nodes are cordoned, then drained one after the other, in the order given.
+
+    The instant is that of the start of the process. The fields are kubectl's flags in camelCase.
+    """
+
+    action = "drain"
+    told = "kubectl drain {detail}"
+    unschedulable = True
+    idle_because = (
+        "kubectl ends before it cordons any node, because one of them does not exist then"
+    )
+
+    # In the order in which they are drained, not sorted.
+    nodes: Annotated[tuple[str, ...], TARGETS_IN_ORDER]
+    # Left out: each pod's own terminationGracePeriodSeconds.
+    grace_period_seconds: Annotated[int, WHOLE_SECONDS] = msgspec.field(
+        default=GRACE_PERIOD_OF_POD, name="gracePeriod"
+    )
+    # 0: none.
+    timeout_ns: Annotated[int, DURATION_FROM_0] = msgspec.field(default=0, name="timeout")
+    force: Annotated[bool, FLAG] = False
+    ignore_daemonsets: Annotated[bool, FLAG] = msgspec.field(default=False, name="ignoreDaemonsets")
+    delete_emptydir_data: Annotated[bool, FLAG] = msgspec.field(
+        default=False, name="deleteEmptydirData"
+    )
+    # 0: pods are waited for however long ago they were deleted.
+    skip_wait_for_delete_timeout_seconds: Annotated[int, WHOLE_SECONDS] = msgspec.field(
+        default=0, name="skipWaitForDeleteTimeout"
+    )
+    disable_eviction: Annotated[bool, FLAG] = msgspec.field(default=False, name="disableEviction")
+    # "": every pod.
+    pod_selector: Annotated[str, LABEL_SELECTOR] = msgspec.field(default="", name="podSelector")
+
+    @property
+    def options(self) -> DrainOptions:
+        """The flags of the command."""
+        return DrainOptions(
+            force=self.force,
+            ignore_daemonsets=self.ignore_daemonsets,
+            delete_emptydir_data=self.delete_emptydir_data,
+            grace_period_seconds=self.grace_period_seconds,
+            timeout_ns=self.timeout_ns,
+            skip_wait_for_delete_timeout_ns=self.skip_wait_for_delete_timeout_seconds * SECOND_NS,
+            disable_eviction=self.disable_eviction,
+            pod_selector=self.pod_selector,
+        )
+
+    def happen(self, cluster: SimulatedCluster) -> None:
+        if len(cluster.existing(self)) == len(self.nodes):
+            causes = {name: cluster.note(self, node=name) for name in self.nodes}
+            cluster.drains.start(self.options, causes)
