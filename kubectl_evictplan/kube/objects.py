@@ -156,7 +156,10 @@ class Pod(msgspec.Struct, frozen=True):
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """A Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or ReplicationController."""
+    """A Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or ReplicationController.
+
+    ``replicas`` are how many pods it wants (a Job: parallelism), None for a DaemonSet.
+    """
 
     kind: str
     namespace: str
@@ -164,10 +167,25 @@ class Workload(msgspec.Struct, frozen=True):
     uid: str = ""
     replicas: int | None = None
     owner_references: tuple[OwnerReference, ...] = ()
+    # Of a StatefulSet: spec.podManagementPolicy ("" means OrderedReady) and spec.ordinals.start.
+    pod_management_policy: str = ""
+    first_ordinal: Count = 0
+
+
+class IntOrPercent(msgspec.Struct, frozen=True, gc=False):
+    """``intstr.IntOrString`` as budgets use it: a number of pods, or a percentage of them."""
+
+    value: Count
+    percent: bool = False
 
 
 class PodDisruptionBudget(msgspec.Struct, frozen=True):
-    """``policy/v1`` budget; ``match_labels``/``match_expressions`` None means the selector is null."""
+    """``policy/v1`` budget; ``match_labels``/``match_expressions`` None means the selector is null.
+
+    The status is what the disruption controller (and the Eviction API) wrote last; None where the API
+    object has none. ``disrupted_pods`` are (name, epoch nanoseconds) of evictions that the controller has not
+    confirmed yet, sorted.
+    """
 
     namespace: str
     name: str
@@ -177,6 +195,19 @@ class PodDisruptionBudget(msgspec.Struct, frozen=True):
     disruptions_allowed: int | None = None
     current_healthy: int | None = None
     desired_healthy: int | None = None
+    expected_pods: int | None = None
+    min_available: IntOrPercent | None = None
+    max_unavailable: IntOrPercent | None = None
+    # spec.unhealthyPodEvictionPolicy: "" means IfHealthyBudget.
+    unhealthy_pod_eviction_policy: str = ""
+    disrupted_pods: tuple[tuple[str, int], ...] = ()
+    generation: int | None = None
+    observed_generation: int | None = None
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
 
 
 class DeleteWebhook(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ import msgspec
 
 from kubectl_evictplan.kube.objects import (
     DeleteWebhook,
+    IntOrPercent,
     Lease,
     Node,
     NodeCondition,
@@ -169,8 +170,16 @@ class ModelBuilder:
         if kind != "DaemonSet":
             wanted = spec.parallelism if kind == "Job" else spec.replicas
             replicas = 1 if wanted is None else wanted
-        owners = self.owners[bytes(meta.owner_references)]
-        return Workload(kind, sys.intern(meta.namespace), meta.name, meta.uid, replicas, owners)
+        return Workload(
+            kind,
+            sys.intern(meta.namespace),
+            meta.name,
+            meta.uid,
+            replicas,
+            self.owners[bytes(meta.owner_references)],
+            sys.intern(spec.pod_management_policy),
+            max(spec.ordinals.start or 0, 0),
+        )
 
     def webhooks(self, decoded: wire.WireWebhooks) -> list[DeleteWebhook]:
         """Return those of a configuration that are asked about the deletion of pods."""
@@ -199,6 +208,15 @@ class ModelBuilder:
             status.disruptions_allowed,
             status.current_healthy,
             status.desired_healthy,
+            status.expected_pods,
+            _int_or_percent(decoded.spec.min_available),
+            _int_or_percent(decoded.spec.max_unavailable),
+            sys.intern(decoded.spec.unhealthy_pod_eviction_policy),
+            tuple(
+                (name, self.times[at] or 0) for name, at in sorted(status.disrupted_pods.items())
+            ),
+            meta.generation,
+            status.observed_generation,
         )
 
 
@@ -210,6 +228,16 @@ def _labels(raw: bytes) -> dict[str, str]:
 def _owners(raw: bytes) -> tuple[OwnerReference, ...]:
     decoded = wire.OWNERS.decode(raw) or ()
     return msgspec.convert(decoded, tuple[OwnerReference, ...], from_attributes=True)
+
+
+def _int_or_percent(value: int | str | None) -> IntOrPercent | None:
+    """Return what the API server stores; None for what it refuses (``checks`` says so)."""
+    if value is None or isinstance(value, int):
+        return None if value is None or value < 0 else IntOrPercent(value)
+    digits = value.removesuffix("%")
+    if digits == value or not (digits.isascii() and digits.isdigit()) or len(digits) > 3:
+        return None
+    return IntOrPercent(int(digits), percent=True)
 
 
 def _asks_about_deleted_pods(webhook: wire.Webhook) -> bool:

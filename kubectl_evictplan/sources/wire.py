@@ -202,9 +202,15 @@ class WireLease(WireObject, tag="Lease"):
     spec: LeaseSpec = LeaseSpec()
 
 
-class WorkloadSpec(Struct, frozen=True):
+class Ordinals(Struct, frozen=True, gc=False):
+    start: Int64 | None = None
+
+
+class WorkloadSpec(Struct, frozen=True, rename="camel"):
     replicas: Int64 | None = None
     parallelism: Int64 | None = None
+    pod_management_policy: str = ""
+    ordinals: Ordinals = Ordinals()
 
 
 class WireWorkload(WireObject, kw_only=True):
@@ -227,6 +233,7 @@ class BudgetSpec(Struct, rename="camel", frozen=True):
     selector: LabelSelector | None = None
     min_available: Int64 | str | None = None
     max_unavailable: Int64 | str | None = None
+    unhealthy_pod_eviction_policy: str = ""
 
 
 class BudgetStatus(Struct, rename="camel"):
@@ -235,6 +242,7 @@ class BudgetStatus(Struct, rename="camel"):
     desired_healthy: Int64 | None = None
     expected_pods: Int64 | None = None
     observed_generation: Int64 | None = None
+    disrupted_pods: dict[str, Timestamp] = {}
 
 
 class BudgetMeta(ObjectMeta):
