@@ -107,12 +107,22 @@ def _posted(condition: NodeCondition, ready: str, now_ns: int) -> NodeCondition:
     )
 
 
+class PodExits(NamedTuple):
+    """When deleted pods end: after which share of the time they have, and what telling it takes.
+
+    Both are asked by the pod's key.
+    """
+
+    fraction: Callable[[str], float]
+    reported_after_ns: Callable[[str], int] = lambda _: 0
+
+
 class Kubelets:
     """All kubelets of the cluster."""
 
-    def __init__(self, state: ClusterState, pod_exit_fraction: float) -> None:
+    def __init__(self, state: ClusterState, exits: PodExits) -> None:
         self._state = state
-        self._pod_exit_fraction = pod_exit_fraction
+        self._exits = exits
         self._renewals: dict[str, _Renewals] = {}
         self._up: set[str] = set()
         # Instants at which somebody wrote a node's Lease without renewing it.
@@ -173,8 +183,7 @@ class Kubelets:
             if deadline_ns is None or deadline_ns < now_ns - OVERDUE_NS:
                 continue  # long overdue: something that we cannot see holds it
             if self._ends_pods(pod.node_name):
-                left_ns = int(max(deadline_ns - now_ns, 0) * self._pod_exit_fraction)
-                self._schedule_finish(pod, now_ns + left_ns, ())
+                self._schedule_finish(pod, max(deadline_ns - now_ns, 0), ())
 
     def is_up(self, name: str) -> bool:
         """Whether the node's kubelet renews its lease now."""
@@ -270,18 +279,21 @@ class Kubelets:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None and new.deletion_timestamp_ns is not None:
-            if old is None or old.deletion_timestamp_ns is None:
+            deadline_ns = old.deletion_timestamp_ns if old is not None else None
+            if deadline_ns is None or new.deletion_timestamp_ns < deadline_ns:
                 self._finish_later(new, self._state.deletion_causes.get(new.key, ()))
 
     def _finish_later(self, pod: Pod, because: Causes) -> None:
         if self._ends_pods(pod.node_name):
             grace_ns = (pod.deletion_grace_period_seconds or 0) * SECOND_NS
-            due_ns = self._state.now_ns + int(grace_ns * self._pod_exit_fraction)
-            self._schedule_finish(pod, due_ns, because)
+            self._schedule_finish(pod, grace_ns, because)
 
-    def _schedule_finish(self, pod: Pod, due_ns: int, because: Causes) -> None:
+    def _schedule_finish(self, pod: Pod, left_ns: int, because: Causes) -> None:
+        used_ns = int(left_ns * self._exits.fraction(pod.key))
         self._state.events.schedule(
-            due_ns, Priority.OUTSIDE, lambda: self._finish(pod.key, pod.uid, because)
+            self._state.events.now_ns + used_ns + self._exits.reported_after_ns(pod.key),
+            Priority.OUTSIDE,
+            lambda: self._finish(pod.key, pod.uid, because),
         )
 
     def _finish(self, key: str, uid: str, because: Causes) -> None:

@@ -55,6 +55,7 @@ class ClusterState:
         self.denied_deletes: frozenset[str] = frozenset()
         self._node_watchers: list[NodeWatcher] = []
         self._pod_watchers: list[PodWatcher] = []
+        self._readiness_watchers: list[PodWatcher] = []
         self._pending: deque[tuple[list, object, object]] = deque()  # type: ignore[type-arg]
         self._delivering = False
 
@@ -68,11 +69,16 @@ class ClusterState:
         """Deliver every later change of a pod."""
         self._pod_watchers.append(watcher)
 
+    def watch_readiness(self, watcher: PodWatcher) -> None:
+        """Deliver pods whose Ready condition node lifecycle sets to False."""
+        self._readiness_watchers.append(watcher)
+
     def unwatch(self, watchers: Iterable[object]) -> None:
         """Stop delivering to those watchers (their process is gone)."""
         gone = list(watchers)
         self._node_watchers = [w for w in self._node_watchers if w not in gone]
         self._pod_watchers = [w for w in self._pod_watchers if w not in gone]
+        self._readiness_watchers = [w for w in self._readiness_watchers if w not in gone]
 
     def _notify(self, watchers: list, old: object, new: object) -> None:  # type: ignore[type-arg]
         self._pending.append((watchers, old, new))
@@ -202,12 +208,14 @@ class ClusterState:
     def mark_pods_not_ready(self, node_name: str, only: str | None = None) -> int:
         """Set the Ready condition of a node's pods (or of ``only`` one) to False where it is True.
 
-        Returns of how many. Not notified: no controller here acts on a pod's readiness.
+        Returns of how many. Only those are notified that watch readiness.
         """
         pods = self.pods_by_node.get(node_name, {}).values()
         ready = [pod for pod in pods if pod.ready == "True" and only in (None, pod.key)]
         for pod in ready:
-            self._index(replace(pod, ready="False"))
+            unready = replace(pod, ready="False")
+            self._index(unready)
+            self._notify(self._readiness_watchers, pod, unready)
         return len(ready)
 
     def update_pod(self, old: Pod, new: Pod) -> None:
@@ -217,8 +225,15 @@ class ClusterState:
         self._index(new)
         self._notify(self._pod_watchers, old, new)
 
-    def delete_pod(self, key: str, *, because: Causes, force: bool = False) -> None:
-        """DELETE a pod, if there is one, with its own grace period (or grace 0).
+    def delete_pod(
+        self,
+        key: str,
+        *,
+        because: Causes,
+        force: bool = False,
+        grace_seconds: int | None = None,
+    ) -> None:
+        """DELETE a pod, if there is one, with its own grace period, another one, or (``force``) none.
 
         Upstream: ``BeforeDelete`` and the pod strategy's ``CheckGracefulDelete``. A second delete
         without a shorter grace is a no-op.
@@ -226,27 +241,32 @@ class ClusterState:
         pod = self.pods.get(key)
         if pod is None:
             return
-        grace_seconds = 0 if force else self.effective_grace_seconds(pod)
+        grace, asked_ns = self.effective_grace_seconds(pod, grace_seconds), self.now_seconds_ns
         again = pod.deletion_timestamp_ns is not None and not force
-        if again:
-            grace_seconds = pod.deletion_grace_period_seconds or 0
-        if grace_seconds == 0 and not pod.finalizers:
+        if again and pod.deletion_timestamp_ns is not None:
+            had = pod.deletion_grace_period_seconds or 0
+            shorter = grace_seconds is not None and grace_seconds < had
+            grace = grace_seconds if shorter and grace_seconds is not None else had
+            again, asked_ns = not shorter, pod.deletion_timestamp_ns - had * SECOND_NS
+        elif force:
+            grace = 0
+        if grace == 0 and not pod.finalizers:
             self._remove_pod(key, because)
         elif not again:
             self.deletion_causes[key] = because
             terminating = replace(
                 pod,
-                deletion_timestamp_ns=self.now_seconds_ns + grace_seconds * SECOND_NS,
-                deletion_grace_period_seconds=grace_seconds,
+                deletion_timestamp_ns=asked_ns + grace * SECOND_NS,
+                deletion_grace_period_seconds=grace,
             )
             self.update_pod(pod, terminating)
 
     @staticmethod
-    def effective_grace_seconds(pod: Pod) -> int:
-        """Grace period that the API server gives to a first delete without options."""
+    def effective_grace_seconds(pod: Pod, asked: int | None = None) -> int:
+        """Grace period that the API server gives to a first delete; None asks for the pod's own."""
         if not pod.node_name or pod.phase in ("Succeeded", "Failed"):
             return 0
-        period = pod.termination_grace_period_seconds
+        period = pod.termination_grace_period_seconds if asked is None else asked
         return 1 if period < 0 else period
 
     def finish_pod(self, key: str, uid: str, because: Causes) -> None:

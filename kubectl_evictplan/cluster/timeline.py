@@ -13,12 +13,16 @@ from typing import NamedTuple
 
 import msgspec
 
+from kubectl_evictplan.kube.drain_filters import Reason
 from kubectl_evictplan.kube.objects import Taint
 
 # Who deletes pods, and who writes taints.
 TAINT_EVICTION = "taint-eviction"
 NODE_LIFECYCLE = "node-lifecycle"
 POD_GC = "pod-gc"
+EVICTION_API = "eviction-api"
+KUBECTL_DELETE = "kubectl-delete"
+DAEMON_SET = "daemon-set"
 SCENARIO = "scenario"
 
 
@@ -203,6 +207,70 @@ class PodGone(AboutPod, frozen=True):
     """The object's end."""
 
 
+class PodReady(AboutPod, frozen=True):
+    """A replacement becomes Ready; ``owner`` is "Kind/name" of what created it."""
+
+    owner: str
+
+
+# -- drains ---------------------------------------------------------------------------------------
+
+
+class NodeDrainStarted(AboutNode, frozen=True):
+    """kubectl lists the node's pods; ``process`` is the entry of the event that started kubectl."""
+
+    process: int
+
+
+class NodeDrainEnded(AboutNode, frozen=True):
+    """kubectl is through with the node."""
+
+    process: int
+    reason: DrainEnd
+
+
+class DrainProcessEnded(Entry, frozen=True):
+    """kubectl exits."""
+
+    process: int
+    exit_code: int
+
+
+class PodPassedOver(AboutPod, frozen=True):
+    """kubectl's filters leave a pod alone."""
+
+    process: int
+    reason: Reason
+
+
+class PodRefused(AboutPod, frozen=True):
+    """kubectl's filters refuse to drain the node because of this pod."""
+
+    process: int
+    reason: Reason
+    why: str
+
+
+class EvictionNotAllowed(AboutPod, frozen=True):
+    """The Eviction API answers 429 (a budget allows nothing now) or 500 (several budgets).
+
+    ``budgets`` are "namespace/name"; ``asked_ns`` is when the request was sent (offset). What kubectl repeats
+    is not recorded.
+    """
+
+    process: int
+    asked_ns: int
+    budgets: tuple[str, ...]
+    code: int
+
+
+class EvictionGivenUp(AboutPod, frozen=True):
+    """kubectl stops trying to evict a pod, or waiting for its end."""
+
+    process: int
+    reason: DrainEnd
+
+
 # -- reasons --------------------------------------------------------------------------------------
 
 
@@ -213,6 +281,15 @@ class CancelReason(StrEnum):
     TAINT_NOT_TOLERATED = "taint-not-tolerated"
     TOLERATED_FOREVER = "tolerated-forever"
     POD_GONE = "pod-gone"
+
+
+class DrainEnd(StrEnum):
+    """How the drain of a node ends."""
+
+    DRAINED = "drained"
+    REFUSED = "refused"
+    TIMEOUT = "timeout"
+    ERROR = "error"
 
 
 class WasteReason(StrEnum):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from kubectl_evictplan.engine.drain_timing import DrainTiming
+
 
 class Timing(msgspec.Struct, frozen=True):
     """Phases, costs and races of one admissible run.
@@ -30,6 +32,7 @@ class Timing(msgspec.Struct, frozen=True):
     ``timer_start_fraction``: where in its window a timer of a warm start began (0 earliest, 1 latest).
     ``stale_nil``: "grace0" leaves the NIL key of a pod that vanished at once, "never" not.
     ``pod_exit_fraction``: how much of its grace period a deleted pod uses (0: none, 1: all of it).
+    ``drain``: what is unknown about drains; without one in the scenario nothing asks for it.
     ``late_pod_items``: keys of pods whose DELETE item is handled only after the name is re-used.
     """
 
@@ -50,3 +53,4 @@ class Timing(msgspec.Struct, frozen=True):
     stale_nil: str = "grace0"
     pod_exit_fraction: float = 1.0
     late_pod_items: frozenset[str] = frozenset()
+    drain: DrainTiming = DrainTiming()

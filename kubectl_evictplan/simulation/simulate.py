@@ -7,11 +7,11 @@ controller (controllers/node_lifecycle) may taint the node; ``process_pod_on_nod
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from kubectl_evictplan.cluster.kubelets import Kubelets
+from kubectl_evictplan.cluster.kubelets import Kubelets, PodExits
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
     Causes,
@@ -24,11 +24,17 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.controller import NodeLifecycle
 from kubectl_evictplan.controllers.pod_gc import PodGC
 from kubectl_evictplan.controllers.taint_eviction import TaintEviction
+from kubectl_evictplan.engine.drain_timing import Latency
 from kubectl_evictplan.engine.event_queue import EventQueue, Priority
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
+from kubectl_evictplan.simulation.drain_parts import (
+    OutlivingController,
+    drain_parts,
+    drained_nodes,
+)
 from kubectl_evictplan.simulation.playback import LifecyclePlayback, NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
 
@@ -56,14 +62,21 @@ def simulate(
     state = ClusterState(events, timeline)
     state.denied_deletes = denied_deletes
     state.load(snapshot.nodes, snapshot.pods)
-    kubelets = Kubelets(state, timing.pod_exit_fraction)
-    manager = ControllerManager(state, kubelets, configuration, timing, snapshot)
-    cluster = SimulatedCluster(state, kubelets, manager, _DrainsToCome())
+    drained = drained_nodes(scenario)
+    drain = timing.drain
+    exits = PodExits(lambda _: timing.pod_exit_fraction)
+    if drained:
+        exits = PodExits(drain.exit_fraction, partial(drain.latency_ns, Latency.REPORT_EXIT))
+    kubelets = Kubelets(state, exits)
+    parts = drain_parts(state, snapshot, drained, drain)
+    manager = ControllerManager(state, kubelets, configuration, timing, snapshot, parts.controllers)
+    cluster = SimulatedCluster(state, kubelets, manager, parts.drains)
     for event in scenario.events:
         event.foretell(cluster)
     kubelets.load(snapshot, start_ns)
     kubelets.finish_terminating_at_start()
-    Workloads(state)
+    if not drained:
+        Workloads(state)
     for event in scenario.events:
         happening = partial(event.happen, cluster)
         events.schedule(start_ns + event.at_ns, Priority.OUTSIDE, happening)
@@ -75,12 +88,6 @@ def simulate(
     timeline.complete = not left_over
     timeline.end_ns = end_ns if left_over else events.now_ns
     return timeline
-
-
-class _DrainsToCome:
-    """WIP: the simulation of kubectl drain takes this place."""
-
-    def start(self, options: object, nodes: object) -> None: ...
 
 
 def starts_without_controller(scenario: Scenario) -> bool:
@@ -103,6 +110,7 @@ class ControllerManager:
     _configuration: ControllerConfiguration
     _timing: Timing
     _snapshot: ClusterSnapshot
+    _outliving: Sequence[OutlivingController] = ()
     _running: list[NodeLifecycle | TaintEviction | PodGC] = field(default_factory=list)
 
     def start_warm(self) -> None:
@@ -140,6 +148,8 @@ class ControllerManager:
             collector = PodGC(state, configuration, timing, first_loop_ns, warm=warm)
             self._running.append(collector)
             collector.start()
+        for outliving in self._outliving:
+            outliving.start(warm=warm)
 
     def _process_start_ns(self) -> int | None:
         leader_ns = self._snapshot.control_plane.leader_acquire_time_ns
@@ -158,6 +168,6 @@ class ControllerManager:
         """The process goes away."""
         if self._running:
             self._state.record(ControllerManagerStopped, because)
-        for controller in self._running:
+        for controller in (*self._running, *self._outliving):
             controller.stop()
         self._running.clear()

@@ -1,0 +1,228 @@
+"""One pod of a drained node: evicted again and again until it may go, then waited for.
+
+Upstream: the goroutine in ``evictPods`` and ``waitForDelete`` (kubectl's pkg/drain/drain.go).
+
+A refused request is repeated every 5 s, which changes nothing while neither budget nor pod change. So a pod
+sleeps until one of them does, and then asks at the instant at which kubectl would have. That is why a drain that never
+ends costs nothing, and a run can see that nothing more will happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.disruption_budgets import DisruptionBudgets
+from kubectl_evictplan.cluster.eviction_api import (
+    CREATED,
+    NOT_FOUND,
+    TOO_MANY_REQUESTS,
+    EvictionAnswer,
+    EvictionApi,
+)
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import DrainEnd, EvictionGivenUp, EvictionNotAllowed
+from kubectl_evictplan.engine.drain_timing import DrainTiming, Latency
+from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
+from kubectl_evictplan.kube.drain_filters import DrainOptions, is_deleted_long_ago
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import Pod
+
+# drain.Helper's EvictErrorRetryDelay, and the interval of ``waitForDelete``.
+RETRY_NS = 5 * SECOND_NS
+POLL_NS = SECOND_NS
+
+Done = Callable[[DrainEnd], None]
+
+
+class PodTask(NamedTuple):
+    """What all pods of one node in one process share. ``deadline_ns`` is epoch time; None: no --timeout."""
+
+    state: ClusterState
+    budgets: DisruptionBudgets
+    eviction_api: EvictionApi
+    timing: DrainTiming
+    options: DrainOptions
+    process: int
+    deadline_ns: int | None
+    because: tuple[int, ...]
+
+    def give_up(self, pod: Pod, reason: DrainEnd) -> None:
+        """Record that kubectl is through with a pod that is not gone."""
+        about = (self.state.offset_ns, self.because, pod.key, pod.uid, pod.node_name)
+        self.state.timeline.append(EvictionGivenUp(*about, self.process, reason))
+
+
+class PollingWait:
+    """``waitForDelete`` for one pod: a look every second, until it is gone, skipped or the time is up."""
+
+    def __init__(self, task: PodTask, pod: Pod, first_poll_ns: int, done: Done) -> None:
+        self._task = task
+        self._pod = pod
+        self._first_poll_ns = first_poll_ns
+        self._done = done
+        self._poll: ScheduledCall | None = None
+        self._deadline: ScheduledCall | None = None
+        self._waits = True
+
+    def start(self) -> None:
+        """Wait from now on."""
+        task, events = self._task, self._task.state.events
+        task.state.watch_pods(self._pod_changed)
+        if task.deadline_ns is not None:
+            at_ns = max(task.deadline_ns, events.now_ns)
+            self._deadline = events.schedule(at_ns, Priority.OUTSIDE, self._time_is_up)
+        self._plan_poll()
+
+    def _is_over(self) -> bool:
+        stored = self._task.state.pods.get(self._pod.key)
+        if stored is None or stored.uid != self._pod.uid:
+            return True
+        return is_deleted_long_ago(stored, self._task.options, self._task.state.events.now_ns)
+
+    def _plan_poll(self) -> None:
+        """Look at the next poll if the wait is over by then; what changes until then plans anew."""
+        events = self._task.state.events
+        if self._poll is not None:
+            self._poll.cancel()
+        at_ns = events.now_ns
+        if not self._is_over():
+            stored = self._task.state.pods[self._pod.key]
+            limit_ns = self._task.options.skip_wait_for_delete_timeout_ns
+            if stored.deletion_timestamp_ns is None or limit_ns < SECOND_NS:
+                return
+            # Whole seconds, and more than the limit.
+            whole_ns = limit_ns // SECOND_NS * SECOND_NS + SECOND_NS
+            at_ns = max(at_ns, stored.deletion_timestamp_ns + whole_ns)
+        polls = max(-(-(at_ns - self._first_poll_ns) // POLL_NS), 0)
+        at_ns = self._first_poll_ns + polls * POLL_NS
+        self._poll = events.schedule(max(at_ns, events.now_ns), Priority.OUTSIDE, self._look)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        changed = new if new is not None else old
+        if self._waits and changed is not None and changed.key == self._pod.key:
+            self._plan_poll()
+
+    def _look(self) -> None:
+        if self._is_over():
+            self._end(DrainEnd.DRAINED)
+        else:
+            self._plan_poll()
+
+    def _time_is_up(self) -> None:
+        self._task.give_up(self._pod, DrainEnd.TIMEOUT)
+        self._end(DrainEnd.TIMEOUT)
+
+    def _end(self, reason: DrainEnd) -> None:
+        self._waits = False
+        for call in (self._poll, self._deadline):
+            if call is not None:
+                call.cancel()
+        self._task.state.unwatch([self._pod_changed])
+        self._done(reason)
+
+
+class EvictedPodWait:
+    """Evicts one pod, however often it takes, and waits for its end."""
+
+    def __init__(self, task: PodTask, pod: Pod, done: Done) -> None:
+        self._task = task
+        self._pod = pod
+        self._done = done
+        self._asleep = False
+        self._asked_ns = self._answered_ns = 0
+        self._wake: ScheduledCall | None = None
+        self._refused_before = False
+
+    def request(self) -> None:
+        """Send an eviction request, unless the time is up."""
+        task = self._task
+        if task.deadline_ns is not None and task.state.events.now_ns >= task.deadline_ns:
+            self._fail(DrainEnd.TIMEOUT)
+            return
+        self._asked_ns = task.state.offset_ns
+        asked = task.options.grace_period_seconds
+        task.eviction_api.evict(
+            self._pod.key, asked if asked >= 0 else None, task.because, self._answer
+        )
+
+    def _fail(self, reason: DrainEnd) -> None:
+        self._task.give_up(self._pod, reason)
+        self._done(reason)
+
+    def _answer(self, answer: EvictionAnswer) -> None:
+        if answer.code == NOT_FOUND:
+            self._done(DrainEnd.DRAINED)
+        elif answer.code == CREATED:
+            delay_ns = self._task.timing.latency_ns(Latency.FIRST_POLL, self._pod.key)
+            first_poll_ns = self._task.state.events.now_ns + delay_ns
+            PollingWait(self._task, self._pod, first_poll_ns, self._done).start()
+        else:
+            self._note_refusal(answer)
+            if answer.code == TOO_MANY_REQUESTS:
+                self._sleep()
+            else:
+                self._fail(DrainEnd.ERROR)
+
+    def _note_refusal(self, answer: EvictionAnswer) -> None:
+        if not self._refused_before:
+            task, pod = self._task, self._pod
+            self._refused_before = True
+            about = (task.state.offset_ns, task.because, pod.key, pod.uid, pod.node_name)
+            task.state.timeline.append(
+                EvictionNotAllowed(
+                    *about, task.process, self._asked_ns, answer.budgets, answer.code
+                )
+            )
+
+    # -- between two requests ----------------------------------------------------------------------
+
+    def _sleep(self) -> None:
+        task = self._task
+        self._asleep = True
+        self._answered_ns = task.state.events.now_ns
+        task.state.watch_pods(self._pod_changed)
+        task.budgets.watch(self._budget_written)
+        if task.deadline_ns is not None:
+            self._wake_at(task.deadline_ns)
+
+    def _period_ns(self) -> int:
+        # Besides the sleep: the GET of the pod and the refused request.
+        timing, key = self._task.timing, self._pod.key
+        return (
+            RETRY_NS
+            + timing.latency_ns(Latency.FIRST_POLL, key, "retry")
+            + timing.latency_ns(Latency.DECIDE, key, "retry")
+        )
+
+    def _wake_at(self, changed_ns: int) -> None:
+        """Ask at the first try at or after an instant; an earlier plan stays."""
+        if not self._asleep:
+            return  # a notification that was on its way
+        events, period_ns = self._task.state.events, self._period_ns()
+        elapsed_ns = max(changed_ns, events.now_ns) - self._answered_ns
+        tries = max(-(-elapsed_ns // period_ns), 1)
+        at_ns = self._answered_ns + tries * period_ns
+        if self._wake is not None and self._wake.callback is not None:
+            if self._wake.at_ns <= at_ns:
+                return
+            self._wake.cancel()
+        self._wake = events.schedule(at_ns, Priority.OUTSIDE, self._awake)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        changed = new if new is not None else old
+        if changed is not None and changed.key == self._pod.key:
+            self._wake_at(self._task.state.events.now_ns)
+
+    def _budget_written(self, place: int) -> None:
+        if place in self._task.budgets.covering(self._pod):
+            self._wake_at(self._task.state.events.now_ns)
+
+    def _awake(self) -> None:
+        task = self._task
+        task.state.unwatch([self._pod_changed])
+        task.budgets.unwatch(self._budget_written)
+        self._asleep, self._wake = False, None
+        # kubectl looks at the pod again: of a name that is used again, the new one is evicted.
+        self._pod = task.state.pods.get(self._pod.key, self._pod)
+        self.request()

@@ -1,0 +1,123 @@
+"""The Eviction API (``pods/eviction``), request by request, with the conflicts between them.
+
+Upstream: ``EvictionREST.Create``. A request reads the budget, and a moment later writes one disruption less; if
+somebody wrote the budget in between, it waits about half a second and reads again. So which of several
+requests wins is chance, and a loser is answered late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.disruption_budgets import DisruptionBudgets
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import EVICTION_API, PodDeleted
+from kubectl_evictplan.engine.drain_timing import DrainTiming, Jitter, Latency
+from kubectl_evictplan.engine.event_queue import Priority
+from kubectl_evictplan.kube.disruption import Answer, answer_eviction, decremented
+
+CREATED, NOT_FOUND, TOO_MANY_REQUESTS, INTERNAL_ERROR, TIMEOUT = 201, 404, 429, 500, 504
+# ``EvictionsRetry.Steps``.
+_TRIES_MAX = 20
+
+
+class EvictionAnswer(NamedTuple):
+    """The HTTP status, and the budgets ("namespace/name") that decided."""
+
+    code: int
+    budgets: tuple[str, ...] = ()
+
+
+Answered = Callable[[EvictionAnswer], None]
+
+
+class _Request(NamedTuple):
+    number: int
+    pod: str
+    grace_seconds: int | None
+    because: tuple[int, ...]
+    answered: Answered
+
+
+class EvictionApi:
+    """Answers eviction requests."""
+
+    def __init__(
+        self, state: ClusterState, budgets: DisruptionBudgets, timing: DrainTiming
+    ) -> None:
+        self._state = state
+        self._budgets = budgets
+        self._timing = timing
+        self._requests = 0
+
+    def evict(
+        self, pod: str, grace_seconds: int | None, because: tuple[int, ...], answered: Answered
+    ) -> None:
+        """A request for the pod "namespace/name" arrives now; ``answered`` is called with the answer."""
+        self._requests += 1
+        self._read(_Request(self._requests, pod, grace_seconds, because, answered), 0)
+
+    def _after(self, latency: Latency, request: _Request, then: Callable[[], None]) -> None:
+        # Drawn by pod, not by number: the same pod is as fast in every run of one seed.
+        delay_ns = self._timing.latency_ns(latency, request.pod, self._state.events.now_ns)
+        self._later(delay_ns, then)
+
+    def _later(self, delay_ns: int, then: Callable[[], None]) -> None:
+        events = self._state.events
+        events.schedule(events.now_ns + delay_ns, Priority.OUTSIDE, then)
+
+    def _answer(self, request: _Request, answer: EvictionAnswer) -> None:
+        self._after(Latency.DECIDE, request, lambda: request.answered(answer))
+
+    def _read(self, request: _Request, tries: int) -> None:
+        pod = self._state.pods.get(request.pod)
+        if pod is None:
+            self._answer(request, EvictionAnswer(NOT_FOUND))
+            return
+        places = self._budgets.covering(pod)
+        names = tuple(self._budgets[place].key for place in places)
+        answer = answer_eviction(pod, [self._budgets[place] for place in places])
+        if answer is Answer.UNKNOWN:
+            # Nobody can know: half of the runs allow it, for each pod anew.
+            allowed = self._timing.draw("unknown budget", request.pod) < 0.5
+            answer = Answer.DELETE if allowed else Answer.TOO_MANY_REQUESTS
+        if answer is Answer.DELETE:
+            self._after(Latency.DECIDE, request, lambda: self._delete(request, names))
+        elif answer is Answer.SEVERAL_BUDGETS:
+            self._answer(request, EvictionAnswer(INTERNAL_ERROR, names))
+        elif answer is Answer.TOO_MANY_REQUESTS:
+            self._answer(request, EvictionAnswer(TOO_MANY_REQUESTS, names))
+        else:
+            read = self._budgets.version(places[0])
+            self._after(
+                Latency.DECIDE, request, lambda: self._write(request, places[0], read, tries)
+            )
+
+    def _write(self, request: _Request, place: int, read: int, tries: int) -> None:
+        pod = self._state.pods.get(request.pod)
+        if pod is None:
+            request.answered(EvictionAnswer(NOT_FOUND))
+            return
+        names = (self._budgets[place].key,)
+        if self._budgets.version(place) == read:
+            status = decremented(self._budgets[place], pod, self._state.events.now_ns)
+            self._budgets.write(place, status)
+            self._after(Latency.DELETE, request, lambda: self._delete(request, names))
+        elif tries + 1 < _TRIES_MAX:
+            wait_ns = self._timing.jitter_ns(Jitter.CONFLICT, request.number, tries)
+            self._later(wait_ns, lambda: self._read(request, tries + 1))
+        else:
+            self._answer(request, EvictionAnswer(TIMEOUT, names))
+
+    def _delete(self, request: _Request, names: tuple[str, ...]) -> None:
+        state, pod = self._state, self._state.pods.get(request.pod)
+        if pod is None:
+            request.answered(EvictionAnswer(NOT_FOUND))
+            return
+        deleted = PodDeleted(
+            state.offset_ns, request.because, pod.key, pod.uid, pod.node_name, EVICTION_API
+        )
+        cause = state.timeline.append(deleted)
+        state.delete_pod(pod.key, because=(cause,), grace_seconds=request.grace_seconds)
+        request.answered(EvictionAnswer(CREATED, names))

@@ -1,0 +1,137 @@
+"""Scheduler and kubelets, as far as a replacement needs them to become Ready.
+
+Where the scheduler puts a pod is not predicted. What counts is whether there is any node left that takes pods, and
+that a replacement may come to a node that is drained later: such runs are tried too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import PodReady
+from kubectl_evictplan.engine.drain_timing import DrainTiming, Latency
+from kubectl_evictplan.engine.event_queue import Priority
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Node, Pod
+from kubectl_evictplan.kube.tolerations import get_matching_tolerations
+
+# A container runs at the latest so long after the pod was bound (as far as anybody here looks at it).
+_RUNNING_AFTER_NS = SECOND_NS
+
+
+class Placement:
+    """Binds pods that appear unbound and makes them Ready."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        timing: DrainTiming,
+        drained: Collection[str],
+        *,
+        elsewhere: bool,
+    ) -> None:
+        """``drained``: nodes of drains. ``elsewhere``: some other node of the cluster takes pods."""
+        self._state = state
+        self._timing = timing
+        self._drained = drained
+        self._elsewhere = elsewhere
+        self._unschedulable: dict[str, str] = {}
+        state.watch_pods(self._pod_changed)
+        state.watch_nodes(self._node_changed)
+
+    def start_pods_of_snapshot(self, now_ns: int) -> None:
+        """Pods that are starting become Ready like replacements, counted from their creation."""
+        latest_ns = self._timing.ready_high_ns or self._timing.ready_low_ns
+        for pod in list(self._state.pods.values()):
+            age_ns = now_ns - pod.creation_timestamp_ns
+            if pod.phase == "Pending" and pod.deletion_timestamp_ns is None and pod.node_name:
+                if pod.controller() is not None and age_ns <= latest_ns:
+                    self._become_ready_later(pod, -age_ns)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if old is None and new is not None and not new.node_name and new.controller() is not None:
+            self._bind_later(new)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is not None and _takes_pods(new):
+            waiting, self._unschedulable = self._unschedulable, {}
+            for key, uid in waiting.items():
+                pod = self._state.pods.get(key)
+                if pod is not None and pod.uid == uid:
+                    self._bind_later(pod)
+
+    def _bind_later(self, pod: Pod) -> None:
+        events = self._state.events
+        delay_ns = self._timing.latency_ns(Latency.BIND_POD, pod.key, events.now_ns)
+        events.schedule(
+            events.now_ns + delay_ns, Priority.OUTSIDE, lambda: self._bind(pod.key, pod.uid)
+        )
+
+    def _bind(self, key: str, uid: str) -> None:
+        pod = self._state.pods.get(key)
+        if pod is None or pod.uid != uid or pod.deletion_timestamp_ns is not None:
+            return
+        nodes = [
+            name
+            for name in self._drained
+            if (node := self._state.nodes.get(name)) is not None
+            and _takes_pods(node)
+            and _tolerates(pod, node)
+        ]
+        joins = self._timing.joins_drained_nodes and self._timing.draw("joins", key) < 0.5
+        if nodes and (joins or not self._elsewhere):
+            place = int(self._timing.draw("node", key) * len(nodes))
+            bound = replace(pod, node_name=nodes[place])
+            self._state.update_pod(pod, bound)
+            self._become_ready_later(bound, 0)
+        elif self._elsewhere:
+            # It is not bound here: nothing of that node takes part.
+            self._become_ready_later(pod, 0)
+        else:
+            self._unschedulable[key] = uid
+
+    def _become_ready_later(self, pod: Pod, since_ns: int) -> None:
+        after_ns = self._timing.ready_after_ns(pod.key)
+        now_ns, events = self._state.events.now_ns, self._state.events
+        running_ns = _RUNNING_AFTER_NS if after_ns is None else min(after_ns, _RUNNING_AFTER_NS)
+        if pod.node_name:
+            self._at(now_ns + max(since_ns + running_ns, 0), pod, self._run)
+        if after_ns is not None:
+            told_ns = self._timing.latency_ns(Latency.REPORT_READY, pod.key)
+            self._at(events.now_ns + max(since_ns + after_ns, 0) + told_ns, pod, self._get_ready)
+
+    def _at(self, at_ns: int, pod: Pod, change: Callable[[str, str], None]) -> None:
+        self._state.events.schedule(at_ns, Priority.OUTSIDE, lambda: change(pod.key, pod.uid))
+
+    def _run(self, key: str, uid: str) -> None:
+        pod = self._state.pods.get(key)
+        if pod is not None and pod.uid == uid and pod.phase == "Pending":
+            self._state.update_pod(pod, replace(pod, phase="Running"))
+
+    def _get_ready(self, key: str, uid: str) -> None:
+        pod = self._state.pods.get(key)
+        if pod is None or pod.uid != uid or pod.deletion_timestamp_ns is not None:
+            return
+        owner = pod.controller()
+        name = f"{owner.kind}/{owner.name}" if owner is not None else ""
+        ready = PodReady(self._state.offset_ns, (), pod.key, pod.uid, pod.node_name, name)
+        self._state.timeline.append(ready)
+        self._state.update_pod(pod, replace(pod, phase="Running", ready="True"))
+
+
+def _takes_pods(node: Node) -> bool:
+    ready = node.condition("Ready")
+    return not node.unschedulable and ready is not None and ready.status == "True"
+
+
+def _tolerates(pod: Pod, node: Node) -> bool:
+    taints = tuple(t for t in node.taints if t.effect in (NO_SCHEDULE, NO_EXECUTE))
+    return get_matching_tolerations(taints, pod.tolerations)[0]
+
+
+def takes_replacements(node: Node) -> bool:
+    """Whether a node takes pods that tolerate nothing in particular."""
+    return _takes_pods(node) and all(t.effect not in (NO_SCHEDULE, NO_EXECUTE) for t in node.taints)

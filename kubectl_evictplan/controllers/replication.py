@@ -1,0 +1,184 @@
+"""Controllers that replace pods: ReplicaSet, ReplicationController and Job under new names, StatefulSet.
+
+Upstream: ``manageReplicas`` (pkg/controller/replicaset), ``syncJob``, and ``updateStatefulSet``
+(pkg/controller/statefulset/stateful_set_control.go). Each owner keeps as many pods as it has at the start: rollouts
+and scaling are not played. A DaemonSet creates nothing where its pods are not wanted any more.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.engine.drain_timing import DrainTiming, Latency
+from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
+from kubectl_evictplan.kube.disruption import FINISHED_PHASES
+from kubectl_evictplan.kube.objects import OwnerReference, Pod, Workload
+
+REPLACED_AT_ONCE = frozenset({"ReplicaSet", "ReplicationController", "Job"})
+STATEFUL_SET = "StatefulSet"
+PARALLEL = "Parallel"
+
+_OwnerKey = tuple[str, str, str]
+
+
+def owner_key(pod: Pod) -> _OwnerKey | None:
+    """(kind, namespace, name) of a pod's managing owner."""
+    owner = pod.controller()
+    return None if owner is None else (owner.kind, pod.namespace, owner.name)
+
+
+def is_owned_by(pod: Pod, kind: str) -> bool:
+    """Whether the managing owner is of that kind."""
+    owner = pod.controller()
+    return owner is not None and owner.kind == kind
+
+
+# Uids of what is created in a run: this, a number, and "namespace/Kind/name" of the owner.
+_REPLACEMENT = "replacement"
+
+
+def is_replacement(pod_uid: str) -> bool:
+    """Whether a controller created the pod in the run."""
+    return pod_uid.startswith(_REPLACEMENT)
+
+
+def replaced_owner(pod_uid: str) -> str:
+    """The owner of a replacement, as "namespace/Kind/name"."""
+    return pod_uid.split(" ", 2)[2]
+
+
+class ReplicationControllers:
+    """Creates what was deleted, as the owners of pods do."""
+
+    def __init__(
+        self, state: ClusterState, workloads: dict[_OwnerKey, Workload], timing: DrainTiming
+    ) -> None:
+        self._state = state
+        self._workloads = workloads
+        self._timing = timing
+        self._queued: dict[_OwnerKey, ScheduledCall] = {}
+        # Active pods of each owner, by their keys.
+        self._active: dict[_OwnerKey, set[str]] = {}
+        # What each owner keeps: a number of pods, or (StatefulSets) their names in order.
+        self._wanted: dict[_OwnerKey, int] = {}
+        self._names: dict[_OwnerKey, list[str]] = {}
+        self._templates: dict[_OwnerKey, Pod] = {}
+        self._created = 0
+        for pod in state.pods.values():
+            self._adopt(pod)
+        for key, active in self._active.items():
+            self._wanted[key] = len(active)
+            if key[0] == STATEFUL_SET:
+                self._names[key] = self._ordered_names(key)
+
+    def start(self, *, warm: bool) -> None:
+        """Watch; owners that have lost pods while no process ran notice it now."""
+        self._state.watch_pods(self._pod_changed)
+        self._state.watch_readiness(self._pod_changed)
+        if warm:
+            return
+        for active in self._active.values():
+            active.clear()
+        for pod in self._state.pods.values():
+            self._adopt(pod)
+        for key in self._active:
+            self._enqueue(key)
+
+    def stop(self) -> None:
+        """The process is gone."""
+        self._state.unwatch([self._pod_changed])
+        for call in self._queued.values():
+            call.cancel()
+        self._queued.clear()
+
+    def _adopt(self, pod: Pod) -> _OwnerKey | None:
+        """Enter a pod as its owner sees it now; None when nobody replaces it."""
+        key = owner_key(pod)
+        if key is None or key[0] not in (*REPLACED_AT_ONCE, STATEFUL_SET):
+            return None
+        active = self._active.setdefault(key, set())
+        (active.add if _is_active(pod) else active.discard)(pod.key)
+        self._templates.setdefault(key, pod)
+        return key
+
+    def _ordered_names(self, key: _OwnerKey) -> list[str]:
+        """Return the names by ordinal: those that spec.replicas asks for, else those of the input."""
+        name = key[2]
+        workload = self._workloads.get(key)
+        if workload is None:
+            names = [pod.partition("/")[2] for pod in self._active[key]]
+            return sorted(names, key=lambda text: (len(text), text))
+        first = workload.first_ordinal
+        return [f"{name}-{ordinal}" for ordinal in range(first, first + (workload.replicas or 0))]
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new if new is not None else old
+        assert pod is not None, "a change has a pod"
+        key = self._adopt(pod)
+        if key is None:
+            return
+        if new is None:
+            self._active[key].discard(pod.key)
+        if key in self._names or len(self._active[key]) < self._wanted.get(key, 0):
+            self._enqueue(key)
+
+    def _enqueue(self, key: _OwnerKey) -> None:
+        if key in self._queued:
+            return
+        events = self._state.events
+        delay_ns = self._timing.latency_ns(Latency.REPLACE_POD, *key, events.now_ns)
+        self._queued[key] = events.schedule(
+            events.now_ns + delay_ns, Priority.OUTSIDE, lambda: self._sync(key)
+        )
+
+    def _sync(self, key: _OwnerKey) -> None:
+        self._queued.pop(key, None)
+        if key in self._names:
+            self._sync_stateful_set(key)
+            return
+        for _ in range(self._wanted.get(key, 0) - len(self._active[key])):
+            self._created += 1
+            self._create(key, f"{key[2]}-replacement-{self._created}")
+
+    def _sync_stateful_set(self, key: _OwnerKey) -> None:
+        """``processReplica`` by ordinal; OrderedReady goes on only past pods that are Running and Ready."""
+        workload = self._workloads.get(key)
+        in_order = workload is None or workload.pod_management_policy != PARALLEL
+        for name in self._names[key]:
+            pod = self._state.pods.get(f"{key[1]}/{name}")
+            if pod is None:
+                self._create(key, name)
+            healthy = (
+                pod is not None
+                and pod.deletion_timestamp_ns is None
+                and pod.phase == "Running"
+                and pod.ready == "True"
+            )
+            if in_order and not healthy:
+                return
+
+    def _create(self, key: _OwnerKey, name: str) -> None:
+        template = self._templates[key]
+        owner: OwnerReference | None = template.controller()
+        assert owner is not None, "templates are pods of an owner"
+        self._created += 1
+        created = replace(
+            template,
+            name=name,
+            uid=f"{_REPLACEMENT} {self._created} {key[1]}/{key[0]}/{key[2]}",
+            resource_version="",
+            node_name="",
+            phase="Pending",
+            ready="False",
+            creation_timestamp_ns=self._state.events.now_ns,
+            deletion_timestamp_ns=None,
+            deletion_grace_period_seconds=None,
+            status_reason="",
+        )
+        self._state.create_pod(created)
+
+
+def _is_active(pod: Pod) -> bool:
+    """``IsPodActive``."""
+    return pod.deletion_timestamp_ns is None and pod.phase not in FINISHED_PHASES

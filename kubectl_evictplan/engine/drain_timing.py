@@ -1,0 +1,122 @@
+"""One choice of everything that nobody can know about a drain: latencies, chance, exits and readiness.
+
+Ranges are what recorded runs of 1.37 show, widened for slower machines. One run draws from them by
+hashing its seed with what is asked about, so that a run is the same whatever else happens in it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from hashlib import blake2b
+
+import msgspec
+
+from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
+
+READY_DEFAULT_NS = 30 * SECOND_NS
+# What is drawn is one of so many.
+_STEPS = 1 << 32
+
+
+class Latency(Enum):
+    """Something that takes time, longer on a slower machine."""
+
+    # kubectl: from the start of the process to the first cordon; to each further one; from the end
+    # of the cordons (or of a node) to the first request; from an answer to the first poll.
+    KUBECTL_START = "kubectl-start"
+    NEXT_CORDON = "next-cordon"
+    LIST_PODS = "list-pods"
+    NEXT_DELETE = "next-delete"
+    FIRST_POLL = "first-poll"
+    KUBECTL_END = "kubectl-end"
+    # The Eviction API: from reading a budget to writing its status or refusing, and to the DELETE.
+    DECIDE = "decide"
+    DELETE = "delete"
+    # Controllers, scheduler and kubelets: until a change is seen and acted upon.
+    SYNC_BUDGET = "sync-budget"
+    REPLACE_POD = "replace-pod"
+    BIND_POD = "bind-pod"
+    REPORT_READY = "report-ready"
+    # Also how long a container takes that ends at once: longer than a budget's sync.
+    REPORT_EXIT = "report-exit"
+
+
+# The fastest and the slowest, in milliseconds.
+_RANGES_MS = {
+    Latency.KUBECTL_START: (25, 250),
+    Latency.NEXT_CORDON: (2, 40),
+    Latency.LIST_PODS: (4, 150),
+    Latency.NEXT_DELETE: (2, 40),
+    Latency.FIRST_POLL: (1, 30),
+    Latency.KUBECTL_END: (1, 60),
+    Latency.DECIDE: (2, 40),
+    Latency.DELETE: (2, 80),
+    Latency.SYNC_BUDGET: (2, 120),
+    Latency.REPLACE_POD: (4, 200),
+    Latency.BIND_POD: (2, 150),
+    Latency.REPORT_READY: (0, 400),
+    Latency.REPORT_EXIT: (150, 600),
+}
+
+
+class Jitter(Enum):
+    """Chance that no machine is fast or slow at."""
+
+    # How far apart requests arrive that are sent at once.
+    ARRIVAL = "arrival"
+    # ``EvictionsRetry``: 500 ms and up to a tenth more after a conflict.
+    CONFLICT = "conflict"
+
+
+_JITTERS_MS = {Jitter.ARRIVAL: (0, 25), Jitter.CONFLICT: (500, 550)}
+
+
+class DrainTiming(msgspec.Struct, frozen=True):
+    """How drains go in one admissible run.
+
+    ``seed`` decides whatever is drawn. ``latency`` is the place of every latency in its range (0 fastest,
+    1 slowest), None draws each. A deleted pod uses between ``exit_low`` and ``exit_high`` of its grace
+    period. A replacement is ready between ``ready_low_ns`` and ``ready_high_ns`` after it is bound (None:
+    never); ``ready`` is its place in between, None draws it. ``joins_drained_nodes``: replacements may land on
+    nodes that are still to be drained.
+    """
+
+    seed: int = 0
+    latency: float | None = 0.3
+    exit_low: float = 1.0
+    exit_high: float = 1.0
+    ready_low_ns: int = READY_DEFAULT_NS
+    ready_high_ns: int | None = READY_DEFAULT_NS
+    ready: float | None = None
+    joins_drained_nodes: bool = False
+
+    def draw(self, *about: object) -> float:
+        """A number in [0, 1), always the same for the same seed and ``about``."""
+        text = "\0".join(map(str, (self.seed, *about))).encode()
+        return int.from_bytes(blake2b(text, digest_size=4).digest()) / _STEPS
+
+    def latency_ns(self, latency: Latency, *about: object) -> int:
+        """How long something takes."""
+        place = self.draw(latency.value, *about) if self.latency is None else self.latency
+        return _within(_RANGES_MS[latency], place)
+
+    def jitter_ns(self, jitter: Jitter, *about: object) -> int:
+        """What chance adds."""
+        return _within(_JITTERS_MS[jitter], self.draw(jitter.value, *about))
+
+    def exit_fraction(self, pod: str) -> float:
+        """How much of its grace period a pod uses."""
+        return self.exit_low + (self.exit_high - self.exit_low) * self.draw("exit", pod)
+
+    def ready_after_ns(self, pod: str) -> int | None:
+        """How long after it is bound a replacement is ready; None: never."""
+        place = self.draw("ready", pod) if self.ready is None else self.ready
+        low_ns, high_ns = self.ready_low_ns, self.ready_high_ns
+        if high_ns is None:
+            return None if place >= 0.5 else low_ns + int(low_ns * place)
+        return low_ns + int((high_ns - low_ns) * place)
+
+
+def _within(range_ms: tuple[int, int], place: float) -> int:
+    low_ms, high_ms = range_ms
+    return int((low_ms + (high_ms - low_ms) * place) * MILLISECOND_NS)

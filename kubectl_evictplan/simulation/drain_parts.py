@@ -1,0 +1,83 @@
+"""What takes part in a run only when its scenario drains nodes: budgets, their controller, replacements.
+
+Without a drain nothing of it watches anything, and every other scenario runs as if it did not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from kubectl_evictplan.cluster.disruption_budgets import DisruptionBudgets
+from kubectl_evictplan.cluster.drains import KubectlDrains
+from kubectl_evictplan.cluster.eviction_api import EvictionApi
+from kubectl_evictplan.cluster.placement import Placement, takes_replacements
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import Causes
+from kubectl_evictplan.controllers.disruption import DisruptionController, OwnerScales
+from kubectl_evictplan.controllers.replication import ReplicationControllers
+from kubectl_evictplan.engine.drain_timing import DrainTiming
+from kubectl_evictplan.kube.drain_filters import DrainOptions
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.scenarios.simulated_cluster import Drains
+
+
+class OutlivingController(Protocol):
+    """A controller that keeps what it knows from one process of kube-controller-manager to the next."""
+
+    def start(self, *, warm: bool) -> None:
+        """Begin; ``warm``: the process has been running for long."""
+
+    def stop(self) -> None:
+        """The process is gone."""
+
+
+class DrainParts(NamedTuple):
+    """Processes of kubectl, and the controllers that live in kube-controller-manager."""
+
+    drains: Drains
+    controllers: Sequence[OutlivingController] = ()
+
+
+class _NoDrains:
+    def start(self, options: DrainOptions, nodes: Mapping[str, Causes]) -> None:
+        raise AssertionError("a scenario without drains starts none")
+
+
+def drained_nodes(scenario: Scenario) -> tuple[str, ...]:
+    """Nodes that some event of the scenario drains, sorted."""
+    drains = (event for event in scenario.events if isinstance(event, Drain))
+    return tuple(sorted({name for event in drains for name in event.nodes}))
+
+
+def known_daemon_sets(snapshot: ClusterSnapshot) -> frozenset[str] | None:
+    """Return "namespace/name" of every DaemonSet; None when the input does not say which there are."""
+    if "DaemonSet" not in snapshot.kinds_seen:
+        return None
+    return frozenset(
+        f"{one.namespace}/{one.name}" for one in snapshot.workloads if one.kind == "DaemonSet"
+    )
+
+
+def drain_parts(
+    state: ClusterState, snapshot: ClusterSnapshot, drained: Sequence[str], timing: DrainTiming
+) -> DrainParts:
+    """Wire them for a state that is loaded; nothing at all when no node is drained."""
+    if not drained:
+        return DrainParts(_NoDrains())
+    budgets = DisruptionBudgets(state, snapshot.budgets)
+    workloads = {(one.kind, one.namespace, one.name): one for one in snapshot.workloads}
+    replication = ReplicationControllers(state, workloads, timing)
+    elsewhere = any(
+        node.name not in drained and takes_replacements(node) for node in snapshot.nodes
+    )
+    placement = Placement(state, timing, drained, elsewhere=elsewhere)
+    placement.start_pods_of_snapshot(state.events.now_ns)
+    disruption = DisruptionController(state, budgets, OwnerScales(snapshot.workloads), timing)
+    api = EvictionApi(state, budgets, timing)
+    daemon_sets = known_daemon_sets(snapshot)
+    return DrainParts(
+        KubectlDrains(state, budgets, api, daemon_sets, timing), (disruption, replication)
+    )
