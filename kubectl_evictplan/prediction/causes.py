@@ -12,6 +12,7 @@ from typing import Any
 
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.timeline import CancelReason, DeleteFailure, GarbageReason
+from kubectl_evictplan.kube.drain_filters import Reason
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import key_and_effect
@@ -82,14 +83,42 @@ def _deleted(entry: timeline.PodDeleted) -> str:
     return f"{text}: {_GARBAGE[entry.garbage][1]}" if entry.garbage is not None else text
 
 
+_DELETED_BY = {
+    timeline.NODE_LIFECYCLE: "DeletePods",
+    timeline.EVICTION_API: "EvictionREST.Create",
+    timeline.KUBECTL_DELETE: "deletePods",
+}
+
+
 def _deleted_by(entry: timeline.PodDeleted) -> str:
     if entry.garbage is not None:
         return _GARBAGE[entry.garbage][0]
-    return "DeletePods" if entry.controller == timeline.NODE_LIFECYCLE else "deletePodHandler"
+    return _DELETED_BY.get(entry.controller, "deletePodHandler")
 
 
 def _taint(taint: Taint | None) -> str:
     return key_and_effect(taint) if taint is not None else "the taint"
+
+
+_DRAIN_ENDS = {
+    timeline.DrainEnd.DRAINED: "kubectl has drained the node",
+    timeline.DrainEnd.REFUSED: "kubectl refuses to drain the node because of some of its pods",
+    timeline.DrainEnd.TIMEOUT: "kubectl gives the node up: --timeout is over",
+    timeline.DrainEnd.ERROR: "kubectl fails to evict a pod of the node",
+}
+_PASSED_OVER = {
+    Reason.NOT_SELECTED: "--pod-selector does not select it",
+    Reason.DELETED_LONG_AGO: "it was deleted longer ago than --skip-wait-for-delete-timeout",
+    Reason.MIRROR_POD: "kubectl skips mirror pods: the kubelet itself runs them",
+    Reason.DAEMON_SET: "kubectl ignores the pods of DaemonSets (--ignore-daemonsets)",
+}
+
+
+def _not_allowed(entry: timeline.EvictionNotAllowed) -> str:
+    budgets = " and ".join(entry.budgets)
+    if len(entry.budgets) > 1:
+        return f"the Eviction API answers {entry.code}: budgets {budgets} both cover the pod"
+    return f"the Eviction API answers {entry.code}: budget {budgets} allows no disruption now"
 
 
 # By kind of entry: the upstream function behind it, and what happened, for people.
@@ -145,6 +174,14 @@ _WORDS: dict[type[timeline.Entry], tuple[str, Callable[[Any], str]]] = {
     ),
     timeline.DeleteFailed: ("deletePodHandler", lambda e: _FAILURE_TEXTS[e.reason]),
     timeline.PodDeleted: ("", _deleted),
+    timeline.NodeDrainStarted: ("RunDrain", lambda _: "kubectl comes to the node"),
+    timeline.NodeDrainEnded: ("RunDrain", lambda e: _DRAIN_ENDS[e.reason]),
+    timeline.PodPassedOver: ("filterPods", lambda e: _PASSED_OVER[e.reason]),
+    timeline.PodRefused: (
+        "filterPods",
+        lambda e: f"kubectl refuses to drain the node: it cannot delete {e.why}",
+    ),
+    timeline.EvictionNotAllowed: ("EvictionREST.Create", _not_allowed),
     timeline.PodGone: ("DELETE", lambda _: "the object is gone"),
 }
 

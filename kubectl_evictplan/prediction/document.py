@@ -248,6 +248,62 @@ class WorkloadReport(_Document):
     pods: int
 
 
+class RefusedPod(_Document):
+    """A pod because of which kubectl refuses to drain its node; ``why`` in kubectl's words.
+
+    ``reason`` is the filter: daemon-set | daemon-set-not-found | local-storage | unmanaged.
+    """
+
+    pod: str
+    reason: str
+    why: str
+
+
+class WaitingPod(_Document):
+    """A pod whose eviction a budget ("namespace/name") refuses (429), and until when kubectl tries.
+
+    ``ends``: evicted | timeout | error | never, null when it differs; ``until_latest_seconds`` null: not in
+    every run within reach.
+    """
+
+    pod: str
+    budget: str
+    from_seconds: float
+    until_earliest_seconds: float | None
+    until_latest_seconds: float | None
+    ends: str | None
+    certainty: str
+
+
+class FailedPod(_Document):
+    """A pod that several budgets cover: the Eviction API answers 500, which kubectl does not repeat."""
+
+    pod: str
+    budgets: tuple[str, ...]
+    certainty: str
+
+
+class DrainReport(_Document):
+    """One node of one ``kubectl drain``; ``exit_code`` is that of the whole process.
+
+    ``start_seconds`` null: kubectl never comes to this node. ``end_latest_seconds`` null: in some run it is
+    never through with it. ``exit_code`` and ``end_reason`` (drained | refused | timeout | error | never) are null
+    when they differ.
+    """
+
+    node: str
+    start_seconds: float | None
+    start_latest_seconds: float | None
+    end_earliest_seconds: float | None
+    end_latest_seconds: float | None
+    exit_code: int | None
+    end_reason: str | None
+    refused: tuple[RefusedPod, ...]
+    waiting: tuple[WaitingPod, ...]
+    failed: tuple[FailedPod, ...]
+    origin: str = ""
+
+
 class Prediction(_Document):
     """The whole answer. ``warnings`` hold anything unknown, assumed or surprising."""
 
@@ -257,6 +313,7 @@ class Prediction(_Document):
     cancelled: tuple[Cancelled, ...]
     nodes: tuple[NodeReport, ...]
     zones: tuple[ZoneReport, ...]
+    drains: tuple[DrainReport, ...]
     workloads: tuple[WorkloadReport, ...]
     joint: tuple[Joint, ...]
     warnings: tuple[Warning, ...]

@@ -11,7 +11,16 @@ from itertools import repeat
 
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, POD_GC, Entry, PodDeleted, Timeline
+from kubectl_evictplan.cluster.timeline import (
+    EVICTION_API,
+    KUBECTL_DELETE,
+    NODE_LIFECYCLE,
+    POD_GC,
+    Entry,
+    PodDeleted,
+    Timeline,
+)
+from kubectl_evictplan.controllers.replication import is_replacement
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
@@ -98,8 +107,8 @@ class PodEnds:
     @staticmethod
     def _ends_at_once(key: EvictionKey, pod: Pod | None) -> bool:
         """A DELETE with no grace period is the end of an object that no finalizer holds."""
-        if pod is None or pod.finalizers:
-            return False
+        if pod is None or pod.finalizers or key.controller in (EVICTION_API, KUBECTL_DELETE):
+            return False  # drains may ask for another grace period: the runs tell
         if key.controller == POD_GC:
             return True  # it forces the deletion
         terminating = pod.deletion_timestamp_ns is not None
@@ -204,7 +213,7 @@ def with_nominal(
     found = dict(explored)
     ordinals: dict[tuple[str, str, str], int] = {}
     for index, entry in enumerate(nominal.entries):
-        if not isinstance(entry, PodDeleted):
+        if not isinstance(entry, PodDeleted) or is_replacement(entry.uid):
             continue
         name = (entry.pod, entry.uid, entry.controller)
         ordinal = ordinals[name] = ordinals.get(name, -1) + 1

@@ -37,6 +37,10 @@ REASONS = {
         "its node waits for a NoExecute taint that its zone's rate does not let through"
     ),
     "lease-touched": "its node stays Ready: its Lease was written without being renewed",
+    "drain-skips": "{told}",
+    "drain-refused": "{told}",
+    "budget-waits": "{told}",
+    "drain-not-reached": "kubectl drain does not come to its node within the horizon",
     "node-not-tainted": "its node becomes Unknown but never gets a NoExecute taint",
 }
 # The last of these that happened to a pod, or else to its node, says why the pod stays.
@@ -47,12 +51,16 @@ _BY_POD: dict[type[Entry], str] = {
     timeline.TimerCancelled: "timer-cancelled",
     timeline.EvictionScheduled: "after-horizon",
     timeline.PodGone: "gone-otherwise",
+    timeline.PodPassedOver: "drain-skips",
+    timeline.PodRefused: "drain-refused",
+    timeline.EvictionNotAllowed: "budget-waits",
 }
 _BY_NODE: dict[type[Entry], str] = {
     timeline.TaintAdded: "no-no-execute-taint",
     timeline.NodeQueued: "tainting-stopped",
     timeline.NodePassedOver: "lease-touched",
     timeline.NodeBecameUnknown: "node-not-tainted",
+    timeline.NodeDrainEnded: "drain-refused",
 }
 
 
@@ -62,8 +70,10 @@ def kept_list(
     configuration: ControllerConfiguration,
     nodes: Mapping[str, Node],
     scenario_nodes: Collection[str],
+    drained: Collection[str] = (),
 ) -> tuple[Kept, ...]:
     """One entry for each of ``pods``, which no admissible run evicts, by namespace and name."""
+    reached = {e.node for e in nominal.entries if isinstance(e, timeline.NodeDrainStarted)}
     last: dict[str, int] = {}
     no_execute = set()
     for index, entry in enumerate(nominal.entries):
@@ -83,6 +93,8 @@ def kept_list(
         else:
             index = last.get(name, -1)
             code = _why_not(pod, configuration, known=name in nodes, tainted=name in no_execute)
+            if name in drained and name not in reached:
+                code = "drain-not-reached"
             if not code and index >= 0:
                 code = _BY_NODE[type(nominal.entries[index])]
             elif not code:

@@ -14,6 +14,7 @@ from kubectl_evictplan import __version__
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, renew_period_ns
 from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import pods_refusable
 from kubectl_evictplan.kube.durations import format_duration
@@ -23,6 +24,12 @@ from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import control_plane
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import EventSummary, Inputs, Prediction, Sourced
+from kubectl_evictplan.prediction.drains import (
+    drain_assumptions,
+    drain_joint,
+    drain_reports,
+    merge_drains,
+)
 from kubectl_evictplan.prediction.evictions import (
     PodEnds,
     eviction_list,
@@ -34,7 +41,10 @@ from kubectl_evictplan.prediction.nodes import joint_statements, node_reports, z
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import find_warnings
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.windows.drain_runs import AssumeReady, explore_drains, without_drains
+from kubectl_evictplan.windows.drain_world import coupled_pods
 from kubectl_evictplan.windows.exploration import explore
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
 from kubectl_evictplan.windows.outcome import Exploration
@@ -49,16 +59,26 @@ def predict(
     *,
     explain: str | None = None,
     progress: Progress | None = None,
+    assume_ready: tuple[int, int | None] = AssumeReady(),
 ) -> Prediction:
     """Predict every eviction of ``scenario`` with honest windows. Pure and deterministic.
 
     ``explain`` is a "namespace/name" that must be in the answer even if its node is not affected.
+    ``assume_ready``: from when to when after its binding a replacement is Ready, in nanoseconds (None:
+    perhaps never); only drains ask for it.
     """
+    ready = AssumeReady(*assume_ready)
     relevant = _relevant_part(snapshot, scenario, configuration, explain)
     configuration = with_visible_phase(snapshot, scenario, configuration)
-    timing = Timing(monitor_phase_ns=configuration.nominal_phase_ns())
+    timing = Timing(
+        monitor_phase_ns=configuration.nominal_phase_ns(),
+        drain=DrainTiming(ready_low_ns=ready.earliest_ns, ready_high_ns=ready.latest_ns),
+    )
     nominal = simulate(relevant, scenario, configuration, timing)
-    exploration = explore(relevant, scenario, configuration, nominal, progress)
+    exploration = explore(relevant, without_drains(scenario), configuration, nominal, progress)
+    drained = drained_nodes(scenario)
+    drains = explore_drains(snapshot, scenario, configuration, ready, progress) if drained else None
+    merge_drains(exploration, drains, scenario)
     pods = {pod.key: pod for pod in relevant.pods}
     for event in scenario.events:
         if event.pod is not None:
@@ -79,17 +99,18 @@ def predict(
     scenario_nodes = {name for event in scenario.events for name in event.nodes}
     reports = node_reports(nominal, exploration, nodes, configuration)
     context = WarningContext(
-        relevant, scenario, configuration, nominal, exploration.affected, occurrences, ends
+        relevant, scenario, configuration, nominal, exploration.affected, occurrences, ends, drains
     )
     return Prediction(
-        inputs=_inputs(snapshot, scenario, configuration, nominal, exploration),
+        inputs=_inputs(snapshot, scenario, configuration, nominal, exploration, ready),
         evictions=evictions,
-        kept=kept_list(staying, nominal, configuration, nodes, scenario_nodes),
+        kept=kept_list(staying, nominal, configuration, nodes, scenario_nodes, drained),
         cancelled=cancelled_list(exploration, pods),
         nodes=reports,
         zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
+        drains=drain_reports(drains, scenario),
         workloads=workload_reports(snapshot, evictions, pods.values()),
-        joint=joint_statements(exploration, scenario.horizon_ns),
+        joint=(*joint_statements(exploration, scenario.horizon_ns), *drain_joint(drains)),
         warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),
     )
 
@@ -108,6 +129,8 @@ def _relevant_part(
     named = {name for event in scenario.events for name in event.touched_nodes}
     keys = {explain, *(key for event in scenario.events for key in event.pods)}
     keys |= _finished_pods(snapshot, configuration)
+    if drained := drained_nodes(scenario):
+        keys.update(pod.key for pod in coupled_pods(snapshot, frozenset(drained)))
     existing = {node.name for node in snapshot.nodes}
     seen_ns = observed_at_ns(snapshot, scenario.start_ns)
     for node in snapshot.nodes:
@@ -144,6 +167,7 @@ def _inputs(
     configuration: ControllerConfiguration,
     nominal: Timeline,
     exploration: Exploration,
+    assume_ready: AssumeReady,
 ) -> Inputs:
     flags = {
         name: Sourced(text, configuration.sources[name], configuration.origins.get(name, ""))
@@ -179,7 +203,10 @@ def _inputs(
         namespaces=len({pod.namespace for pod in snapshot.pods}),
         ignored_kinds=dict(sorted(snapshot.ignored_kinds.items())),
         tool_version=__version__,
-        assumptions=_assumptions(exploration),
+        assumptions=(
+            *_assumptions(exploration),
+            *(drain_assumptions(assume_ready) if drained_nodes(scenario) else ()),
+        ),
         api_server_flags=control_plane.api_server_flags(snapshot.control_plane),
         provider=control_plane.provider(snapshot.control_plane),
         leader_since=control_plane.leader_since(snapshot.control_plane),

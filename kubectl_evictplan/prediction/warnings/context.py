@@ -19,6 +19,7 @@ from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod, Tai
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.prediction.evictions import PodEnds
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
+from kubectl_evictplan.windows.drain_runs import DrainExploration
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 _Kind = TypeVar("_Kind", bound=Entry)
@@ -83,6 +84,8 @@ class WarningContext:
     affected: Set[str]
     evictions: Mapping[EvictionKey, PossibleEviction]
     ends: PodEnds
+    # What was found out about drains; None without any.
+    drains: DrainExploration | None = None
 
     def __post_init__(self) -> None:
         snapshot, scenario = self.snapshot, self.scenario

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
+from kubectl_evictplan.cluster.timeline import EVICTION_API, TAINT_EVICTION
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from kubectl_evictplan.kube.taints import UNSCHEDULABLE
@@ -33,7 +33,8 @@ def disruption_budget_bypassed(context: WarningContext) -> Statements:
     index = BudgetIndex(budgets)
     covered: dict[int, list[str]] = {}
     for evicted in context.evicted if budgets else ():
-        if evicted.pod.deletion_timestamp_ns is None and _live(evicted):
+        asked = evicted.controller == EVICTION_API
+        if evicted.pod.deletion_timestamp_ns is None and _live(evicted) and not asked:
             for place in index.matching(evicted.pod):
                 covered.setdefault(place, []).append(evicted.key)
     for place, pods in covered.items():

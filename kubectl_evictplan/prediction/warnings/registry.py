@@ -13,6 +13,7 @@ from types import FunctionType
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.warnings import (
     controllers,
+    drains,
     evicted_pods,
     nodes,
     scenario_events,
@@ -21,7 +22,7 @@ from kubectl_evictplan.prediction.warnings import (
 from kubectl_evictplan.prediction.warnings.context import PlainWarning, WarningContext
 
 # In the order in which a reader wants to know: what the events do, what the pods lose, then the rest.
-_MODULES = (scenario_events, tolerations, evicted_pods, controllers, nodes)
+_MODULES = (scenario_events, drains, tolerations, evicted_pods, controllers, nodes)
 
 
 CODES: dict[str, FunctionType | PlainWarning] = {

@@ -1,0 +1,148 @@
+"""What may go wrong with ``kubectl drain``: waits without end, several budgets, what is not known of budgets."""
+
+from __future__ import annotations
+
+from kubectl_evictplan.kube.budgets import BudgetIndex
+from kubectl_evictplan.kube.disruption import can_ignore_budgets
+from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
+from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
+from kubectl_evictplan.prediction.warnings.context import (
+    PlainWarning,
+    Statement,
+    Statements,
+    WarningContext,
+)
+from kubectl_evictplan.windows.drain_outcomes import DrainOutcome, NodeDrain
+
+
+def _outcomes(context: WarningContext) -> dict[NodeDrain, DrainOutcome]:
+    found = context.drains
+    return {} if found is None else found.gathered.outcomes(found.drains)
+
+
+def _drained_pods(context: WarningContext) -> list[Pod]:
+    """Pods of drained nodes that a budget can protect."""
+    found = context.drains
+    nodes = {drain.node for drain in found.drains} if found is not None else set()
+    pods = found.world.snapshot.pods if found is not None else ()
+    return [pod for pod in pods if pod.node_name in nodes and not can_ignore_budgets(pod)]
+
+
+def drain_refused(context: WarningContext) -> Statements:
+    """kubectl refuses a node for one pod: nothing of it is evicted."""
+    flags: dict[tuple[str, str], list[str]] = {}
+    for drain, outcome in _outcomes(context).items():
+        for refusal in outcome.refused:
+            flag = OVERRIDES[Reason(refusal.reason)]
+            flags.setdefault((drain.node, flag), []).append(refusal.pod)
+    for (node, flag), pods in sorted(flags.items()):
+        yield Statement(
+            f"kubectl refuses to drain {node} because of these pods and evicts none; the node stays "
+            f"cordoned; {flag} overrides that",
+            pods,
+        )
+
+
+def drain_never_ends(context: WarningContext) -> Statements:
+    """Without --timeout kubectl asks again for ever."""
+    for drain, outcome in _outcomes(context).items():
+        if outcome.start is None or (outcome.end is not None and outcome.end.latest_ns is not None):
+            continue
+        may = "never ends" if outcome.end is None else "may never end"
+        waits = [key for key, wait in outcome.waits.items() if "never" in wait.ends]
+        budgets = sorted({name for key in waits for name in key.budgets})
+        why = f"waits for budget {', '.join(budgets)}" if budgets else "waits for pods to end"
+        yield Statement(
+            f"the drain of {drain.node} {may}: kubectl {why}; --timeout would end it",
+            {key.pod for key in waits} or {drain.node},
+        )
+
+
+def budget_allows_nothing(context: WarningContext) -> Statements:
+    """A budget that can never allow a disruption, whatever becomes Ready."""
+    found = context.drains
+    budgets = found.world.budgets if found is not None else ()
+    covered: dict[int, list[str]] = {}
+    index = BudgetIndex(budgets)
+    for pod in _drained_pods(context):
+        for place in index.matching(pod):
+            covered.setdefault(place, []).append(pod.key)
+    for place, pods in sorted(covered.items()):
+        budget = budgets[place]
+        expected, desired = budget.expected_pods, budget.desired_healthy
+        if expected is not None and desired is not None and desired >= expected > 0:
+            yield Statement(
+                f"PodDisruptionBudget {budget.key} never allows a disruption: it wants {desired} "
+                f"healthy pods of {expected}",
+                pods,
+            )
+
+
+def two_budgets(context: WarningContext) -> Statements:
+    """The Eviction API cannot serve several budgets."""
+    found = context.drains
+    budgets = found.world.budgets if found is not None else ()
+    index = BudgetIndex(budgets)
+    several: dict[tuple[str, ...], list[str]] = {}
+    for pod in _drained_pods(context):
+        places = index.matching(pod)
+        if len(places) > 1:
+            several.setdefault(tuple(budgets[at].key for at in places), []).append(pod.key)
+    for names, pods in sorted(several.items()):
+        yield Statement(
+            f"budgets {' and '.join(names)} both cover it: the Eviction API answers 500, which kubectl "
+            "does not repeat; the drain fails when the node's other pods are through",
+            pods,
+        )
+
+
+def budget_not_readable(context: WarningContext) -> Statements:
+    """Unknown budgets may refuse every eviction."""
+    found = context.drains
+    if found is not None and (found.world.budgets_denied or not found.world.budgets_listed):
+        why = "may not be read" if found.world.budgets_denied else "are not in the input"
+        yield Statement(
+            f"PodDisruptionBudgets {why}: whether the Eviction API lets these pods go at once, later "
+            "or never is unknown",
+            [pod.key for pod in _drained_pods(context)],
+        )
+
+
+def budget_without_status(context: WarningContext) -> Statements:
+    """Nobody has computed what the budget allows, or for an older spec."""
+    found = context.drains
+    for budget in found.world.budgets if found is not None else ():
+        if budget.disruptions_allowed is None:
+            yield Statement(
+                "the budget has no status: what it allows is computed from its pods and their owners",
+                [budget.key],
+            )
+        elif _is_stale(budget):
+            yield Statement(
+                "the budget's status is older than its spec: evictions wait for the disruption "
+                "controller",
+                [budget.key],
+            )
+
+
+def _is_stale(budget: PodDisruptionBudget) -> bool:
+    return (budget.observed_generation or 0) < (budget.generation or 0)
+
+
+replacement_may_be_drained = PlainWarning(
+    "a replacement may land on a node that is drained later, and is evicted there again",
+    lambda context: context.drains.gathered.replaced_owners if context.drains else (),
+)
+
+
+def no_node_for_replacements(context: WarningContext) -> Statements:
+    """Every node is cordoned: nothing becomes Ready again."""
+    found = context.drains
+    if found is None:
+        return
+    drained = {drain.node for drain in found.drains}
+    if all(node.name in drained or node.unschedulable for node in found.world.snapshot.nodes):
+        yield Statement(
+            "no other node takes pods: replacements stay Pending, and budgets do not recover",
+            sorted(drained),
+        )

@@ -1,0 +1,477 @@
+"""What happens in the runs of a drain, put together to windows.
+
+Exchangeable pods (same node, owner, budgets and state) are gathered as one class: which of them comes first is
+chance, so the n-th eviction of the class has a window, and each of its pods can be the n-th.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from kubectl_evictplan.cluster.timeline import (
+    EVICTION_API,
+    KUBECTL_DELETE,
+    AboutPod,
+    DrainEnd,
+    DrainProcessEnded,
+    EvictionGivenUp,
+    EvictionNotAllowed,
+    NodeDrainEnded,
+    NodeDrainStarted,
+    PodDeleted,
+    PodGone,
+    PodRefused,
+    Timeline,
+)
+from kubectl_evictplan.controllers.replication import is_replacement, replaced_owner
+from kubectl_evictplan.kube.durations import MILLISECOND_NS
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
+from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes, merge_spans
+from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
+
+# The code that kubectl repeats.
+_RETRIED = 429
+# kubectl looks every second and asks every 5 s: what lies closer belongs together.
+GAP_NS = 1300 * MILLISECOND_NS
+# What drawn runs may miss at either end of a window that depends on other pods.
+_PADDING_NS = 200 * MILLISECOND_NS
+# Runs of one seed differ in latencies only: up to here they show the ends of one outcome.
+_SPREAD_NS = 2500 * MILLISECOND_NS
+
+Key = TypeVar("Key")
+
+
+class NodeDrain(NamedTuple):
+    """A node in one process of ``kubectl drain``; ``place`` is its place among the process's nodes."""
+
+    process: int
+    place: int
+    node: str
+
+
+class WaitKey(NamedTuple):
+    """A pod that is not evicted at once."""
+
+    process: int
+    pod: str
+    uid: str
+    budgets: tuple[str, ...]
+
+
+class Refusal(NamedTuple):
+    """A pod because of which a node is refused: the filter's word, and what kubectl says."""
+
+    pod: str
+    reason: str
+    why: str
+
+
+class Within(NamedTuple):
+    """From when to when something happens; ``latest_ns`` None: in some run it never does."""
+
+    earliest_ns: int
+    latest_ns: int | None
+
+
+class Wait(NamedTuple):
+    """From when a pod waits and until when. ``ends``: evicted, timeout, error, never, as in any run."""
+
+    from_ns: int
+    until: Within | None
+    ends: frozenset[str]
+    certain: bool
+
+
+class DrainOutcome(NamedTuple):
+    """The drain of one node over all runs. ``start``, ``end`` None: in no run.
+
+    ``exit_codes`` are those of kubectl's process; None among them: it never exits.
+    """
+
+    start: Within | None
+    end: Within | None
+    reasons: frozenset[DrainEnd | None]
+    exit_codes: frozenset[int | None]
+    refused: tuple[Refusal, ...]
+    waits: Mapping[WaitKey, Wait]
+
+
+class Instants(Generic[Key]):
+    """Instants by key, run by run."""
+
+    def __init__(self, gap_of: Callable[[Key], int]) -> None:
+        self._gap_of = gap_of
+        self.by_seed: dict[Key, dict[int, list[int]]] = {}
+        self.runs: dict[Key, int] = {}
+
+    def add(self, key: Key, seed: int, at_ns: int) -> None:
+        """Once per run and key."""
+        self.by_seed.setdefault(key, {}).setdefault(seed, []).append(at_ns)
+        self.runs[key] = self.runs.get(key, 0) + 1
+
+    def spans(self, key: Key) -> tuple[Span, ...]:
+        """Disjoint windows."""
+        return disjoint_outcomes(self._pieces(key), self._gap_of(key))
+
+    def within(self, key: Key, runs: int) -> Within | None:
+        """The hull; without a latest end if it does not happen in every one of ``runs``."""
+        if key not in self.by_seed:
+            return None
+        spans = self.spans(key)
+        return Within(spans[0][0], spans[-1][1] if self.runs[key] == runs else None)
+
+    def _pieces(self, key: Key) -> Iterator[Span]:
+        for instants in self.by_seed[key].values():
+            low_ns, high_ns = min(instants), max(instants)
+            if high_ns - low_ns <= _SPREAD_NS:
+                yield low_ns, high_ns
+            else:
+                yield from ((at_ns, at_ns) for at_ns in instants)
+
+
+class _Deleted(NamedTuple):
+    """An EvictionKey, or the n-th deletion of a class: its number instead of the pod, and no uid."""
+
+    pod: str | int
+    uid: str
+    controller: str
+    ordinal: int
+
+
+class _Deletion(NamedTuple):
+    at_ns: int
+    number: int
+    key: EvictionKey
+
+
+class DrainGathered:
+    """Fills itself run by run.
+
+    ``drains`` are the scenario's, ``classes`` lists of exchangeable pods. ``gaps_ns`` has, by node, how far
+    apart instants may lie that belong to one outcome, where that is more than ``GAP_NS``; ``node_of`` the node
+    of each pod.
+    """
+
+    def __init__(
+        self,
+        drains: Sequence[Drain],
+        classes: Sequence[Sequence[Pod]],
+        gaps_ns: Mapping[str, int],
+        node_of: Mapping[str, str],
+    ) -> None:
+        self._gaps_ns = gaps_ns
+        self._node_of = node_of
+        self._drains = drains
+        self._members = classes
+        self._class_of = {pod.key: place for place, pods in enumerate(classes) for pod in pods}
+        self.runs = 0
+        # Deletions by EvictionKey, and the n-th of a class.
+        self._deletions: Instants[_Deleted] = Instants(self._gap_of_deletion)
+        self._samples: dict[EvictionKey, tuple[Timeline, int]] = {}
+        self._gone: Instants[tuple[str, str]] = Instants(lambda key: self._gap_of_pod(key[0]))
+        self._starts: Instants[NodeDrain] = Instants(lambda _: GAP_NS)
+        self._ends: Instants[NodeDrain] = Instants(lambda _: GAP_NS)
+        self._reasons: dict[NodeDrain, set[DrainEnd | None]] = {}
+        self._exits: dict[int, set[int | None]] = {}
+        self._refused: dict[NodeDrain, dict[Refusal, None]] = {}
+        self._wait_from: Instants[WaitKey] = Instants(lambda _: GAP_NS)
+        self._wait_until: Instants[WaitKey] = Instants(lambda _: GAP_NS)
+        self._wait_ends: dict[WaitKey, set[str]] = {}
+        self._node_of_wait: dict[WaitKey, NodeDrain] = {}
+        # Pods that were refused in some run.
+        self._waited: set[str] = set()
+        self._replaced_owners: set[str] = set()
+
+    def _gap_of_deletion(self, key: _Deleted) -> int:
+        group = key.pod
+        return self._gap_of_pod(group if isinstance(group, str) else self._members[group][0].key)
+
+    def _gap_of_pod(self, pod: str) -> int:
+        return self._gaps_ns.get(self._node_of.get(pod, ""), GAP_NS)
+
+    # -- one run ------------------------------------------------------------------------------------
+
+    def add(self, seed: int, timeline: Timeline, drains: Sequence[NodeDrain]) -> None:
+        """One more run."""
+        self.runs += 1
+        self._add_deletions(seed, timeline)
+        number_of = _processes(timeline, self._drains)
+        by_name = {
+            (process, drain.node): drain
+            for drain in drains
+            for process, number in number_of.items()
+            if number == drain.process
+        }
+        ended: dict[NodeDrain, DrainEnd] = {}
+        exits: dict[int, int] = {}
+        for entry in timeline.entries:
+            if isinstance(entry, NodeDrainStarted):
+                self._starts.add(by_name[entry.process, entry.node], seed, entry.at_ns)
+            elif isinstance(entry, NodeDrainEnded):
+                drain = by_name[entry.process, entry.node]
+                self._ends.add(drain, seed, entry.at_ns)
+                ended[drain] = entry.reason
+            elif isinstance(entry, DrainProcessEnded):
+                exits[number_of[entry.process]] = entry.exit_code
+            elif isinstance(entry, PodRefused):
+                drain = by_name[entry.process, entry.node]
+                refusal = Refusal(entry.pod, entry.reason.value, entry.why)
+                self._refused.setdefault(drain, {})[refusal] = None
+        for drain in drains:
+            self._reasons.setdefault(drain, set()).add(ended.get(drain))
+            self._exits.setdefault(drain.process, set()).add(exits.get(drain.process))
+        self._add_waits(seed, timeline, by_name)
+
+    def _add_deletions(self, seed: int, timeline: Timeline) -> None:
+        ordinals: dict[EvictionKey, int] = {}
+        deletions: list[_Deletion] = []
+        gone_of: dict[tuple[str, str], int] = {}
+        for index, entry in enumerate(timeline.entries):
+            if isinstance(entry, PodDeleted):
+                uid = entry.uid
+                if is_replacement(uid):
+                    self._replaced_owners.add(replaced_owner(uid))
+                    continue
+                first = EvictionKey(entry.pod, uid, entry.controller, 0)
+                ordinal = ordinals[first] = ordinals.get(first, -1) + 1
+                key = first._replace(ordinal=ordinal)
+                deletions.append(_Deletion(entry.at_ns, index, key))
+            elif isinstance(entry, PodGone):
+                gone_of[entry.pod, entry.uid] = entry.at_ns
+        nth: dict[object, int] = {}
+        for deletion in sorted(deletions):
+            key = deletion.key
+            self._samples.setdefault(key, (timeline, deletion.number))
+            group = self._class_of.get(key.pod)
+            if group is not None and key.ordinal == 0:
+                place = nth[group, key.controller] = nth.get((group, key.controller), -1) + 1
+                self._deletions.add(
+                    _Deleted(group, "", key.controller, place), seed, deletion.at_ns
+                )
+            else:
+                self._deletions.add(_Deleted(*key), seed, deletion.at_ns)
+            if (key.pod, key.uid) in gone_of:
+                self._gone.add((key.pod, key.uid), seed, gone_of.pop((key.pod, key.uid)))
+
+    def _add_waits(
+        self, seed: int, timeline: Timeline, drains: Mapping[tuple[int, str], NodeDrain]
+    ) -> None:
+        waiting: dict[tuple[str, int], WaitKey] = {}
+        ends: dict[WaitKey, tuple[str, int]] = {}
+        for entry in timeline.entries:
+            if isinstance(entry, AboutPod) and is_replacement(entry.uid):
+                continue
+            if isinstance(entry, EvictionNotAllowed):
+                self._waited.add(entry.pod)
+                drain = drains[entry.process, entry.node]
+                key = WaitKey(drain.process, entry.pod, entry.uid, entry.budgets)
+                waiting[entry.pod, entry.process] = key
+                self._wait_from.add(key, seed, entry.asked_ns)
+                self._node_of_wait[key] = drain
+                if entry.code != _RETRIED:
+                    ends[key] = "error", entry.at_ns
+            elif isinstance(entry, EvictionGivenUp):
+                key_of = waiting.get((entry.pod, entry.process))
+                if key_of is not None:
+                    ends.setdefault(key_of, (entry.reason.value, entry.at_ns))
+            elif isinstance(entry, PodDeleted | PodGone):
+                for (pod, _), key in waiting.items():
+                    if pod == entry.pod:
+                        ends.setdefault(key, ("evicted", entry.at_ns))
+        for key in waiting.values():
+            what, at_ns = ends.get(key, ("never", None))
+            self._wait_ends.setdefault(key, set()).add(what)
+            if at_ns is not None:
+                self._wait_until.add(key, seed, at_ns)
+
+    # -- over all runs -------------------------------------------------------------------------------
+
+    def evictions(self) -> dict[EvictionKey, PossibleEviction]:
+        """Deletions with their windows, those of a class with the windows of all its members."""
+        found = {}
+        controllers: dict[int, dict[str, PodDeleted]] = {}
+        for key, (timeline, index) in self._samples.items():
+            group = self._class_of.get(key.pod)
+            if group is not None and key.ordinal == 0:
+                entry = timeline.entries[index]
+                assert isinstance(entry, PodDeleted), "samples are deletions"
+                controllers.setdefault(group, {})[key.controller] = entry
+            else:
+                spans = self._deletions.spans(_Deleted(*key))
+                certain = self._deletions.runs[_Deleted(*key)] == self.runs
+                found[key] = self._eviction(key, spans, certain=certain)
+        found = {
+            key: one._replace(spans=self._padded(one.spans, key)) for key, one in found.items()
+        }
+        for group, by_controller in controllers.items():
+            for controller, entry in by_controller.items():
+                spans, certain = self._spans_of_class(group, controller)
+                for pod in self._members[group]:
+                    key = EvictionKey(pod.key, pod.uid, controller, 0)
+                    padded = self._padded(spans, key)
+                    found[key] = self._eviction(key, padded, certain=certain, like=entry)
+        return found
+
+    def _padding_ns(self, node: str) -> int:
+        return _PADDING_NS + (self._gaps_ns.get(node, GAP_NS) - GAP_NS) // 3
+
+    def _padded(self, spans: tuple[Span, ...], key: EvictionKey) -> tuple[Span, ...]:
+        """The spans, wider where they depend on when other pods are gone or Ready."""
+        node = self._node_of.get(key.pod, "")
+        by_drain = key.controller in (EVICTION_API, KUBECTL_DELETE)
+        if not by_drain or not self._depends_on_others(node, key.pod):
+            return spans
+        starts = (self._starts.spans(one)[0][0] for one in self._starts.by_seed if one.node == node)
+        first_ns = min((*starts, spans[0][0]))
+        padding_ns = self._padding_ns(node)
+        wider = ((max(low - padding_ns, first_ns), high + padding_ns) for low, high in spans)
+        return tuple(merge_spans(wider, 0))
+
+    def _spans_of_class(self, group: int, controller: str) -> tuple[tuple[Span, ...], bool]:
+        pieces: list[Span] = []
+        certain = True
+        for place in range(len(self._members[group])):
+            nth = _Deleted(group, "", controller, place)
+            if nth in self._deletions.by_seed:
+                pieces += self._deletions.spans(nth)
+            certain = certain and self._deletions.runs.get(nth, 0) == self.runs
+        return disjoint_outcomes(pieces, self._gap_of_pod(self._members[group][0].key)), certain
+
+    def classes(self, controller: str) -> Iterator[tuple[Sequence[Pod], list[Within | None]]]:
+        """For each class its pods, and the window of its n-th eviction by ``controller``."""
+        for group, members in enumerate(self._members):
+            nths = [_Deleted(group, "", controller, place) for place in range(len(members))]
+            yield members, [self._deletions.within(nth, self.runs) for nth in nths]
+
+    def _eviction(
+        self,
+        key: EvictionKey,
+        spans: tuple[Span, ...],
+        *,
+        certain: bool,
+        like: PodDeleted | None = None,
+    ) -> PossibleEviction:
+        sample = self._samples.get(key)
+        entry = sample[0].entries[sample[1]] if sample is not None else like
+        assert isinstance(entry, PodDeleted), "samples are deletions"
+        gone = self._gone_within(key)
+        return PossibleEviction(
+            spans=spans,
+            certain=certain,
+            node=entry.node,
+            taint=entry.taint,
+            toleration_index=entry.toleration_index,
+            toleration_seconds=entry.toleration_seconds,
+            sample=sample,
+            delay_ns=None,
+            gone_earliest_ns=gone.earliest_ns if gone is not None else None,
+            gone_latest_ns=gone.latest_ns if gone is not None and certain else None,
+        )
+
+    def _gone_within(self, key: EvictionKey) -> Within | None:
+        group = self._class_of.get(key.pod)
+        if group is None:
+            return self._gone.within((key.pod, key.uid), self.runs)
+        ends = [self._gone.within((pod.key, pod.uid), self.runs) for pod in self._members[group]]
+        known = [end for end in ends if end is not None]
+        if not known:
+            return None
+        latest = [end.latest_ns for end in known if end.latest_ns is not None]
+        first_ns = min(end.earliest_ns for end in known)
+        return Within(first_ns, max(latest) if len(latest) == len(ends) else None)
+
+    def outcomes(self, drains: Iterable[NodeDrain]) -> dict[NodeDrain, DrainOutcome]:
+        """Every node of every process, in their order."""
+        waits: dict[NodeDrain, dict[WaitKey, Wait]] = {}
+        for key, wait in self._all_waits().items():
+            waits.setdefault(self._node_of_wait[key], {})[key] = wait
+        return {
+            drain: DrainOutcome(
+                start=self._starts.within(drain, self.runs),
+                end=self._padded_end(drain),
+                reasons=frozenset(self._reasons.get(drain, ())),
+                exit_codes=frozenset(self._exits.get(drain.process, ())),
+                refused=tuple(self._refused.get(drain, ())),
+                waits=waits.get(drain, {}),
+            )
+            for drain in drains
+        }
+
+    def _padded_end(self, drain: NodeDrain) -> Within | None:
+        end = self._ends.within(drain, self.runs)
+        if end is None or not self._depends_on_others(drain.node):
+            return end
+        padding_ns = self._padding_ns(drain.node)
+        start_ns = self._starts.spans(drain)[0][0]
+        latest_ns = None if end.latest_ns is None else end.latest_ns + padding_ns
+        return Within(max(end.earliest_ns - padding_ns, start_ns), latest_ns)
+
+    def _depends_on_others(self, node: str, pod: str = "") -> bool:
+        """Whether a pod of the node (or that one, or one of its class) waits, or the node's turn comes late."""
+        alike = self._members[self._class_of[pod]] if pod in self._class_of else ()
+        waited = (
+            self._waited.intersection((pod, *(other.key for other in alike)))
+            if pod
+            else any(self._node_of.get(other) == node for other in self._waited)
+        )
+        return bool(waited) or self._gaps_ns.get(node, GAP_NS) > GAP_NS
+
+    def _all_waits(self) -> dict[WaitKey, Wait]:
+        """By pod; what one of a class may have to wait, each of its pods may."""
+        alike: dict[object, list[WaitKey]] = {}
+        for key in self._wait_from.by_seed:
+            group = self._class_of.get(key.pod)
+            together = (key.process, key.budgets, key.pod if group is None else group)
+            alike.setdefault(together, []).append(key)
+        found = {}
+        evictions = self.evictions()
+        for keys in alike.values():
+            group = self._class_of.get(keys[0].pod)
+            pods = self._members[group] if group is not None else None
+            wait = self._wait_of(keys, 1 if pods is None else len(pods), evictions)
+            if pods is not None:
+                node = self._node_of_wait[keys[0]]
+                keys = [keys[0]._replace(pod=pod.key, uid=pod.uid) for pod in pods]
+                self._node_of_wait.update(dict.fromkeys(keys, node))
+            found.update(dict.fromkeys(keys, wait))
+        return found
+
+    def _wait_of(
+        self,
+        keys: Sequence[WaitKey],
+        pods: int,
+        evictions: Mapping[EvictionKey, PossibleEviction],
+    ) -> Wait:
+        untils = [self._wait_until.within(key, self._wait_from.runs[key]) for key in keys]
+        known = [until for until in untils if until is not None]
+        until = None
+        if known:
+            latest = [one.latest_ns for one in known if one.latest_ns is not None]
+            always = len(latest) == len(keys)
+            # Few runs may show a wait; it can last as long as an eviction can be late.
+            found = (evictions.get(EvictionKey(k.pod, k.uid, EVICTION_API, 0)) for k in keys)
+            latest += [eviction.latest_ns for eviction in found if eviction is not None]
+            until = Within(min(one.earliest_ns for one in known), max(latest) if always else None)
+        return Wait(
+            min(self._wait_from.spans(key)[0][0] for key in keys),
+            until,
+            frozenset().union(*(self._wait_ends[key] for key in keys)),
+            sum(self._wait_from.runs[key] for key in keys) == pods * self.runs,
+        )
+
+    @property
+    def replaced_owners(self) -> frozenset[str]:
+        """Owners ("namespace/Kind/name") whose replacements are evicted themselves in some run."""
+        return frozenset(self._replaced_owners)
+
+
+def _processes(timeline: Timeline, drains: Sequence[Drain]) -> dict[int, int]:
+    """The place among the scenario's drains of the processes of a run."""
+    return {
+        index: drains.index(entry.event)
+        for index, entry in enumerate(timeline.entries)
+        if isinstance(entry, EventApplied) and isinstance(entry.event, Drain)
+    }

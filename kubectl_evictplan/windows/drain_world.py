@@ -1,0 +1,145 @@
+"""The part of a cluster that takes part in its drains: cost follows what can matter.
+
+The drained nodes with their pods, whatever their budgets cover elsewhere, and their StatefulSets: the
+next ordinal may have to wait for another. Where no other event happens and every node is healthy, that and
+one more node for replacements is all, and node lifecycle has no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
+from kubectl_evictplan.cluster.placement import takes_replacements
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.kube.budgets import BudgetIndex
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, PodDisruptionBudget
+from kubectl_evictplan.kube.taints import no_execute_taints
+from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.actions.nodes import Cordon
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.drain_parts import drained_nodes
+
+_BUDGET = "PodDisruptionBudget"
+
+
+class DrainWorld(NamedTuple):
+    """What is simulated. ``quiet``: nothing but drains and what follows from them happens.
+
+    ``budgets_denied``: budgets could not be read, ``budgets_listed``: the input has any.
+    """
+
+    snapshot: ClusterSnapshot
+    configuration: ControllerConfiguration
+    budgets: tuple[PodDisruptionBudget, ...]
+    quiet: bool
+    budgets_denied: bool
+    budgets_listed: bool
+
+
+def drain_world(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> DrainWorld:
+    """Return the world of all drains of a scenario."""
+    drained = frozenset(drained_nodes(scenario))
+    pods = coupled_pods(snapshot, drained)
+    named = {key for event in scenario.events for key in event.pods}
+    keys = {pod.key for pod in pods}
+    quiet = all(
+        isinstance(event, Drain | Cordon) or event.pods_only for event in scenario.events
+    ) and all(_is_steady(node, snapshot, scenario) for node in snapshot.nodes)
+    if quiet:
+        used = {pod.node_name for pod in pods} | {
+            name for event in scenario.events for name in event.touched_nodes
+        }
+        nodes = [node for node in snapshot.nodes if node.name in used]
+        nodes += _one_that_takes_pods(snapshot.nodes, used)
+        configuration = replace(
+            configuration,
+            node_lifecycle_enabled=False,
+            taint_eviction_enabled=False,
+            pod_gc_enabled=False,
+        )
+    else:
+        nodes = list(snapshot.nodes)
+    budgets = _budgets_of(snapshot, pods)
+    world = replace(
+        snapshot,
+        nodes=tuple(sorted(nodes, key=lambda node: node.name)),
+        pods=tuple(
+            pod
+            for pod in snapshot.pods
+            if pod.key in keys or pod.key in named or (not quiet and pod.node_name in drained)
+        ),
+        budgets=budgets,
+    )
+    return DrainWorld(
+        world,
+        configuration,
+        budgets,
+        quiet,
+        budgets_denied=_BUDGET in snapshot.denied,
+        budgets_listed=_BUDGET in snapshot.kinds_seen or bool(snapshot.budgets),
+    )
+
+
+def coupled_pods(snapshot: ClusterSnapshot, drained: frozenset[str]) -> list[Pod]:
+    """Pods of the nodes, those under the same budgets, and those of the same StatefulSets."""
+    own = [pod for pod in snapshot.pods if pod.node_name in drained]
+    index = BudgetIndex(snapshot.budgets)
+    places = {place for pod in own for place in index.matching(pod)}
+    coupling = [snapshot.budgets[place] for place in sorted(places)]
+    covering = BudgetIndex(coupling)
+    spaces = {budget.namespace for budget in coupling}
+    sets = {
+        (pod.namespace, owner.name)
+        for pod in own
+        if (owner := pod.controller()) is not None and owner.kind == "StatefulSet"
+    }
+    set_spaces = {namespace for namespace, _ in sets}
+    # Pods of one owner share their labels: each list of them is looked at once.
+    matched: dict[tuple[str, int], bool] = {}
+    found = []
+    for pod in snapshot.pods:
+        space = pod.namespace
+        covered = False
+        if space in spaces:
+            labels = (space, id(pod.labels))
+            covered = matched.get(labels, False)
+            if labels not in matched:
+                covered = matched[labels] = bool(covering.matching(pod))
+        if covered or pod.node_name in drained or (space in set_spaces and _is_of(pod, sets)):
+            found.append(pod)
+    return found
+
+
+def _is_of(pod: Pod, sets: set[tuple[str, str]]) -> bool:
+    owner = pod.controller()
+    return owner is not None and owner.kind == "StatefulSet" and (pod.namespace, owner.name) in sets
+
+
+def _budgets_of(snapshot: ClusterSnapshot, pods: Iterable[Pod]) -> tuple[PodDisruptionBudget, ...]:
+    """Every budget that covers one of the pods, in the order of the snapshot."""
+    index = BudgetIndex(snapshot.budgets)
+    places = {place for pod in pods for place in index.matching(pod)}
+    return tuple(snapshot.budgets[place] for place in sorted(places))
+
+
+def _is_steady(node: Node, snapshot: ClusterSnapshot, scenario: Scenario) -> bool:
+    ready = node.condition("Ready")
+    return (
+        ready is not None
+        and ready.status == "True"
+        and not no_execute_taints(node.taints)
+        and is_up_at_start(
+            node, snapshot.leases.get(node.name), observed_at_ns(snapshot, scenario.start_ns)
+        )
+    )
+
+
+def _one_that_takes_pods(nodes: Iterable[Node], used: set[str]) -> list[Node]:
+    """Some other node that stands for all on which replacements may land."""
+    return next(([n] for n in nodes if n.name not in used and takes_replacements(n)), [])
