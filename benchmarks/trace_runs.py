@@ -137,12 +137,24 @@ def deletions(trace: Trace) -> list[Fact]:
     """Pods in the order in which controllers deleted them.
 
     A deletion shows as a deletionTimestamp, or, with a grace period of 0, only as the pod's end.
-    What the scenario itself deletes is left out.
+    What the scenario itself deletes is left out, and so are replacements: neither their names nor their
+    nodes are predicted.
     """
+    known = {pod.key for pod in trace.snapshot.pods}
+    replacements = {
+        entry["uid"]
+        for entry in trace.observed
+        if entry["kind"] == "pod"
+        and entry["what"] == "created"
+        and entry.get("owner")
+        and entry["pod"] not in known
+    }
     found: dict[str, Fact] = {}
     for entry in trace.observed:
         if entry["kind"] == "pod" and entry["what"] in ("deleting", "gone"):
             uid = str(entry.get("uid", ""))
+            if uid in replacements:
+                continue
             found.setdefault(uid, Fact(str(entry["pod"]), float(entry["t"]), uid))
     by_hand = [
         Expected(key, event.at_ns / 1e9, event.at_ns / 1e9, certain=True)
