@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from fidelity import BLOCK_BEGIN, BLOCK_END, NODE_FACTS, Run, readme_table
+from fidelity import BLOCK_BEGIN, BLOCK_END, DRAINS, NODE_FACTS, Run, compare_drain, readme_block
+from recorded_drains import is_drain_recording
 from trace_runs import (
     Comparison,
     Expected,
@@ -243,6 +244,10 @@ def test_fidelity_says_so_when_there_is_nothing_to_compare(tmp_path: Path) -> No
 
 def test_the_readme_quotes_the_comparison_by_release() -> None:
     pairs = {name: trace_and_prediction(name) for name in NAMES}
+    folders = trace_folders(DRAINS)
+    drains = [compare_drain(folder) for folder in folders if is_drain_recording(folder)]
+    others = [load_trace(folder) for folder in folders if not is_drain_recording(folder)]
+    pairs |= {trace.name: (trace, predict_trace(trace)) for trace in others}
     runs = [
         Run(
             name,
@@ -253,4 +258,4 @@ def test_the_readme_quotes_the_comparison_by_release() -> None:
         for name, pair in pairs.items()
     ]
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    assert "\n".join([BLOCK_BEGIN.rstrip(), *readme_table(runs), BLOCK_END]) in readme
+    assert "\n".join([BLOCK_BEGIN.rstrip(), *readme_block(runs, drains), BLOCK_END]) in readme
