@@ -53,6 +53,10 @@ _STAYS = {
     "tainting-stopped": "whose node waits for a taint that its zone's rate does not let through",
     "lease-touched": "whose node stays Ready because of a touched Lease",
     "node-not-tainted": "whose node becomes Unknown and is not tainted",
+    "drain-skips": "that kubectl leaves alone",
+    "drain-refused": "because kubectl refuses to drain their node",
+    "budget-waits": "that a budget does not let go",
+    "drain-not-reached": "whose node kubectl never comes to",
 }
 
 # The input is not the whole cluster: an all-clear may be false. Said first.

@@ -172,6 +172,7 @@ def prediction(**fields: Any) -> Prediction:
         "cancelled": (),
         "nodes": (),
         "zones": (),
+        "drains": (),
         "workloads": (),
         "joint": (),
         "warnings": (),
@@ -198,6 +199,7 @@ def one_of_each() -> Prediction:
         cancelled=(cancelled(),),
         nodes=(node_report(),),
         zones=(zone_report(),),
+        drains=(),
         workloads=(
             WorkloadReport("default", "Deployment/web", ("ReplicaSet/web-7d9f",), 3),
             WorkloadReport("default", "StatefulSet/db", ("StatefulSet/db",), 1),
