@@ -76,8 +76,7 @@ def predict(
     )
     nominal = simulate(relevant, scenario, configuration, timing)
     exploration = explore(relevant, without_drains(scenario), configuration, nominal, progress)
-    drained = drained_nodes(scenario)
-    drains = explore_drains(snapshot, scenario, configuration, ready, progress) if drained else None
+    drains = explore_drains(snapshot, scenario, configuration, ready, progress)
     merge_drains(exploration, drains, scenario)
     pods = {pod.key: pod for pod in relevant.pods}
     for event in scenario.events:
@@ -96,7 +95,7 @@ def predict(
         if key not in evicted
         and (pod.node_name in exploration.affected or key == explain or key in created)
     )
-    scenario_nodes = {name for event in scenario.events for name in event.nodes}
+    touched = {name for event in scenario.events for name in event.nodes}
     reports = node_reports(nominal, exploration, nodes, configuration)
     context = WarningContext(
         relevant, scenario, configuration, nominal, exploration.affected, occurrences, ends, drains
@@ -104,7 +103,7 @@ def predict(
     return Prediction(
         inputs=_inputs(snapshot, scenario, configuration, nominal, exploration, ready),
         evictions=evictions,
-        kept=kept_list(staying, nominal, configuration, nodes, scenario_nodes, drained),
+        kept=kept_list(staying, nominal, configuration, nodes, touched, drained_nodes(scenario)),
         cancelled=cancelled_list(exploration, pods),
         nodes=reports,
         zones=zone_reports(nominal, exploration, {report.zone for report in reports}),

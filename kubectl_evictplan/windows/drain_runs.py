@@ -26,6 +26,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.actions.nodes import Cordon
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller
 from kubectl_evictplan.windows.drain_outcomes import GAP_NS, DrainGathered, NodeDrain
 from kubectl_evictplan.windows.drain_world import DrainWorld, drain_world
@@ -62,8 +63,10 @@ def explore_drains(
     configuration: ControllerConfiguration,
     assume_ready: AssumeReady,
     progress: Progress | None = None,
-) -> DrainExploration:
-    """Windows over many runs of every drain of the scenario, to their very ends."""
+) -> DrainExploration | None:
+    """Windows over many runs of every drain of the scenario, to their very ends; None without any."""
+    if not drained_nodes(scenario):
+        return None
     world = drain_world(snapshot, scenario, configuration)
     drains = node_drains(scenario)
     events = [event for event in scenario.events if isinstance(event, Drain)]
