@@ -237,7 +237,7 @@ class ObjectReference(msgspec.Struct, frozen=True, order=True, gc=False):
     namespace: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}".replace(" /", " ")
+        return f"{self.kind} {self.namespace}/{self.name}".replace(" /", " ").strip()
 
 
 class ControlPlaneFlags(msgspec.Struct, frozen=True):

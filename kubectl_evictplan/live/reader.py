@@ -17,7 +17,7 @@ from kubectl_evictplan.live.flags import ConnectionFlags
 from kubectl_evictplan.live.kubeconfig import resolve
 from kubectl_evictplan.live.lists import Listed, Page, read_list
 from kubectl_evictplan.live.problems import masked, unreachable, unusable
-from kubectl_evictplan.live.resources import LEASES, NODES, PODS, RESOURCES, Resource
+from kubectl_evictplan.live.resources import LEASES, NODES, OPENSHIFT, PODS, RESOURCES, Resource
 from kubectl_evictplan.live.server_clock import OFFSET_SAID_NS
 from kubectl_evictplan.live.transport import Answer, Transport
 from kubectl_evictplan.live.world import World
@@ -147,6 +147,9 @@ class _Reader:
         first_ns = self._world.wall_ns()
         for resource in RESOURCES:
             self._read_kind(resource)
+            if resource is NODES and self._assembly.control_plane.is_openshift():
+                for operator in OPENSHIFT:
+                    self._read_kind(operator)
         last_ns = self._world.wall_ns()
         clock = self._transport.clock
         self._assembly.taken_at_ns = last_ns + clock.offset_ns()

@@ -45,6 +45,15 @@ NODES = Resource("Node", "nodes", namespaced=False, required=True)
 PODS = Resource("Pod", "pods", required=True)
 LEASES = Resource("Lease", "leases", "coordination.k8s.io", whole_cluster=True)
 
+# Of OpenShift only: what its operators run the control plane with. Asked where the nodes are its own.
+OPENSHIFT = (
+    *(
+        Resource(kind, f"{kind.lower()}s", "operator.openshift.io", namespaced=False)
+        for kind in ("KubeControllerManager", "KubeAPIServer")
+    ),
+    Resource("ClusterOperator", "clusteroperators", "config.openshift.io", namespaced=False),
+)
+
 RESOURCES = (
     PODS,
     _apps("ReplicaSet"),

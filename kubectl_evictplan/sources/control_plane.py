@@ -21,7 +21,7 @@ from kubectl_evictplan.kube.objects import (
     ObjectReference,
     Pod,
 )
-from kubectl_evictplan.kube.providers import Mark, contradiction, mark_of, the_provider
+from kubectl_evictplan.kube.providers import OPENSHIFT, Mark, contradiction, mark_of, the_provider
 from kubectl_evictplan.sources.component_flags import (
     API_SERVER,
     COMPONENTS,
@@ -129,6 +129,10 @@ class ControlPlaneEvidence:
             seen_in = ObjectReference("Node", node.name)
             self.instances.append(Instance(component, own, flags, seen_in))
 
+    def is_openshift(self) -> bool:
+        """Tell by its nodes whether OpenShift runs the cluster, so that its operators can be asked."""
+        return the_provider(self.marks)[0] == OPENSHIFT
+
     def add_operator(self, kind: str, decoded: WireOperator) -> None:
         """Add what OpenShift's operator configures a component with; overrides win."""
         component = OPERATOR_KINDS[kind]
@@ -198,7 +202,7 @@ class ControlPlaneEvidence:
         if len(versions) == 1:
             return versions.pop(), _seen_in(telling)
         version = newest_version([self.server_version])
-        return version, (ObjectReference("API server", "/version"),) if version else ()
+        return version, (ObjectReference("API server", ""),) if version else ()
 
     def _leader_since(
         self, leaders: Iterable[LeaderLease], taken_at_ns: int, findings: list[Finding]

@@ -47,6 +47,9 @@ KINDS = {
     "volumeattachments": ("storage.k8s.io", "VolumeAttachment", "v1"),
     "endpointslices": ("discovery.k8s.io", "EndpointSlice", "v1"),
     "services": ("", "Service", "v1"),
+    "kubecontrollermanagers": ("operator.openshift.io", "KubeControllerManager", "v1"),
+    "kubeapiservers": ("operator.openshift.io", "KubeAPIServer", "v1"),
+    "clusteroperators": ("config.openshift.io", "ClusterOperator", "v1"),
     "validatingwebhookconfigurations": (
         "admissionregistration.k8s.io",
         "ValidatingWebhookConfiguration",

@@ -232,3 +232,36 @@ def small_cluster(server: ApiServer) -> ApiServer:
     server.add(*(pod(f"web-{number}", f"n{number % 4 + 1}") for number in range(6)))
     server.add(workload("ReplicaSet", "web"), budget("web"), leader_lease())
     return server
+
+
+def openshift_cluster(server: ApiServer) -> ApiServer:
+    """The small cluster as OpenShift runs it: its nodes say so, and its operators can be asked."""
+    small_cluster(server)
+    for one in server.objects["nodes"]:
+        one["metadata"]["labels"]["node.openshift.io/os_id"] = "rhel"
+    component = "kube-controller-manager"
+    server.add(
+        {
+            "kind": "KubeControllerManager",
+            "metadata": {"name": "cluster"},
+            "spec": {
+                "observedConfig": {"extendedArguments": {"node-monitor-grace-period": ["2m0s"]}},
+                "unsupportedConfigOverrides": None,
+            },
+        },
+        {
+            "kind": "KubeAPIServer",
+            "metadata": {"name": "cluster"},
+            "spec": {
+                "observedConfig": {
+                    "apiServerArguments": {"default-not-ready-toleration-seconds": ["60"]}
+                }
+            },
+        },
+        {
+            "kind": "ClusterOperator",
+            "metadata": {"name": component},
+            "status": {"versions": [{"name": component, "version": "1.28.5"}]},
+        },
+    )
+    return server

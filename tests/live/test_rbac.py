@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from live.api_server import KINDS, ApiServer
-from live.clusters import small_cluster
+from live.clusters import openshift_cluster, small_cluster
 from live.reading import outcome, read
 
 ROLES = Path(__file__).resolve().parents[2] / "deploy" / "rbac"
@@ -43,13 +43,20 @@ def asked(api: ApiServer) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("role", ["evictplan-reader", "evictplan-operator"])
-def test_a_role_is_enough_to_read_everything(role: str) -> None:
-    with small_cluster(ApiServer(allowed=lists(role))).serve() as api:
+@pytest.mark.parametrize("cluster", [small_cluster, openshift_cluster])
+def test_a_role_is_enough_to_read_everything(role: str, cluster: Any) -> None:
+    with cluster(ApiServer(allowed=lists(role))).serve() as api:
         assert read(api).denied == ()
 
 
-def test_the_reader_may_do_nothing_that_is_not_done() -> None:
+def test_only_openshift_is_asked_for_what_only_openshift_has() -> None:
     with small_cluster(ApiServer()).serve() as api:
+        read(api)
+    assert not [group for group, _ in asked(api) if group.endswith("openshift.io")]
+
+
+def test_the_reader_may_do_nothing_that_is_not_done() -> None:
+    with openshift_cluster(ApiServer()).serve() as api:
         read(api)
     assert rights("evictplan-reader") == {(*one, "list") for one in asked(api)}
 
@@ -57,7 +64,7 @@ def test_the_reader_may_do_nothing_that_is_not_done() -> None:
 @pytest.mark.parametrize("right", sorted(lists("evictplan-reader")))
 def test_every_right_of_the_reader_is_needed(right: tuple[str, str]) -> None:
     allowed = lists("evictplan-reader") - {right}
-    with small_cluster(ApiServer(allowed=allowed)).serve() as api:
+    with openshift_cluster(ApiServer(allowed=allowed)).serve() as api:
         ended = outcome(api)
     if right[1] in ("nodes", "pods"):
         assert ended.code == 5

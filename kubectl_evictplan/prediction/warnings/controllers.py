@@ -99,6 +99,9 @@ def kind_not_readable(context: WarningContext) -> Statements:
         "PersistentVolumeClaim": "whether volumes can follow their pods",
         "VolumeAttachment": "whether volumes can follow their pods",
         "ValidatingWebhookConfiguration": "whether a webhook may refuse the evictions",
+        "KubeControllerManager": "flags of kube-controller-manager",
+        "KubeAPIServer": "default toleration seconds of new pods",
+        "ClusterOperator": "the control plane's release",
         "MutatingWebhookConfiguration": "whether a webhook may refuse the evictions",
     }
     for kind in sorted(set(context.snapshot.denied)):
