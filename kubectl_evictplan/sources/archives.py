@@ -31,8 +31,9 @@ from kubectl_evictplan.sources.reading import (
 MEMBERS_MAX = 200_000
 # Logs are unpacked on the way through a tar, and never kept.
 UNPACKED_BYTES_MAX = 32 << 30
-# Lists of objects shrink twenty times, logs fifty; a bomb shrinks a thousand times.
-RATIO_MAX = 200
+# Lists of objects shrink twenty times, dull logs two hundred; a bomb shrinks a thousand times. What is
+# kept in memory counts for more than what is only passed over.
+RATIO_MAX, KEPT_RATIO_MAX = 500, 100
 RATIO_CHECKED_ABOVE = 64 * MIB
 # A gzip is a level too: one of a tar of one file each in a zip has five.
 DEPTH_MAX = 5
@@ -49,6 +50,7 @@ _LOG_NAME = re.compile(
     r"(\.log|\.txt|\.journal|/(current|previous)(\.log)?)(\.gz)?$", re.IGNORECASE
 )
 
+_ABSURD = "unpacks to an absurd size"
 _DAMAGED = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -95,6 +97,7 @@ class _Walk:
 
     def __init__(self, size: int, skipped: Counter[str]) -> None:
         self._allowed = min(UNPACKED_BYTES_MAX, max(RATIO_CHECKED_ABOVE, RATIO_MAX * size))
+        self._kept_max = max(RATIO_CHECKED_ABOVE, KEPT_RATIO_MAX * size)
         self._spent = 0
         self._count = 0
         self._skipped = skipped
@@ -103,7 +106,7 @@ class _Walk:
         """Count unpacked bytes."""
         self._spent += size
         if self._spent > self._allowed:
-            raise ReadProblem("unpacks to an absurd size")
+            raise ReadProblem(_ABSURD)
 
     def open(
         self, source: _Forward, seekable: BinaryIO | None, name: str, depth: int
@@ -119,12 +122,24 @@ class _Walk:
         elif kind == "tar":
             yield from self._tar(source, name, depth)
         elif kind == "zip":
-            stream = seekable or io.BytesIO(source.rest(INNER_ZIP_BYTES_MAX))
+            try:
+                stream = seekable or io.BytesIO(source.rest(INNER_ZIP_BYTES_MAX))
+            except _TooLong:
+                message = f"{name}: larger than {INNER_ZIP_BYTES_MAX // MIB} MiB: unpack it first"
+                raise ReadProblem(message) from None
             yield from self._zip(stream, name, depth)
         elif _ARCHIVE_NAME.search(name):
             raise ReadProblem(f"{name}: not the archive that its name says")
         else:
-            yield Member(name, source.rest(bytes_max(source.head)))
+            limit = bytes_max(source.head)
+            try:
+                yield Member(name, source.rest(min(limit, self._kept_max)))
+            except _TooLong:
+                if limit > self._kept_max:
+                    raise ReadProblem(_ABSURD) from None
+                raise ReadProblem(
+                    f"{name}: larger than {limit // MIB} MiB".removeprefix(": ")
+                ) from None
 
     def _member(
         self, name: str, outer: str, open_: Callable[[], Any], depth: int
@@ -171,6 +186,10 @@ class _Walk:
                 yield from self._member(member.filename, name, open_, depth)
 
 
+class _TooLong(Exception):
+    """What is left of a stream does not fit."""
+
+
 class _Forward:
     """A stream that is read forward only: ``head`` is known before, ``last`` was read last."""
 
@@ -201,13 +220,13 @@ class _Forward:
         return data
 
     def rest(self, limit: int) -> bytes:
-        """Return everything that is left; refuse more than ``limit`` bytes."""
+        """Return everything that is left; raise _TooLong for more than ``limit`` bytes."""
         chunks, size = [], 0
         while chunk := self.read(_CHUNK):
             chunks.append(chunk)
             size += len(chunk)
             if size > limit:
-                raise ReadProblem(f"larger than {limit // MIB} MiB")
+                raise _TooLong
         return b"".join(chunks)
 
     def tell(self) -> int:

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import tarfile
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -250,6 +251,16 @@ def test_a_bomb_is_refused_wherever_it_lies(tmp_path: Path, name: str) -> None:
         assert problem(packed, tmp_path) == "c.tar: unpacks to an absurd size"
 
 
+def test_a_bomb_takes_less_memory_than_its_size(tmp_path: Path) -> None:
+    packed = captured.tar({**captured.one_file_each(), "bomb.json": b"[" * (300 << 20)}, "w:gz")
+    (tmp_path / "c.tar.gz").write_bytes(packed)
+    tracemalloc.start()
+    with pytest.raises(InputError, match="absurd size"):
+        load(tmp_path / "c.tar.gz")
+    assert tracemalloc.get_traced_memory()[1] < 200 << 20
+    tracemalloc.stop()
+
+
 def test_a_header_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:
     header = tarfile.TarInfo("pax")
     header.type, header.size = tarfile.XHDTYPE, 1 << 30
@@ -270,7 +281,7 @@ def test_a_manifest_has_the_same_limit_inside(
 ) -> None:
     monkeypatch.setattr(reading, "YAML_BYTES_MAX", 1 << 20)
     data = captured.tar({"nodes.yaml": b"a: " + bytes(100_000).hex().encode() * 11})
-    assert problem(data, tmp_path) == "c.tar: larger than 1 MiB"
+    assert problem(data, tmp_path) == "c.tar: nodes.yaml: larger than 1 MiB"
 
 
 # -- logs among objects -------------------------------------------------------------------------------
