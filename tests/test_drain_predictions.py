@@ -34,6 +34,7 @@ from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, DrainReport
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.sources.redaction import pseudonyms, redact
 
 READY = (ns(3), ns(3))
 
@@ -107,6 +108,36 @@ def test_what_happens_after_the_horizon_is_left_out_or_not_certain() -> None:
 def test_the_same_question_has_the_same_answer() -> None:
     first, second = (predicted(drained_cluster(WEB), drain("a1")) for _ in range(2))
     assert first == second
+
+
+def test_a_stateful_sets_pod_may_be_evicted_again_where_its_replacement_lands() -> None:
+    db = App("db", ["a1", "b1"], kind="StatefulSet", grace=1)
+    prediction = predicted(drained_cluster(db), drain("a1"), drain("a2", at=20))
+    [first, again] = [eviction for eviction in prediction.evictions if eviction.pod == "db-0"]
+    assert (first.node, first.certainty) == ("a1", CERTAIN)
+    assert (again.node, again.certainty, again.uid) == ("a2", POSSIBLE, "")
+    assert again.earliest_seconds > 20
+    assert "replacement-may-be-drained" in codes(prediction)
+
+
+def test_a_redacted_snapshot_predicts_the_same_but_for_the_names() -> None:
+    db = App("db", ["a1", "a1", "b1"], kind="StatefulSet", most=1)
+    unready = App("sick", ["a1", "b1", "b1"], least=1, unready=[0], policy="AlwaysAllow")
+    snapshot = drained_cluster(WEB, FREE, db, unready)
+    names = pseudonyms(snapshot, b"key")
+
+    def told(snapshot: ClusterSnapshot, node: str) -> list[object]:
+        prediction = predicted(snapshot, drain(node))
+        report = only_drain(prediction)
+        ends = (report.end_earliest_seconds, report.end_latest_seconds, report.exit_code)
+        waits = [(one.from_seconds, one.until_latest_seconds) for one in report.waiting]
+        return [
+            *ends,
+            *waits,
+            *([w.latest_seconds for w in e.windows] for e in prediction.evictions),
+        ]
+
+    assert told(redact(snapshot, b"key"), names["a1"]) == told(snapshot, "a1")
 
 
 def reality(world: DrainedWorld, rng: random.Random, number: int) -> Timeline:

@@ -154,7 +154,9 @@ class EvictedPodWait:
         if answer.code == NOT_FOUND:
             self._done(DrainEnd.DRAINED)
         elif answer.code == CREATED:
-            delay_ns = self._task.timing.latency_ns(Latency.FIRST_POLL, self._pod.key)
+            delay_ns = self._task.timing.latency_ns(
+                Latency.FIRST_POLL, self._task.state.number(self._pod.key)
+            )
             first_poll_ns = self._task.state.events.now_ns + delay_ns
             PollingWait(self._task, self._pod, first_poll_ns, self._done).start()
         else:
@@ -188,11 +190,11 @@ class EvictedPodWait:
 
     def _period_ns(self) -> int:
         # Besides the sleep: the GET of the pod and the refused request.
-        timing, key = self._task.timing, self._pod.key
+        timing, pod = self._task.timing, self._task.state.number(self._pod.key)
         return (
             RETRY_NS
-            + timing.latency_ns(Latency.FIRST_POLL, key, "retry")
-            + timing.latency_ns(Latency.DECIDE, key, "retry")
+            + timing.latency_ns(Latency.FIRST_POLL, pod, "retry")
+            + timing.latency_ns(Latency.DECIDE, pod, "retry")
         )
 
     def _wake_at(self, changed_ns: int) -> None:

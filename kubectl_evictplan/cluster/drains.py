@@ -92,9 +92,9 @@ class _Process:
         """Cordon every node, then go on to the first."""
         self._daemon_sets = daemon_sets
         delay_ns = self._timing.latency_ns(Latency.KUBECTL_START, self._number)
-        for name in self._names:
+        for place, name in enumerate(self._names):
             self._later(delay_ns, partial(self._cordon, name))
-            delay_ns += self._timing.latency_ns(Latency.NEXT_CORDON, self._number, name)
+            delay_ns += self._timing.latency_ns(Latency.NEXT_CORDON, self._number, place)
         self._later(delay_ns, self._next_node)
 
     def _later(self, delay_ns: int, then: Callable[[], None]) -> None:
@@ -111,7 +111,7 @@ class _Process:
 
     def _next_node(self) -> None:
         if self._at < len(self._names):
-            about = (self._number, self._names[self._at])
+            about = (self._number, self._at)
             self._later(self._timing.latency_ns(Latency.LIST_PODS, *about), self._drain_node)
         else:
             self._later(self._timing.latency_ns(Latency.KUBECTL_END, self._number), self._exit)
@@ -182,7 +182,7 @@ class _Process:
         self._tasks_left = len(pods)
         for pod in pods:
             wait = EvictedPodWait(task, pod, self._pod_done)
-            about = (self._number, pod.key)
+            about = (self._number, self._state.number(pod.key))
             self._later(self._timing.jitter_ns(Jitter.ARRIVAL, *about), wait.request)
 
     def _pod_done(self, reason: DrainEnd) -> None:
@@ -196,7 +196,8 @@ class _Process:
         """One DELETE after another, then one loop that waits for all (``deletePods``)."""
         delay_ns = 0
         for pod in pods:
-            delay_ns += self._timing.latency_ns(Latency.NEXT_DELETE, self._number, pod.key)
+            number = self._state.number(pod.key)
+            delay_ns += self._timing.latency_ns(Latency.NEXT_DELETE, self._number, number)
             self._later(delay_ns, partial(self._delete, pod, because))
         delay_ns += self._timing.latency_ns(Latency.FIRST_POLL, self._number)
         self._later(delay_ns, lambda: self._wait_for_all(pods, because))

@@ -59,8 +59,9 @@ class EvictionApi:
         self._read(_Request(self._requests, pod, grace_seconds, because, answered), 0)
 
     def _after(self, latency: Latency, request: _Request, then: Callable[[], None]) -> None:
-        # Drawn by pod, not by number: the same pod is as fast in every run of one seed.
-        delay_ns = self._timing.latency_ns(latency, request.pod, self._state.events.now_ns)
+        # Drawn by pod, not by request: the same pod is as fast in every run of one seed.
+        pod = self._state.number(request.pod)
+        delay_ns = self._timing.latency_ns(latency, pod, self._state.events.now_ns)
         self._later(delay_ns, then)
 
     def _later(self, delay_ns: int, then: Callable[[], None]) -> None:
@@ -80,7 +81,7 @@ class EvictionApi:
         answer = answer_eviction(pod, [self._budgets[place] for place in places])
         if answer is Answer.UNKNOWN:
             # Nobody can know: half of the runs allow it, for each pod anew.
-            allowed = self._timing.draw("unknown budget", request.pod) < 0.5
+            allowed = self._timing.draw("unknown budget", self._state.number(pod.key)) < 0.5
             answer = Answer.DELETE if allowed else Answer.TOO_MANY_REQUESTS
         if answer is Answer.DELETE:
             self._after(Latency.DECIDE, request, lambda: self._delete(request, names))

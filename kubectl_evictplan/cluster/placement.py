@@ -65,7 +65,9 @@ class Placement:
 
     def _bind_later(self, pod: Pod) -> None:
         events = self._state.events
-        delay_ns = self._timing.latency_ns(Latency.BIND_POD, pod.key, events.now_ns)
+        delay_ns = self._timing.latency_ns(
+            Latency.BIND_POD, self._state.number(pod.key), events.now_ns
+        )
         events.schedule(
             events.now_ns + delay_ns, Priority.OUTSIDE, lambda: self._bind(pod.key, pod.uid)
         )
@@ -81,9 +83,10 @@ class Placement:
             and _takes_pods(node)
             and _tolerates(pod, node)
         ]
-        joins = self._timing.joins_drained_nodes and self._timing.draw("joins", key) < 0.5
+        number = self._state.number(key)
+        joins = self._timing.joins_drained_nodes and self._timing.draw("joins", number) < 0.5
         if nodes and (joins or not self._elsewhere):
-            place = int(self._timing.draw("node", key) * len(nodes))
+            place = int(self._timing.draw("node", number) * len(nodes))
             bound = replace(pod, node_name=nodes[place])
             self._state.update_pod(pod, bound)
             self._become_ready_later(bound, 0)
@@ -94,13 +97,14 @@ class Placement:
             self._unschedulable[key] = uid
 
     def _become_ready_later(self, pod: Pod, since_ns: int) -> None:
-        after_ns = self._timing.ready_after_ns(pod.key)
+        number = self._state.number(pod.key)
+        after_ns = self._timing.ready_after_ns(number)
         now_ns, events = self._state.events.now_ns, self._state.events
         running_ns = _RUNNING_AFTER_NS if after_ns is None else min(after_ns, _RUNNING_AFTER_NS)
         if pod.node_name:
             self._at(now_ns + max(since_ns + running_ns, 0), pod, self._run)
         if after_ns is not None:
-            told_ns = self._timing.latency_ns(Latency.REPORT_READY, pod.key)
+            told_ns = self._timing.latency_ns(Latency.REPORT_READY, number)
             self._at(events.now_ns + max(since_ns + after_ns, 0) + told_ns, pod, self._get_ready)
 
     def _at(self, at_ns: int, pod: Pod, change: Callable[[str, str], None]) -> None:

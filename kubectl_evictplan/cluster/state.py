@@ -53,6 +53,7 @@ class ClusterState:
         self.taint_causes: dict[tuple[str, str, str], Causes] = {}
         self.deletion_causes: dict[str, Causes] = {}
         self.denied_deletes: frozenset[str] = frozenset()
+        self._numbers: dict[str, int] = {}
         self._node_watchers: list[NodeWatcher] = []
         self._pod_watchers: list[PodWatcher] = []
         self._readiness_watchers: list[PodWatcher] = []
@@ -156,6 +157,13 @@ class ClusterState:
         self.pods[pod.key] = pod
         if pod.node_name:
             self.pods_by_node.setdefault(pod.node_name, {})[pod.key] = pod
+
+    def number(self, key: str) -> int:
+        """A number for a pod's name, by which chance is drawn: other names change nothing but names.
+
+        Numbered in the order in which they are asked for.
+        """
+        return self._numbers.setdefault(key, len(self._numbers))
 
     # -- nodes --------------------------------------------------------------------------------
 

@@ -103,14 +103,15 @@ class ReplicationControllers:
         return key
 
     def _ordered_names(self, key: _OwnerKey) -> list[str]:
-        """Return the names by ordinal: those that spec.replicas asks for, else those of the input."""
-        name = key[2]
+        """Return the names by ordinal: those that spec.replicas asks for, else those of the input.
+
+        The names of a redacted snapshot have no ordinals, but their order.
+        """
         workload = self._workloads.get(key)
-        if workload is None:
-            names = [pod.partition("/")[2] for pod in self._active[key]]
-            return sorted(names, key=lambda text: (len(text), text))
-        first = workload.first_ordinal
-        return [f"{name}-{ordinal}" for ordinal in range(first, first + (workload.replicas or 0))]
+        first, count = (workload.first_ordinal, workload.replicas or 0) if workload else (0, 0)
+        wanted = [f"{key[2]}-{ordinal}" for ordinal in range(first, first + count)]
+        known = {pod.partition("/")[2] for pod in self._active[key]}
+        return wanted if known <= {*wanted} else sorted(known, key=lambda name: (len(name), name))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new if new is not None else old
@@ -127,7 +128,8 @@ class ReplicationControllers:
         if key in self._queued:
             return
         events = self._state.events
-        delay_ns = self._timing.latency_ns(Latency.REPLACE_POD, *key, events.now_ns)
+        owner = self._state.number("/".join(key))
+        delay_ns = self._timing.latency_ns(Latency.REPLACE_POD, owner, events.now_ns)
         self._queued[key] = events.schedule(
             events.now_ns + delay_ns, Priority.OUTSIDE, lambda: self._sync(key)
         )

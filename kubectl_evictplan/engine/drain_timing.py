@@ -104,11 +104,11 @@ class DrainTiming(msgspec.Struct, frozen=True):
         """What chance adds."""
         return _within(_JITTERS_MS[jitter], self.draw(jitter.value, *about))
 
-    def exit_fraction(self, pod: str) -> float:
+    def exit_fraction(self, pod: int) -> float:
         """How much of its grace period a pod uses."""
         return self.exit_low + (self.exit_high - self.exit_low) * self.draw("exit", pod)
 
-    def ready_after_ns(self, pod: str) -> int | None:
+    def ready_after_ns(self, pod: int) -> int | None:
         """How long after it is bound a replacement is ready; None: never."""
         place = self.draw("ready", pod) if self.ready is None else self.ready
         low_ns, high_ns = self.ready_low_ns, self.ready_high_ns

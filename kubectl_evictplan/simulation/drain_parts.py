@@ -67,6 +67,8 @@ def drain_parts(
     """Wire them for a state that is loaded; nothing at all when no node is drained."""
     if not drained:
         return DrainParts(_NoDrains())
+    for key in state.pods:
+        state.number(key)
     budgets = DisruptionBudgets(state, snapshot.budgets)
     workloads = {(one.kind, one.namespace, one.name): one for one in snapshot.workloads}
     replication = ReplicationControllers(state, workloads, timing)

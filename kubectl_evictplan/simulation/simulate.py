@@ -66,7 +66,10 @@ def simulate(
     drain = timing.drain
     exits = PodExits(lambda _: timing.pod_exit_fraction)
     if drained:
-        exits = PodExits(drain.exit_fraction, partial(drain.latency_ns, Latency.REPORT_EXIT))
+        exits = PodExits(
+            lambda key: drain.exit_fraction(state.number(key)),
+            lambda key: drain.latency_ns(Latency.REPORT_EXIT, state.number(key)),
+        )
     kubelets = Kubelets(state, exits)
     parts = drain_parts(state, snapshot, drained, drain)
     manager = ControllerManager(state, kubelets, configuration, timing, snapshot, parts.controllers)

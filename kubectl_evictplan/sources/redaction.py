@@ -36,6 +36,7 @@ KEPT = frozenset(
         *("Service.type", "Service.external_traffic_policy", "Service.internal_traffic_policy"),
         *("ControlPlaneFlags.provider", "ControlPlaneFlags.provider_marks"),
         *("EndpointSlice.address_type", "ObjectReference.kind"),
+        *("PodDisruptionBudget.unhealthy_pod_eviction_policy", "Workload.pod_management_policy"),
     }
 )
 # (key, operator, values) each; an operator is no name.

@@ -231,16 +231,15 @@ class DrainGathered:
         gone_of: dict[tuple[str, str], int] = {}
         for index, entry in enumerate(timeline.entries):
             if isinstance(entry, PodDeleted):
-                uid = entry.uid
-                if is_replacement(uid):
-                    self._replaced_owners.add(replaced_owner(uid))
+                uid = self._uid(entry)
+                if uid is None:
                     continue
                 first = EvictionKey(entry.pod, uid, entry.controller, 0)
                 ordinal = ordinals[first] = ordinals.get(first, -1) + 1
                 key = first._replace(ordinal=ordinal)
                 deletions.append(_Deletion(entry.at_ns, index, key))
-            elif isinstance(entry, PodGone):
-                gone_of[entry.pod, entry.uid] = entry.at_ns
+            elif isinstance(entry, PodGone) and (uid := self._uid(entry)) is not None:
+                gone_of[entry.pod, uid] = entry.at_ns
         nth: dict[object, int] = {}
         for deletion in sorted(deletions):
             key = deletion.key
@@ -256,18 +255,27 @@ class DrainGathered:
             if (key.pod, key.uid) in gone_of:
                 self._gone.add((key.pod, key.uid), seed, gone_of.pop((key.pod, key.uid)))
 
+    def _uid(self, entry: AboutPod) -> str | None:
+        """The uid; "" of a replacement whose name is known (a StatefulSet's), None of any other."""
+        if not is_replacement(entry.uid):
+            return entry.uid
+        if isinstance(entry, PodDeleted):
+            self._replaced_owners.add(replaced_owner(entry.uid))
+        return "" if entry.pod in self._node_of else None
+
     def _add_waits(
         self, seed: int, timeline: Timeline, drains: Mapping[tuple[int, str], NodeDrain]
     ) -> None:
         waiting: dict[tuple[str, int], WaitKey] = {}
         ends: dict[WaitKey, tuple[str, int]] = {}
         for entry in timeline.entries:
-            if isinstance(entry, AboutPod) and is_replacement(entry.uid):
+            uid = self._uid(entry) if isinstance(entry, AboutPod) else None
+            if uid is None:
                 continue
             if isinstance(entry, EvictionNotAllowed):
                 self._waited.add(entry.pod)
                 drain = drains[entry.process, entry.node]
-                key = WaitKey(drain.process, entry.pod, entry.uid, entry.budgets)
+                key = WaitKey(drain.process, entry.pod, uid, entry.budgets)
                 waiting[entry.pod, entry.process] = key
                 self._wait_from.add(key, seed, entry.asked_ns)
                 self._node_of_wait[key] = drain
@@ -320,7 +328,10 @@ class DrainGathered:
 
     def _padded(self, spans: tuple[Span, ...], key: EvictionKey) -> tuple[Span, ...]:
         """The spans, wider where they depend on when other pods are gone or Ready."""
-        node = self._node_of.get(key.pod, "")
+        timeline, index = self._samples.get(key, (None, 0))
+        entry = timeline.entries[index] if timeline is not None else None
+        # A replacement is evicted from another node than its name was at the start.
+        node = entry.node if isinstance(entry, PodDeleted) else self._node_of.get(key.pod, "")
         by_drain = key.controller in (EVICTION_API, KUBECTL_DELETE)
         if not by_drain or not self._depends_on_others(node, key.pod):
             return spans

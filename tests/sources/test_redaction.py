@@ -191,7 +191,7 @@ REPLACED = {
     *("Pod.labels", "Pod.node_name", "Pod.finalizers"),
     *("Workload.namespace", "Workload.name", "Workload.uid", "DeleteWebhook.name"),
     *("PodDisruptionBudget.namespace", "PodDisruptionBudget.name"),
-    "PodDisruptionBudget.match_labels",
+    *("PodDisruptionBudget.match_labels", "PodDisruptionBudget.disrupted_pods"),
     *("LeaderLease.namespace", "LeaderLease.name", "LeaderLease.holder_identity"),
     *("Namespace.name", "Namespace.labels", "Service.namespace", "Service.name"),
     *("Service.selector", "EndpointSlice.namespace", "EndpointSlice.name"),
