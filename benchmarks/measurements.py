@@ -146,7 +146,11 @@ def program(*words: str) -> Report:
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise SystemExit(f"error: {' '.join(words)} exited with {process.returncode}")
-    return {"seconds": seconds, "peak_mib": usage.ru_maxrss / KIB_PER_MIB}
+    return {
+        "seconds": seconds,
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "peak_mib": usage.ru_maxrss / KIB_PER_MIB,
+    }
 
 
 def what_if(path: Path) -> tuple[str, ...]:

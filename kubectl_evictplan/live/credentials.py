@@ -69,8 +69,9 @@ class Credentials:
 
     def authorization(self) -> str:
         """Return the Authorization header; "" for clients known by certificate, or not at all."""
-        found = self._configuration.get_api_key_with_prefix("BearerToken", "authorization")
-        value = str(found or "").strip()
+        # By way of the settings, because releases of the client name the key differently.
+        found = self._configuration.auth_settings().get("BearerToken") or {}
+        value = str(found.get("value") or "").strip()
         if not value.isprintable() or not value.isascii():
             raise refused(f"{self._entry()} holds a token that is none")
         return value
