@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 
 from kubectl_evictplan.commands.file_arguments import files_beside
 from kubectl_evictplan.display import escape
-from kubectl_evictplan.errors import Correction, mistake
+from kubectl_evictplan.errors import Correction, ProblemsError, mistake
 from kubectl_evictplan.live.flags import (
     CHUNK_SIZE_DEFAULT,
     REQUEST_TIMEOUT_DEFAULT_NS,
@@ -105,6 +106,26 @@ def load_live(connection: ConnectionFlags, progress: Progress, *, strict: bool) 
         words = ("-f", beside[0]) if beside else ("--kubeconfig", "FILE")
         problem.correction = Correction((), words, example=True)
         raise
+    except ProblemsError as error:
+        for problem in error.problems:
+            if problem.correction and problem.correction.first:
+                first = _about_the_same(problem.correction.first, connection)
+                problem.correction = problem.correction._replace(first=first)
+        raise
+
+
+def _about_the_same(commands: str, connection: ConnectionFlags) -> str:
+    """Return commands of kubectl with the options that led to the cluster."""
+    named = [
+        f" --{option} {shlex.quote(value)}"
+        for option in ("kubeconfig", "context", "cluster", "user", "server")
+        if (value := getattr(connection, option))
+    ]
+    parts = commands.split(" && ")
+    return " && ".join(
+        part + "".join(one for one in named if "config" not in part or "--kubeconfig" in one)
+        for part in parts
+    )
 
 
 def _warn(text: str) -> None:

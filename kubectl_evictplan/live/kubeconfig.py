@@ -174,7 +174,11 @@ def resolve(flags: ConnectionFlags, environ: Mapping[str, str], *, is_pod: bool 
         user=credentials,
         user_file=user.path if user else "",
         impersonation=_impersonation(flags, user.values if user else {}),
-        warnings=(*config.warnings, *_connection_warnings(settings)),
+        warnings=(
+            *config.warnings,
+            *_connection_warnings(settings),
+            *(_plugin_warnings(user) if user else ()),
+        ),
     )
 
 
@@ -367,6 +371,16 @@ def _connection_warnings(cluster: Mapping[str, Any]) -> list[str]:
     elif cluster.get("insecure-skip-tls-verify"):
         found.append("insecure-skip-tls-verify: the server's certificate is not checked")
     return found
+
+
+def _plugin_warnings(user: Entry) -> list[str]:
+    """Say that a file lying here runs a program: a folder of somebody else's may hold such a trap."""
+    plugin = user.values.get("exec")
+    here, path = os.path.realpath(Path()), os.path.realpath(user.path)
+    if not isinstance(plugin, dict) or os.path.commonpath([here, path]) != here or here == "/":
+        return []
+    command = plugin.get("command")
+    return [f"kubeconfig {user.path} in the working directory runs {command} to log in"]
 
 
 def _file_warnings(path: str) -> list[str]:

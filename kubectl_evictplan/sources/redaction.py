@@ -12,12 +12,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Reading, Warning
+from kubectl_evictplan.kube.objects import (
+    ClusterSnapshot,
+    OwnerReference,
+    Reading,
+    Warning,
+    Workload,
+)
 from kubectl_evictplan.kube.topology import is_master_by_name
 from kubectl_evictplan.sources.snapshot import snapshot_digest
 
@@ -27,6 +33,7 @@ KEPT = frozenset(
         *("Taint.effect", "Toleration.operator", "Toleration.effect"),
         *("NodeCondition.type", "NodeCondition.status", "NodeCondition.reason"),
         *("OwnerReference.kind", "OwnerReference.api_version", "Workload.kind"),
+        *("Workload.pod_management_policy", "PodDisruptionBudget.unhealthy_pod_eviction_policy"),
         *("Node.resource_version", "Pod.resource_version", "Pod.phase", "Pod.ready"),
         *("Pod.config_source", "Pod.status_reason"),
         *("ControlPlaneFlags.kubernetes_version", "ControlPlaneFlags.newest_kubelet_version"),
@@ -97,7 +104,19 @@ def pseudonyms(snapshot: ClusterSnapshot, key: bytes) -> dict[str, str]:
         # Up to 1.20 a name that looks like a master's keeps its node out of its zone's count.
         end = "-master" if is_master_by_name(text) else ""
         names[text] = f"r{rank:0{width}d}-{digest[:_HASH_DIGITS]}{end}"
+    sets = {one.name for one in _owners(snapshot) if one.kind == "StatefulSet"}
+    for text in texts:
+        owner, dash, ordinal = text.rpartition("-")
+        # The pods of a StatefulSet are known, and follow each other, by the number behind its name.
+        if dash and owner in sets and ordinal.isascii() and ordinal.isdecimal():
+            names[text] = f"{names[owner]}-{ordinal}"
     return names
+
+
+def _owners(snapshot: ClusterSnapshot) -> Iterator[Workload | OwnerReference]:
+    yield from snapshot.workloads
+    for pod in snapshot.pods:
+        yield from pod.owner_references
 
 
 class _Walk:

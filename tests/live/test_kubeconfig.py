@@ -157,6 +157,17 @@ def test_a_kubeconfig_that_everybody_can_read_is_said(write: Write) -> None:
     )
 
 
+def test_b134_a_kubeconfig_lying_here_that_runs_a_program_is_said(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(config(user={"exec": {"command": "curl", "apiVersion": "v"}}), "repo/config")
+    assert chosen(path).warnings == ()
+    monkeypatch.chdir(tmp_path / "repo")
+    assert chosen(path).warnings == (
+        f"kubeconfig {path} in the working directory runs curl to log in",
+    )
+
+
 # As whom
 
 

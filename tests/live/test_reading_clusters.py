@@ -7,6 +7,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from command_lines import Ask, asker
 from live import api_server as faults
@@ -82,8 +83,14 @@ def test_a_live_cluster_is_read_to_the_same_values_as_a_dump_of_it(tmp_path: Pat
 
     dump = dumped(api, tmp_path)
 
-    for part in (*PARTS, "control_plane"):
+    for part in PARTS:
         assert getattr(live, part) == getattr(dump, part), part
+    # A server tells its release; a dump does not.
+    assert live.control_plane.kubernetes_version == "1.29.6"
+    assert (
+        msgspec.structs.replace(live.control_plane, kubernetes_version="", version_told_by=())
+        == dump.control_plane
+    )
     assert set(live.kinds_seen) >= set(dump.kinds_seen)
 
 
@@ -300,6 +307,24 @@ def test_without_nodes_or_pods_the_missing_rule_is_printed(
     assert "--clusterrole=evictplan-reader --user=jane" in answer.err
     # It is known before anything large is read.
     assert {seen.plural for seen in virtual.seen} == {"version", "nodes", "pods"}
+
+
+def test_the_next_command_is_about_the_same_cluster(ask: Ask, tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    content = {
+        "contexts": [{"name": "a b", "context": {"cluster": "dev"}}],
+        "clusters": [{"name": "dev", "cluster": {"server": "http://127.0.0.1:9"}}],
+    }
+    path.write_text(json.dumps(content), "utf-8")
+    path.chmod(0o600)
+    words = (*WHAT_IF, "--kubeconfig", str(path), "--context", "a b", "--request-timeout", "0")
+
+    *_, last = ask(*words).err.splitlines()
+
+    assert last == (
+        f"try: kubectl cluster-info --kubeconfig {path} --context 'a b' && kubectl evictplan what-if "
+        f"fail node n1 -o json --kubeconfig {path} --context 'a b' --request-timeout 0"
+    )
 
 
 def test_one_namespace_can_be_read_alone(virtual: ApiServer, ask: Ask) -> None:

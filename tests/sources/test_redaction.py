@@ -119,6 +119,16 @@ def test_order_is_kept_and_so_is_a_masters_name() -> None:
     }
 
 
+def test_pods_of_a_stateful_set_keep_their_numbers() -> None:
+    owner = OwnerReference("StatefulSet", "db", "uid", "apps/v1", True)
+    pods = [make_pod(name, "n", owner=owner) for name in ("db-0", "db-10", "db-2")]
+    found = pseudonyms(make_snapshot([make_node("n")], [*pods, make_pod("web-1", "n")]), KEY)
+    assert [found[f"db-{number}"] for number in (0, 10, 2)] == [
+        f"{found['db']}-{number}" for number in (0, 10, 2)
+    ]
+    assert not found["web-1"].endswith("-1")
+
+
 def test_numbers_that_tolerations_compare_stay_numbers() -> None:
     taint = Taint("sla", "NoExecute", "95")
     toleration = Toleration("sla", "Gt", "90", "NoExecute")
