@@ -36,6 +36,7 @@ from kubectl_evictplan.kube.infrastructure import (
 )
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.live import lists, reader, transport
+from kubectl_evictplan.live.resources import RESOURCES
 from kubectl_evictplan.sources.files import load_files
 
 SECOND_NS = 1_000_000_000
@@ -256,7 +257,7 @@ def test_nothing_but_reads_is_ever_sent() -> None:
 
 @pytest.mark.parametrize("missing", [False, True], ids=["forbidden", "no such API"])
 @pytest.mark.parametrize(
-    "plural", [plural for plural in faults.KINDS if plural not in ("nodes", "pods")]
+    "plural", [resource.plural for resource in RESOURCES if not resource.required]
 )
 def test_a_kind_that_cannot_be_read_is_not_evaluated_and_changes_nothing_else(
     plural: str, missing: bool
