@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from trace_runs import load_trace
 
 from builders import (
     START_NS,
@@ -21,6 +23,7 @@ from builders import (
     make_pod,
     make_scenario,
     make_snapshot,
+    ns,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -142,6 +145,23 @@ def test_the_true_phase_is_never_left_out(seed: int, first: float, silent: Seque
     phase = seen(*nodes)
     if phase is not None:
         assert any(low <= tick_ns - START_NS <= high for low, high in phase.spans)
+
+
+def test_a_recorded_control_plane_ticked_where_it_was_seen(fixtures_path: Path) -> None:
+    """Two nodes, given up half a minute apart by one process with default flags."""
+    trace = load_trace(fixtures_path / "traces" / "defaults-1.29.6")
+    start_ns = trace.scenario.start_ns
+    first, second = (one["t"] for one in trace.observed if one.get("ready") == "Unknown")
+    given_up_ns = (start_ns + ns(first)) // SECOND_NS * SECOND_NS
+    silent = given_up("a1", (given_up_ns - START_NS) / SECOND_NS)
+    leader = ControlPlaneFlags(leader_acquire_time_ns=start_ns - ns(100))
+    for before in (1, 2.5, 4):
+        phase = visible_phase(
+            cluster(silent, control_plane=leader), start_ns + ns(second - before), CONFIGURATION
+        )
+        assert phase is not None and phase.width_ns() < 2 * SECOND_NS
+        # A watch shows a write up to 80 ms after it happened.
+        assert any(low <= ns(before) and ns(before - 0.08) <= high for low, high in phase.spans)
 
 
 # -- what it does to a prediction ------------------------------------------------------------------------
