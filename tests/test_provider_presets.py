@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 
 import pytest
+from msgspec.structs import replace
 
+from builders import (
+    default_tolerations,
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
 from kubectl_evictplan.controllers.flags import (
     DEFAULT,
     DETECTED,
@@ -16,9 +25,12 @@ from kubectl_evictplan.controllers.flags import (
     resolve_configuration,
 )
 from kubectl_evictplan.controllers.presets import PRESETS, PUBLISHED, Preset, preset
+from kubectl_evictplan.kube.infrastructure import Infrastructure, LeaderLease
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, ObjectReference
 from kubectl_evictplan.kube.providers import PROVIDERS
 from kubectl_evictplan.prediction.control_plane import api_server_flags, leader_since, provider
+from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
 FLAG = "large-cluster-size-threshold"
@@ -108,3 +120,70 @@ def test_what_nothing_tells_is_unknown() -> None:
     nothing = ControlPlaneFlags()
     assert (provider(nothing).value, provider(nothing).source) == (None, "unknown")
     assert (leader_since(nothing).value, leader_since(nothing).source) == (None, "unknown")
+
+
+# -- what it does to a prediction ----------------------------------------------------------------------
+
+
+def predicted(
+    control_plane: ControlPlaneFlags, nodes: int = 60, silent: int = 40, **infrastructure: object
+) -> Prediction:
+    """One zone of which so many kubelets fall silent, in a cluster that is large by default."""
+    names = [f"n{index:02}" for index in range(nodes)]
+    pods = [make_pod(f"p-{name}", name, tolerations=default_tolerations(30)) for name in names]
+    snapshot = replace(
+        make_snapshot([make_node(name, zone="a") for name in names], pods, renewed=-1),
+        control_plane=control_plane,
+        infrastructure=Infrastructure(**infrastructure),  # type: ignore[arg-type]
+    )
+    settings = ControllerSettings("1.29.6", 0)
+    configuration = resolve_configuration(settings, control_plane)
+    stop = make_event(0, "kubelet-stop", names[:silent])
+    return predict(snapshot, make_scenario([stop], horizon=400), configuration)
+
+
+def messages(prediction: Prediction, code: str) -> list[str]:
+    return [warning.message for warning in prediction.warnings if warning.code == code]
+
+
+def test_on_eks_a_large_zone_in_partial_disruption_stops() -> None:
+    plain, eks = predicted(ControlPlaneFlags()), predicted(ControlPlaneFlags(provider="EKS"))
+    assert plain.evictions and not eks.evictions
+    assert messages(eks, "zone-stopped") and not messages(plain, "zone-stopped")
+    assert eks.inputs.flags[FLAG].source == PRESET
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("GKE", "no public page of GKE tells them"),
+        ("AKS", "no public page of AKS tells them"),
+        ("EKS", "no public page of EKS tells these"),
+        ("k3s", "k3s sets none of them itself"),
+        ("", "not in the input; the release's defaults"),
+    ],
+)
+def test_what_is_not_published_is_said_to_be_unknown(name: str, says: str) -> None:
+    (message,) = messages(predicted(ControlPlaneFlags(provider=name), 3, 1), "flags-assumed")
+    assert says in message
+
+
+def test_flags_that_are_seen_are_not_assumed() -> None:
+    seen = {"kube-controller-manager": (ObjectReference("Pod", "m1", "kube-system"),)}
+    assert not messages(predicted(ControlPlaneFlags(seen_in=seen), 3, 1), "flags-assumed")
+
+
+@pytest.mark.parametrize(
+    ("switched_off", "code"),
+    [
+        ("*,-node-lifecycle-controller", "node-lifecycle-disabled"),
+        ("*,-taint-eviction-controller", "taint-eviction-disabled"),
+    ],
+)
+def test_who_could_run_a_controller_instead_is_named(switched_off: str, code: str) -> None:
+    flags = ControlPlaneFlags(controller_manager={"controllers": switched_off})
+    other = LeaderLease("kube-system", "cloud-controller-manager")
+    (message,) = messages(predicted(flags, 3, 1, leader_leases=(other,)), code)
+    assert "if cloud-controller-manager, which runs here too, does it instead" in message
+    (alone,) = messages(predicted(flags, 3, 1), code)
+    assert "runs here too" not in alone

@@ -15,7 +15,7 @@ from kubectl_evictplan.sources.reading import GET_COMMAND
 FILENAME = ("-f", "--filename")
 STDIN = "-"
 
-_ENDINGS = (".json", ".yaml", ".yml", ".gz")
+_ENDINGS = (".json", ".yaml", ".yml", ".gz", ".tar", ".tgz", ".zip")
 # So many names of a directory are looked at for one that is like the missing one.
 _BESIDE_MAX = 5000
 

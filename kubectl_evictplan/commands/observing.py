@@ -12,7 +12,6 @@ from kubectl_evictplan.errors import Correction, mistake
 from kubectl_evictplan.kube.durations import MINUTE_NS, SECOND_NS, parse_bounded_duration_ns
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.commands.options import WhatIfOptions
     from kubectl_evictplan.commands.terminal import Progress
     from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease
     from kubectl_evictplan.live.flags import ConnectionFlags
@@ -25,14 +24,21 @@ _OBSERVE, _FROM = "--observe", "--observe-from"
 _WAIT_MIN_NS, _WAIT_MAX_NS = SECOND_NS, 10 * MINUTE_NS
 
 
-def second_look(options: WhatIfOptions) -> Look | None:
-    """Return what looks a second time; None when nobody asked. Raises InputError before the work."""
-    waited, filename = options.observe, options.observe_from
+def second_look(
+    waited: str | None,
+    filename: str | None,
+    filenames: tuple[str, ...],
+    connection: ConnectionFlags,
+) -> Look | None:
+    """Return what looks a second time, as --observe or --observe-from says; None for neither.
+
+    Raises InputError, before the work, for what cannot be looked at.
+    """
     if waited is not None and filename is not None:
         known = Correction((_OBSERVE, waited), ())
         raise mistake(f"{_OBSERVE} waits for what {_FROM} has: give one of them", known)
     if filename is not None:
-        if filename == STDIN and STDIN in options.filenames:
+        if filename == STDIN and STDIN in filenames:
             known = Correction((filename,), ("leases.json",), True, (_FROM,))
             raise mistake("standard input is given twice", known, location=_FROM)
         check_files((filename,), recursive=False)
@@ -40,11 +46,11 @@ def second_look(options: WhatIfOptions) -> Look | None:
     if waited is None:
         return None
     wait_ns = _wait_ns(waited)
-    if options.filenames:
+    if filenames:
         known = Correction((_OBSERVE, waited), (_FROM, "leases.json"), True)
         message = f"{_OBSERVE} looks at a live cluster, not at files: a second file is {_FROM}'s"
         raise mistake(message, known)
-    return lambda progress: look_at(options.connection, wait_ns, progress)
+    return lambda progress: look_at(connection, wait_ns, progress)
 
 
 def _wait_ns(text: str) -> int:

@@ -63,7 +63,8 @@ class WhatIfOptions:
         *FILENAME,
         multiple=True,
         metavar="FILE",
-        help="Cluster state: our snapshot, `kubectl get -o json|yaml`, manifests; - for stdin.",
+        help="Cluster state: our snapshot, `kubectl get -o json|yaml`, manifests, must-gather or "
+        "cluster-info dump, archives of them; - for stdin.",
     )
     recursive: bool = _option(
         "-R", "--recursive", is_flag=True, help="Read the directories given with -f recursively."

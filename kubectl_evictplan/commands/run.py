@@ -49,7 +49,7 @@ def what_if_events(options: WhatIfOptions, events_on: Callable[[ClusterSnapshot]
 def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Planned]) -> None:
     """Predict and print what a plan, made for the loaded cluster, causes."""
     check_files(options.filenames, recursive=options.recursive)
-    look = second_look(options)
+    look = second_look(options.observe, options.observe_from, options.filenames, options.connection)
     given = options.given()
     if (saved := options.save_scenario) is not None:
         refuse_existing(("--save-scenario",), saved, "scenario.yaml", force=options.force)

@@ -11,6 +11,7 @@ import click
 from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, take_connection
 from kubectl_evictplan.commands.file_arguments import check_files, refuse_existing
+from kubectl_evictplan.commands.observing import observed, second_look
 from kubectl_evictplan.commands.options import COMMON_OPTIONS
 from kubectl_evictplan.commands.run import load
 from kubectl_evictplan.commands.terminal import Progress
@@ -18,6 +19,7 @@ from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import Correction, mistake
 
 _OUTPUT = ("-o", "--output")
+_COMMON = ("filenames", "recursive", "strict", "observe", "observe_from")
 _FORMATS = frozenset(("json", "yaml", "yml", "table", "wide", "name", "text", "gz", "json.gz"))
 
 
@@ -30,7 +32,7 @@ _FORMATS = frozenset(("json", "yaml", "yml", "table", "wide", "name", "text", "g
     "kubectl evictplan snapshot -f cluster.json -o cluster.snapshot.json.gz",
     "kubectl get nodes,pods,leases -A -o json | kubectl evictplan snapshot -f - -o c.json.gz",
     params=[
-        *(COMMON_OPTIONS[name] for name in ("filenames", "recursive", "strict")),
+        *(COMMON_OPTIONS[name] for name in _COMMON),
         *CONNECTION_OPTIONS,
     ],
 )
@@ -41,6 +43,8 @@ def snapshot(
     filenames: tuple[str, ...],
     recursive: bool,
     strict: bool,
+    observe: str | None,
+    observe_from: str | None,
     output: str,
     force: bool,
     redact: bool,
@@ -51,12 +55,16 @@ def snapshot(
     It holds only what decides evictions: no environment, no annotations, no secrets.
     """
     check_files(filenames, recursive=recursive)
+    flags = take_connection(connection)
+    look = second_look(observe, observe_from, filenames, flags)
     _check_name(output)
     refuse_existing(_OUTPUT, output, "cluster.json.gz", force=force)
     with Progress(sys.stderr) as progress:
         from kubectl_evictplan.sources.snapshot import write_snapshot
 
-        cluster = load(filenames, recursive, strict, progress, take_connection(connection))
+        cluster = load(filenames, recursive, strict, progress, flags)
+        if look is not None:
+            cluster = observed(cluster, *look(progress))
         if redact:
             from kubectl_evictplan.sources.redaction import redact as redacted
 

@@ -169,6 +169,17 @@ def test_waiting_is_for_live_clusters(ask: Ask, duration: str, problem: str) -> 
     assert answer.problem().startswith(problem)
 
 
+def test_a_snapshot_keeps_what_was_gained(ask: Ask, observe: Any) -> None:
+    Path("second.json").write_bytes(listed(*leases(n2="20.0")))
+    words = ("snapshot", "-f", "first.json", "--observe-from", "second.json", "-o", "s.json.gz")
+    assert ask(*words).code == 0
+    from_it = ask("what-if", "fail", "node", "n1", "-f", "s.json.gz", "-o", "json").prediction()
+    assert from_it["inputs"]["renewals"]["exactNow"] == 3
+    at_once = observe(listed(*leases(n2="20.0")), "-o", "json").prediction()
+    assert from_it["evictions"] == at_once["evictions"]
+    assert from_it["inputs"]["sourceDigest"] == at_once["inputs"]["sourceDigest"]
+
+
 class Quiet:
     """Progress that nobody watches."""
 
