@@ -37,7 +37,7 @@ def drain_reports(explored: DrainExploration | None, scenario: Scenario) -> tupl
     if explored is None:
         return ()
     events = [event for event in scenario.events if isinstance(event, Drain)]
-    outcomes = explored.gathered.outcomes(explored.drains)
+    outcomes = explored.gathered.outcomes
     unsure = _protectable(explored) if explored.world.budgets_denied else {}
     return tuple(
         _report(drain.node, outcome, events[drain.process].origin, unsure=drain.node in unsure)
@@ -122,7 +122,7 @@ def merge_drains(
     drained = set(drained_nodes(scenario))
     horizon_ns = scenario.horizon_ns
     until_ns = HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns
-    found = explored.gathered.evictions()
+    found = explored.gathered.evictions
     kept: dict[EvictionKey, PossibleEviction] = {}
     for key, other in exploration.evictions.items():
         if other.node not in drained:

@@ -76,7 +76,7 @@ def predict(
     )
     nominal = simulate(relevant, scenario, configuration, timing)
     exploration = explore(relevant, without_drains(scenario), configuration, nominal, progress)
-    drains = explore_drains(snapshot, scenario, configuration, ready, progress)
+    drains = explore_drains(relevant, scenario, configuration, ready, progress)
     merge_drains(exploration, drains, scenario)
     pods = {pod.key: pod for pod in relevant.pods}
     for event in scenario.events:

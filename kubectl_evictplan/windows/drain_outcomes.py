@@ -6,7 +6,8 @@ chance, so the n-th eviction of the class has a window, and each of its pods can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 from kubectl_evictplan.cluster.timeline import (
@@ -297,8 +298,12 @@ class DrainGathered:
 
     # -- over all runs -------------------------------------------------------------------------------
 
+    @cached_property
     def evictions(self) -> dict[EvictionKey, PossibleEviction]:
-        """Deletions with their windows, those of a class with the windows of all its members."""
+        """Deletions with their windows, those of a class with the windows of all its members.
+
+        As all that follows: to be asked for only when the last run is in.
+        """
         found = {}
         controllers: dict[int, dict[str, PodDeleted]] = {}
         for key, (timeline, index) in self._samples.items():
@@ -394,7 +399,8 @@ class DrainGathered:
         first_ns = min(end.earliest_ns for end in known)
         return Within(first_ns, max(latest) if len(latest) == len(ends) else None)
 
-    def outcomes(self, drains: Iterable[NodeDrain]) -> dict[NodeDrain, DrainOutcome]:
+    @cached_property
+    def outcomes(self) -> dict[NodeDrain, DrainOutcome]:
         """Every node of every process, in their order."""
         waits: dict[NodeDrain, dict[WaitKey, Wait]] = {}
         for key, wait in self._all_waits().items():
@@ -408,7 +414,7 @@ class DrainGathered:
                 refused=tuple(self._refused.get(drain, ())),
                 waits=waits.get(drain, {}),
             )
-            for drain in drains
+            for drain in self._reasons
         }
 
     def _padded_end(self, drain: NodeDrain) -> Within | None:
@@ -438,7 +444,7 @@ class DrainGathered:
             together = (key.process, key.budgets, key.pod if group is None else group)
             alike.setdefault(together, []).append(key)
         found = {}
-        evictions = self.evictions()
+        evictions = self.evictions
         for keys in alike.values():
             group = self._class_of.get(keys[0].pod)
             pods = self._members[group] if group is not None else None

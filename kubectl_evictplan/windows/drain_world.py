@@ -16,7 +16,7 @@ from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.cluster.placement import takes_replacements
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.budgets import BudgetIndex
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, PodDisruptionBudget
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, PodDisruptionBudget, Workload
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.actions.nodes import Cordon
@@ -75,6 +75,7 @@ def drain_world(
             if pod.key in keys or pod.key in named or (not quiet and pod.node_name in drained)
         ),
         budgets=budgets,
+        workloads=_owners_of(snapshot, pods),
     )
     return DrainWorld(
         world,
@@ -114,6 +115,22 @@ def coupled_pods(snapshot: ClusterSnapshot, drained: frozenset[str]) -> list[Pod
         if covered or pod.node_name in drained or (space in set_spaces and _is_of(pod, sets)):
             found.append(pod)
     return found
+
+
+def _owners_of(snapshot: ClusterSnapshot, pods: Iterable[Pod]) -> tuple[Workload, ...]:
+    """The workloads that own the pods, those that own these, and every DaemonSet."""
+    known = {(one.kind, one.namespace, one.name): one for one in snapshot.workloads}
+    wanted = {
+        (owner.kind, pod.namespace, owner.name)
+        for pod in pods
+        if (owner := pod.controller()) is not None
+    }
+    wanted |= {
+        (above.kind, key[1], above.name)
+        for key in wanted & known.keys()
+        for above in known[key].owner_references
+    }
+    return tuple(one for key, one in known.items() if key in wanted or one.kind == "DaemonSet")
 
 
 def _is_of(pod: Pod, sets: set[tuple[str, str]]) -> bool:

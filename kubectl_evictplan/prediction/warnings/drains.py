@@ -17,7 +17,7 @@ from kubectl_evictplan.windows.drain_outcomes import DrainOutcome, NodeDrain
 
 def _outcomes(context: WarningContext) -> dict[NodeDrain, DrainOutcome]:
     found = context.drains
-    return {} if found is None else found.gathered.outcomes(found.drains)
+    return {} if found is None else found.gathered.outcomes
 
 
 def _drained_pods(context: WarningContext) -> list[Pod]:
