@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubectl_evictplan.errors import AccessError, InputError
 from kubectl_evictplan.live.exec_plugin import ExecCredential, run_plugin
-from kubectl_evictplan.live.kubeconfig import Target, has_credentials
+from kubectl_evictplan.live.kubeconfig import Target, has_credentials, write_tokens
 from kubectl_evictplan.live.problems import bounded, masked, refused
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ _SECRET_KEYS = (
     "refresh-token",
     "client-secret",
 )
+_REFRESHED = ("id-token", "refresh-token")
 # Removed from kubectl in 1.26; only oidc is left of them.
 _PROVIDERS = ("oidc", "gcp")
 
@@ -106,8 +107,9 @@ class Credentials:
             self.expires_ns = given.expires_ns
             self.secrets += given.secrets()
             user |= _as_entry(given)
+        provider: dict[str, Any] = {}
         if isinstance(user.get("auth-provider"), dict):
-            user["auth-provider"] = self._provider(user["auth-provider"])
+            user["auth-provider"] = provider = self._provider(user["auth-provider"])
         cluster = {"server": self.target.server, **self.target.cluster}
         config = {
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
@@ -118,10 +120,19 @@ class Credentials:
         loader = KubeConfigLoader(
             config, active_context="c", config_base_path="", temp_file_path=folder
         )
+        before = dict(provider.get("config", ()))
         loader.load_and_set(self._configuration)
+        self._keep_tokens(before, provider.get("config", {}))
         logs_in = self.authorization() or self._configuration.cert_file
         if has_credentials(self.target.user) and not logs_in:
             raise refused(f"{self._entry()} gives no credential: log in again")
+
+    def _keep_tokens(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """Write refreshed tokens back, as kubectl does: the old refresh token may not work again."""
+        changed = {key: after[key] for key in _REFRESHED if after.get(key) != before.get(key)}
+        self.secrets += tuple(str(value) for value in changed.values())
+        if changed:
+            write_tokens(self.target.user_file, self.target.user_name, changed)
 
     def _provider(self, provider: Mapping[str, Any]) -> dict[str, Any]:
         name, settings = provider.get("name"), dict(provider.get("config") or {})

@@ -187,6 +187,30 @@ def has_credentials(user: Mapping[str, Any]) -> bool:
     return any(user.get(key) for key in _CREDENTIALS)
 
 
+def write_tokens(path: str, user_name: str, tokens: Mapping[str, str]) -> None:
+    """Put an identity provider's new tokens into the entry of that user; whole or not at all.
+
+    The file is written anew, as kubectl does it: comments are lost. A file that cannot be written stays
+    as it is.
+    """
+    import yaml
+
+    content = _read(path)
+    for item in content.get("users") or ():
+        if item.get("name") == user_name:
+            item["user"]["auth-provider"]["config"].update(tokens)
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            yaml.safe_dump(content, stream, sort_keys=False)
+        temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        temporary.replace(target)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+
+
 def _read(path: str) -> dict[str, Any]:
     import yaml
 

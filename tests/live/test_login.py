@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import ssl
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from live.api_server import START_NS, ApiServer, Fault, status
 from live.clusters import small_cluster
 
@@ -144,6 +147,74 @@ def test_an_oidc_token_that_is_valid_is_sent(api: ApiServer, tmp_path: Path) -> 
     api.tokens = {token}
     provider = {"name": "oidc", "config": {"id-token": token}}
     assert read(api, kubeconfig(tmp_path, api, {"auth-provider": provider})).nodes
+
+
+@contextmanager
+def identity_provider(id_token: str, refresh_token: str) -> Iterator[str]:
+    """Run an issuer over TLS that refreshes tokens; give its address."""
+
+    class Issuer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer({"token_endpoint": f"{address}/token"})
+
+        def do_POST(self) -> None:
+            length = int(self.headers["Content-Length"])
+            assert b"refresh_token=old-refresh" in self.rfile.read(length)
+            tokens = {"id_token": id_token, "refresh_token": refresh_token}
+            self._answer({**tokens, "access_token": "x", "token_type": "Bearer"})
+
+        def _answer(self, tree: Any) -> None:
+            body = json.dumps(tree).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATES / "server.pem")
+    server = HTTPServer(("127.0.0.1", 0), Issuer)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    address = f"https://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield address
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_an_oidc_token_that_has_expired_is_refreshed_and_kept(
+    api: ApiServer, tmp_path: Path
+) -> None:
+    """Many providers take a refresh token once: without keeping the new one, kubectl is logged out."""
+    # {"alg":"none"} . {"exp":1} . x, and one that is valid until 2100.
+    expired = "eyJhbGciOiJub25lIn0.eyJleHAiOjF9.x"
+    fresh = "eyJhbGciOiJub25lIn0.eyJleHAiOjQxMDI0NDQ4MDB9.y"
+    api.tokens = {fresh}
+    with identity_provider(fresh, "new-refresh") as issuer:
+        settings = {
+            "idp-issuer-url": issuer,
+            "idp-certificate-authority": _pem("authority"),
+            "client-id": "me",
+            "client-secret": "s",
+            "id-token": expired,
+            "refresh-token": "old-refresh",
+        }
+        path = kubeconfig(tmp_path, api, {"auth-provider": {"name": "oidc", "config": settings}})
+        assert read(api, path).nodes
+
+    written = yaml.safe_load(Path(path).read_text("utf-8"))
+    kept = written["users"][0]["user"]["auth-provider"]["config"]
+    assert kept == {**settings, "id-token": fresh, "refresh-token": "new-refresh"}
+    assert Path(path).stat().st_mode & 0o777 == 0o600
+    assert written["clusters"][0]["cluster"]["server"] == api.url
+    assert [file.name for file in tmp_path.iterdir()] == ["config"]
 
 
 # Exec plugins
