@@ -38,6 +38,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.live import lists, reader, transport
 from kubectl_evictplan.live.resources import RESOURCES
 from kubectl_evictplan.sources.files import load_files
+from kubectl_evictplan.sources.snapshot import decode_document, encode_snapshot
 
 SECOND_NS = 1_000_000_000
 WHAT_IF = ("what-if", "fail", "node", "n1", "-o", "json")
@@ -100,6 +101,12 @@ def test_the_size_of_pages_never_shows(chunk_size: int) -> None:
     api = full_cluster()
     with api.serve():
         assert read(api, chunk_size=chunk_size).digest == read(api).digest
+
+
+def test_everything_that_is_read_is_in_the_file() -> None:
+    with full_cluster().serve() as api:
+        live = read(api)
+    assert decode_document(encode_snapshot(live, compress=False)) == live
 
 
 def test_what_surrounds_pods_is_read_to_few_fields() -> None:

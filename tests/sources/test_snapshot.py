@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_evictplan.errors import InputError
+from kubectl_evictplan.kube.infrastructure import Infrastructure
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
@@ -157,6 +158,24 @@ def changed(**metadata: Any) -> bytes:
         if value is None:
             del document["metadata"][name]
     return json.dumps(document).encode()
+
+
+def test_a_snapshot_from_before_there_was_infrastructure_is_still_read() -> None:
+    document = json.loads(encode_snapshot(CLUSTER, compress=False))
+    content = document.pop("content")
+    del content["infrastructure"]
+    text = json.dumps(content)
+    document["metadata"] |= {
+        "schemaVersion": 1,
+        "digest": f"sha256:{hashlib.sha256(text.encode()).hexdigest()}",
+        "kindsSeen": ["Node", "Pod"],
+    }
+    del document["metadata"]["reading"]
+    old = decode_snapshot(f'{json.dumps(document)[:-1]}, "content": {text}}}'.encode())
+    assert (old.nodes, old.pods) == (CLUSTER.nodes, CLUSTER.pods)
+    # That no services are in it says nothing of whether there are any.
+    assert old.infrastructure == Infrastructure()
+    assert "Service" not in old.kinds_seen
 
 
 @pytest.mark.parametrize(
