@@ -221,6 +221,11 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     api: ApiServer
     plural = ""
+    # An answer is sent in so many pieces, each after so many virtual seconds.
+    pieces = 1
+    piece_seconds = 0.0
+    path_parts: Sequence[str] = ()
+    namespace = ""
 
     def log_message(self, *args: Any) -> None:
         """Say nothing."""
@@ -247,8 +252,13 @@ class Handler(BaseHTTPRequestHandler):
         self.api.seen.append(seen)
         for fault in self.api.faults:
             if fault.applies(self.plural):
+                self.path_parts, self.namespace = parts, namespace
                 fault.action(self)
                 return
+        self.respond(parts, namespace)
+
+    def respond(self, parts: Sequence[str], namespace: str) -> None:
+        """Answer as a healthy server does."""
         if self.api.tokens is not None and not self._is_known():
             self.status(401, "Unauthorized", "Unauthorized")
         elif self.plural == "version":
@@ -342,7 +352,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        size = len(body) // self.pieces + 1
+        for start in range(0, len(body), size):
+            self.api.clock.advance(self.piece_seconds)
+            self.wfile.write(body[start : start + size])
 
     def reset(self) -> None:
         """End the connection with a TCP reset."""
@@ -440,18 +453,12 @@ def hang(handler: Handler) -> None:
 
 
 def drip(seconds: float, pieces: int) -> Action:
-    """Answer rightly, but a few bytes at a time, each after so many virtual seconds."""
+    """Answer rightly, but in pieces, each after so many virtual seconds."""
 
     def act(handler: Handler) -> None:
-        handler.send_response(200)
-        handler.send_header("Content-Type", "application/json")
-        handler.send_header("Content-Length", str(pieces + 1))
-        handler.end_headers()
-        for _ in range(pieces):
-            handler.api.clock.advance(seconds)
-            handler.wfile.write(b" ")
-        # Whoever still waits for the last byte has not looked at the clock.
-        handler.close_connection = True
+        handler.pieces, handler.piece_seconds = pieces, seconds
+        handler.respond(handler.path_parts, handler.namespace)
+        handler.pieces, handler.piece_seconds = 1, 0.0
 
     return act
 
