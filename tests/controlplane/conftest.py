@@ -32,8 +32,8 @@ def start(release: str, tmp_path: Path) -> Start:
     def started(
         nodes: Mapping[str, str],
         *,
-        ready_after: float = 1.0,
-        exit_after: float = 0.5,
+        ready_after_seconds: float = 1.0,
+        exit_after_seconds: float = 0.5,
         flags: Mapping[str, str] = SHORT_FLAGS,
     ) -> Iterator[tuple[ControlPlane, Kubelets]]:
         try:
@@ -42,7 +42,9 @@ def start(release: str, tmp_path: Path) -> Start:
             pytest.skip(f"release {release} cannot be built here: {error}")
         with plane:
             kubelets = Kubelets(
-                plane.api, ready_after=lambda _: ready_after, exit_after=lambda _: exit_after
+                plane.api,
+                ready_after_seconds=ready_after_seconds,
+                exit_after_seconds=exit_after_seconds,
             )
             try:
                 for name, zone in nodes.items():

@@ -23,20 +23,15 @@ STATUS_PATCH = "application/strategic-merge-patch+json"
 class Kubelets:
     """All kubelets of a test cluster, one thread for what is due and one that watches pods.
 
-    ``ready_after`` and ``exit_after`` are functions of the pod's labels: seconds from binding to Ready and
-    from deletion to the end (never later than the grace period); None means never. ``stall_seconds`` is
-    the longest time by which anything came late: more than a renewal period spoils a recording.
+    A pod is Ready ``ready_after_seconds`` after its binding and ends ``exit_after_seconds`` after its
+    deletion, never later than its grace period. ``stall_seconds`` is the longest time by which anything
+    came late: more than a renewal period spoils a recording.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        *,
-        ready_after: Callable[[dict[str, str]], float | None],
-        exit_after: Callable[[dict[str, str]], float | None],
-    ) -> None:
+    def __init__(self, api: Api, *, ready_after_seconds: float, exit_after_seconds: float) -> None:
         self._api = api
-        self._ready_after, self._exit_after = ready_after, exit_after
+        self.ready_after_seconds = ready_after_seconds
+        self.exit_after_seconds = exit_after_seconds
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._changed = threading.Condition()
@@ -142,19 +137,14 @@ class Kubelets:
         meta, node = pod["metadata"], pod.get("spec", {}).get("nodeName")
         if not node or node not in self.renewals:
             return
-        uid, labels = meta["uid"], meta.get("labels") or {}
-        if meta.get("deletionTimestamp") and self._first(uid, "end"):
-            after = self._exit_after(labels)
+        if meta.get("deletionTimestamp") and self._first(meta["uid"], "end"):
             grace = meta.get("deletionGracePeriodSeconds") or 0
-            if after is not None:
-                self._at(time.time() + min(after, grace), lambda: self._end(pod))
-        elif self._first(uid, "start"):
-            after = self._ready_after(labels)
-            self._at(
-                time.time() + min(1.0, (after or 0.4) / 2), lambda: self._status(pod, ready=False)
-            )
-            if after is not None:
-                self._at(time.time() + after, lambda: self._status(pod, ready=True))
+            due = time.time() + min(self.exit_after_seconds, grace)
+            self._at(due, lambda: self._end(pod))
+        elif self._first(meta["uid"], "start"):
+            after = self.ready_after_seconds
+            self._at(time.time() + min(1.0, after / 2), lambda: self._status(pod, ready=False))
+            self._at(time.time() + after, lambda: self._status(pod, ready=True))
 
     def _first(self, uid: str, what: str) -> bool:
         new = (uid, what) not in self._seen

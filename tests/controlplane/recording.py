@@ -38,7 +38,7 @@ class Action(NamedTuple):
     """What is done at an offset: the events it stands for in a scenario file, made when it has landed."""
 
     at_seconds: float
-    do: Callable[[], list[dict[str, Any]]]
+    do: Callable[[Recording], list[dict[str, Any]]]
 
 
 class Recording:
@@ -70,7 +70,7 @@ class Recording:
         for action in sorted(actions, key=lambda each: each.at_seconds):
             time.sleep(max(0.0, action.at_seconds - self.offset_seconds))
             at_seconds = self.offset_seconds
-            events += [self._landed(at_seconds, event) for event in action.do()]
+            events += [self._landed(at_seconds, event) for event in action.do(self)]
         for thread in self._running:
             thread.join()
         time.sleep(max(0.0, horizon_seconds - self.offset_seconds))
@@ -205,6 +205,10 @@ class Recording:
             "case": self.folder.name,
             "kubernetesVersion": self._plane.release,
             "stallSeconds": max(self.stall_seconds, self._kubelets.stall_seconds),
+            "kubelets": {
+                "readyAfterSeconds": [{"after": self._kubelets.ready_after_seconds}],
+                "exitAfterSeconds": [{"after": self._kubelets.exit_after_seconds}],
+            },
             "commands": self._commands,
             "requests": self._requests(),
             "observed": [each for each in self._observed if each["t"] >= 0],

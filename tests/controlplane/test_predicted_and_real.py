@@ -12,9 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fidelity import compare_run, failures_of
+from fidelity import compare_drain, compare_run, drain_failures_of, failures_of
 from kubelets import Kubelets
-from objects import add_taint, create_pod, silence_tolerated, tolerate
+from objects import (
+    add_taint,
+    create_budget,
+    create_deployment,
+    create_pod,
+    silence_tolerated,
+    tolerate,
+)
 from plane import SHORT_FLAGS, ControlPlane, Start
 from recording import Action, Recording
 
@@ -75,6 +82,17 @@ def errors(errors_seconds: list[float]) -> Iterator[str]:
         yield f"off by {error * 1000:.0f} ms with the phases fitted"
 
 
+def assert_drain_inside(folder: Path) -> None:
+    """Every eviction, every refusal and the end of kubectl lie in their windows; prints the last."""
+    drain = compare_drain(folder)
+    for fact, expected in drain.compared.ends.inside:
+        print(
+            f"{fact.subject} at {fact.at_seconds:.2f} s, from {expected.earliest_seconds:.2f} s on"
+        )
+    assert list(drain_failures_of(drain)) == []
+    assert drain.compared.evictions.inside, "the run shows no eviction: it proves nothing"
+
+
 def silence(kubelets: Kubelets, *names: str) -> list[dict[str, Any]]:
     """Kubelets fall silent; the scenario events of that."""
     return [
@@ -95,7 +113,7 @@ def test_taint_with_several_toleration_seconds(start: Start, tmp_path: Path) -> 
         for name, wish in tolerations.items():
             create_pod(plane.api, name, "a1", wish)
 
-        def taint() -> list[dict[str, Any]]:
+        def taint(_: Recording) -> list[dict[str, Any]]:
             add_taint(plane.api, "a1", MAINTENANCE)
             return [{"action": "taint", "nodes": ["a1"], "taint": "maintenance=yes:NoExecute"}]
 
@@ -108,7 +126,7 @@ def test_node_that_dies(start: Start, tmp_path: Path) -> None:
     def steps(plane: ControlPlane, kubelets: Kubelets) -> tuple[list[Action], float]:
         for seconds in (0, 4, 9):
             create_pod(plane.api, f"after-{seconds}", "a1", silence_tolerated(seconds))
-        return [Action(2, lambda: silence(kubelets, "a1"))], 32
+        return [Action(2, lambda _: silence(kubelets, "a1"))], 32
 
     assert_inside(record(start, tmp_path, FOUR_NODES, steps))
 
@@ -118,7 +136,7 @@ def test_zone_that_goes_partial(start: Start, tmp_path: Path) -> None:
         failing = ("a1", "a2", "a3")
         for name in failing:
             create_pod(plane.api, f"on-{name}", name, silence_tolerated(3))
-        return [Action(2, lambda: silence(kubelets, *failing))], 40
+        return [Action(2, lambda _: silence(kubelets, *failing))], 40
 
     # Large enough to go on slowly: a small zone would stop, and show nothing.
     flags = {**SHORT_FLAGS, "large-cluster-size-threshold": "3"}
@@ -131,17 +149,51 @@ def test_timers_after_a_controller_restart(start: Start, tmp_path: Path) -> None
         for seconds in (8, 12):
             create_pod(plane.api, f"after-{seconds}", "a1", [tolerate("maintenance", seconds)])
 
-        def taint() -> list[dict[str, Any]]:
+        def taint(_: Recording) -> list[dict[str, Any]]:
             add_taint(plane.api, "a1", MAINTENANCE)
             return [{"action": "taint", "nodes": ["a1"], "taint": "maintenance=yes:NoExecute"}]
 
-        def stop() -> list[dict[str, Any]]:
+        def stop(_: Recording) -> list[dict[str, Any]]:
             plane.stop("kube-controller-manager")
             return [{"action": "controller-stop"}]
 
-        def begin() -> list[dict[str, Any]]:
+        def begin(_: Recording) -> list[dict[str, Any]]:
             return [{"action": "controller-start", "at": plane.start_controller_manager()}]
 
         return [Action(2, taint), Action(5, stop), Action(8, begin)], 36
 
     assert_inside(record(start, tmp_path, FOUR_NODES, steps))
+
+
+def drained(recording: Recording, node: str, *options: str, **fields: Any) -> list[dict[str, Any]]:
+    """Start ``kubectl drain``; the scenario event of that."""
+    recording.command("drain", node, *options)
+    return [{"action": "drain", "nodes": [node], **fields}]
+
+
+def test_drain_against_a_budget(start: Start, tmp_path: Path) -> None:
+    """Two pods of one budget are on the node: the second waits for the replacement of the first."""
+
+    def steps(plane: ControlPlane, _: Kubelets) -> tuple[list[Action], float]:
+        create_deployment(plane.api, "web", 6)
+        create_budget(plane.api, "web", maxUnavailable=1)
+        return [Action(1, lambda recording: drained(recording, "a1"))], 30
+
+    nodes = {"a1": "a", "b1": "b"}
+    assert_drain_inside(record(start, tmp_path, nodes, steps, ready_after_seconds=3.0))
+
+
+def test_drain_that_hangs(start: Start, tmp_path: Path) -> None:
+    """A budget that allows nothing holds one pod for ever; the other one goes."""
+
+    def steps(plane: ControlPlane, _: Kubelets) -> tuple[list[Action], float]:
+        create_deployment(plane.api, "full", 2)
+        create_budget(plane.api, "full", minAvailable=2)
+        create_deployment(plane.api, "free", 4)
+
+        def drain(recording: Recording) -> list[dict[str, Any]]:
+            return drained(recording, "a1", "--timeout=12s", timeout="12s")
+
+        return [Action(1, drain)], 25
+
+    assert_drain_inside(record(start, tmp_path, {"a1": "a", "b1": "b"}, steps))
