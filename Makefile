@@ -56,6 +56,7 @@ controlplane: ## Build a real control plane with Go: RELEASE="1.37.0 1.30.14"; k
 	$(PYTHON) tests/controlplane/binaries.py $(RELEASE)
 
 e2e: $(STAMP) ## Hold predictions against real control planes on loopback (Go, or KUBEBUILDER_ASSETS)
+	@test -n "$$KUBEBUILDER_ASSETS" || ! command -v go >/dev/null || $(MAKE) --no-print-directory controlplane
 	RELEASE="$(RELEASE)" $(BIN)/python -m pytest -m live tests/controlplane -rs
 
 bench: $(STAMP) ## Measure time and memory on generated clusters

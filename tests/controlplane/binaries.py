@@ -19,6 +19,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+# Binaries are kept between runs, outside any clone.
+CACHE = Path(
+    os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kubectl-evictplan", "controlplane"
+)
 HERE = Path(__file__).resolve().parent
 COMMANDS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 
@@ -27,20 +31,22 @@ class BuildError(Exception):
     """The binaries cannot be built here; the message says why."""
 
 
-def cache_folder() -> Path:
-    """Where binaries are kept between runs, outside any clone."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "kubectl-evictplan" / "controlplane"
+def built(release: str) -> Path:
+    """Return the folder with the binaries of ``release``; BuildError says how to make them."""
+    folder = CACHE / release
+    if not all((folder / name).exists() for name in ("etcd", *COMMANDS)):
+        raise BuildError(f"{release} is not built: `make controlplane RELEASE={release}` does that")
+    return folder
 
 
 def build(release: str) -> Path:
     """Return the folder with etcd and the four commands of ``release`` ("1.37.0"), built if missing."""
     if not re.fullmatch(r"1\.\d+\.\d+", release):
         raise BuildError(f"{release!r} is no release such as 1.37.0")
-    folder = cache_folder() / release
+    folder = CACHE / release
     folder.mkdir(parents=True, exist_ok=True)
     missing = [name for name in COMMANDS if not (folder / name).exists()]
-    etcd = cache_folder() / "etcd"
+    etcd = CACHE / "etcd"
     if missing or not etcd.exists():
         if shutil.which("go") is None:
             raise BuildError("there is no Go toolchain (https://go.dev/doc/install)")

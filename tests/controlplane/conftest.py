@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from binaries import BuildError
 from kubelets import Kubelets
-from plane import SHORT_FLAGS, ControlPlane, Start, can_be_built
+from plane import SHORT_FLAGS, ControlPlane, Start
 
 RELEASES = os.environ.get("RELEASE", "1.37.0 1.30.14").split()
 
@@ -23,11 +23,6 @@ def release(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def start(release: str, tmp_path: Path) -> Start:
     """A function that starts a control plane with kubelets on nodes of zones a and b."""
-    if not can_be_built():
-        pytest.skip(
-            "no Go toolchain and no KUBEBUILDER_ASSETS: real control planes are not tested here"
-        )
-
     @contextlib.contextmanager
     def started(
         nodes: Mapping[str, str],
@@ -39,7 +34,7 @@ def start(release: str, tmp_path: Path) -> Start:
         try:
             plane = ControlPlane(release, tmp_path / f"plane{len(list(tmp_path.iterdir()))}", flags)
         except BuildError as error:
-            pytest.skip(f"release {release} cannot be built here: {error}")
+            pytest.skip(str(error))
         with plane:
             kubelets = Kubelets(
                 plane.api,

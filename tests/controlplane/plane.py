@@ -1,14 +1,13 @@
 """A real control plane on loopback: etcd, kube-apiserver, kube-controller-manager, kube-scheduler.
 
 TLS and client certificates, RBAC on, an audit log. Where ``KUBEBUILDER_ASSETS`` names a folder with the
-binaries, those are taken instead of the ones that ``binaries.py`` makes.
+binaries, those are taken instead of the ones that ``binaries.py`` made.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import ssl
 import subprocess
@@ -20,7 +19,7 @@ from typing import Any
 
 import trustme
 import urllib3
-from binaries import build
+from binaries import built
 
 STARTS_WITHIN_SECONDS = 90.0
 # What the first tick of the node lifecycle controller logs, whatever the nodes.
@@ -68,7 +67,7 @@ class ControlPlane:
 
     def __init__(self, release: str, folder: Path, flags: Mapping[str, str]) -> None:
         assets = os.environ.get("KUBEBUILDER_ASSETS")
-        self.binaries = Path(assets) if assets else build(release)
+        self.binaries = Path(assets) if assets else built(release)
         self.release = release
         self.flags = dict(flags)
         self.folder = folder
@@ -267,6 +266,19 @@ class ControlPlane:
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 
+    def settle(self) -> None:
+        """Wait until every pod is Ready and its node too, then two monitor periods more."""
+        deadline = time.monotonic() + STARTS_WITHIN_SECONDS
+        while time.monotonic() < deadline:
+            pods = self.api.call("GET", "/api/v1/pods")["items"]
+            nodes = self.api.call("GET", "/api/v1/nodes")["items"]
+            tainted = any(node["spec"].get("taints") for node in nodes)
+            if all(_is_ready(each) for each in (*pods, *nodes)) and not tainted:
+                time.sleep(2)
+                return
+            time.sleep(0.3)
+        raise Unavailable(f"pods and nodes were not ready within {STARTS_WITHIN_SECONDS:g} s")
+
     def audit(self) -> list[dict[str, Any]]:
         """The API server's audit log so far."""
         lines = (self.folder / "audit.log").read_text(encoding="utf-8").splitlines()
@@ -308,6 +320,11 @@ class Api:
         )
 
 
+def _is_ready(one: dict[str, Any]) -> bool:
+    conditions = one.get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
 # Starts a control plane with kubelets (``kubelets.Kubelets``) on nodes, by name and zone.
 Start = Callable[..., AbstractContextManager[tuple[ControlPlane, Any]]]
 
@@ -322,8 +339,3 @@ def free_ports(count: int) -> list[int]:
     finally:
         for each in sockets:
             each.close()
-
-
-def can_be_built() -> bool:
-    """Whether there are binaries, or Go to build them."""
-    return bool(os.environ.get("KUBEBUILDER_ASSETS")) or shutil.which("go") is not None

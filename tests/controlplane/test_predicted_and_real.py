@@ -6,7 +6,6 @@ skipped with that reason. A sound one decides.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,33 +38,13 @@ def record(start: Start, folder: Path, nodes: dict[str, str], steps: Steps, **op
     for attempt in range(TRIES):
         with start(nodes, **options) as (plane, kubelets):
             actions, horizon_seconds = steps(plane, kubelets)
-            settle(plane)
+            plane.settle()
             recording = Recording(plane, kubelets, folder / f"try-{attempt}-{plane.release}")
             recorded = recording.run(actions, horizon_seconds)
             why = recording.sound()
             if not why:
                 return recorded
     pytest.skip(f"no sound recording in {TRIES} tries: {why}")
-
-
-def settle(plane: ControlPlane) -> None:
-    """Wait until every pod is Ready and its node too, then a monitor period more."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        pods = plane.api.call("GET", "/api/v1/pods")["items"]
-        nodes = plane.api.call("GET", "/api/v1/nodes")["items"]
-        if all(_is_ready(each) for each in (*pods, *nodes)) and not any(
-            node["spec"].get("taints") for node in nodes
-        ):
-            time.sleep(2)
-            return
-        time.sleep(0.3)
-    raise AssertionError("the test cluster did not become ready within 60 s")
-
-
-def _is_ready(one: dict[str, Any]) -> bool:
-    conditions = one.get("status", {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def assert_inside(folder: Path) -> None:

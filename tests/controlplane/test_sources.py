@@ -1,0 +1,69 @@
+"""A live cluster, a snapshot of it and a dump of it give the same prediction."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from objects import create_budget, create_deployment, create_pod, tolerate
+from plane import ControlPlane, Start
+
+pytestmark = pytest.mark.live
+
+KINDS = (
+    "nodes,pods,leases,deployments,replicasets,statefulsets,daemonsets,jobs,replicationcontrollers,"
+    "poddisruptionbudgets,validatingwebhookconfigurations,mutatingwebhookconfigurations"
+)
+TAINT = ("what-if", "taint", "node", "a1", "maintenance=yes:NoExecute", "-o", "json")
+
+
+def evictplan(plane: ControlPlane, *words: str, user: str = "admin") -> str:
+    """Run the program against the cluster; it must succeed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kubectl_evictplan", *words],
+        env=os.environ | {"KUBECONFIG": str(plane.kubeconfig(user))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def prediction(text: str) -> dict[str, Any]:
+    """What is predicted, without where it was read from."""
+    document: dict[str, Any] = json.loads(text)
+    for varies in ("sourceDigest", "ignoredKinds"):
+        document["inputs"].pop(varies, None)
+    return document
+
+
+def test_snapshot_dump_and_live_predict_the_same(start: Start, tmp_path: Path) -> None:
+    with start({"a1": "a", "b1": "b"}) as (plane, _):
+        create_deployment(plane.api, "web", 3, [tolerate("maintenance", 30)])
+        create_budget(plane.api, "web", minAvailable=1)
+        create_pod(plane.api, "bare", "a1", [])
+        plane.settle()
+        soon = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=10)
+        given = (*TAINT, "--start", soon.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        snapshot = tmp_path / "cluster.json.gz"
+        evictplan(plane, "snapshot", "-o", str(snapshot))
+        dump = tmp_path / "dump.json"
+        dump.write_text(plane.kubectl("get", KINDS, "-A", "-o", "json"), encoding="utf-8")
+        live = prediction(evictplan(plane, *given))
+        assert live["evictions"][0]["pod"] == "bare"
+        assert prediction(evictplan(plane, *given, "-f", str(snapshot))) == live
+        assert prediction(evictplan(plane, *given, "-f", str(dump))) == live
+
+
+def test_release_and_leader_are_detected(start: Start) -> None:
+    with start({"a1": "a"}) as (plane, _):
+        plane.settle()
+        inputs = json.loads(evictplan(plane, *TAINT))["inputs"]
+    assert inputs["release"] == {"value": plane.release, "source": "detected"}
