@@ -23,6 +23,7 @@ def release(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def start(release: str, tmp_path: Path) -> Start:
     """A function that starts a control plane with kubelets on nodes of zones a and b."""
+
     @contextlib.contextmanager
     def started(
         nodes: Mapping[str, str],

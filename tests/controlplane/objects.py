@@ -21,11 +21,17 @@ def silence_tolerated(seconds: int) -> list[dict[str, Any]]:
     return [tolerate(UNREACHABLE, seconds), tolerate(NOT_READY, seconds)]
 
 
-def create_pod(api: Api, name: str, node: str, tolerations: list[dict[str, Any]]) -> None:
+def create_pod(
+    api: Api,
+    name: str,
+    node: str,
+    tolerations: list[dict[str, Any]],
+    namespace: str = "default",
+) -> None:
     """A bare pod, bound to its node already."""
     spec = {**_pod_spec(tolerations), "nodeName": node}
     pod = {"metadata": {"name": name, "labels": {"app": name}}, "spec": spec}
-    api.call("POST", "/api/v1/namespaces/default/pods", pod)
+    api.call("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
 
 
 def create_deployment(

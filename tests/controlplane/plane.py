@@ -267,13 +267,16 @@ class ControlPlane:
         return done.stdout
 
     def settle(self) -> None:
-        """Wait until every pod is Ready and its node too, then two monitor periods more."""
+        """Wait until all pods and nodes are Ready and all budgets know it, then two monitor periods more."""
         deadline = time.monotonic() + STARTS_WITHIN_SECONDS
         while time.monotonic() < deadline:
             pods = self.api.call("GET", "/api/v1/pods")["items"]
             nodes = self.api.call("GET", "/api/v1/nodes")["items"]
-            tainted = any(node["spec"].get("taints") for node in nodes)
-            if all(_is_ready(each) for each in (*pods, *nodes)) and not tainted:
+            budgets = self.api.call("GET", "/apis/policy/v1/poddisruptionbudgets")["items"]
+            settled = [_is_ready(each) for each in (*pods, *nodes)]
+            settled += [not node["spec"].get("taints") for node in nodes]
+            settled += [_counts_all_healthy(budget.get("status", {})) for budget in budgets]
+            if all(settled):
                 time.sleep(2)
                 return
             time.sleep(0.3)
@@ -323,6 +326,11 @@ class Api:
 def _is_ready(one: dict[str, Any]) -> bool:
     conditions = one.get("status", {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _counts_all_healthy(status: dict[str, Any]) -> bool:
+    expected = status.get("expectedPods", 0)
+    return expected > 0 and status.get("currentHealthy") == expected
 
 
 # Starts a control plane with kubelets (``kubelets.Kubelets``) on nodes, by name and zone.

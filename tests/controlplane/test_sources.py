@@ -41,6 +41,9 @@ def prediction(text: str) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(text)
     for varies in ("sourceDigest", "ignoredKinds"):
         document["inputs"].pop(varies, None)
+    # Each was read a moment after the one before.
+    warnings = [one for one in document["warnings"] if one["code"] != "start-not-at-snapshot"]
+    document["warnings"] = warnings
     return document
 
 
@@ -49,9 +52,14 @@ def test_snapshot_dump_and_live_predict_the_same(start: Start, tmp_path: Path) -
         create_deployment(plane.api, "web", 3, [tolerate("maintenance", 30)])
         create_budget(plane.api, "web", minAvailable=1)
         create_pod(plane.api, "bare", "a1", [])
+        # A dump does not list namespaces: one alone would make it suspicious.
+        plane.kubectl("create", "namespace", "other")
+        create_pod(plane.api, "elsewhere", "b1", [], namespace="other")
         plane.settle()
         soon = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=10)
         given = (*TAINT, "--start", soon.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        # Only the server itself tells its release.
+        given = (*given, "--kubernetes-version", plane.release)
         snapshot = tmp_path / "cluster.json.gz"
         evictplan(plane, "snapshot", "-o", str(snapshot))
         dump = tmp_path / "dump.json"
@@ -62,8 +70,12 @@ def test_snapshot_dump_and_live_predict_the_same(start: Start, tmp_path: Path) -
         assert prediction(evictplan(plane, *given, "-f", str(dump))) == live
 
 
-def test_release_and_leader_are_detected(start: Start) -> None:
+def test_release_is_detected(start: Start) -> None:
     with start({"a1": "a"}) as (plane, _):
         plane.settle()
         inputs = json.loads(evictplan(plane, *TAINT))["inputs"]
-    assert inputs["release"] == {"value": plane.release, "source": "detected"}
+    assert inputs["release"] == {
+        "value": plane.release,
+        "source": "detected",
+        "origin": "API server",
+    }
