@@ -34,6 +34,7 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.prediction.document import CERTAIN, DrainReport, Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 
 _DELETED = ("eviction-api", "kubectl-delete")
 FOR_EVER = float("inf")
@@ -81,15 +82,18 @@ def load_drain_recording(folder: Path) -> DrainRecording:
 
 
 def _assumed_ready(kubelets: dict[str, Any]) -> tuple[int, int | None]:
-    after = [
-        int(rule["after"] * SECOND_NS)
+    rules = [
+        rule["after"]
         for rule in kubelets["readyAfterSeconds"]
-        if not rule.get("before") and rule["after"] is not None
+        # What is said of one node concerns pods that were there before.
+        if not rule.get("before") and "node" not in rule
     ]
-    if not after:
-        default_ns = int(kubelets["defaults"]["readyAfterSeconds"] * SECOND_NS)
-        return default_ns, default_ns
-    return min(after), max(after)
+    after = [int(seconds * SECOND_NS) for seconds in rules if seconds is not None]
+    if not rules:
+        after = [int(kubelets["defaults"]["readyAfterSeconds"] * SECOND_NS)]
+    # Never: not within any horizon.
+    earliest_ns = min(after, default=HORIZON_DEFAULT_MAX_NS)
+    return earliest_ns, None if None in rules else max(after)
 
 
 def _never_exit(trace: Trace, kubelets: dict[str, Any]) -> frozenset[str]:

@@ -109,7 +109,7 @@ def predict(
         zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
         drains=drain_reports(drains, scenario),
         workloads=workload_reports(snapshot, evictions, pods.values()),
-        joint=(*joint_statements(exploration, scenario.horizon_ns), *drain_joint(drains)),
+        joint=(*joint_statements(exploration, scenario.horizon_ns), *drain_joint(drains, scenario)),
         warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),
     )
 
