@@ -244,7 +244,8 @@ class Reality:
 def draw_reality(world: World, rng: random.Random) -> Reality:
     """Choose everything that is unknown, run, and map the names back."""
     timing = _draw_timing(world, rng)
-    scenario = with_last_heartbeats(world.snapshot, world.scenario, rng)
+    scenario = with_instants(world.scenario, rng)
+    scenario = with_last_heartbeats(world.snapshot, scenario, rng)
     names = sorted(node.name for node in world.snapshot.nodes)
     renamed = dict(zip(names, rng.sample(names, len(names)), strict=True))
     timeline = simulate(
@@ -291,6 +292,23 @@ def _draw_timing(world: World, rng: random.Random) -> Timing:
 def _is_ready(node: Node) -> bool:
     ready = node.condition("Ready")
     return ready is not None and ready.status == "True"
+
+
+def with_instants(scenario: Scenario, rng: random.Random) -> Scenario:
+    """Settle every instant that is a window: each kubelet comes back at its own."""
+    events: list[ScenarioEvent] = []
+    for event in scenario.events:
+        if event.latest_ns == event.at_ns:
+            events.append(event)
+            continue
+        parts = [event.restricted_to((name,), ()) for name in event.nodes] or [event]
+        events += [part.moved_to(_within(part, rng)) for part in parts]
+    return replace(scenario, events=tuple(sorted(events, key=lambda event: event.at_ns)))
+
+
+def _within(event: ScenarioEvent, rng: random.Random) -> int:
+    ends = (event.at_ns, event.latest_ns)
+    return rng.choice((*ends, rng.randint(*ends), rng.randint(*ends)))
 
 
 def with_last_heartbeats(

@@ -99,7 +99,7 @@ EVENTS = {
         st.none() | offsets,
         node_sets,
     ),
-    "kubelet-start": event("kubelet-start", nodes=node_sets),
+    "kubelet-start": event("kubelet-start", nodes=node_sets, within_ns=offsets),
     "node-ready": event("node-ready", nodes=node_sets, status=st.sampled_from(["True", "False"])),
     "lease-touch": event("lease-touch", nodes=node_sets),
     "node-delete": event("node-delete", nodes=node_sets),
@@ -112,7 +112,7 @@ EVENTS = {
         tolerations=st.lists(tolerations, max_size=3).map(tuple),
     ),
     "controller-stop": event("controller-stop"),
-    "controller-start": event("controller-start"),
+    "controller-start": event("controller-start", within_ns=offsets),
     "cordon": event("cordon", nodes=node_sets),
     "uncordon": event("uncordon", nodes=node_sets),
     "drain": event(

@@ -87,6 +87,15 @@ class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
         return self.nodes
 
     @property
+    def latest_ns(self) -> int:
+        """Offset of the latest instant at which it can happen; ``at_ns`` is the earliest."""
+        return self.at_ns
+
+    def moved_to(self, at_ns: int) -> ScenarioEvent:
+        """Return the event at an instant that is known."""
+        return replace(self, at_ns=at_ns)
+
+    @property
     def where(self) -> str:
         """Where it was written and when it happens, for messages about other events."""
         return f"{self.origin or self.action} (at {format_duration(self.at_ns)})"

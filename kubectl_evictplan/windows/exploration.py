@@ -60,7 +60,7 @@ def explore(
     result.padding_ns = max(piece.left_out_ns for piece in plan)
     runner, runs = NodeRunner(snapshot, configuration), []
     for number, piece in enumerate(plan, 1):
-        first, last = runner.run(piece, piece.first), runner.run(piece, piece.last)
+        first, last = runner.run(piece), runner.run(piece, last=True)
         for node_run in (first, last):
             _note_nodes_and_zones(result, node_run, piece.left_out_ns)
         runs.append(_note_waits(result, run_piece(piece, first, last, configuration)))

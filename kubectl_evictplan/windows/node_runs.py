@@ -43,7 +43,7 @@ from kubectl_evictplan.windows.line_windows import (
     merge_waits,
     wait_windows,
 )
-from kubectl_evictplan.windows.timings import Grid, Piece
+from kubectl_evictplan.windows.timings import Piece
 
 
 @dataclass(slots=True, eq=False)
@@ -182,9 +182,11 @@ class NodeRunner:
         self._configuration = replace(configuration, profile=profile)
         self._runs: dict[tuple[int, Timing], NodeRun] = {}
 
-    def run(self, piece: Piece, grid: Grid) -> NodeRun:
-        """The node run at one end of a piece."""
-        scenario = piece.scenario
+    def run(self, piece: Piece, *, last: bool = False) -> NodeRun:
+        """The node run at the first end of a piece, or at its ``last`` one."""
+        grid, scenario = piece.first, piece.scenario
+        if last:
+            grid, scenario = piece.last, piece.last_scenario or scenario
         timing = Timing(
             monitor_phase_ns=grid.phase_ns,
             monitor_cost_ns=grid.cost_ns,

@@ -21,10 +21,11 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.windows.gathered import Gathered, Slot
-from kubectl_evictplan.windows.node_runs import PieceRun, gap_between_outcomes_ns
+from kubectl_evictplan.windows.node_runs import NodeRun, PieceRun, gap_between_outcomes_ns
 from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.pod_worlds import Choice, EventIndex, PodWorld, histories
 from kubectl_evictplan.windows.simple_fates import SimpleFates
+from kubectl_evictplan.windows.unknown_instants import has_unknown_instants
 
 # "Just before" an instant, and how many places in the windows of running timers are tried.
 _JUST_NS = 1_000
@@ -55,7 +56,8 @@ class PodFates:
         for pod in snapshot.pods:
             if pod.node_name:
                 self._pods_by_node.setdefault(pod.node_name, []).append(pod)
-        self._index = EventIndex(scenario)
+        self._indices: dict[int, EventIndex] = {}
+        self._instants_vary = has_unknown_instants(scenario)
         self._busy = self._nodes_with_other_events()
         self._simple = SimpleFates(self._world, configuration, horizon_ns, result)
 
@@ -83,8 +85,12 @@ class PodFates:
         self._simulate(world, order, runs, gathered)
         gathered.store(self._result)
 
-    def _world(self, names: frozenset[str], pods: list[Pod]) -> PodWorld:
-        leases = self._snapshot.leases
+    def _world(
+        self, names: frozenset[str], pods: list[Pod], scenario: Scenario | None = None
+    ) -> PodWorld:
+        scenario, leases = scenario or self._scenario, self._snapshot.leases
+        if id(scenario) not in self._indices:
+            self._indices[id(scenario)] = EventIndex(scenario)
         return PodWorld(
             names,
             replace(
@@ -93,11 +99,20 @@ class PodFates:
                 pods=tuple(pods),
                 leases={name: leases[name] for name in names if name in leases},
             ),
-            replace(self._scenario, events=self._index.of(names, pods)),
+            replace(scenario, events=self._indices[id(scenario)].of(names, pods)),
             replace(
                 self._configuration, node_lifecycle_enabled=False, terminated_pod_gc_threshold=0
             ),
         )
+
+    def _moved_worlds(self, world: PodWorld, runs: list[PieceRun]) -> dict[int, PodWorld]:
+        """The world by the id of the run's scenario, where these have instants of their own."""
+        if not self._instants_vary:
+            return {}
+        ends = (end for run in runs for end in (run.first, run.last))
+        scenarios = {id(end.scenario): end.scenario for end in ends}
+        pods = list(world.snapshot.pods)
+        return {key: self._world(world.names, pods, each) for key, each in scenarios.items()}
 
     def _is_simple(self, names: list[str], runs: list[PieceRun]) -> bool:
         """Whether a node only falls silent, is served once, and never comes back."""
@@ -122,14 +137,19 @@ class PodFates:
         base = list(self._base_timings(world, names, runs))
         gathered.exits_varied = any(timing.pod_exit_fraction == 0.0 for timing in base)
         timers = self._running_timers(world)
-        events_ns = {event.at_ns for event in world.scenario.events}
+        worlds = self._moved_worlds(world, runs)
+        all_worlds = (world, *worlds.values())
+        events_ns = {event.at_ns for each in all_worlds for event in each.scenario.events}
         delays_ns = _delays_ns(world.snapshot.pods)
         for piece, run in enumerate(runs):
-            for choice, played in _played_back(names, run, events_ns, delays_ns):
+            for choice, played, end in _played_back(names, run, events_ns, delays_ns):
+                world = worlds.get(id(end.scenario), world)
                 by_lifecycle = any(node.decisions for node in played.values())
                 left_out_ns = run.piece.left_out_ns if by_lifecycle else 0
                 slot = Slot(piece, choice, left_out_ns, run.piece.between)
-                key = tuple(sorted(played.items()))
+                events = world.scenario.events if self._instants_vary else ()
+                starts = tuple(event.at_ns for event in events)
+                key = starts, tuple(sorted(played.items()))
                 known = seen.get(key)
                 if known is not None:
                     gathered.again(slot, known)
@@ -223,7 +243,7 @@ def _delays_ns(pods: Iterable[Pod]) -> set[int]:
 
 def _played_back(
     names: list[str], run: PieceRun, events_ns: set[int], delays_ns: set[int]
-) -> Iterator[tuple[Choice, dict[str, NodePlayback]]]:
+) -> Iterator[tuple[Choice, dict[str, NodePlayback], NodeRun]]:
     """Histories of all nodes of a world at both ends of a piece; several nodes vary together."""
     for end, latest in ((run.first, False), (run.last, True)):
         rows = []
@@ -248,6 +268,7 @@ def _played_back(
                     name: end.record(name).playback(history.served_ns)
                     for name, history in zip(names, chosen, strict=True)
                 },
+                end,
             )
 
 

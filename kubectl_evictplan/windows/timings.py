@@ -29,6 +29,7 @@ from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.circumstances import Moment, MomentKind
+from kubectl_evictplan.windows.unknown_instants import Stretch, stretches
 
 # The kubelet jitters its renewal period by up to 4 %.
 RENEWAL_JITTER_NUMERATOR, RENEWAL_JITTER_DENOMINATOR = 104, 100
@@ -170,7 +171,8 @@ class Grid(NamedTuple):
 class Piece(NamedTuple):
     """Grids from ``first`` to ``last`` for a scenario with every last heartbeat filled in.
 
-    ``left_out_ns``: critical phases lie in between; instants can lie that much outside.
+    ``last_scenario`` goes with ``last``: it differs from ``scenario`` where the instant of a start is
+    not known. ``left_out_ns``: critical phases lie in between; instants can lie that much outside.
     ``zones_backwards``: see ``Timing``.
     """
 
@@ -181,12 +183,16 @@ class Piece(NamedTuple):
     zones_backwards: bool = False
     # The moments at both ends of the phases, where they are known.
     between: tuple[Moment, Moment] | None = None
+    last_scenario: Scenario | None = None
 
     def spread_ns(self, period_ns: int, end_ns: int) -> int:
         """How far apart the same tick can lie at both ends."""
         ticks = end_ns // period_ns + 1
         costs_ns = ticks * abs(self.last.cost_ns - self.first.cost_ns)
-        return self.last.phase_ns - self.first.phase_ns + min(costs_ns, period_ns)
+        phases_ns = self.last.phase_ns - self.first.phase_ns
+        if self.last_scenario is not None:
+            phases_ns = max(phases_ns, 0) + Stretch(self.scenario, self.last_scenario).shift_ns
+        return phases_ns + min(costs_ns, period_ns)
 
 
 def pieces(
@@ -197,16 +203,15 @@ def pieces(
 ) -> list[Piece]:
     """Pieces that cover every grid, for at most about ``runs_max`` node runs (two for each piece)."""
     planner = _Planner(snapshot, configuration, monitor_cost_max_ns(snapshot))
-    variants = heartbeat_variants(snapshot, scenario)
-    found = [piece for variant in variants for piece in planner.exact(variant)]
-    if 2 * len(found) > runs_max:
-        share = max(2, runs_max // (2 * len(variants)))
-        found = [piece for variant in variants for piece in planner.thinned(variant, share)]
-    windows = heartbeat_windows(snapshot, scenario)
-    if how_many_open(windows) > 1:
-        # All ends of several unknown heartbeats do not reach every order in which they are noticed.
-        for index in range(runs_max // 6):
-            found.append(planner.sample(sampled_heartbeats(scenario, windows, index), index))
+    parts = stretches(
+        scenario,
+        planner.instants,
+        configuration.node_monitor_period_ns,
+        configuration.node_monitor_grace_period_ns,
+    )
+    found: list[Piece] = []
+    for part in parts:
+        found += planner.of_stretch(part, runs_max // len(parts))
     if planner.zones_may_vanish(scenario):
         found += [piece._replace(zones_backwards=True) for piece in found]
     return found
@@ -221,9 +226,34 @@ class _Planner:
         self._period_ns = configuration.node_monitor_period_ns
         self._cost_max_ns = cost_max_ns
 
+    def of_stretch(self, stretch: Stretch, runs_max: int) -> Iterator[Piece]:
+        """Pieces of a scenario whose starts lie between those of both ends."""
+        snapshot = self._snapshot
+        variants = heartbeat_variants(snapshot, stretch.first)
+        last_variants: list[Scenario] | list[None] = [None] * len(variants)
+        if stretch.first is not stretch.last:
+            last_variants = heartbeat_variants(snapshot, stretch.last)
+        found = [list(self.exact(variant)) for variant in variants]
+        if 2 * sum(map(len, found)) > runs_max:
+            share = max(2, runs_max // (2 * len(variants)))
+            found = [list(self.thinned(variant, share)) for variant in variants]
+        for pieces_of_variant, last in zip(found, last_variants, strict=True):
+            for piece in pieces_of_variant:
+                left_out_ns = piece.left_out_ns + stretch.left_out_ns
+                yield piece._replace(last_scenario=last, left_out_ns=left_out_ns)
+        windows = heartbeat_windows(snapshot, stretch.first)
+        if how_many_open(windows) > 1:
+            # All ends of several unknown heartbeats do not reach every order in which they are noticed.
+            for index in range(runs_max // 6):
+                sampled = self.sample(sampled_heartbeats(stretch.first, windows, index), index)
+                if stretch.first is not stretch.last:
+                    last = sampled_heartbeats(stretch.last, windows, index)
+                    sampled = sampled._replace(last_scenario=last)
+                yield sampled._replace(left_out_ns=stretch.left_out_ns)
+
     def exact(self, scenario: Scenario) -> Iterator[Piece]:
         """Every piece, for three costs of a tick."""
-        instants = self._instants(scenario)
+        instants = self.instants(scenario)
         fixed_ns = self._fixed_phase_ns(scenario)
         costs = self._critical_costs(scenario, instants)
         if fixed_ns is not None:
@@ -255,7 +285,7 @@ class _Planner:
 
     def thinned(self, scenario: Scenario, count: int) -> Iterator[Piece]:
         """``count`` pieces that each hold many: ticks without cost first, and with all of it last."""
-        fixed_ns, instants = self._fixed_phase_ns(scenario), self._instants(scenario)
+        fixed_ns, instants = self._fixed_phase_ns(scenario), self.instants(scenario)
         costs = _every(self._critical_costs(scenario, instants), count)
         if fixed_ns is not None:
             yield from self._between_costs(scenario, costs, fixed_ns)
@@ -289,9 +319,7 @@ class _Planner:
         step_ns = self._period_ns + cost_ns
         spans = [
             span
-            for stretch in _between(
-                [at_ns % step_ns for at_ns in self._instants(scenario)], step_ns
-            )
+            for stretch in _between([at_ns % step_ns for at_ns in self.instants(scenario)], step_ns)
             for span in self._visible(*stretch)
         ]
         low_ns, high_ns = spans[int(sequence(1, index) * len(spans))]
@@ -306,7 +334,8 @@ class _Planner:
     def _moments(self, scenario: Scenario) -> Iterable[Moment]:
         return _critical_moments(self._snapshot, scenario, self._configuration)
 
-    def _instants(self, scenario: Scenario) -> list[int]:
+    def instants(self, scenario: Scenario) -> list[int]:
+        """Offsets at which it matters on which side of them a tick comes."""
         return sorted({moment.at_ns for moment in self._moments(scenario)})
 
     def _fixed_phase_ns(self, scenario: Scenario) -> int | None:

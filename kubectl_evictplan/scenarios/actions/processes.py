@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
-from kubectl_evictplan.scenarios.field_types import DURATION, STATUS
+from kubectl_evictplan.scenarios.field_types import DURATION, DURATION_FROM_0, STATUS
 from kubectl_evictplan.scenarios.history import History
 from kubectl_evictplan.scenarios.names import listed
 from kubectl_evictplan.scenarios.scenario import NodesEvent, ScenarioEvent
@@ -36,7 +37,9 @@ class StopKubelet(NodesEvent, frozen=True, kw_only=True):
             yield "lastHeartbeat", "the last heartbeat lies after the stop itself"
         for name in self.nodes:
             before = history.kubelets.get(name)
-            if before is not None and not before.kubelets_up:
+            if before is not None and before.latest_ns > self.at_ns:
+                yield "", f"the kubelet of {name} need not be back before it: {before.where}"
+            elif before is not None and not before.kubelets_up:
                 yield "", f"the kubelet of {name} is already silent since {before.where}"
             history.kubelets[name] = self
 
@@ -56,17 +59,31 @@ class StopKubelet(NodesEvent, frozen=True, kw_only=True):
 
 
 class StartKubelet(NodesEvent, frozen=True, kw_only=True):
-    """The kubelets are back, post Ready=True and finish what was deleted meanwhile."""
+    """The kubelets are back, post Ready=True and finish what was deleted meanwhile.
+
+    ``within_ns``: each of them is back so long after ``at_ns`` at the latest, nobody knows when.
+    """
 
     action = "kubelet-start"
     told = "the kubelet is back"
     kubelets_up = True
     seen_by_monitor = True
 
+    within_ns: Annotated[int, DURATION_FROM_0] = msgspec.field(default=0, name="within")
+
+    @property
+    def latest_ns(self) -> int:
+        return self.at_ns + self.within_ns
+
+    def moved_to(self, at_ns: int) -> StartKubelet:
+        return replace(self, at_ns=at_ns, within_ns=0)
+
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
         for name in self.nodes:
             before = history.kubelets.get(name)
-            if before is not None and before.kubelets_up:
+            if before is not None and before.latest_ns > self.at_ns:
+                yield "", f"the kubelet of {name} need not be back before it: {before.where}"
+            elif before is not None and before.kubelets_up:
                 yield "", f"the kubelet of {name} is already back since {before.where}"
             elif before is None and history.nodes[name].ready_status == "True":
                 yield "", f"the kubelet of {name} was never stopped, and the node is Ready"
@@ -120,6 +137,8 @@ class ManagerEvent(ScenarioEvent, frozen=True, kw_only=True):
         if before is not None and before.manager_up == self.manager_up:
             state = "running" if self.manager_up else "stopped"
             yield "", f"the controller is already {state} since {before.where}"
+        elif before is not None and before.latest_ns > self.at_ns:
+            yield "", f"the controller need not have started before it: {before.where}"
 
 
 class StopManager(ManagerEvent, frozen=True, kw_only=True):
@@ -135,11 +154,23 @@ class StopManager(ManagerEvent, frozen=True, kw_only=True):
 
 
 class StartManager(ManagerEvent, frozen=True, kw_only=True):
-    """A new process begins, whose first node monitor tick is now."""
+    """A new process begins, whose first node monitor tick is now.
+
+    ``within_ns``: it is not known better than that it begins so long after ``at_ns`` at the latest.
+    """
 
     action = "controller-start"
     told = "kube-controller-manager starts"
     manager_up = True
+
+    within_ns: Annotated[int, DURATION_FROM_0] = msgspec.field(default=0, name="within")
+
+    @property
+    def latest_ns(self) -> int:
+        return self.at_ns + self.within_ns
+
+    def moved_to(self, at_ns: int) -> StartManager:
+        return replace(self, at_ns=at_ns, within_ns=0)
 
     def happen(self, cluster: SimulatedCluster) -> None:
         cluster.manager.start_cold(cluster.note(self))
