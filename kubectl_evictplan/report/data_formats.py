@@ -24,7 +24,17 @@ def only_pod(prediction: Prediction, pod: str) -> Prediction:
     """Return ``prediction`` with the entries of one pod ("namespace/name"); the rest stays as it is."""
     rows = {name: getattr(prediction, name) for name in ("evictions", "kept", "cancelled")}
     only = {name: tuple(row for row in rows[name] if row.key == pod) for name in rows}
-    return msgspec.structs.replace(prediction, **only)
+    drains = tuple(
+        msgspec.structs.replace(
+            drain,
+            **{
+                name: tuple(one for one in getattr(drain, name) if one.pod == pod)
+                for name in ("refused", "waiting", "failed")
+            },
+        )
+        for drain in prediction.drains
+    )
+    return msgspec.structs.replace(prediction, **only, drains=drains)
 
 
 def _parts(prediction: Prediction) -> Iterator[tuple[str, Any]]:

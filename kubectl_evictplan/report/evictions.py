@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction, TaintReference
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Cell, Column, Phrase, Row, Table, Tone, columns
@@ -36,6 +37,11 @@ _SHORT_KINDS = {
     "Deployment": "deploy",
     "ReplicationController": "rc",
     "CronJob": "cj",
+}
+# Who deletes a pod for a drain.
+_BY_DRAIN = {
+    EVICTION_API: "kubectl drain asks the Eviction API, which lets a pod go when its budget does",
+    KUBECTL_DELETE: "kubectl drain --disable-eviction deletes it, whatever its budget says",
 }
 # Why a pod is deleted without a taint, by the upstream function that decides.
 _WORDS_BY_RULE = {
@@ -146,6 +152,8 @@ def _last_part(taint: TaintReference) -> str:
 
 def _explained(group: Sequence[Eviction]) -> str:
     first = group[0]
+    if first.controller in _BY_DRAIN:
+        return _BY_DRAIN[first.controller]
     if first.taint is None:
         return words.name(first.because[-1].what) if first.because else words.UNKNOWN
     tolerances = Counter(words.tolerated(entry.toleration) for entry in group)

@@ -13,6 +13,8 @@ from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Joint, Prediction
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Finding, Findings, Phrase, Tone
+from kubectl_evictplan.report.drains import TOLD_CODES as DRAINS_TOLD
+from kubectl_evictplan.report.drains import drain_sentences
 from kubectl_evictplan.report.words import Clock
 
 _NODES_NAMED_MAX = 3
@@ -35,6 +37,8 @@ _TOLD_CODES = {
         "of StatefulSets are not replaced until the old pods are gone",
     ),
 }
+# Warnings whose message is a sentence of the verdict, in this order.
+_TOLD_MESSAGES = ("outage-return", "outage-kubelets-return")
 _STAYS = {
     "tolerated-forever": "with a toleration without limit",
     "stale-key": "with a stale key in the controller",
@@ -65,7 +69,7 @@ _LOUD_CODES |= {"kind-not-readable", "single-namespace"}
 # They tell why windows are wide, in nearly every prediction; wide explains them.
 _ROUTINE_CODES = {"monitor-phase-unknown", "queue-order-unknown", "flags-assumed", "large-dump"}
 # What the verdict says of every pod that is stuck.
-_TOLD = {*_TOLD_CODES, "unreachable-stuck-terminating"}
+_TOLD = {*DRAINS_TOLD, *_TOLD_CODES, *_TOLD_MESSAGES, "unreachable-stuck-terminating"}
 
 _OBJECTS_MAX = 3
 _OBJECTS_MAX_WIDE = 100
@@ -77,6 +81,7 @@ def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator
     sure = [e for e in evictions if e.certainty == CERTAIN]
     certain = {e.key for e in sure}
     unsure = [e for e in evictions if e.key not in certain]
+    yield from drain_sentences(prediction, clock)
     if not evictions:
         horizon = prediction.inputs.horizon
         given = f" within {horizon.value}" if horizon.source == "given" else ""
@@ -89,12 +94,20 @@ def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator
         yield Phrase(f"{text}, {_from(sure, prediction)}: {_when_certain(sure, clock)}.", "certain")
     if unsure:
         yield from _possible(unsure, bool(sure), prediction, clock)
+    yield from _told_messages(prediction)
     yield from _more_than_once(evictions)
     yield from _namespaces(evictions)
     yield from _emptied(prediction)
     yield from _told_warnings(prediction)
     yield from _stuck(evictions)
     yield from _stays(prediction, bool(unsure))
+
+
+def _told_messages(prediction: Prediction) -> Iterator[Phrase]:
+    for code in _TOLD_MESSAGES:
+        for warning in prediction.warnings:
+            if warning.code == code:
+                yield Phrase(f"{warning.message[:1].upper()}{warning.message[1:]}.")
 
 
 def _possible(
@@ -126,7 +139,8 @@ def _together(joint: Joint, clock: Clock) -> str:
     exactly = f"exactly {joint.least}" if joint.least == joint.most else ""
     number = exactly or " and ".join(filter(None, (least, most)))
     kind, _, scope = joint.scope.partition("/")
-    where = f"In {kind} {words.name(scope)}" if scope else "Taken together"
+    preposition = "On" if kind == "node" else "In"
+    where = f"{preposition} {kind} {words.name(scope)}" if scope else "Taken together"
     noun, _, what = joint.what.partition(" ")
     be = words.verb(joint.most, "is", "are")
     by = f"by {words.window(joint.by_seconds, joint.by_seconds)}"

@@ -1,0 +1,281 @@
+"""What becomes of each drain: sentences of the verdict, and tables of nodes and of pods that wait.
+
+kubectl takes the nodes of one command one after the other and ends with one exit code for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
+from kubectl_evictplan.prediction.document import (
+    CERTAIN,
+    DrainReport,
+    FailedPod,
+    Prediction,
+    WaitingPod,
+)
+from kubectl_evictplan.report import words
+from kubectl_evictplan.report.blocks import Column, Phrase, Row, Table, Tone, columns
+from kubectl_evictplan.report.words import Clock
+
+# Warnings that these sentences tell with the same pods.
+TOLD_CODES = frozenset(("drain-refused", "drain-never-ends", "two-budgets"))
+
+_DRAINS_TOLD_MAX = 5
+_PODS_NAMED_MAX = 3
+_ROWS_MAX = 40
+_TONES: dict[str | None, Tone] = {
+    "drained": "certain",
+    "refused": "stuck",
+    "timeout": "stuck",
+    "error": "stuck",
+    "never": "stuck",
+}
+# What is refused: one pod, and several.
+_REFUSED = {
+    Reason.DAEMON_SET.value: ("belongs to a DaemonSet", "belong to DaemonSets"),
+    Reason.DAEMON_SET_NOT_FOUND.value: (
+        "belongs to a DaemonSet that does not exist",
+        "belong to DaemonSets that do not exist",
+    ),
+    Reason.LOCAL_STORAGE.value: ("uses an emptyDir", "use emptyDirs"),
+    Reason.UNMANAGED.value: ("has no controller", "have no controller"),
+}
+
+
+def drain_sentences(prediction: Prediction, clock: Clock) -> Iterator[Phrase]:
+    """Yield how each drain ends; where there are many, how many end in each way."""
+    drains = prediction.drains
+    for drain in drains[:_DRAINS_TOLD_MAX]:
+        yield from _told(drain, clock)
+    rest = drains[_DRAINS_TOLD_MAX:]
+    if rest:
+        ends: dict[str, int] = {}
+        for drain in rest:
+            ends[_result(drain)] = ends.get(_result(drain), 0) + 1
+        numbers = ", ".join(f"{number} {result}" for result, number in ends.items())
+        yield Phrase(f"And {words.count(len(rest), 'more drained node')}: {numbers}.")
+
+
+def _told(drain: DrainReport, clock: Clock) -> Iterator[Phrase]:
+    node, tone = words.name(drain.node), _TONES.get(drain.end_reason, "possible")
+    if drain.start_seconds is None:
+        text = f"kubectl never comes to {node}: it is not through with a node before it"
+        yield Phrase(f"{text}.", "stuck")
+        return
+    waits = f": {_why_not(drain)}" if _why_not(drain) else ""
+    ends = _span(drain, clock)
+    code = "" if drain.exit_code is None else f", exit code {drain.exit_code}"
+    match drain.end_reason:
+        case "drained":
+            yield Phrase(f"Node {node} is drained {ends}{code}.", tone)
+        case "refused":
+            yield Phrase(
+                f"kubectl refuses to drain {node}{code}: {_refused(drain)}. Nothing is evicted, and the node "
+                "stays cordoned.",
+                tone,
+            )
+        case "timeout":
+            yield Phrase(f"The drain of {node} is given up {ends} (--timeout){code}{waits}.", tone)
+        case "error":
+            yield Phrase(f"The drain of {node} ends with an error {ends}{code}{waits}.", tone)
+        case "never":
+            yield Phrase(f"The drain of {node} never ends{waits}.", tone)
+        case _:
+            yield Phrase(
+                f"How the drain of {node} ends depends on timing that nobody can see: {ends}{code}{waits}.",
+                tone,
+            )
+    yield from _passing_waits(drain)
+
+
+def _span(drain: DrainReport, clock: Clock) -> str:
+    """Return from when to when the drain of the node ends."""
+    earliest, latest = drain.end_earliest_seconds, drain.end_latest_seconds
+    if earliest is None:
+        return "never"
+    if latest is None:
+        return f"{words.window(earliest, None)}, perhaps never"
+    at = clock.between(earliest, latest)
+    offsets = words.window(earliest, latest)
+    return f"{at} ({offsets})" if at else offsets
+
+
+def _refused(drain: DrainReport) -> str:
+    """Return what kubectl does not dare, by the flag that would make it."""
+    by_reason: dict[str, list[str]] = {}
+    for refused in drain.refused:
+        by_reason.setdefault(refused.reason, []).append(refused.pod)
+    clauses = []
+    for reason, pods in by_reason.items():
+        what = words.verb(len(pods), *_REFUSED[reason])
+        names = words.listed(pods, _PODS_NAMED_MAX)
+        clauses.append(
+            f"{words.count(len(pods), 'pod')} {what} ({names}; add {OVERRIDES[Reason(reason)]})"
+        )
+    return ", ".join(clauses)
+
+
+def _why_not(drain: DrainReport) -> str:
+    """Return which pods keep the drain from its end, or make it fail."""
+    held = [waiting for waiting in drain.waiting if waiting.ends != "evicted"]
+    clauses = [_wait(budget, waiting) for budget, waiting in _by_budget(held).items()]
+    for failed in drain.failed[:_PODS_NAMED_MAX]:
+        clauses.append(_failure(failed))
+    if len(drain.failed) > _PODS_NAMED_MAX:
+        clauses.append(f"so have {len(drain.failed) - _PODS_NAMED_MAX} more pods")
+    return "; ".join(clauses)
+
+
+def _failure(failed: FailedPod) -> str:
+    budgets = " and ".join(map(words.name, failed.budgets))
+    have = "has" if failed.certainty == CERTAIN else "may have"
+    return (
+        f"{words.name(failed.pod)} {have} more than one budget ({budgets}), which the Eviction API answers "
+        "with an error"
+    )
+
+
+def _passing_waits(drain: DrainReport) -> Iterator[Phrase]:
+    """Yield the pods that wait for a budget until it lets them go."""
+    passing = [waiting for waiting in drain.waiting if waiting.ends == "evicted"]
+    for budget, waiting in _by_budget(passing).items():
+        earliest = [
+            w.until_earliest_seconds for w in waiting if w.until_earliest_seconds is not None
+        ]
+        latest = [w.until_latest_seconds for w in waiting if w.until_latest_seconds is not None]
+        until = f", until {words.window(min(earliest), max(latest))}" if earliest and latest else ""
+        yield Phrase(f"On {words.name(drain.node)}, {_wait(budget, waiting)}{until}.")
+
+
+def _wait(budget: str, waiting: Sequence[WaitingPod]) -> str:
+    """Return that pods wait for a budget, or may have to."""
+    verb = words.verb(len(waiting), "waits", "wait")
+    if any(one.certainty != CERTAIN for one in waiting):
+        verb = "may wait"
+    names = words.listed([one.pod for one in waiting], _PODS_NAMED_MAX)
+    return f"{names} {verb} for budget {budget}"
+
+
+def _by_budget(waiting: Sequence[WaitingPod]) -> dict[str, list[WaitingPod]]:
+    found: dict[str, list[WaitingPod]] = {}
+    for one in waiting:
+        found.setdefault(words.name(one.budget), []).append(one)
+    return found
+
+
+def waits_of(prediction: Prediction, pod: str) -> Iterator[Phrase]:
+    """Yield what one pod ("namespace/name") waits for, is refused for or fails for, drain by drain."""
+    for drain in prediction.drains:
+        node = words.name(drain.node)
+        for one in drain.waiting:
+            if one.pod == pod:
+                until = words.window(
+                    one.until_earliest_seconds, one.until_latest_seconds, exact=True
+                )
+                may = "waits" if one.certainty == CERTAIN else "may wait"
+                end = "for ever" if one.ends == "never" else f"until {until}"
+                yield Phrase(
+                    f"It {may} for budget {words.name(one.budget)} from {words.offset(one.from_seconds)} on, {end}."
+                )
+        for refused in drain.refused:
+            if refused.pod == pod:
+                flag = OVERRIDES[Reason(refused.reason)]
+                yield Phrase(f"kubectl refuses to drain {node} for its sake: add {flag}.", "stuck")
+        for failed in drain.failed:
+            if failed.pod == pod:
+                yield Phrase(f"{_failure(failed)}.", "stuck")
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def drain_tables(prediction: Prediction, *, wide: bool) -> Iterator[Table]:
+    """Yield the drains and the pods that wait for budgets; ``wide`` has every pod, and the refused."""
+    if not prediction.drains:
+        return
+    yield _nodes(prediction, wide=wide)
+    waiting = [(drain, one) for drain in prediction.drains for one in drain.waiting]
+    if waiting:
+        yield _waiting(waiting, wide=wide)
+    refused = [(drain, one) for drain in prediction.drains for one in drain.refused]
+    if refused and wide:
+        header = columns("NODE", "POD", "REASON", "KUBECTL SAYS")
+        rows = [
+            tuple(map(words.name, (drain.node, one.pod, one.reason, f"cannot delete {one.why}")))
+            for drain, one in refused
+        ]
+        yield Table(header, rows, "Pods that kubectl refuses to delete")
+
+
+def _nodes(prediction: Prediction, *, wide: bool) -> Table:
+    drains = prediction.drains
+    several = len({drain.origin for drain in drains}) > 1
+    header = [Column("NODE"), Column("STARTS", 3), Column("ENDS"), Column("RESULT")]
+    header += [Column("EXIT"), Column("WAITING", 2), Column("REFUSED", 1)]
+    rows: list[Row] = []
+    for drain in drains:
+        starts = words.window(drain.start_seconds, drain.start_latest_seconds, exact=wide)
+        tone = _TONES.get(drain.end_reason, "possible")
+        code = "differs" if drain.exit_code is None else str(drain.exit_code)
+        command = (words.name(drain.origin),) if several and wide else ()
+        rows.append(
+            (
+                words.name(drain.node),
+                "never" if drain.start_seconds is None else starts,
+                _ends(drain, exact=wide),
+                Phrase(_result(drain), tone),
+                "none" if drain.end_reason == "never" else code,
+                str(len(drain.waiting)),
+                str(len(drain.refused)),
+                *command,
+            )
+        )
+    if several and wide:
+        header.append(Column("COMMAND"))
+    # What is nothing everywhere needs no column.
+    shown = [at for at in range(len(header)) if {row[at] for row in rows} != {"0"} or at == 4]
+    return Table(
+        tuple(header[at] for at in shown),
+        [tuple(row[at] for at in shown) for row in rows],
+        "Drains",
+    )
+
+
+def _ends(drain: DrainReport, *, exact: bool) -> str:
+    if drain.end_earliest_seconds is None:
+        return "never"
+    text = words.window(drain.end_earliest_seconds, drain.end_latest_seconds, exact=exact)
+    return f"{text}, or never" if drain.end_latest_seconds is None else text
+
+
+def _result(drain: DrainReport) -> str:
+    if drain.start_seconds is None:
+        return "not reached"
+    return words.name(drain.end_reason or "depends on timing")
+
+
+def _waiting(waiting: list[tuple[DrainReport, WaitingPod]], *, wide: bool) -> Table:
+    shown = waiting if wide else waiting[:_ROWS_MAX]
+    rows = []
+    for drain, one in shown:
+        until = words.window(one.until_earliest_seconds, one.until_latest_seconds, exact=wide)
+        ends = words.name(one.ends or "depends on timing")
+        sure = one.certainty == CERTAIN
+        rows.append(
+            (
+                words.name(one.pod),
+                words.name(drain.node),
+                words.name(one.budget),
+                words.offset(one.from_seconds)
+                if wide
+                else words.window(one.from_seconds, one.from_seconds),
+                "never" if one.ends == "never" else until,
+                Phrase(ends if sure else f"{ends} (possibly)", "plain" if sure else "possible"),
+            )
+        )
+    rest = len(waiting) - len(shown)
+    notes = (f"and {words.count(rest, 'more pod')} (-o wide has all).",) if rest else ()
+    header = columns("POD", "NODE", "BUDGET", "FROM", "UNTIL", "THEN")
+    return Table(header, rows, "Pods that wait for a budget", notes=notes)

@@ -1,0 +1,285 @@
+"""What a report says of drains: how each ends, who holds it up, what kubectl does not dare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from report.builders import eviction, kept, prediction, text_of
+
+from kubectl_evictplan.kube.objects import Warning
+from kubectl_evictplan.prediction.document import (
+    DrainReport,
+    FailedPod,
+    Prediction,
+    RefusedPod,
+    WaitingPod,
+)
+
+UNMANAGED = "Pods that declare no controller (use --force to override)"
+
+
+def drain(node: str = "n1", **fields: Any) -> DrainReport:
+    """Drained within a minute, unless said otherwise."""
+    defaults: dict[str, Any] = {
+        "start_seconds": 0.031,
+        "start_latest_seconds": 0.44,
+        "end_earliest_seconds": 14.02,
+        "end_latest_seconds": 22.5,
+        "exit_code": 0,
+        "end_reason": "drained",
+        "refused": (),
+        "waiting": (),
+        "failed": (),
+        "origin": "drain n1",
+    }
+    return DrainReport(node, **{**defaults, **fields})
+
+
+def waiting(pod: str, **fields: Any) -> WaitingPod:
+    defaults: dict[str, Any] = {
+        "budget": "shop/web",
+        "from_seconds": 0.05,
+        "until_earliest_seconds": 5.05,
+        "until_latest_seconds": 12.4,
+        "ends": "evicted",
+        "certainty": "certain",
+    }
+    return WaitingPod(pod, **{**defaults, **fields})
+
+
+def never(node: str = "n1", **fields: Any) -> DrainReport:
+    ends = {"end_earliest_seconds": None, "end_latest_seconds": None, "end_reason": "never"}
+    return drain(node, **{**ends, "exit_code": None, **fields})
+
+
+def said(*drains: DrainReport, **fields: Any) -> str:
+    """The verdict's sentences in one line."""
+    text = text_of(drained(*drains, **fields))
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def drained(*drains: DrainReport, **fields: Any) -> Prediction:
+    defaults: dict[str, Any] = {"evictions": (), "kept": (), "cancelled": (), "warnings": ()}
+    return prediction(**{**defaults, **fields, "drains": drains})
+
+
+def table(value: Prediction, title: str, output: str = "table", **options: Any) -> list[list[str]]:
+    """The cells of the table of that title."""
+    block = next(b for b in text_of(value, output, **options).split("\n\n") if b.startswith(title))
+    return [line.split("  ") for line in block.splitlines()[1:]]
+
+
+def cells(value: Prediction, title: str, output: str = "table") -> list[list[str]]:
+    return [[cell.strip() for cell in row if cell.strip()] for row in table(value, title, output)]
+
+
+# -- the verdict ----------------------------------------------------------------------------------
+
+
+def test_the_end_and_the_exit_code_of_a_drain_come_first() -> None:
+    text = said(drain(), evictions=(eviction(controller="eviction-api", taint=None),))
+    assert text.startswith(
+        "Node n1 is drained between 22:00:14 and 22:00:23 UTC (+14s .. +22.5s), exit code 0. "
+        "1 pod is evicted for certain"
+    )
+
+
+def test_a_drain_that_never_ends_names_the_pods_and_the_budget_that_hold_it() -> None:
+    held = {"ends": "never", "until_earliest_seconds": None, "until_latest_seconds": None}
+    one, two = waiting("shop/web-0", **held), waiting("shop/web-1", **held)
+    assert said(never(waiting=(one,))).startswith(
+        "The drain of n1 never ends: shop/web-0 waits for budget shop/web."
+    )
+    assert said(never(waiting=(one, two))).startswith(
+        "The drain of n1 never ends: shop/web-0, shop/web-1 wait for budget shop/web."
+    )
+
+
+def test_a_drain_that_is_given_up_says_that_it_is_the_timeout() -> None:
+    text = said(
+        drain(end_reason="timeout", exit_code=1, waiting=(waiting("shop/web-0", ends="timeout"),))
+    )
+    assert text.startswith(
+        "The drain of n1 is given up between 22:00:14 and 22:00:23 UTC (+14s .. +22.5s) (--timeout), "
+        "exit code 1: shop/web-0 waits for budget shop/web."
+    )
+
+
+def test_a_refused_drain_names_each_kind_of_pod_with_the_flag_that_is_missing() -> None:
+    refused = (
+        RefusedPod("shop/a", "unmanaged", UNMANAGED),
+        RefusedPod("shop/b", "unmanaged", UNMANAGED),
+        RefusedPod("shop/c", "daemon-set", "..."),
+        RefusedPod("shop/d", "local-storage", "..."),
+        RefusedPod("shop/e", "daemon-set-not-found", "..."),
+    )
+    assert said(drain(end_reason="refused", exit_code=1, refused=refused)).startswith(
+        "kubectl refuses to drain n1, exit code 1: 2 pods have no controller (shop/a, shop/b; add "
+        "--force), 1 pod belongs to a DaemonSet (shop/c; add --ignore-daemonsets), 1 pod uses an emptyDir "
+        "(shop/d; add --delete-emptydir-data), 1 pod belongs to a DaemonSet that does not exist (shop/e; "
+        "add --force). Nothing is evicted, and the node stays cordoned."
+    )
+
+
+def test_a_pod_with_two_budgets_is_told_as_the_error_that_it_is() -> None:
+    failed = (FailedPod("shop/web-0", ("shop/web", "shop/all"), "certain"),)
+    assert said(drain(end_reason="error", exit_code=1, failed=failed)).startswith(
+        "The drain of n1 ends with an error between 22:00:14 and 22:00:23 UTC (+14s .. +22.5s), exit code "
+        "1: shop/web-0 has more than one budget (shop/web and shop/all), which the Eviction API answers "
+        "with an error."
+    )
+
+
+def test_a_drain_that_may_end_or_not_says_so() -> None:
+    text = said(drain(end_reason=None, exit_code=None, end_latest_seconds=None))
+    assert text.startswith(
+        "How the drain of n1 ends depends on timing that nobody can see: +14.02s or later, perhaps never."
+    )
+
+
+def test_a_node_behind_one_that_never_ends_is_never_reached() -> None:
+    behind = never("n2", start_seconds=None, start_latest_seconds=None)
+    assert "kubectl never comes to n2: it is not through with a node before it." in said(
+        never(), behind
+    )
+
+
+@pytest.mark.parametrize(
+    ("certainty", "verb"), [("certain", "wait for"), ("possible", "may wait for")]
+)
+def test_pods_that_wait_until_their_budget_lets_them_go_are_named(
+    certainty: str, verb: str
+) -> None:
+    waits = tuple(waiting(f"shop/web-{n}", certainty=certainty) for n in range(4))
+    assert (
+        f"On n1, shop/web-0, shop/web-1, shop/web-2 and 1 more {verb} budget shop/web, until +5s .. "
+        "+12.4s." in said(drain(waiting=waits))
+    )
+
+
+def test_many_nodes_are_counted_by_how_they_end() -> None:
+    drains = [drain(f"n{n}") for n in range(8)] + [never("x1")]
+    text = said(*drains)
+    assert "Node n4 is drained" in text
+    assert "And 4 more drained nodes: 3 drained, 1 never." in text
+
+
+def test_pods_that_stay_are_counted_by_why() -> None:
+    codes = ("drain-skips", "drain-refused", "budget-waits", "drain-not-reached")
+    rows = tuple(kept(code, code=code) for code in codes)
+    text = said(drain(), kept=rows)
+    for words in (
+        "1 that kubectl leaves alone",
+        "1 because kubectl refuses to drain their node",
+        "1 that a budget does not let go",
+        "1 whose node kubectl never comes to",
+    ):
+        assert words in text
+
+
+def test_warnings_that_the_verdict_tells_are_not_told_again() -> None:
+    warning = Warning("drain-never-ends", "the drain of n1 never ends", ("shop/web-0",))
+    value = drained(never(), warnings=(warning,))
+    assert "drain-never-ends" not in text_of(value)
+    assert "drain-never-ends" in text_of(value, "wide")
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def test_each_node_has_a_row_with_its_end_and_exit_code() -> None:
+    assert cells(drained(drain(), never("n2")), "Drains") == [
+        ["NODE", "STARTS", "ENDS", "RESULT", "EXIT"],
+        ["n1", "+0s .. +500ms", "+14s .. +22.5s", "drained", "0"],
+        ["n2", "+0s .. +500ms", "never", "never", "none"],
+    ]
+
+
+def test_numbers_of_waiting_and_refused_pods_stand_there_if_there_are_any() -> None:
+    refused = drain(
+        "n2",
+        end_reason="refused",
+        exit_code=1,
+        refused=(RefusedPod("a/b", "unmanaged", UNMANAGED),),
+    )
+    header, *rows = cells(drained(drain(waiting=(waiting("a/c"),)), refused), "Drains")
+    assert header[-2:] == ["WAITING", "REFUSED"]
+    assert [row[-2:] for row in rows] == [["1", "0"], ["0", "1"]]
+
+
+def test_several_commands_are_told_apart_when_everything_is_told() -> None:
+    value = drained(drain(origin="s.yaml:7"), drain("n2", origin="s.yaml:8"))
+    assert [row[-1] for row in cells(value, "Drains", "wide")] == [
+        "COMMAND",
+        "s.yaml:7",
+        "s.yaml:8",
+    ]
+
+
+def test_every_pod_that_waits_has_a_row() -> None:
+    value = drained(
+        drain(waiting=(waiting("shop/web-0"), waiting("shop/web-1", certainty="possible")))
+    )
+    assert cells(value, "Pods that wait") == [
+        ["POD", "NODE", "BUDGET", "FROM", "UNTIL", "THEN"],
+        ["shop/web-0", "n1", "shop/web", "+50ms", "+5s .. +12.4s", "evicted"],
+        ["shop/web-1", "n1", "shop/web", "+50ms", "+5s .. +12.4s", "evicted (possibly)"],
+    ]
+
+
+def test_of_many_waiting_pods_the_first_are_shown_and_wide_shows_all() -> None:
+    value = drained(drain(waiting=tuple(waiting(f"shop/web-{n}") for n in range(50))))
+    short, whole = (cells(value, "Pods that wait", output) for output in ("table", "wide"))
+    assert len(short) == 1 + 40 + 1
+    assert short[-1] == ["and 10 more pods (-o wide has all)."]
+    assert len(whole) == 1 + 50
+
+
+def test_wide_has_kubectls_words_for_every_refused_pod() -> None:
+    refused = drain(end_reason="refused", refused=(RefusedPod("shop/a", "unmanaged", UNMANAGED),))
+    assert cells(drained(refused), "Pods that kubectl", "wide")[1] == [
+        "n1",
+        "shop/a",
+        "unmanaged",
+        f"cannot delete {UNMANAGED}",
+    ]
+    assert "cannot delete" not in text_of(drained(refused))
+
+
+@pytest.mark.parametrize(
+    ("controller", "why"),
+    [
+        ("eviction-api", "asks the Eviction API, which lets a pod go when its budget does"),
+        ("kubectl-delete", "deletes it, whatever its budget says"),
+    ],
+)
+def test_it_is_said_who_deletes_the_pods_of_a_drain(controller: str, why: str) -> None:
+    value = drained(drain(), evictions=(eviction(controller=controller, taint=None),))
+    assert f"WHY {controller}: kubectl drain" in text_of(value)
+    assert why in text_of(value)
+
+
+# -- one pod --------------------------------------------------------------------------------------
+
+
+def test_the_story_of_a_pod_tells_what_it_waits_for() -> None:
+    value = drained(drain(waiting=(waiting("default/web-0"),)), evictions=(eviction(),))
+    text = " ".join(text_of(value, explain="default/web-0").split())
+    assert "It waits for budget shop/web from +50ms on, until +5.05s .. +12.4s." in text
+    assert "waits for budget" not in text_of(value, explain="default/other")
+
+
+def test_the_story_of_a_pod_tells_which_flag_is_missing() -> None:
+    refused = drain(
+        end_reason="refused", refused=(RefusedPod("default/a", "unmanaged", UNMANAGED),)
+    )
+    text = text_of(drained(refused), explain="default/a")
+    assert "kubectl refuses to drain n1 for its sake: add --force." in text
+
+
+def test_data_of_one_pod_hold_what_it_waits_for_alone() -> None:
+    value = drained(drain(waiting=(waiting("default/web-0"), waiting("default/web-1"))))
+    text = text_of(value, "json", explain="default/web-0")
+    assert "default/web-0" in text
+    assert "default/web-1" not in text
