@@ -1,4 +1,4 @@
-"""``what-if fail``: kubelets fall silent, one by one or by zone."""
+"""``what-if fail``: kubelets fall silent, one by one or by zone, or the control plane is away."""
 
 from __future__ import annotations
 
@@ -6,67 +6,140 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubectl_evictplan.commands.likely import likely_duration
 from kubectl_evictplan.commands.node_arguments import NodeArguments, nodes_of_zones
-from kubectl_evictplan.commands.options import WhatIfOptions, node_options, what_if_command
+from kubectl_evictplan.commands.options import (
+    WhatIfOptions,
+    node_options,
+    parsed,
+    what_if_command,
+)
 from kubectl_evictplan.commands.run import what_if_events
-from kubectl_evictplan.errors import Correction, help_on, mistake, mistyped
-from kubectl_evictplan.scenarios.names import NODE_WORDS, OTHER_TYPES, listed
+from kubectl_evictplan.errors import Correction, InputError, Problem, help_on, mistake, mistyped
+from kubectl_evictplan.scenarios.names import NODE_WORDS, OTHER_TYPES, listed, similar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kubectl_evictplan.commands.run import Events
-    from kubectl_evictplan.kube.objects import ClusterSnapshot
+    from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
+    from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 ZONE_WORDS = ("zone", "zones")
 _ZONE_SYNONYMS = ("az", "azs", "availability-zone", "datacenter", "dc")
 _REGION_WORDS = ("region", "regions")
-_CONTROL_PLANE_WORDS = (
-    *("control-plane", "controlplane", "controller-manager", "kube-controller-manager"),
-    *("apiserver", "kube-apiserver", "api-server", "etcd", "master"),
-)
+# By the words of `Outage`.
+_COMPONENTS = {
+    "control-plane": "control-plane",
+    **dict.fromkeys(("controller-manager", "kube-controller-manager"), "controller-manager"),
+    **dict.fromkeys(("apiserver", "kube-apiserver"), "apiserver"),
+}
+_COMPONENT_SYNONYMS = {
+    **dict.fromkeys(("controlplane", "master", "masters", "control-planes", "cp"), "control-plane"),
+    **dict.fromkeys(
+        ("controller", "controllers", "kcm", "controllermanager"), "controller-manager"
+    ),
+    **dict.fromkeys(("api-server", "api", "etcd", "kube-api-server"), "apiserver"),
+}
 
 
 @what_if_command(
     "kubectl evictplan what-if fail node n1 n2 -f cluster.json",
     "kubectl evictplan what-if fail zone eu-1a -f cluster.json",
+    "# Who is evicted when it comes back?",
+    "kubectl evictplan what-if fail control-plane --for 10m -f cluster.json",
     "# Why that pod?",
     "kubectl evictplan what-if fail zone eu-1a -f cluster.json --explain shop/web-0",
 )
-@click.argument("words", nargs=-1, metavar="node NAME... | zone ZONE...")
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="node NAME... | zone ZONE... | control-plane | controller-manager | apiserver",
+)
 @node_options
-def fail(options: WhatIfOptions, words: tuple[str, ...], selector: str, all_nodes: bool) -> None:
-    """Nodes or whole zones fall silent: power, network or kubelet.
+@click.option("--for", "duration", metavar="DURATION", help="Back after this long; default: never.")
+def fail(
+    options: WhatIfOptions,
+    words: tuple[str, ...],
+    selector: str,
+    all_nodes: bool,
+    duration: str | None,
+) -> None:
+    """Nodes or whole zones fall silent, or the control plane is away.
 
-    A zone is named by its label, or as region/zone.
+    A zone is named by its label, or as region/zone. Of the control plane all replicas fail: both its
+    components, kube-controller-manager alone, or kube-apiserver alone.
     """
-    from kubectl_evictplan.scenarios.actions.processes import StopKubelet
+    from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
 
     kind, names = _kind_and_names(words)
     arguments = NodeArguments(names, selector, all_nodes)
     if kind == "node":
         arguments.check()
+    elif kind in _COMPONENTS and (selector or all_nodes):
+        message = f"{kind} is one: no node is chosen with --selector or --all"
+        raise mistake(message, help_on("what-if", "fail"))
     elif selector or all_nodes:
         message = "cannot specify both a zone and --selector or --all"
         raise mistake(message, help_on("what-if", "fail"))
 
-    def events(snapshot: ClusterSnapshot) -> Events:
-        from kubectl_evictplan.kube.objects import Warning as ClusterWarning
+    problems: list[Problem] = []
+    back_ns = parsed("--for", duration, parse_bounded_duration_ns, likely_duration, problems)
+    if problems:
+        raise InputError(problems)
+    if kind in _COMPONENTS:
+        what_if_events(options, lambda snapshot: _outage(kind, duration, snapshot, options))
+        return
 
+    def events(snapshot: ClusterSnapshot) -> Events:
         _refuse_mixed_up(kind, words, snapshot)
-        selected = nodes_of_zones(snapshot, names) if kind == "zone" else arguments.nodes(snapshot)
-        targets = tuple(node.name for node in selected)
-        silent = tuple(f"node/{node.name}" for node in selected if node.ready_status != "True")
-        warnings = []
-        if silent:
-            message = "is not Ready already: what its controllers began before goes on"
-            warnings.append(ClusterWarning("node-not-ready-at-start", message, silent))
-        return [StopKubelet(at_ns=0, nodes=targets, origin=options.title)], warnings
+        chosen = nodes_of_zones(snapshot, names) if kind == "zone" else arguments.nodes(snapshot)
+        return _silence(chosen, back_ns, options.title)
 
     what_if_events(options, events)
 
 
+def _silence(nodes: Sequence[Node], back_ns: int | None, origin: str) -> Events:
+    """Return the events of kubelets that fall silent and may be back."""
+    from kubectl_evictplan.kube.objects import Warning as ClusterWarning
+    from kubectl_evictplan.scenarios.actions.processes import StartKubelet, StopKubelet
+
+    targets = tuple(node.name for node in nodes)
+    silent = tuple(f"node/{node.name}" for node in nodes if node.ready_status != "True")
+    warnings = []
+    if silent:
+        message = "is not Ready already: what its controllers began before goes on"
+        warnings.append(ClusterWarning("node-not-ready-at-start", message, silent))
+    events: list[ScenarioEvent] = [StopKubelet(at_ns=0, nodes=targets, origin=origin)]
+    if back_ns is not None:
+        events.append(StartKubelet(at_ns=back_ns, nodes=targets, origin=origin))
+    return events, warnings
+
+
+def _outage(
+    kind: str, duration: str | None, snapshot: ClusterSnapshot, options: WhatIfOptions
+) -> Events:
+    """Return the events of an outage of the control plane, and what they rest on."""
+    from kubectl_evictplan.controllers.flags import resolve_configuration
+    from kubectl_evictplan.kube.durations import parse_duration_ns
+    from kubectl_evictplan.scenarios import outages
+
+    duration_ns = None if duration is None else parse_duration_ns(duration)
+    outage = outages.Outage(kind)
+    if message := outages.not_predicted(outage, duration_ns, outages.control_plane_of(snapshot)):
+        known = Correction((options.title.split()[-1],), ("control-plane",), example=True)
+        if duration is not None:
+            known = Correction((duration,), ("1m",), example=True, option=("--for",))
+        raise mistake(message, known)
+    given = options.given().settings
+    grace_ns = resolve_configuration(given, snapshot.control_plane).node_monitor_grace_period_ns
+    events = outages.outage_events(outage, duration_ns, snapshot, grace_ns, options.title)
+    return events, [*outages.outage_warnings(outage, duration_ns, snapshot, grace_ns)]
+
+
 def _kind_and_names(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Return ("node" or "zone", names); ("", names) when the first word is no type."""
-    expected = "node NAME or zone ZONE"
+    """Return ("node" or "zone", names), (a component, ()); ("", names) when the first word is no type."""
+    expected = "node NAME, zone ZONE, control-plane, controller-manager or apiserver"
     if not words:
         right = ["fail", "node", "--all"]
         raise mistyped("what fails?", ["fail"], right, example=True, expected=expected)
@@ -79,11 +152,16 @@ def _kind_and_names(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         return "zone", words[1:]
     if first.lower() in _ZONE_SYNONYMS:
         raise mistyped("write `zone ZONE`", [first], ["zone"], got=first)
-    if first.lower() in _CONTROL_PLANE_WORDS:
-        message = "only kube-controller-manager can be stopped and started, in a scenario file"
-        raise mistake(message, help_on("what-if", "scenario"), got=first, expected=expected)
+    if [word.lower() for word in words[:2]] == ["control", "plane"]:
+        raise mistyped("control-plane is one word", words[:2], ["control-plane"])
+    if component := _COMPONENTS.get(first.lower()):
+        if len(words) > 1:
+            raise mistyped(f"one word too many: {component} is whole", words, words[:1])
+        return component, ()
+    if likely := _COMPONENT_SYNONYMS.get(first.lower()):
+        raise mistyped(f"write `{likely}`", [first], [likely], got=first)
     if kind in OTHER_TYPES:
-        message = "only nodes and zones can fail"
+        message = "only nodes, zones and the control plane can fail"
         raise mistake(message, help_on("what-if", "fail"), got=first, expected=expected)
     return "", words
 
@@ -105,6 +183,9 @@ def _refuse_mixed_up(kind: str, words: tuple[str, ...], snapshot: ClusterSnapsho
         raise mistyped(f"{rest[0]!r} is a node, not a zone", [first], ["node"])
     if kind:
         return
+    likely = next(iter(similar(first.lower(), _COMPONENTS)), "")
+    if likely and not rest and not similar(first, [*nodes, *zones]):
+        raise mistyped(f"no {first!r}; did you mean {likely!r}?", [first], [likely])
     stated, _, value = first.replace(":", "=").partition("=")
     right = "zone" if set(words) <= only_zones else "node"
     known = Correction((first,), (right, first))

@@ -66,14 +66,20 @@ def missing_file(name: str) -> Problem:
     return Problem(f"no such file{did_you_mean(close)}", known, location=name)
 
 
-def refuse_existing(option: tuple[str, ...], name: str, example: str, *, force: bool) -> None:
-    """Raise before the work for an output file that would not be written after it."""
+def refuse_existing(
+    option: tuple[str, ...], name: str, example: str, *, force: bool | None
+) -> None:
+    """Raise before the work for an output file that would not be written after it.
+
+    ``force`` None: there is no option that replaces it.
+    """
     if not name:
         known = Correction((name,), (example,), True, option)
         raise mistake("the file name is empty", known, location=option[-1])
     if not force and exists(name):
+        message = "already exists" if force is None else "already exists (use --force)"
         known = Correction((name,), (_unused(name),), True, option)
-        raise mistake("already exists (use --force)", known, location=name)
+        raise mistake(message, known, location=name)
 
 
 def _problem(name: str, recursive: bool) -> Problem | None:

@@ -7,26 +7,24 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kubectl_evictplan.kube.topology import ZONE
+
 # A word in place of a command -> the command that does it.
 SAME_COMMAND = {
     **dict.fromkeys(
         ("stop", "kill", "shutdown", "poweroff", "reboot", "crash", "lose", "break", "down"), "fail"
     ),
+    **dict.fromkeys(("evacuate", "empty", "vacate", "maintenance"), "drain"),
     **dict.fromkeys(("remove", "rm", "destroy", "terminate"), "delete"),
     **dict.fromkeys(("run", "file", "script", "play", "replay", "events"), "scenario"),
     **dict.fromkeys(("predict", "simulate", "plan", "dry-run", "evictions", "what-if"), "what-if"),
     **dict.fromkeys(("dump", "save", "export", "convert", "capture"), "snapshot"),
 }
-NOTES = {"fail": " (nodes fall silent; a scenario file lets them return)"}
+NOTES = {"fail": " (nodes fall silent; --for lets them return)"}
 # Words that say nothing more here.
 EMPTY_WORDS = ("kubectl", "k", "oc", "evictplan", "kubectl-evictplan", "what-if")
 
-_CHANGES = "what-if knows taint, cordon, uncordon, delete, fail and scenario"
-DRAIN = (
-    "drain is not in this version; the nearest is a NoExecute taint, which also evicts the pods of "
-    "DaemonSets, and all at once, whatever PodDisruptionBudgets say"
-)
-DRAIN_TAINT = "drain=true:NoExecute"
+_CHANGES = "what-if knows taint, cordon, uncordon, delete, drain, fail and scenario"
 # A command -> why it is none here.
 NO_COMMAND = {
     **{
@@ -45,18 +43,10 @@ NO_COMMAND = {
     "explain": "explain is an option: `what-if ... --explain NAMESPACE/POD`",
 }
 
-# What `kubectl drain` takes besides the names: words without and with a value.
-DRAIN_FLAGS = frozenset(
-    (
-        *("--ignore-daemonsets", "--delete-emptydir-data", "--delete-local-data", "--force"),
-        *("--disable-eviction", "--dry-run", "--ignore-errors"),
-    )
-)
-DRAIN_OPTIONS = frozenset(
-    (
-        *("--grace-period", "--timeout", "--pod-selector", "--skip-wait-for-delete-timeout"),
-        "--chunk-size",
-    )
+# Flags of `kubectl drain` alone that have no value.
+_DRAIN_FLAGS = (
+    *("--ignore-daemonsets", "--delete-emptydir-data", "--delete-local-data"),
+    *("--disable-eviction", "--ignore-errors"),
 )
 
 
@@ -75,7 +65,7 @@ _NO_WATCH = "a prediction is whole at once: leave it out"
 _NOT_NEEDED = "not needed to read a cluster: leave it out"
 _NO_CHANGE = "nothing is ever changed: leave it out"
 # What to say about --for.
-OUTAGE = "no option --for: an outage that ends is for a scenario file: kubelet-stop, kubelet-start"
+OUTAGE = "no option --for: an outage that ends is for `what-if fail`, or a scenario file"
 
 OPTION_HABITS = {
     **dict.fromkeys(("--client", "--short"), Habit("there is no server to ask: leave it out")),
@@ -87,10 +77,13 @@ OPTION_HABITS = {
     "--all-nodes": Habit("every node is --all", ("--all",)),
     **dict.fromkeys(("-V", "-v"), Habit("more is -o wide", ("-o", "wide"))),
     **dict.fromkeys(
-        ("--grace-period", "--timeout", "--cascade", "--wait", "--now", "--ignore-not-found"),
+        (
+            *("--grace-period", "--timeout", "--cascade", "--wait", "--now", "--ignore-not-found"),
+            *("--chunk-size", "--pod-selector", "--skip-wait-for-delete-timeout"),
+        ),
         Habit(_NO_EFFECT, has_value=True),
     ),
-    **dict.fromkeys(DRAIN_FLAGS - {"--force", "--dry-run"}, Habit(_NO_EFFECT)),
+    **dict.fromkeys(_DRAIN_FLAGS, Habit(_NO_EFFECT)),
     **dict.fromkeys(("--yes", "-y", "-i", "--interactive", "--confirm"), Habit(_NO_CHANGE)),
     **dict.fromkeys(("-w", "--watch", "--watch-only"), Habit(_NO_WATCH)),
     **dict.fromkeys(("--v", "--verbose", "--details"), Habit("more is -o wide", ("-o", "wide"))),
@@ -107,6 +100,10 @@ OPTION_HABITS = {
     **dict.fromkeys(
         ("--label", "--labels", "--label-selector", "--node-selector"),
         Habit("labels are given with -l", ("-l",), keep_value=True),
+    ),
+    **dict.fromkeys(
+        ("--zone", "--zones", "--availability-zone"),
+        Habit("a zone is chosen by its label", ("-l", f"{ZONE}="), keep_value=True),
     ),
     **dict.fromkeys(
         ("--version", "--k8s-version", "--kube-version", "--release", "--kubernetes"),
@@ -126,4 +123,16 @@ OPTION_HABITS = {
     **dict.fromkeys(
         ("--no-color", "--no-colour", "--nocolor"), Habit("colour is --color", ("--color", "never"))
     ),
+}
+
+_LASTS = Habit("how long it lasts is --for", ("--for",), keep_value=True)
+# What means something else with one command: older kubectl's words for a drain.
+COMMAND_HABITS = {
+    ("drain", "--delete-local-data"): Habit(
+        "kubectl calls it --delete-emptydir-data since 1.20", ("--delete-emptydir-data",)
+    ),
+    ("drain", "--ignore-errors"): Habit(
+        "kubectl goes on with the other nodes by itself: leave it out"
+    ),
+    **{("fail", name): _LASTS for name in ("--duration", "--during", "--length", "--timeout")},
 }

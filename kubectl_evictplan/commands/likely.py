@@ -12,6 +12,7 @@ from kubectl_evictplan.kube.durations import (
     MINUTE_NS,
     SECOND_NS,
     format_duration,
+    parse_duration_ns,
 )
 from kubectl_evictplan.kube.timestamps import format_rfc3339, parse_rfc3339_ns
 
@@ -60,6 +61,12 @@ def likely_duration(text: str, bare_unit_ns: int = MINUTE_NS) -> str:
     if not 0 < total_ns <= DURATION_MAX_NS:
         return ""
     return re.sub(r"(?<=h)0m$", "", re.sub(r"(?<=m)0s$", "", format_duration(total_ns)))
+
+
+def likely_seconds(text: str) -> str:
+    """Return whole seconds, as a number without a unit."""
+    likely = likely_duration(text, SECOND_NS)
+    return str(parse_duration_ns(likely) // SECOND_NS) if likely else ""
 
 
 def likely_instant(text: str, now_ns: int) -> str:

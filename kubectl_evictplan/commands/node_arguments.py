@@ -124,13 +124,13 @@ def _selected(nodes: Nodes, selector: str) -> list[Node]:
     except WrongWord as error:
         known, message = error.correction(*SELECTOR), str(error)
     except ValueError as error:
-        likely = _likely_selector(selector)
+        likely = likely_selector(selector)
         known = Correction((selector,), (likely or LABEL_OF_EVERY_NODE,), not likely, SELECTOR)
         message = str(error)
     raise mistake(message, known, location="--selector")
 
 
-def _likely_selector(text: str) -> str:
+def likely_selector(text: str) -> str:
     """Return the selector that a mistyped one probably means, or ""."""
     from kubectl_evictplan.kube.selectors import parse_label_selector
 

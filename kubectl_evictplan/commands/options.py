@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
+_Value = TypeVar("_Value")
 
 _MEANT_OUTPUTS = {
     "yml": "yaml",
@@ -118,7 +119,17 @@ class WhatIfOptions:
     save_scenario: str | None = _option(
         "--save-scenario", metavar="FILE", help="Also write what was asked as a scenario file."
     )
-    force: bool = _option("--force", is_flag=True, help="Let --save-scenario replace a file.")
+    # None: the command's --force is another one.
+    force: bool | None = _option(
+        "--force", is_flag=True, help="Let --save-scenario replace a file."
+    )
+    assume_ready: str = _option(
+        "--assume-ready",
+        default="30s",
+        metavar="DURATION[..DURATION]",
+        show_default=True,
+        help="How long a drained pod's replacement takes to be Ready; a range: anything between.",
+    )
     by: str | None = _option(
         "--by",
         type=Choice(*GROUPINGS, meant=_MEANT_GROUPINGS),
@@ -165,9 +176,11 @@ class WhatIfOptions:
         if self.kubernetes_version is not None:
             _check_version(version, problems)
         zone = _time_zone(self.time_zone, problems)
+        ready_ns = parsed("--assume-ready", self.assume_ready, _range_ns, _likely_range, problems)
         if problems:
             raise InputError(problems)
-        return Given(ControllerSettings(version, phase_ns, flags), horizon_ns, start_ns, zone)
+        settings = ControllerSettings(version, phase_ns, flags)
+        return Given(settings, horizon_ns, start_ns, zone, ready_ns or (0, 0))
 
 
 class Given(NamedTuple):
@@ -180,6 +193,8 @@ class Given(NamedTuple):
     horizon_ns: int | None
     start_ns: int | None
     zone: tzinfo | None
+    # The least and the most that a replacement takes to be Ready.
+    assume_ready_ns: tuple[int, int]
 
 
 COMMON_OPTIONS: dict[str, click.Option] = {
@@ -193,14 +208,17 @@ class WhatIfCommand(Command):
     """A command that gets the common options as one ``WhatIfOptions`` called ``options``."""
 
     def __init__(self, *args: Any, params: Sequence[click.Parameter] = (), **settings: Any) -> None:
-        super().__init__(
-            *args, params=[*params, *COMMON_OPTIONS.values(), *CONNECTION_OPTIONS], **settings
-        )
+        # A flag of kubectl's own wins: --force of `kubectl drain`.
+        own = {name for param in params for name in param.opts}
+        self._common = {k: v for k, v in COMMON_OPTIONS.items() if not own & {*v.opts}}
+        every = [*params, *self._common.values(), *CONNECTION_OPTIONS]
+        super().__init__(*args, params=every, **settings)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         title = shlex.join([self.name or "", *ctx.params.get("words", ())])
-        common = {name: ctx.params.pop(name) for name in COMMON_OPTIONS}
+        common: dict[str, Any] = dict.fromkeys(COMMON_OPTIONS)
+        common |= {name: ctx.params.pop(name) for name in self._common}
         ctx.params["options"] = WhatIfOptions(title, take_connection(ctx.params), **common)
         return super().invoke(ctx)
 
@@ -224,11 +242,11 @@ def what_if_command(*examples: str) -> Callable[[Callable[..., None]], click.Com
 def parsed(
     flag: str,
     text: str | None,
-    parse: Callable[[str], int | None],
+    parse: Callable[[str], _Value | None],
     likely: Callable[[str], str],
     problems: list[Problem],
-) -> int | None:
-    """Return the parsed text, or None after noting what is wrong with it."""
+) -> _Value | None:
+    """Return the meaning of a flag's text; None without one, or after noting what is wrong with it."""
     try:
         value = None if text is None else parse(text)
     except ValueError as error:
@@ -253,6 +271,29 @@ def _check_version(text: str, problems: list[Problem]) -> None:
         known = Correction((text,), (likely or f"1.{newest}",), not likely, (flag,))
         expected = f"1.{oldest} to 1.{newest}, such as 1.29 or 1.29.6"
         problems.append(_flag_problem(flag, "unknown Kubernetes release", text, known, expected))
+
+
+def _range_ns(text: str) -> tuple[int, int]:
+    """Return the least and the most of ``30s`` or ``10s..2m``."""
+    from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
+
+    least, _, most = text.partition("..")
+    least_ns, most_ns = (parse_bounded_duration_ns(part) for part in (least, most or least))
+    if ".." in text and not most:
+        raise ValueError("a range has two ends, such as 10s..2m")
+    if least_ns > most_ns:
+        raise ValueError("the range ends before it begins")
+    return least_ns, most_ns
+
+
+def _likely_range(text: str) -> str:
+    """Return the duration or the range that is probably meant, or ""."""
+    from kubectl_evictplan.commands.likely import likely_duration
+
+    ends = [likely_duration(part, SECOND_NS) for part in re.split(r"\.\.+|-|~|to", text) if part]
+    if not all(ends) or len(ends) > 2:
+        return ""
+    return "..".join(sorted(ends, key=_range_ns))
 
 
 def _time_zone(text: str, problems: list[Problem]) -> tzinfo | None:

@@ -57,6 +57,7 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
 
     from kubectl_evictplan.controllers.flags import resolve_configuration
     from kubectl_evictplan.prediction.predict import predict
+    from kubectl_evictplan.scenarios.outages import OUTAGE_CODES
 
     with Progress(sys.stderr) as progress:
         snapshot = load(
@@ -71,8 +72,9 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
             snapshot = observed(snapshot, *look(progress))
         _check_start(options.start or "", given.start_ns, snapshot)
         scenario, settings, warnings = plan(snapshot, given)
-        if options.strict and warnings:
-            about = [(warning.message, ", ".join(warning.objects[:3])) for warning in warnings]
+        odd = [warning for warning in warnings if warning.code not in OUTAGE_CODES]
+        if options.strict and odd:
+            about = [(warning.message, ", ".join(warning.objects[:3])) for warning in odd]
             raise InputError([Problem(message, subject=objects) for message, objects in about])
         if given.horizon_ns is not None:
             scenario = replace(scenario, horizon_ns=given.horizon_ns)
@@ -80,11 +82,16 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
             snapshot = replace(snapshot, warnings=(*snapshot.warnings, *warnings))
         explain = _explained(options.explain, snapshot, scenario)
         if saved is not None:
-            _save(saved, scenario, settings, force=options.force)
+            _save(saved, scenario, settings, force=bool(options.force))
         with collecting_rarely():
             configuration = resolve_configuration(settings, snapshot.control_plane)
             prediction = predict(
-                snapshot, scenario, configuration, explain=explain, progress=progress.predicting
+                snapshot,
+                scenario,
+                configuration,
+                explain=explain,
+                progress=progress.predicting,
+                assume_ready=given.assume_ready_ns,
             )
     _show(prediction, options, explain, given.zone)
 

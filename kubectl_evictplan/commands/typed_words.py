@@ -26,6 +26,12 @@ EXAMPLES = {
     "--explain": "default/web-0",
     "--save-scenario": "scenario.yaml",
     "--time-zone": "local",
+    "--assume-ready": "30s",
+    "--for": "10m",
+    "--grace-period": "30",
+    "--timeout": "5m",
+    "--skip-wait-for-delete-timeout": "60",
+    "--pod-selector": "app=web",
     "--request-timeout": "30s",
     "--chunk-size": "500",
     "--kubeconfig": "~/.kube/config",
@@ -104,7 +110,12 @@ def refuse_slips(words: Sequence[str], command: click.Command) -> None:
         if name[:1] == "-" != name[1:2] and f"-{name}" in known:
             right = (f"-{typed.words[0]}", *typed.words[1:])
             raise mistyped(f"long options have two dashes: -{name}", typed.words, right)
-        if not typed.option and equals and f"--{name}" in known and command.name != "taint":
+        if (
+            not typed.option
+            and (equals or "-" in name)
+            and f"--{name}" in known
+            and command.name != "taint"
+        ):
             right = (f"--{typed.words[0]}",)
             raise mistyped(f"options have two dashes: --{name}", typed.words, right)
         if typed.option in known and typed.value is not None:

@@ -23,7 +23,8 @@ def usage_problem(error: click.UsageError, ctx: click.Context, words: Sequence[s
     if isinstance(error, click.NoSuchOption):
         return _unknown_option(error.option_name, ctx, words)
     if isinstance(error, click.BadOptionUsage):
-        return needs_value(error.option_name, ctx.command, words[-1:])
+        stands = (word for word in words if word.startswith(f"{error.option_name}="))
+        return needs_value(error.option_name, ctx.command, [*stands, *words[-1:]][:1])
     if isinstance(error, click.MissingParameter) and error.param is not None:
         return _missing(error.param, ctx, words)
     message = error.format_message().splitlines()[0]
@@ -75,41 +76,19 @@ def _habit(name: str, rest: tuple[str, ...], ctx: click.Context) -> Problem | No
     if name == "help":
         path = (*_help(ctx).instead[:-1], *(word for word in rest if word[:1] != "-"))
         return Problem("help is an option: --help", help_on(*path))
-    if name == "apply" and rest[:1] == ("drain",):
-        name, rest = "drain", rest[1:]
     if name in habits.NO_COMMAND:
         known = help_on("what-if", *(("scenario",) if name == "evict" else ()))
-        if rest[:1] and rest[0] in ("taint", "cordon", "uncordon", "delete"):
+        if rest[:1] and rest[0] in ("taint", "cordon", "uncordon", "delete", "drain"):
             known = Correction((), (*head, *rest))
         return Problem(habits.NO_COMMAND[name], known)
     plain = rest[1:] if rest[:1] and rest[0].lower() in NODE_WORDS else rest
-    if name == "drain":
-        known = Correction((), (*head, "taint", "node", *_drained(plain)))
-        return Problem(habits.DRAIN, correction=known)
     if name == "untaint":
         message = "a taint is removed with `taint` and a '-' behind it, as in kubectl"
         return Problem(message, Correction((), (*head, "taint", "node", *_untainted(plain))))
     if name in (*NODE_WORDS, "zone", "zones"):
-        message = f"what happens to the {name}? taint, cordon, uncordon, delete or fail"
+        message = f"what happens to the {name}? taint, cordon, uncordon, delete, drain or fail"
         return Problem(message, Correction((), (*head, "fail", name, *rest), example=True))
     return None
-
-
-def _drained(words: tuple[str, ...]) -> list[str]:
-    """Return the words of a drain as those of a taint: without drain's own options."""
-    kept: list[str] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        option = word.partition("=")[0]
-        if option in habits.DRAIN_OPTIONS and "=" not in word:
-            del rest[:1]
-        elif option not in (*habits.DRAIN_OPTIONS, *habits.DRAIN_FLAGS):
-            kept.append(word.removeprefix("node/"))
-    names = _before_options(kept)
-    return (
-        [*names, habits.DRAIN_TAINT, *kept[len(names) :]] if names else [*kept, habits.DRAIN_TAINT]
-    )
 
 
 def _untainted(words: tuple[str, ...]) -> list[str]:
@@ -137,14 +116,18 @@ def _unknown_option(name: str, ctx: click.Context, words: Sequence[str]) -> Prob
         message = f"{name} is a flag of kube-controller-manager"
         return Problem(message, _help(ctx) if value is None else right)
     if name == "--for":
-        return Problem(habits.OUTAGE, help_on("what-if", "scenario"))
+        return Problem(habits.OUTAGE, help_on("what-if", "fail"))
     habit = habits.OPTION_HABITS.get(name)
+    habit = habits.COMMAND_HABITS.get((ctx.command.name or "", name), habit)
     if habit is not None and habit.instead == ("--all",) and "--all" not in known:
         habit = habits.OPTION_HABITS["--all"]
     if habit is not None and (not habit.instead or habit.instead[0] in known):
         has_value = habit.has_value or habit.keep_value
         kept = (value,) if habit.keep_value and value else ()
-        right = Correction(typed if has_value else typed[:1], (*habit.instead, *kept))
+        instead = (*habit.instead, *kept)
+        if kept and habit.instead[-1].endswith("="):
+            instead = (*habit.instead[:-1], habit.instead[-1] + kept[0])
+        right = Correction(typed if has_value else typed[:1], instead)
         return Problem(f"no option {name}: {habit.message}", right)
     begun = sorted(option for option in known if option.startswith(name))
     close = (begun or similar(name, known)) if name.startswith("--") else []

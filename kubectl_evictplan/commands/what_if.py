@@ -9,7 +9,8 @@ COMMANDS = {
     "cordon": ("cordon", "Nodes become unschedulable (kubectl cordon)"),
     "uncordon": ("cordon", "Nodes become schedulable (kubectl uncordon)"),
     "delete": ("delete", "Node objects are deleted (kubectl delete node)"),
-    "fail": ("fail", "Nodes or whole zones fall silent"),
+    "drain": ("drain", "Nodes are drained (kubectl drain)"),
+    "fail": ("fail", "Nodes, zones or the control plane fail"),
     "scenario": ("scenario", "A timed script of many events, from a file"),
 }
 
@@ -18,8 +19,8 @@ COMMANDS = {
     COMMANDS,
     "# A node is tainted",
     "kubectl evictplan what-if taint node n1 maint=yes:NoExecute -f cluster.json",
-    "# A node is deleted",
-    "kubectl evictplan what-if delete node n1 -f cluster.json",
+    "# A node is drained",
+    "kubectl evictplan what-if drain n1 --ignore-daemonsets -f cluster.json",
     "# Two kubelets fall silent",
     "kubectl evictplan what-if fail node n1 n2 -f cluster.json",
     "# Anything else, at any time",

@@ -16,7 +16,7 @@ CONTROLLER_MANAGER = "kube-controller-manager"
 API_SERVER = "kube-apiserver"
 COMPONENTS = (CONTROLLER_MANAGER, API_SERVER)
 
-_BOOLEAN_FLAGS = frozenset({"enable-taint-manager"})
+_BOOLEAN_FLAGS = frozenset({"enable-taint-manager", "leader-elect"})
 _FLAGS = {
     CONTROLLER_MANAGER: frozenset(
         {
@@ -34,6 +34,11 @@ _FLAGS = {
             "controllers",
             "kube-api-qps",
             "kube-api-burst",
+            "leader-elect",
+            "leader-elect-lease-duration",
+            "leader-elect-renew-deadline",
+            "leader-elect-retry-period",
+            "requestheader-client-ca-file",
         }
     ),
     API_SERVER: frozenset(

@@ -67,9 +67,9 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Asked:
         return "configuration"
 
     def predict(
-        snapshot: ClusterSnapshot, scenario: Scenario, _: str, *, explain: str | None, progress: Any
+        snapshot: ClusterSnapshot, scenario: Scenario, _: str, *, explain: str | None, **others: Any
     ) -> str:
-        progress("predicting", 1, 2)
+        others["progress"]("predicting", 1, 2)
         seen.snapshot, seen.scenario, seen.explain = snapshot, scenario, explain
         return "prediction"
 
@@ -109,6 +109,8 @@ def run(*words: str) -> int:
         ("delete node n1", [("node-delete", ("n1",))]),
         ("delete node/n1 node/n2", [("node-delete", ("n1", "n2"))]),
         ("delete no --all", [("node-delete", ("n1", "n2", "n3"))]),
+        ("drain n2 node/n1 n2", [("drain", ("n2", "n1"))]),
+        ("drain -l kubernetes.io/os!=plan9", [("drain", ("n1", "n2", "n3"))]),
         ("fail node n1 n2", [("kubelet-stop", ("n1", "n2"))]),
         ("fail node/n1", [("kubelet-stop", ("n1",))]),
         ("fail nodes -l pool=blue", [("kubelet-stop", ("n1",))]),

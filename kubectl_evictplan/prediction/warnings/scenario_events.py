@@ -5,6 +5,8 @@ What really happened is read from the nominal run.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from kubectl_evictplan.cluster.timeline import TaintAdded, TaintRemoved
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE
@@ -150,6 +152,24 @@ cordon_evicts_nothing = PlainWarning(
     "Eviction API, which honours PodDisruptionBudgets",
     lambda context: [name for e in context.events if type(e) is Cordon for name in e.nodes],
 )
+
+
+def endpoints_frozen(context: WarningContext) -> Statements:
+    """Nobody but kube-controller-manager writes endpoints, replaces pods or marks nodes."""
+    told = [event for event in context.events if event.manager_up is not None]
+    for stop, start in pairwise([*told, None]):
+        if stop is None or stop.manager_up:
+            continue
+        until = " on"
+        if start is not None:
+            until = f" to {format_duration(start.at_ns)}"
+            if start.latest_ns > start.at_ns:
+                until += f"..{format_duration(start.latest_ns)}"
+        yield Statement(
+            f"while kube-controller-manager is away ({format_duration(stop.at_ns)}{until}) endpoints are "
+            "frozen: pods that end meanwhile, and pods of nodes that fail, stay in their Services, pods "
+            "that get ready do not join; nothing is replaced or scaled"
+        )
 
 
 def controller_stays_stopped(context: WarningContext) -> Statements:
