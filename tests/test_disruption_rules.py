@@ -10,6 +10,7 @@ from builders import START_NS, make_pod, ns
 from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.kube.disruption import (
     Answer,
+    EvictionRules,
     answer_eviction,
     decremented,
     scaled_value,
@@ -109,6 +110,7 @@ def test_an_evicted_pod_counts_as_gone_for_two_minutes_unless_its_deletion_is_se
     assert synced(budget, deleted, app.workloads(), 1).disrupted_pods == ()
 
 
+OLD = EvictionRules(ignores_pending=False, lets_unready_go=False, reads_unhealthy_policy=False)
 READY, UNREADY = make_pod("p", "a"), make_pod("p", "a", ready="False")
 
 
@@ -145,6 +147,29 @@ def allowing(
 )
 def test_the_eviction_api_decides(pod: Pod, budget: PodDisruptionBudget, answer: Answer) -> None:
     assert answer_eviction(pod, [budget]) is answer
+
+
+@pytest.mark.parametrize(
+    ("pod", "budget", "rules", "answer"),
+    [
+        # Up to 1.18 only finished pods go unasked; up to 1.19 readiness plays no part; up to 1.26 nor does
+        # the policy.
+        (make_pod("p", "a", phase="Pending"), allowing(0), OLD, Answer.TOO_MANY_REQUESTS),
+        (make_pod("p", "a", deleted=-1), allowing(0), OLD, Answer.TOO_MANY_REQUESTS),
+        (make_pod("p", "a", phase="Failed"), allowing(0), OLD, Answer.DELETE),
+        (UNREADY, allowing(0), OLD, Answer.TOO_MANY_REQUESTS),
+        (
+            UNREADY,
+            allowing(0, healthy=0, policy="AlwaysAllow"),
+            EvictionRules(reads_unhealthy_policy=False),
+            Answer.TOO_MANY_REQUESTS,
+        ),
+    ],
+)
+def test_older_eviction_apis_ask_more_often(
+    pod: Pod, budget: PodDisruptionBudget, rules: EvictionRules, answer: Answer
+) -> None:
+    assert answer_eviction(pod, [budget], rules) is answer
 
 
 def test_several_budgets_are_an_error_and_none_is_no_obstacle() -> None:

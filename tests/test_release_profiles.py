@@ -102,7 +102,12 @@ POD_GARBAGE_COLLECTION = [
     Change("out_of_service", "beta", "ga", "1.27.16", "1.28.0"),
     Change("evicted_pods_first", False, True, "1.26.15", "1.27.0"),
 ]
-CHANGES = [*NODE_LIFECYCLE, *TAINT_EVICTION, *POD_GARBAGE_COLLECTION]
+EVICTION_API = [
+    Change("evicts_pending_unasked", False, True, "1.18.20", "1.19.0"),
+    Change("evicts_unready_pods", False, True, "1.19.16", "1.20.0"),
+    Change("unhealthy_pod_eviction_policy", False, True, "1.26.15", "1.27.0"),
+]
+CHANGES = [*NODE_LIFECYCLE, *TAINT_EVICTION, *POD_GARBAGE_COLLECTION, *EVICTION_API]
 
 
 def _steps() -> list[Any]:

@@ -15,7 +15,7 @@ from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import EVICTION_API, PodDeleted
 from kubectl_evictplan.engine.drain_timing import DrainTiming, Jitter, Latency
 from kubectl_evictplan.engine.event_queue import Priority
-from kubectl_evictplan.kube.disruption import Answer, answer_eviction, decremented
+from kubectl_evictplan.kube.disruption import Answer, EvictionRules, answer_eviction, decremented
 
 CREATED, NOT_FOUND, TOO_MANY_REQUESTS, INTERNAL_ERROR, TIMEOUT = 201, 404, 429, 500, 504
 # ``EvictionsRetry.Steps``.
@@ -44,8 +44,13 @@ class EvictionApi:
     """Answers eviction requests."""
 
     def __init__(
-        self, state: ClusterState, budgets: DisruptionBudgets, timing: DrainTiming
+        self,
+        state: ClusterState,
+        budgets: DisruptionBudgets,
+        timing: DrainTiming,
+        rules: EvictionRules,
     ) -> None:
+        self._rules = rules
         self._state = state
         self._budgets = budgets
         self._timing = timing
@@ -78,7 +83,7 @@ class EvictionApi:
             return
         places = self._budgets.covering(pod)
         names = tuple(self._budgets[place].key for place in places)
-        answer = answer_eviction(pod, [self._budgets[place] for place in places])
+        answer = answer_eviction(pod, [self._budgets[place] for place in places], self._rules)
         if answer is Answer.UNKNOWN:
             # Nobody can know: half of the runs allow it, for each pod anew.
             allowed = self._timing.draw("unknown budget", self._state.number(pod.key)) < 0.5

@@ -66,6 +66,13 @@ class ReleaseProfile(msgspec.Struct, frozen=True):
     orphan_quarantine: bool = False
     out_of_service: str = "none"  # none | alpha-off | beta | ga
     evicted_pods_first: bool = False
+    # -- the Eviction API ----------------------------------------------------------------------
+    # Pending and terminating pods go without a budget being asked.
+    evicts_pending_unasked: bool = False
+    # An unready pod may go while the others meet the budget.
+    evicts_unready_pods: bool = False
+    # unhealthyPodEvictionPolicy is read (alpha and off in 1.26).
+    unhealthy_pod_eviction_policy: bool = False
 
 
 class _Change(NamedTuple):
@@ -106,6 +113,9 @@ _CHANGES: tuple[_Change, ...] = (
     _Change("out_of_service", "beta", 26),
     _Change("out_of_service", "ga", 28),
     _Change("evicted_pods_first", True, 27),
+    _Change("evicts_pending_unasked", True, 19),
+    _Change("evicts_unready_pods", True, 20),
+    _Change("unhealthy_pod_eviction_policy", True, 27),
 )
 
 

@@ -145,25 +145,37 @@ class Answer(Enum):
     UNKNOWN = "unknown"
 
 
-def can_ignore_budgets(pod: Pod) -> bool:
+class EvictionRules(NamedTuple):
+    """What a release's Eviction API knows; ``controllers/releases.py`` says which does."""
+
+    ignores_pending: bool = True
+    lets_unready_go: bool = True
+    reads_unhealthy_policy: bool = True
+
+
+_NEWEST = EvictionRules()
+
+
+def can_ignore_budgets(pod: Pod, rules: EvictionRules = _NEWEST) -> bool:
     """Whether a pod is evicted without asking (``canIgnorePDB``): terminal, Pending or terminating."""
-    return (
-        pod.phase in FINISHED_PHASES
-        or pod.phase == "Pending"
-        or pod.deletion_timestamp_ns is not None
+    return pod.phase in FINISHED_PHASES or (
+        rules.ignores_pending and (pod.phase == "Pending" or pod.deletion_timestamp_ns is not None)
     )
 
 
-def answer_eviction(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> Answer:
+def answer_eviction(
+    pod: Pod, budgets: Sequence[PodDisruptionBudget], rules: EvictionRules = _NEWEST
+) -> Answer:
     """Decide about an eviction of ``pod``, given every budget that covers it (``EvictionREST.Create``)."""
-    if can_ignore_budgets(pod) or not budgets:
+    if can_ignore_budgets(pod, rules) or not budgets:
         return Answer.DELETE
     if len(budgets) > 1:
         return Answer.SEVERAL_BUDGETS
     budget = budgets[0]
     current, desired = budget.current_healthy, budget.desired_healthy
-    if pod.ready != "True":
-        if budget.unhealthy_pod_eviction_policy == ALWAYS_ALLOW:
+    if pod.ready != "True" and rules.lets_unready_go:
+        always = budget.unhealthy_pod_eviction_policy == ALWAYS_ALLOW
+        if always and rules.reads_unhealthy_policy:
             return Answer.DELETE
         if current is not None and desired is not None and current >= desired > 0:
             return Answer.DELETE

@@ -15,8 +15,10 @@ from kubectl_evictplan.cluster.placement import Placement, takes_replacements
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import Causes
 from kubectl_evictplan.controllers.disruption import DisruptionController, OwnerScales
+from kubectl_evictplan.controllers.releases import ReleaseProfile
 from kubectl_evictplan.controllers.replication import ReplicationControllers
 from kubectl_evictplan.engine.drain_timing import DrainTiming
+from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.drain_filters import DrainOptions
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.actions.drain import Drain
@@ -62,7 +64,11 @@ def known_daemon_sets(snapshot: ClusterSnapshot) -> frozenset[str] | None:
 
 
 def drain_parts(
-    state: ClusterState, snapshot: ClusterSnapshot, drained: Sequence[str], timing: DrainTiming
+    state: ClusterState,
+    snapshot: ClusterSnapshot,
+    drained: Sequence[str],
+    timing: DrainTiming,
+    profile: ReleaseProfile,
 ) -> DrainParts:
     """Wire them for a state that is loaded; nothing at all when no node is drained."""
     if not drained:
@@ -78,7 +84,12 @@ def drain_parts(
     placement = Placement(state, timing, drained, elsewhere=elsewhere)
     placement.start_pods_of_snapshot(state.events.now_ns)
     disruption = DisruptionController(state, budgets, OwnerScales(snapshot.workloads), timing)
-    api = EvictionApi(state, budgets, timing)
+    rules = EvictionRules(
+        profile.evicts_pending_unasked,
+        profile.evicts_unready_pods,
+        profile.unhealthy_pod_eviction_policy,
+    )
+    api = EvictionApi(state, budgets, timing, rules)
     daemon_sets = known_daemon_sets(snapshot)
     return DrainParts(
         KubectlDrains(state, budgets, api, daemon_sets, timing), (disruption, replication)

@@ -71,7 +71,7 @@ def simulate(
             lambda key: drain.latency_ns(Latency.REPORT_EXIT, state.number(key)),
         )
     kubelets = Kubelets(state, exits)
-    parts = drain_parts(state, snapshot, drained, drain)
+    parts = drain_parts(state, snapshot, drained, drain, configuration.profile)
     manager = ControllerManager(state, kubelets, configuration, timing, snapshot, parts.controllers)
     cluster = SimulatedCluster(state, kubelets, manager, parts.drains)
     for event in scenario.events:
