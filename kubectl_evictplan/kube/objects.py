@@ -332,5 +332,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     infrastructure: Infrastructure = Infrastructure()
     # Of what was read from a live cluster; None for files.
     reading: Reading | None = None
+    # False: there may be pods of namespaces that were not asked for.
+    pods_of_all_namespaces: bool = True
     # None when the leases were looked at once.
     observed: ObservedRenewals | None = None

@@ -76,8 +76,8 @@ def members(stream: BinaryIO, size: int, skipped: Counter[str]) -> Iterator[Memb
 
     ``stream`` can seek and stands at its beginning; ``size`` is its length in bytes. What is not
     opened is counted in ``skipped`` by what it is. A compressed single file is one member without a
-    name. Raises ReadProblem for whatever is damaged, encrypted
-    or too big; what was yielded before is then only a part.
+    name. Raises ReadProblem for whatever is damaged, encrypted or too big; what was yielded before is
+    then only a part.
     """
     walk = _Walk(size, skipped)
     try:

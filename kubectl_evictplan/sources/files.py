@@ -141,8 +141,14 @@ def completed(
         diagnostics.warning("unknown-time", message)
     check_cluster(snapshot, diagnostics, manifests=assembly.manifests, whole_cluster=whole_cluster)
     diagnostics.raise_problems()
-    digest = snapshot_digest(snapshot)
-    return msgspec.structs.replace(snapshot, warnings=diagnostics.warnings(), digest=digest)
+    one_namespace = len({pod.namespace for pod in snapshot.pods}) == 1
+    return msgspec.structs.replace(
+        snapshot,
+        warnings=diagnostics.warnings(),
+        digest=snapshot_digest(snapshot),
+        pods_of_all_namespaces=whole_cluster
+        or not (assembly.captures_by_namespace or one_namespace),
+    )
 
 
 def _warn_of_namespaces(snapshot: ClusterSnapshot, assembly: Assembly) -> None:
@@ -247,12 +253,21 @@ def _read_archive(
     size = archive.seek(0, os.SEEK_END)
     archive.seek(0)
     for member in archives.members(archive, size, assembly.skipped):
-        content = reading.content(str(Path(file.name, member.name)), member.data)
         if member.name:
             documents.keep_snapshot = False
             assembly.captures.add(file.name)
             file = file._replace(is_captured=True)
             names.append(member.name)
+        name = str(Path(file.name, member.name))
+        try:
+            content = reading.content(name, member.data)
+        except ReadProblem as error:
+            # A member that is no text may still be none of ours.
+            if file.is_captured and captures.ignored_objects(member.data) is not None:
+                assembly.skipped[captures.NOT_AN_OBJECT] += 1
+            else:
+                assembly.diagnostics.add(Problem(str(error), location=name))
+            continue
         _read_content(content, file, documents)
     if captures.is_capture(names):
         assembly.captures_by_namespace.add(file.name)

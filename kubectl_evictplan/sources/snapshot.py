@@ -63,6 +63,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
     warnings: tuple[Warning, ...] = ()
     reading: Reading | None = None
     observed: ObservedRenewals | None = None
+    pods_of_all_namespaces: bool = True
 
 
 class _Document(msgspec.Struct, rename="camel"):
@@ -119,6 +120,7 @@ _METADATA_PARTS = (
     "warnings",
     "reading",
     "observed",
+    "pods_of_all_namespaces",
 )
 # Keys of maps are sorted, fields of objects are in the order of their definition.
 _ENCODER = msgspec.json.Encoder(order="deterministic")

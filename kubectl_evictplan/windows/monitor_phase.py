@@ -62,10 +62,12 @@ def visible_phase(
 ) -> VisiblePhase | None:
     """Return when the first tick at or after ``start_ns`` comes; None where nothing shows it.
 
-    Needs the time at which the present process became leader: another one's ticks say nothing.
+    Needs the time at which the present process became leader: another one's ticks say nothing. And
+    all pods: a tick writes something for each pod of a node that it gives up, which takes time.
     """
     leader_ns = snapshot.control_plane.leader_acquire_time_ns
-    if leader_ns is None:
+    is_whole = snapshot.pods_of_all_namespaces and "Pod" not in snapshot.denied
+    if leader_ns is None or not is_whole:
         return None
     period_ns, cost_max_ns = configuration.node_monitor_period_ns, monitor_cost_max_ns(snapshot)
     # A tick that costs something can make the next one come so much after a whole period.

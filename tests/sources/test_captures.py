@@ -155,12 +155,14 @@ def test_captures_say_which_namespaces_they_hold(tmp_path: Path, files: captured
         of_bytes(captured.zipped(files), tmp_path, "c.zip"),
         of_bytes(captured.printed_dump(), tmp_path, "dump"),
     ):
+        assert not snapshot.pods_of_all_namespaces
         (warning,) = [w for w in snapshot.warnings if w.code == "captured-namespaces"]
         assert "these namespaces only: default, kube-system;" in warning.message
 
 
 def test_lists_of_everything_need_not(tmp_path: Path) -> None:
     snapshot = of_bytes(captured.tar({"all.json": PLAIN}), tmp_path, "c.tar")
+    assert snapshot.pods_of_all_namespaces
     assert "captured-namespaces" not in {warning.code for warning in snapshot.warnings}
 
 
@@ -232,6 +234,16 @@ def test_a_damaged_member_is_refused(tmp_path: Path) -> None:
     data = bytearray(stored.getvalue())
     data[100] ^= 1
     assert "Bad CRC-32" in problem(bytes(data), tmp_path)
+
+
+def test_what_is_no_text_refuses_only_what_may_decide(tmp_path: Path) -> None:
+    files = {**captured.dump_folder(), "default/blob.json": b"\x89PNG\r\n", "x.yaml": b"a: \xff"}
+    snapshot = of_bytes(captured.tar(files), tmp_path, "c.tar")
+    assert "2 not Kubernetes objects" in skipped(snapshot)
+    (tmp_path / "c.tar").unlink()
+    files["n3.yaml"] = b"apiVersion: v1\nkind: Node\nmetadata: {name: \xff}\n"
+    message = problem(captured.tar(files), tmp_path)
+    assert message.startswith("c.tar/n3.yaml: not UTF-8")
 
 
 def test_a_cut_manifest_in_a_capture_is_refused_with_its_place(tmp_path: Path) -> None:

@@ -113,6 +113,11 @@ def test_another_process_says_nothing(acquired: float | None) -> None:
     assert seen(given_up("s", -12), control_plane=flags) is None
 
 
+def test_pods_that_were_not_listed_could_have_taken_any_time() -> None:
+    snapshot = replace(cluster(given_up("s", -12)), pods_of_all_namespaces=False)
+    assert visible_phase(snapshot, START_NS, CONFIGURATION) is None
+
+
 def test_what_a_kubelet_says_of_itself_is_no_tick() -> None:
     assert seen(make_node("s", zone="a", ready="False", transition=-12)) is None
     assert seen(make_node("s", zone="a", ready="True", transition=-12)) is None
