@@ -141,7 +141,7 @@ def completed(
         diagnostics.warning("unknown-time", message)
     check_cluster(snapshot, diagnostics, manifests=assembly.manifests, whole_cluster=whole_cluster)
     diagnostics.raise_problems()
-    one_namespace = len({pod.namespace for pod in snapshot.pods}) == 1
+    one_namespace = len({pod.namespace for pod in snapshot.pods}) <= 1
     return msgspec.structs.replace(
         snapshot,
         warnings=diagnostics.warnings(),
