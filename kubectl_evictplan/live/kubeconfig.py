@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from kubectl_evictplan.errors import Correction, InputError, Problem
 from kubectl_evictplan.live.flags import ConnectionFlags
@@ -166,6 +167,9 @@ def resolve(flags: ConnectionFlags, environ: Mapping[str, str], *, is_pod: bool 
         if is_pod and not (flags.context or flags.cluster or flags.kubeconfig):
             return Target(in_cluster=True, impersonation=_impersonation(flags, {}))
         raise _no_server(config, cluster, flags)
+    if not _is_address(settings["server"]):
+        where = "--server" if flags.server or cluster is None else cluster.path
+        raise _wrong(where, "", "the server's address is none: it is to be https://HOST:PORT")
     credentials = _user_with(flags, dict(user.values) if user else {})
     return Target(
         context=name,
@@ -180,6 +184,15 @@ def resolve(flags: ConnectionFlags, environ: Mapping[str, str], *, is_pod: bool 
             *(_plugin_warnings(user) if user else ()),
         ),
     )
+
+
+def _is_address(server: object) -> bool:
+    """Tell whether a server can be asked there."""
+    try:
+        address = urlsplit(str(server))
+        return address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:
+        return False
 
 
 def has_credentials(user: Mapping[str, Any]) -> bool:

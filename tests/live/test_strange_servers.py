@@ -33,6 +33,14 @@ def test_an_old_server_is_asked_for_the_versions_that_it_has() -> None:
 # Strange servers
 
 
+@pytest.mark.parametrize(
+    "server", ["http://127.0.0.1:331951", "ftp://x", "https://", "https://[::1"]
+)
+def test_an_address_that_is_none_is_bad_input(server: str) -> None:
+    ended = outcome(ApiServer(url=server))
+    assert (ended.code, "the server's address is none" in ended.text) == (2, True), ended.text
+
+
 def test_pages_of_two_moments_are_never_joined() -> None:
     """Two servers behind one address, of which one lags behind."""
     api = small_cluster(ApiServer())
