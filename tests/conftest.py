@@ -44,8 +44,11 @@ def _only_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nobodys_kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
+def _nobodys_kubeconfig(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Keep the clusters and proxies of whoever runs the tests out of them."""
+    if request.node.get_closest_marker("live"):
+        # These make clusters of their own, with tools that live in the home folder.
+        return
     monkeypatch.setenv("HOME", "/nonexistent")
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)

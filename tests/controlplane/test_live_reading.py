@@ -1,0 +1,112 @@
+"""What is read of a real API server: the same as kubectl's dump and as the snapshot, under RBAC."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from kubelets import Kubelets
+from objects import create_budget, create_deployment, create_pod, tolerate
+from plane import ControlPlane, Start
+
+from kubectl_evictplan.errors import AccessError
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.live.flags import ConnectionFlags
+from kubectl_evictplan.live.reader import read_cluster
+from kubectl_evictplan.live.resources import RESOURCES
+from kubectl_evictplan.sources.files import load_files
+from kubectl_evictplan.sources.redaction import redact
+from kubectl_evictplan.sources.snapshot import decode_document, encode_snapshot
+
+pytestmark = pytest.mark.live
+
+ROLES = Path(__file__).resolve().parents[2] / "deploy" / "rbac"
+NODES = {"a1": "a", "a2": "a", "b1": "b"}
+PARTS = ("nodes", "pods", "leases", "workloads", "budgets", "webhooks", "infrastructure")
+
+
+def kubectl(plane: ControlPlane, *words: str) -> str:
+    command = [str(plane.binaries / "kubectl"), f"--kubeconfig={plane.kubeconfig()}", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout
+
+
+def read(plane: ControlPlane, user: str = "admin", **flags: object) -> ClusterSnapshot:
+    connection = ConnectionFlags(kubeconfig=str(plane.kubeconfig(user)))._replace(**flags)
+    return read_cluster(connection, os.environ)
+
+
+def fill(plane: ControlPlane, kubelets: Kubelets) -> None:
+    """Give the cluster some pods, owners and a budget; then nothing in it moves any more."""
+    create_pod(plane.api, "bare", "a1", [tolerate("maintenance", 7)])
+    create_deployment(plane.api, "web", 4)
+    create_budget(plane.api, "web", minAvailable=2)
+    from test_predicted_and_real import settle
+
+    settle(plane)
+    kubelets.stop()
+
+
+def test_live_dump_and_snapshot_are_the_same_cluster(start: Start, tmp_path: Path) -> None:
+    with start(NODES, flags={}) as (plane, kubelets):
+        fill(plane, kubelets)
+        live = read(plane, chunk_size=1)
+        again = read(plane)
+        plurals = ",".join(f"{one.plural}.{one.group}".rstrip(".") for one in RESOURCES)
+        path = tmp_path / "dump.json"
+        path.write_text(kubectl(plane, "get", plurals, "-A", "-o", "json"), "utf-8")
+    dump = load_files([str(path)])
+
+    assert len(live.nodes) == 3
+    assert len(live.pods) == 5
+    assert live.denied == ()
+    for part in PARTS:
+        assert getattr(live, part) == getattr(dump, part) == getattr(again, part), part
+    assert live.control_plane.kubernetes_version == plane.release
+    assert decode_document(encode_snapshot(live, compress=False)) == live
+    assert len(redact(live, b"key").pods) == 5
+
+
+def test_the_readers_role_is_enough_and_nothing_less_is(start: Start, tmp_path: Path) -> None:
+    with start(NODES, flags={}) as (plane, kubelets):
+        fill(plane, kubelets)
+        with pytest.raises(AccessError, match="the missing rule of a ClusterRole"):
+            read(plane, "jane")
+        with pytest.raises(AccessError, match="impersonation denied"):
+            read(plane, "jane", as_user="admin")
+        kubectl(plane, "apply", "-f", str(ROLES / "evictplan-reader.yaml"))
+        binding = ("create", "clusterrolebinding", "readers", "--clusterrole=evictplan-reader")
+        kubectl(plane, *binding, "--user=jane")
+        mine, theirs = read(plane, "jane"), read(plane, as_user="jane")
+
+        rules = json.loads(kubectl(plane, "get", "clusterrole", "evictplan-reader", "-o", "json"))
+
+    assert mine.denied == theirs.denied == ()
+    assert len(mine.pods) == 5
+    assert {verb for rule in rules["rules"] for verb in rule["verbs"]} == {"list"}
+
+
+def test_the_operators_role_is_one_that_the_server_takes(start: Start) -> None:
+    with start({}, flags={}) as (plane, _):
+        kubectl(plane, "apply", "-f", str(ROLES / "evictplan-operator.yaml"))
+        kubectl(
+            plane,
+            "create",
+            "clusterrolebinding",
+            "o",
+            "--clusterrole=evictplan-operator",
+            "--user=o",
+        )
+        may = {
+            words: kubectl(plane, "auth", "can-i", *words.split(), "--as=o").strip()
+            for words in (
+                "patch nodes",
+                "create pods --subresource=eviction",
+                "list pods",
+                "get nodes",
+            )
+        }
+    assert set(may.values()) == {"yes"}
