@@ -91,6 +91,8 @@ def tolerated(reference: document.TolerationReference | None) -> str:
 
 def sourced(value: document.Sourced) -> str:
     """Return a resolved input with where it came from: ``1.29.6 (detected)``."""
+    if value.value is None and value.source == "unknown":
+        return UNKNOWN
     text = UNKNOWN if value.value is None else str(value.value)
     return f"{text} ({value.source})" if value.source and value.source != text else text
 
