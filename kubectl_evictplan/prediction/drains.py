@@ -21,8 +21,10 @@ from kubectl_evictplan.prediction.document import (
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
-from kubectl_evictplan.windows.drain_outcomes import DrainOutcome, Wait, WaitKey, Within
+from kubectl_evictplan.windows.drain_instants import Within
+from kubectl_evictplan.windows.drain_outcomes import DrainOutcome
 from kubectl_evictplan.windows.drain_runs import AssumeReady, DrainExploration
+from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 
 _Value = TypeVar("_Value")

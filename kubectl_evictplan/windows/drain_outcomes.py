@@ -6,9 +6,9 @@ chance, so the n-th eviction of the class has a window, and each of its pods can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import (
     EVICTION_API,
@@ -16,8 +16,6 @@ from kubectl_evictplan.cluster.timeline import (
     AboutPod,
     DrainEnd,
     DrainProcessEnded,
-    EvictionGivenUp,
-    EvictionNotAllowed,
     NodeDrainEnded,
     NodeDrainStarted,
     PodDeleted,
@@ -30,36 +28,13 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
+from kubectl_evictplan.windows.drain_instants import GAP_NS, Instants, NodeDrain, Within
+from kubectl_evictplan.windows.drain_waits import Wait, WaitKey, Waits
 from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes, merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
-# The code that kubectl repeats.
-_RETRIED = 429
-# kubectl looks every second and asks every 5 s: what lies closer belongs together.
-GAP_NS = 1300 * MILLISECOND_NS
 # What drawn runs may miss at either end of a window that depends on other pods.
 _PADDING_NS = 200 * MILLISECOND_NS
-# Runs of one seed differ in latencies only: up to here they show the ends of one outcome.
-_SPREAD_NS = 2500 * MILLISECOND_NS
-
-Key = TypeVar("Key")
-
-
-class NodeDrain(NamedTuple):
-    """A node in one process of ``kubectl drain``; ``place`` is its place among the process's nodes."""
-
-    process: int
-    place: int
-    node: str
-
-
-class WaitKey(NamedTuple):
-    """A pod that is not evicted at once."""
-
-    process: int
-    pod: str
-    uid: str
-    budgets: tuple[str, ...]
 
 
 class Refusal(NamedTuple):
@@ -68,22 +43,6 @@ class Refusal(NamedTuple):
     pod: str
     reason: str
     why: str
-
-
-class Within(NamedTuple):
-    """From when to when something happens; ``latest_ns`` None: in some run it never does."""
-
-    earliest_ns: int
-    latest_ns: int | None
-
-
-class Wait(NamedTuple):
-    """From when a pod waits and until when. ``ends``: evicted, timeout, error, never, as in any run."""
-
-    from_ns: int
-    until: Within | None
-    ends: frozenset[str]
-    certain: bool
 
 
 class DrainOutcome(NamedTuple):
@@ -98,39 +57,6 @@ class DrainOutcome(NamedTuple):
     exit_codes: frozenset[int | None]
     refused: tuple[Refusal, ...]
     waits: Mapping[WaitKey, Wait]
-
-
-class Instants(Generic[Key]):
-    """Instants by key, run by run."""
-
-    def __init__(self, gap_of: Callable[[Key], int]) -> None:
-        self._gap_of = gap_of
-        self.by_seed: dict[Key, dict[int, list[int]]] = {}
-        self.runs: dict[Key, int] = {}
-
-    def add(self, key: Key, seed: int, at_ns: int) -> None:
-        """Once per run and key."""
-        self.by_seed.setdefault(key, {}).setdefault(seed, []).append(at_ns)
-        self.runs[key] = self.runs.get(key, 0) + 1
-
-    def spans(self, key: Key) -> tuple[Span, ...]:
-        """Disjoint windows."""
-        return disjoint_outcomes(self._pieces(key), self._gap_of(key))
-
-    def within(self, key: Key, runs: int) -> Within | None:
-        """The hull; without a latest end if it does not happen in every one of ``runs``."""
-        if key not in self.by_seed:
-            return None
-        spans = self.spans(key)
-        return Within(spans[0][0], spans[-1][1] if self.runs[key] == runs else None)
-
-    def _pieces(self, key: Key) -> Iterator[Span]:
-        for instants in self.by_seed[key].values():
-            low_ns, high_ns = min(instants), max(instants)
-            if high_ns - low_ns <= _SPREAD_NS:
-                yield low_ns, high_ns
-            else:
-                yield from ((at_ns, at_ns) for at_ns in instants)
 
 
 class _Deleted(NamedTuple):
@@ -178,12 +104,7 @@ class DrainGathered:
         self._reasons: dict[NodeDrain, set[DrainEnd | None]] = {}
         self._exits: dict[int, set[int | None]] = {}
         self._refused: dict[NodeDrain, dict[Refusal, None]] = {}
-        self._wait_from: Instants[WaitKey] = Instants(lambda _: GAP_NS)
-        self._wait_until: Instants[WaitKey] = Instants(lambda _: GAP_NS)
-        self._wait_ends: dict[WaitKey, set[str]] = {}
-        self._node_of_wait: dict[WaitKey, NodeDrain] = {}
-        # Pods that were refused in some run.
-        self._waited: set[str] = set()
+        self._waits = Waits(classes, self._class_of, self._uid)
         self._replaced_owners: set[str] = set()
 
     def _gap_of_deletion(self, key: _Deleted) -> int:
@@ -224,7 +145,7 @@ class DrainGathered:
         for drain in drains:
             self._reasons.setdefault(drain, set()).add(ended.get(drain))
             self._exits.setdefault(drain.process, set()).add(exits.get(drain.process))
-        self._add_waits(seed, timeline, by_name)
+        self._waits.add(seed, timeline, by_name)
 
     def _add_deletions(self, seed: int, timeline: Timeline) -> None:
         ordinals: dict[EvictionKey, int] = {}
@@ -263,38 +184,6 @@ class DrainGathered:
         if isinstance(entry, PodDeleted):
             self._replaced_owners.add(replaced_owner(entry.uid))
         return "" if entry.pod in self._node_of else None
-
-    def _add_waits(
-        self, seed: int, timeline: Timeline, drains: Mapping[tuple[int, str], NodeDrain]
-    ) -> None:
-        waiting: dict[tuple[str, int], WaitKey] = {}
-        ends: dict[WaitKey, tuple[str, int]] = {}
-        for entry in timeline.entries:
-            uid = self._uid(entry) if isinstance(entry, AboutPod) else None
-            if uid is None:
-                continue
-            if isinstance(entry, EvictionNotAllowed):
-                self._waited.add(entry.pod)
-                drain = drains[entry.process, entry.node]
-                key = WaitKey(drain.process, entry.pod, uid, entry.budgets)
-                waiting[entry.pod, entry.process] = key
-                self._wait_from.add(key, seed, entry.asked_ns)
-                self._node_of_wait[key] = drain
-                if entry.code != _RETRIED:
-                    ends[key] = "error", entry.at_ns
-            elif isinstance(entry, EvictionGivenUp):
-                key_of = waiting.get((entry.pod, entry.process))
-                if key_of is not None:
-                    ends.setdefault(key_of, (entry.reason.value, entry.at_ns))
-            elif isinstance(entry, PodDeleted | PodGone):
-                for (pod, _), key in waiting.items():
-                    if pod == entry.pod:
-                        ends.setdefault(key, ("evicted", entry.at_ns))
-        for key in waiting.values():
-            what, at_ns = ends.get(key, ("never", None))
-            self._wait_ends.setdefault(key, set()).add(what)
-            if at_ns is not None:
-                self._wait_until.add(key, seed, at_ns)
 
     # -- over all runs -------------------------------------------------------------------------------
 
@@ -402,9 +291,7 @@ class DrainGathered:
     @cached_property
     def outcomes(self) -> dict[NodeDrain, DrainOutcome]:
         """Every node of every process, in their order."""
-        waits: dict[NodeDrain, dict[WaitKey, Wait]] = {}
-        for key, wait in self._all_waits().items():
-            waits.setdefault(self._node_of_wait[key], {})[key] = wait
+        waits = self._waits.found(self.evictions, self.runs)
         return {
             drain: DrainOutcome(
                 start=self._starts.within(drain, self.runs),
@@ -430,54 +317,11 @@ class DrainGathered:
         """Whether a pod of the node (or that one, or one of its class) waits, or the node's turn comes late."""
         alike = self._members[self._class_of[pod]] if pod in self._class_of else ()
         waited = (
-            self._waited.intersection((pod, *(other.key for other in alike)))
+            self._waits.pods.intersection((pod, *(other.key for other in alike)))
             if pod
-            else any(self._node_of.get(other) == node for other in self._waited)
+            else any(self._node_of.get(other) == node for other in self._waits.pods)
         )
         return bool(waited) or self._gaps_ns.get(node, GAP_NS) > GAP_NS
-
-    def _all_waits(self) -> dict[WaitKey, Wait]:
-        """By pod; what one of a class may have to wait, each of its pods may."""
-        alike: dict[object, list[WaitKey]] = {}
-        for key in self._wait_from.by_seed:
-            group = self._class_of.get(key.pod)
-            together = (key.process, key.budgets, key.pod if group is None else group)
-            alike.setdefault(together, []).append(key)
-        found = {}
-        evictions = self.evictions
-        for keys in alike.values():
-            group = self._class_of.get(keys[0].pod)
-            pods = self._members[group] if group is not None else None
-            wait = self._wait_of(keys, 1 if pods is None else len(pods), evictions)
-            if pods is not None:
-                node = self._node_of_wait[keys[0]]
-                keys = [keys[0]._replace(pod=pod.key, uid=pod.uid) for pod in pods]
-                self._node_of_wait.update(dict.fromkeys(keys, node))
-            found.update(dict.fromkeys(keys, wait))
-        return found
-
-    def _wait_of(
-        self,
-        keys: Sequence[WaitKey],
-        pods: int,
-        evictions: Mapping[EvictionKey, PossibleEviction],
-    ) -> Wait:
-        untils = [self._wait_until.within(key, self._wait_from.runs[key]) for key in keys]
-        known = [until for until in untils if until is not None]
-        until = None
-        if known:
-            latest = [one.latest_ns for one in known if one.latest_ns is not None]
-            always = len(latest) == len(keys)
-            # Few runs may show a wait; it can last as long as an eviction can be late.
-            found = (evictions.get(EvictionKey(k.pod, k.uid, EVICTION_API, 0)) for k in keys)
-            latest += [eviction.latest_ns for eviction in found if eviction is not None]
-            until = Within(min(one.earliest_ns for one in known), max(latest) if always else None)
-        return Wait(
-            min(self._wait_from.spans(key)[0][0] for key in keys),
-            until,
-            frozenset().union(*(self._wait_ends[key] for key in keys)),
-            sum(self._wait_from.runs[key] for key in keys) == pods * self.runs,
-        )
 
     @property
     def replaced_owners(self) -> frozenset[str]:

@@ -28,7 +28,8 @@ from kubectl_evictplan.scenarios.actions.nodes import Cordon
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller
-from kubectl_evictplan.windows.drain_outcomes import GAP_NS, DrainGathered, NodeDrain
+from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain
+from kubectl_evictplan.windows.drain_outcomes import DrainGathered
 from kubectl_evictplan.windows.drain_world import DrainWorld, drain_world
 from kubectl_evictplan.windows.timings import heartbeat_windows, sampled_heartbeats, sequence
 

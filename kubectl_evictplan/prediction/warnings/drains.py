@@ -12,7 +12,8 @@ from kubectl_evictplan.prediction.warnings.context import (
     Statements,
     WarningContext,
 )
-from kubectl_evictplan.windows.drain_outcomes import DrainOutcome, NodeDrain
+from kubectl_evictplan.windows.drain_instants import NodeDrain
+from kubectl_evictplan.windows.drain_outcomes import DrainOutcome
 
 
 def _outcomes(context: WarningContext) -> dict[NodeDrain, DrainOutcome]:
