@@ -276,6 +276,21 @@ def test_a_drain_asks_budgets_and_is_not_told_to_bypass_them_as_a_taint_is() -> 
     assert "disruption-budget-bypassed" in codes(predicted(snapshot, taint))
 
 
+def test_a_controller_that_is_back_within_a_window_lets_budgets_recover_within_it() -> None:
+    events = (
+        make_event(0.5, "controller-stop"),
+        drain("a1"),
+        make_event(20, "controller-start", within_ns=ns(30)),
+    )
+    prediction = predicted(drained_cluster(WEB), *events, horizon=200)
+    report = only_drain(prediction)
+    assert report.end_earliest_seconds is not None
+    assert report.end_latest_seconds is not None
+    # The second pod goes when the first one's replacement, created by the new process, is Ready.
+    assert report.end_earliest_seconds < 28
+    assert report.end_latest_seconds > 50 + 3
+
+
 def test_a_scenario_without_a_drain_has_none_and_assumes_nothing_about_them() -> None:
     taint = make_event(1, "taint", "a1", taint="x=y:NoExecute")
     prediction = predicted(drained_cluster(WEB), taint)

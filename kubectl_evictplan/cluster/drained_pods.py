@@ -129,7 +129,9 @@ class EvictedPodWait:
         self._task = task
         self._pod = pod
         self._done = done
-        self._asleep = False
+        self._watches = self._asleep = False
+        # Something changed after the request on its way was decided, perhaps.
+        self._missed = False
         self._asked_ns = self._answered_ns = 0
         self._wake: ScheduledCall | None = None
         self._refused_before = False
@@ -140,6 +142,11 @@ class EvictedPodWait:
         if task.deadline_ns is not None and task.state.events.now_ns >= task.deadline_ns:
             self._fail(DrainEnd.TIMEOUT)
             return
+        if not self._watches:
+            self._watches = True
+            task.state.watch_pods(self._pod_changed)
+            task.budgets.watch(self._budget_written)
+        self._missed = False
         self._asked_ns = task.state.offset_ns
         asked = task.options.grace_period_seconds
         task.eviction_api.evict(
@@ -148,12 +155,19 @@ class EvictedPodWait:
 
     def _fail(self, reason: DrainEnd) -> None:
         self._task.give_up(self._pod, reason)
+        self._stop_watching()
         self._done(reason)
+
+    def _stop_watching(self) -> None:
+        self._task.state.unwatch([self._pod_changed])
+        self._task.budgets.unwatch(self._budget_written)
 
     def _answer(self, answer: EvictionAnswer) -> None:
         if answer.code == NOT_FOUND:
+            self._stop_watching()
             self._done(DrainEnd.DRAINED)
         elif answer.code == CREATED:
+            self._stop_watching()
             delay_ns = self._task.timing.latency_ns(
                 Latency.FIRST_POLL, self._task.state.number(self._pod.key)
             )
@@ -183,8 +197,8 @@ class EvictedPodWait:
         task = self._task
         self._asleep = True
         self._answered_ns = task.state.events.now_ns
-        task.state.watch_pods(self._pod_changed)
-        task.budgets.watch(self._budget_written)
+        if self._missed:
+            self._wake_at(self._answered_ns)
         if task.deadline_ns is not None:
             self._wake_at(task.deadline_ns)
 
@@ -200,7 +214,8 @@ class EvictedPodWait:
     def _wake_at(self, changed_ns: int) -> None:
         """Ask at the first try at or after an instant; an earlier plan stays."""
         if not self._asleep:
-            return  # a notification that was on its way
+            self._missed = True
+            return
         events, period_ns = self._task.state.events, self._period_ns()
         elapsed_ns = max(changed_ns, events.now_ns) - self._answered_ns
         tries = max(-(-elapsed_ns // period_ns), 1)
@@ -222,8 +237,6 @@ class EvictedPodWait:
 
     def _awake(self) -> None:
         task = self._task
-        task.state.unwatch([self._pod_changed])
-        task.budgets.unwatch(self._budget_written)
         self._asleep, self._wake = False, None
         # kubectl looks at the pod again: of a name that is used again, the new one is evicted.
         self._pod = task.state.pods.get(self._pod.key, self._pod)

@@ -32,6 +32,7 @@ from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain
 from kubectl_evictplan.windows.drain_outcomes import DrainGathered
 from kubectl_evictplan.windows.drain_world import DrainWorld, drain_world
 from kubectl_evictplan.windows.timings import heartbeat_windows, sampled_heartbeats, sequence
+from kubectl_evictplan.windows.unknown_instants import has_unknown_instants
 
 Progress = Callable[[str, int, int], None]
 
@@ -182,10 +183,24 @@ def _plan(
     windows = {} if world.quiet else heartbeat_windows(world.snapshot, scenario)
     for seed in range(seeds):
         played = sampled_heartbeats(scenario, windows, seed) if windows else scenario
+        played = _settled(played, seed)
         drain = _drain_timing(seed, seeds, assume_ready)
         for latency in _LATENCIES:
             chosen = replace(drain, latency=latency)
             yield seed, played, _timing(world, scenario, seed, chosen)
+
+
+def _settled(scenario: Scenario, seed: int) -> Scenario:
+    """The scenario with every start of which only a window is known somewhere in it."""
+    if not has_unknown_instants(scenario):
+        return scenario
+    events = []
+    for place, event in enumerate(scenario.events):
+        window_ns = event.latest_ns - event.at_ns
+        # The corners are those of the windows too.
+        share = seed % 2 if seed < len(_CORNERS) else sequence(5 + place, seed)
+        events.append(event.moved_to(event.at_ns + int(window_ns * share)) if window_ns else event)
+    return replace(scenario, events=tuple(events))
 
 
 def _drain_timing(seed: int, seeds: int, assume_ready: AssumeReady) -> DrainTiming:
