@@ -22,6 +22,7 @@ from kubectl_evictplan.report.words import Clock
 # Warnings that these sentences tell with the same pods.
 TOLD_CODES = frozenset(("drain-refused", "drain-never-ends", "two-budgets"))
 
+_BUDGETS_UNREAD = "budget-not-readable"
 _DRAINS_TOLD_MAX = 5
 _PODS_NAMED_MAX = 3
 _ROWS_MAX = 40
@@ -47,8 +48,9 @@ _REFUSED = {
 def drain_sentences(prediction: Prediction, clock: Clock) -> Iterator[Phrase]:
     """Yield how each drain ends; where there are many, how many end in each way."""
     drains = prediction.drains
+    unread = any(warning.code == _BUDGETS_UNREAD for warning in prediction.warnings)
     for drain in drains[:_DRAINS_TOLD_MAX]:
-        yield from _told(drain, clock)
+        yield from _told(drain, clock, unread=unread)
     rest = drains[_DRAINS_TOLD_MAX:]
     if rest:
         ends: dict[str, int] = {}
@@ -58,7 +60,8 @@ def drain_sentences(prediction: Prediction, clock: Clock) -> Iterator[Phrase]:
         yield Phrase(f"And {words.count(len(rest), 'more drained node')}: {numbers}.")
 
 
-def _told(drain: DrainReport, clock: Clock) -> Iterator[Phrase]:
+def _told(drain: DrainReport, clock: Clock, *, unread: bool) -> Iterator[Phrase]:
+    """``unread``: there may be budgets that the input does not hold."""
     node, tone = words.name(drain.node), _TONES.get(drain.end_reason, "possible")
     if drain.start_seconds is None:
         text = f"kubectl never comes to {node}: it is not through with a node before it"
@@ -69,7 +72,8 @@ def _told(drain: DrainReport, clock: Clock) -> Iterator[Phrase]:
     code = "" if drain.exit_code is None else f", exit code {drain.exit_code}"
     match drain.end_reason:
         case "drained":
-            yield Phrase(f"Node {node} is drained {ends}{code}.", tone)
+            but = ", unless a budget that is not in the input holds its pods" if unread else ""
+            yield Phrase(f"Node {node} is drained {ends}{code}{but}.", "possible" if but else tone)
         case "refused":
             yield Phrase(
                 f"kubectl refuses to drain {node}{code}: {_refused(drain)}. Nothing is evicted, and the node "

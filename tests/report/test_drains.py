@@ -85,6 +85,14 @@ def test_the_end_and_the_exit_code_of_a_drain_come_first() -> None:
     )
 
 
+def test_budgets_that_are_not_in_the_input_are_not_taken_for_none() -> None:
+    unread = Warning("budget-not-readable", "budgets are not in the input", ("shop/web-0",))
+    assert "exit code 0, unless a budget that is not in the input holds its pods." in said(
+        drain(), warnings=(unread,)
+    )
+    assert "budget that is not in the input" not in said(drain())
+
+
 def test_a_drain_that_never_ends_names_the_pods_and_the_budget_that_hold_it() -> None:
     held = {"ends": "never", "until_earliest_seconds": None, "until_latest_seconds": None}
     one, two = waiting("shop/web-0", **held), waiting("shop/web-1", **held)
