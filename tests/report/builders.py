@@ -37,7 +37,8 @@ def text_of(value: Prediction, output: str = "table", **options: Any) -> str:
 def table_of(value: Prediction, output: str = "table", **options: Any) -> list[list[str]]:
     """The cells of the first table, headers first, where gaps of two blanks part them."""
     lines = text_of(value, output, **options).splitlines()
-    start = next(at for at, line in enumerate(lines) if line.isupper() and "  " in line)
+    # A wrapped sentence goes on with blanks, and may be a time: "  2026-11-21 17:08:10 UTC".
+    start = next(at for at, line in enumerate(lines) if re.match(r"[A-Z-]+  ", line))
     rows = itertools.takewhile(lambda line: line and not line.startswith("WHY "), lines[start:])
     return [re.split(r" {2,}", line) for line in rows]
 
