@@ -40,6 +40,7 @@ EXIT_PIPE_CLOSED = 141
 PLUGIN_NAME = "kubectl evictplan"
 
 _SHOWN_COLUMNS_MAX = 80
+_TOKEN_LENGTH_MIN = 4
 # Only absurd names and texts reach these: no line of ours, and no command line of people, is that long.
 _LINE_COLUMNS_MAX = 2000
 _COMMAND_COLUMNS_MAX = 1000
@@ -188,8 +189,10 @@ def _tokens(arguments: Sequence[str]) -> list[str]:
 
 
 def _without(text: str, tokens: Sequence[str]) -> str:
+    """Return the text without the tokens; what is shorter is none, and stands in many a word."""
     for token in tokens:
-        text = text.replace(token, "<not shown>")
+        if len(token) >= _TOKEN_LENGTH_MIN:
+            text = text.replace(token, "<not shown>")
     return text
 
 

@@ -12,6 +12,7 @@ import click
 from kubectl_evictplan.commands.file_arguments import files_beside
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import Correction, ProblemsError, mistake
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.live.flags import (
     CHUNK_SIZE_DEFAULT,
     REQUEST_TIMEOUT_DEFAULT_NS,
@@ -144,7 +145,7 @@ def _timeout_ns(text: str | None) -> int:
     try:
         return parse_bounded_duration_ns(text)
     except ValueError as error:
-        likely = likely_duration(text)
+        likely = likely_duration(text, SECOND_NS)
         option = ("--request-timeout",)
         known = Correction((text,), (likely or "30s",), not likely, option)
         raise mistake(str(error), known, location=option[0], got=repr(text)) from None

@@ -125,8 +125,10 @@ def refuse_slips(words: Sequence[str], command: click.Command) -> None:
             option = next(param for param in command.params if typed.option in param.opts)
             first = given.setdefault(option.opts[-1], typed.value)
             if "" != first != typed.value and not getattr(option, "multiple", False):
-                both = f"{shown(first)} and {shown(typed.value)}"
-                message = f"{option.opts[-1]} is given twice, as {both}"
+                # A token is told to nobody, and a short one cannot be hidden in a sentence.
+                both = f", as {shown(first)} and {shown(typed.value)}"
+                message = f"{option.opts[-1]} is given twice"
+                message += both if option.opts[-1] != "--token" else ""
                 raise mistyped(message, typed.words, (), example=True)
 
 

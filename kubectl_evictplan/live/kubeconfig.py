@@ -168,8 +168,12 @@ def resolve(flags: ConnectionFlags, environ: Mapping[str, str], *, is_pod: bool 
             return Target(in_cluster=True, impersonation=_impersonation(flags, {}))
         raise _no_server(config, cluster, flags)
     if not _is_address(settings["server"]):
-        where = "--server" if flags.server or cluster is None else cluster.path
-        raise _wrong(where, "", "the server's address is none: it is to be https://HOST:PORT")
+        message = "the server's address is none: it is to be https://HOST:PORT"
+        if not flags.server:
+            raise _wrong(cluster.path if cluster else "", "", message)
+        options = ("--server", "-s")
+        example = Correction((flags.server,), ("https://127.0.0.1:6443",), True, options)
+        raise InputError(Problem(message, example, location="--server"))
     credentials = _user_with(flags, dict(user.values) if user else {})
     return Target(
         context=name,

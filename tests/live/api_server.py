@@ -463,6 +463,18 @@ def drip(seconds: float, pieces: int) -> Action:
     return act
 
 
+def list_without(part: str) -> Action:
+    """Answer with a list of the right kind that lacks its items, or says not of which moment it is."""
+
+    def act(handler: Handler) -> None:
+        _, kind, _ = KINDS.get(handler.plural, ("", "", ""))
+        tree = {"kind": f"{kind}List", "metadata": {"resourceVersion": "1"}, "items": []}
+        (tree if part in tree else tree["metadata"]).pop(part)  # type: ignore[attr-defined]
+        handler.answer(tree)
+
+    return act
+
+
 def waiting(seconds: float) -> Action:
     """Ask to come again, after so many virtual seconds."""
 

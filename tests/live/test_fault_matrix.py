@@ -142,6 +142,13 @@ ROWS = {
     "an empty object": Row(
         faults.json_body({}), UNREACHABLE, UNREACHABLE, ANY_VERSION, ANY_VERSION, requests=1
     ),
+    "a list without items": Row(
+        faults.list_without("items"), UNREACHABLE, UNREACHABLE, ANY_VERSION, ANY_VERSION, requests=1
+    ),
+    "a list without resourceVersion": Row(
+        faults.list_without("resourceVersion"), UNREACHABLE, UNREACHABLE, ANY_VERSION, ANY_VERSION,
+        requests=1,
+    ),
     "a list, not an object": Row(
         faults.json_body([1, 2]), UNREACHABLE, UNREACHABLE, ANY_VERSION, ANY_VERSION, requests=1
     ),
