@@ -15,10 +15,13 @@ from strategies import World, worlds
 
 from builders import SECOND_NS, make_event, make_node, make_pod, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.infrastructure import Infrastructure, PersistentVolume
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
+    DeleteWebhook,
     ListRecord,
     OwnerReference,
+    PodDisruptionBudget,
     Reading,
     Taint,
     Toleration,
@@ -137,6 +140,29 @@ def test_numbers_that_tolerations_compare_stay_numbers() -> None:
     (seen,), (tolerated,) = redacted.nodes[0].taints, redacted.pods[0].tolerations
     assert (seen.value, tolerated.value) == ("95", "90")
     assert seen.key == tolerated.key != "sla"
+
+
+def test_the_operators_of_selectors_are_no_names() -> None:
+    wishes = (("tier", "In", ("gold", "silver")), ("acme", "Exists", ()))
+    volume = PersistentVolume("disk", node_affinity=(wishes, wishes[1:]))
+    snapshot = msgspec.structs.replace(
+        make_snapshot([make_node("n")], []),
+        budgets=(PodDisruptionBudget("team", "b", {"tier": "gold"}, wishes),),
+        webhooks=(DeleteWebhook("guard/acme.example", wishes, wishes),),
+        infrastructure=Infrastructure(persistent_volumes=(volume,)),
+    )
+    names, redacted = pseudonyms(snapshot, KEY), redact(snapshot, KEY)
+    changed = (
+        (names["tier"], "In", (names["gold"], names["silver"])),
+        (names["acme"], "Exists", ()),
+    )
+    assert redacted.budgets[0].match_expressions == changed
+    assert redacted.budgets[0].match_labels == {names["tier"]: names["gold"]}
+    (webhook,) = redacted.webhooks
+    assert (webhook.object_selector, webhook.namespace_selector) == (changed, changed)
+    assert webhook.name == f"{names['guard']}/{names['acme.example']}"
+    (redacted_volume,) = redacted.infrastructure.persistent_volumes
+    assert redacted_volume.node_affinity == (changed, changed[1:])
 
 
 def test_another_key_gives_other_pseudonyms(cluster: ClusterSnapshot) -> None:
