@@ -82,6 +82,32 @@ def test_the_nominal_instant_lies_in_a_window_and_its_chain_begins_with_the_comm
         assert eviction.because[0].what.startswith("kubectl drain")
 
 
+def test_pods_younger_than_their_assumed_readiness_become_ready() -> None:
+    snapshot = drained_cluster(WEB)
+    starting = tuple(
+        replace(pod, ready="False", creation_timestamp_ns=snapshot.taken_at_ns - ns(1))
+        for pod in snapshot.pods
+    )
+    [budget] = snapshot.budgets
+    unready = replace(budget, current_healthy=0, disruptions_allowed=0)
+    prediction = predicted(replace(snapshot, pods=starting, budgets=(unready,)), drain("a1"))
+    assert only_drain(prediction).end_reason == "drained"
+    assert all(eviction.earliest_seconds >= 2 for eviction in prediction.evictions)
+
+
+def test_a_status_that_miscounts_the_pods_beside_it_is_corrected_soon_and_said_to_be_old() -> None:
+    snapshot = drained_cluster(WEB)
+    [budget] = snapshot.budgets
+    old = replace(budget, current_healthy=0, disruptions_allowed=0)
+    prediction = predicted(replace(snapshot, budgets=(old,)), drain("a1"))
+    assert only_drain(prediction).end_reason == "drained"
+    first = min(eviction.latest_seconds for eviction in prediction.evictions)
+    now = min(one.latest_seconds for one in predicted(snapshot, drain("a1")).evictions)
+    assert first >= now + 5
+    [said] = [one for one in prediction.warnings if one.code == "budget-without-status"]
+    assert "counts 0 healthy pods" in said.message
+
+
 def test_readiness_in_a_range_widens_what_waits_for_it() -> None:
     def width(low: float, high: float) -> float:
         ready = ns(low), ns(high)

@@ -16,6 +16,7 @@ from kubectl_evictplan.kube.disruption import (
     DELETION_TIMEOUT_NS,
     Scale,
     Unscaled,
+    is_behind,
     synced_status,
 )
 from kubectl_evictplan.kube.objects import OwnerReference, Pod, Workload
@@ -74,6 +75,16 @@ class DisruptionController:
             stale = (budget.observed_generation or 0) < (budget.generation or 0)
             if not warm or stale or budget.disruptions_allowed is None or budget.disrupted_pods:
                 self._enqueue(place)
+            elif is_behind(budget, self._budgets.pods(place), self._state.events.now_ns):
+                self._catch_up(place)
+
+    def _catch_up(self, place: int) -> None:
+        """The controller has not come to the newest changes of the pods yet; it will."""
+        events = self._state.events
+        at_ns = events.now_ns + self._timing.latency_ns(Latency.CATCH_UP, place)
+        self._rechecks[place] = events.schedule(
+            at_ns, Priority.OUTSIDE, lambda: self._enqueue(place)
+        )
 
     def stop(self) -> None:
         """The process is gone."""

@@ -34,6 +34,8 @@ class Latency(Enum):
     DELETE = "delete"
     # Controllers, scheduler and kubelets: until a change is seen and acted upon.
     SYNC_BUDGET = "sync-budget"
+    # A status that disagrees with the pods listed beside it: seen to last for three seconds.
+    CATCH_UP = "catch-up"
     REPLACE_POD = "replace-pod"
     BIND_POD = "bind-pod"
     REPORT_READY = "report-ready"
@@ -52,6 +54,7 @@ _RANGES_MS = {
     Latency.DECIDE: (2, 40),
     Latency.DELETE: (2, 80),
     Latency.SYNC_BUDGET: (2, 120),
+    Latency.CATCH_UP: (0, 5000),
     Latency.REPLACE_POD: (4, 200),
     Latency.BIND_POD: (2, 150),
     Latency.REPORT_READY: (0, 400),

@@ -83,6 +83,12 @@ def synced_status(
     )
 
 
+def is_behind(budget: PodDisruptionBudget, pods: Sequence[Pod], now_ns: int) -> bool:
+    """Whether the status counts other healthy pods than there are: it is older than they are."""
+    healthy = _healthy_pods(pods, dict(budget.disrupted_pods), now_ns)
+    return budget.current_healthy is not None and budget.current_healthy != healthy
+
+
 def _expected_pods(
     budget: PodDisruptionBudget, pods: Sequence[Pod], scales: Scales
 ) -> tuple[int, int] | Unscaled:

@@ -186,6 +186,6 @@ def drain_assumptions(assume_ready: AssumeReady) -> tuple[str, ...]:
     return (
         f"a replacement is Ready {ready} after it is bound (--assume-ready)",
         "where a replacement lands is not predicted; some node takes it if any is schedulable",
-        "pods that are not Ready stay so, but for those that have just been created",
+        "pods that are not Ready stay so, but for those younger than --assume-ready",
         "kubectl's first eviction comes 0.03 to 0.5s after its start, a retry 5 to 5.2s after a refusal",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubectl_evictplan.kube.budgets import BudgetIndex
-from kubectl_evictplan.kube.disruption import can_ignore_budgets
+from kubectl_evictplan.kube.disruption import can_ignore_budgets, is_behind
 from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
 from kubectl_evictplan.prediction.warnings.context import (
@@ -110,9 +110,15 @@ def budget_not_readable(context: WarningContext) -> Statements:
 
 
 def budget_without_status(context: WarningContext) -> Statements:
-    """Nobody has computed what the budget allows, or for an older spec."""
+    """Nobody has computed what the budget allows, or for an older spec, or for other pods."""
     found = context.drains
-    for budget in found.world.budgets if found is not None else ():
+    budgets = found.world.budgets if found is not None else ()
+    index = BudgetIndex(budgets)
+    covered: list[list[Pod]] = [[] for _ in budgets]
+    for pod in found.world.snapshot.pods if found is not None else ():
+        for place in index.matching(pod):
+            covered[place].append(pod)
+    for budget, pods in zip(budgets, covered, strict=True):
         if budget.disruptions_allowed is None:
             yield Statement(
                 "the budget has no status: what it allows is computed from its pods and their owners",
@@ -122,6 +128,12 @@ def budget_without_status(context: WarningContext) -> Statements:
             yield Statement(
                 "the budget's status is older than its spec: evictions wait for the disruption "
                 "controller",
+                [budget.key],
+            )
+        elif is_behind(budget, pods, context.scenario.start_ns):
+            yield Statement(
+                f"the budget's status counts {budget.current_healthy} healthy pods, which is not what the pods "
+                "in the input say: the disruption controller is taken to correct it within 5s",
                 [budget.key],
             )
 
