@@ -246,7 +246,8 @@ def test_a_silent_nodes_pods_are_refused_for_good_and_without_a_budget_stay_term
     db = App("db", ["a1", "b1"], kind="StatefulSet")
     snapshot = drained_cluster(App("web", ["a1", "b1", "b2"], most=1), db)
     unready = [
-        replace(pod, ready="False") if pod.node_name == "a1" else pod for pod in snapshot.pods
+        replace(pod, ready="False") if pod.name in ("web-0", "web-1", "db-0") else pod
+        for pod in snapshot.pods
     ]
     snapshot = replace(
         snapshot,
