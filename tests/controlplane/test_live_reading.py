@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -28,12 +27,6 @@ NODES = {"a1": "a", "a2": "a", "b1": "b"}
 PARTS = ("nodes", "pods", "leases", "workloads", "budgets", "webhooks", "infrastructure")
 
 
-def kubectl(plane: ControlPlane, *words: str) -> str:
-    command = [str(plane.binaries / "kubectl"), f"--kubeconfig={plane.kubeconfig()}", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    return done.stdout
-
-
 def read(plane: ControlPlane, user: str = "admin", **flags: object) -> ClusterSnapshot:
     connection = ConnectionFlags(kubeconfig=str(plane.kubeconfig(user)))._replace(**flags)
     return read_cluster(connection, os.environ)
@@ -44,9 +37,7 @@ def fill(plane: ControlPlane, kubelets: Kubelets) -> None:
     create_pod(plane.api, "bare", "a1", [tolerate("maintenance", 7)])
     create_deployment(plane.api, "web", 4)
     create_budget(plane.api, "web", minAvailable=2)
-    from test_predicted_and_real import settle
-
-    settle(plane)
+    plane.settle()
     kubelets.stop()
 
 
@@ -57,7 +48,7 @@ def test_live_dump_and_snapshot_are_the_same_cluster(start: Start, tmp_path: Pat
         again = read(plane)
         plurals = ",".join(f"{one.plural}.{one.group}".rstrip(".") for one in RESOURCES)
         path = tmp_path / "dump.json"
-        path.write_text(kubectl(plane, "get", plurals, "-A", "-o", "json"), "utf-8")
+        path.write_text(plane.kubectl("get", plurals, "-A", "-o", "json"), "utf-8")
     dump = load_files([str(path)])
 
     assert len(live.nodes) == 3
@@ -77,12 +68,12 @@ def test_the_readers_role_is_enough_and_nothing_less_is(start: Start, tmp_path: 
             read(plane, "jane")
         with pytest.raises(AccessError, match="impersonation denied"):
             read(plane, "jane", as_user="admin")
-        kubectl(plane, "apply", "-f", str(ROLES / "evictplan-reader.yaml"))
+        plane.kubectl("apply", "-f", str(ROLES / "evictplan-reader.yaml"))
         binding = ("create", "clusterrolebinding", "readers", "--clusterrole=evictplan-reader")
-        kubectl(plane, *binding, "--user=jane")
+        plane.kubectl(*binding, "--user=jane")
         mine, theirs = read(plane, "jane"), read(plane, as_user="jane")
 
-        rules = json.loads(kubectl(plane, "get", "clusterrole", "evictplan-reader", "-o", "json"))
+        rules = json.loads(plane.kubectl("get", "clusterrole", "evictplan-reader", "-o", "json"))
 
     assert mine.denied == theirs.denied == ()
     assert len(mine.pods) == 5
@@ -91,9 +82,8 @@ def test_the_readers_role_is_enough_and_nothing_less_is(start: Start, tmp_path: 
 
 def test_the_operators_role_is_one_that_the_server_takes(start: Start) -> None:
     with start({}, flags={}) as (plane, _):
-        kubectl(plane, "apply", "-f", str(ROLES / "evictplan-operator.yaml"))
-        kubectl(
-            plane,
+        plane.kubectl("apply", "-f", str(ROLES / "evictplan-operator.yaml"))
+        plane.kubectl(
             "create",
             "clusterrolebinding",
             "o",
@@ -101,7 +91,7 @@ def test_the_operators_role_is_one_that_the_server_takes(start: Start) -> None:
             "--user=o",
         )
         may = {
-            words: kubectl(plane, "auth", "can-i", *words.split(), "--as=o").strip()
+            words: plane.kubectl("auth", "can-i", *words.split(), "--as=o").strip()
             for words in (
                 "patch nodes",
                 "create pods --subresource=eviction",

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from live.api_server import START_NS, ApiServer, Fault, status
+from live.certificates import make_certificates
 from live.clusters import small_cluster
 
 from kubectl_evictplan.errors import AccessError, ProblemsError, UnreachableError
@@ -23,7 +24,8 @@ from kubectl_evictplan.live import credentials
 from kubectl_evictplan.live.flags import ConnectionFlags
 from kubectl_evictplan.live.reader import read_cluster
 
-CERTIFICATES = Path(__file__).parent / "certificates"
+_MADE = make_certificates()
+CERTIFICATES = Path(_MADE.name)
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
