@@ -14,7 +14,6 @@ from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import PodReady
 from kubectl_evictplan.engine.drain_timing import DrainTiming, Latency
 from kubectl_evictplan.engine.event_queue import Priority
-from kubectl_evictplan.kube.disruption import FINISHED_PHASES
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Node, Pod
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations
@@ -48,7 +47,7 @@ class Placement:
         latest_ns = self._timing.ready_high_ns or self._timing.ready_low_ns
         for pod in list(self._state.pods.values()):
             age_ns = now_ns - pod.creation_timestamp_ns
-            starting = pod.phase not in FINISHED_PHASES and pod.ready != "True"
+            starting = not pod.finished and pod.ready != "True"
             if starting and pod.deletion_timestamp_ns is None and pod.node_name:
                 if pod.controller() is not None and age_ns <= latest_ns:
                     self._become_ready_later(pod, -age_ns)

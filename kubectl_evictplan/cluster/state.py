@@ -272,7 +272,7 @@ class ClusterState:
     @staticmethod
     def effective_grace_seconds(pod: Pod, asked: int | None = None) -> int:
         """Grace period that the API server gives to a first delete; None asks for the pod's own."""
-        if not pod.node_name or pod.phase in ("Succeeded", "Failed"):
+        if not pod.node_name or pod.finished:
             return 0
         period = pod.termination_grace_period_seconds if asked is None else asked
         return 1 if period < 0 else period

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.engine.drain_timing import DrainTiming, Latency
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
-from kubectl_evictplan.kube.disruption import FINISHED_PHASES
 from kubectl_evictplan.kube.objects import OwnerReference, Pod, Workload
 
 REPLACED_AT_ONCE = frozenset({"ReplicaSet", "ReplicationController", "Job"})
@@ -183,4 +182,4 @@ class ReplicationControllers:
 
 def _is_active(pod: Pod) -> bool:
     """``IsPodActive``."""
-    return pod.deletion_timestamp_ns is None and pod.phase not in FINISHED_PHASES
+    return pod.deletion_timestamp_ns is None and not pod.finished

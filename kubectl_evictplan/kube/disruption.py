@@ -18,7 +18,6 @@ from kubectl_evictplan.kube.objects import IntOrPercent, OwnerReference, Pod, Po
 # How long an evicted pod counts as disrupted without having been deleted (``DeletionTimeout``).
 DELETION_TIMEOUT_NS = 2 * MINUTE_NS
 ALWAYS_ALLOW = "AlwaysAllow"
-FINISHED_PHASES = ("Succeeded", "Failed")
 
 
 class Scale(NamedTuple):
@@ -164,7 +163,7 @@ _NEWEST = EvictionRules()
 
 def can_ignore_budgets(pod: Pod, rules: EvictionRules = _NEWEST) -> bool:
     """Whether a pod is evicted without asking (``canIgnorePDB``): terminal, Pending or terminating."""
-    return pod.phase in FINISHED_PHASES or (
+    return pod.finished or (
         rules.ignores_pending and (pod.phase == "Pending" or pod.deletion_timestamp_ns is not None)
     )
 

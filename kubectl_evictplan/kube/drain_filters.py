@@ -18,7 +18,6 @@ from kubectl_evictplan.kube.selectors import LabelSelector, parse_label_selector
 
 # --grace-period: the pod's own terminationGracePeriodSeconds.
 GRACE_PERIOD_OF_POD = -1
-_FINISHED = ("Succeeded", "Failed")
 _DAEMON_SET = ("apps/v1", "DaemonSet")
 
 
@@ -162,7 +161,7 @@ def _filtered(
         return FilteredPod(pod, Decision.SKIP, Reason.NOT_SELECTED)
     if is_deleted_long_ago(pod, options, now_ns):
         return FilteredPod(pod, Decision.SKIP, Reason.DELETED_LONG_AGO)
-    finished, owner = pod.phase in _FINISHED, pod.controller()
+    finished, owner = pod.finished, pod.controller()
     if owner and (owner.api_version, owner.kind) == _DAEMON_SET and not finished:
         if daemon_sets is None or f"{pod.namespace}/{owner.name}" in daemon_sets:
             decision = Decision.SKIP if options.ignore_daemonsets else Decision.REFUSE

@@ -147,6 +147,11 @@ class Pod(msgspec.Struct, frozen=True):
         """``namespace/name``, the key of the taint manager's work queue."""
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def finished(self) -> bool:
+        """Whether its containers have ended for good (``IsPodTerminal``)."""
+        return self.phase in ("Succeeded", "Failed")
+
     def controller(self) -> OwnerReference | None:
         """The managing owner (``GetControllerOf``), or None for a bare pod."""
         for reference in self.owner_references:

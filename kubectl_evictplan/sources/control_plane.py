@@ -43,7 +43,6 @@ NAMESPACE = "kube-system"
 # Where OpenShift runs its static pods.
 _NAMESPACES = {NAMESPACE} | {f"openshift-{component}" for component in COMPONENTS}
 _LABELS = ("component", "k8s-app", "app")
-_FINISHED = ("Succeeded", "Failed")
 # --leader-elect-lease-duration's default.
 _LEASE_SECONDS = 15
 _NOT_RENEWED_AFTER_DURATIONS = 8
@@ -105,7 +104,7 @@ class ControlPlaneEvidence:
     def add_pod(self, component: str, pod: Pod, decoded: ControlPlanePod) -> None:
         """Add a pod of a component; a finished one, or one that runs something else, tells nothing."""
         seen_in = ObjectReference("Pod", pod.name, pod.namespace)
-        for container in decoded.spec.containers if pod.phase not in _FINISHED else ():
+        for container in decoded.spec.containers if not pod.finished else ():
             words = read_words(container)
             image = container.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
             runs = any(word.rpartition("/")[2] == component for word in words)

@@ -24,7 +24,6 @@ from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 _Kind = TypeVar("_Kind", bound=Entry)
 
-FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 # What a statement is about that is about no object in particular.
 WHOLE_PREDICTION = ("",)
 
@@ -207,7 +206,7 @@ def _is_unusual(pod: Pod) -> bool:
         bool(pod.finalizers)
         or pod.mirror
         or pod.deletion_timestamp_ns is not None
-        or pod.phase in FINISHED_PHASES
+        or pod.finished
         or pod.termination_grace_period_seconds == 0
     )
 

@@ -14,7 +14,6 @@ from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations
 from kubectl_evictplan.prediction.evictions import Stuck
 from kubectl_evictplan.prediction.warnings.context import (
-    FINISHED_PHASES,
     EvictedPod,
     PlainWarning,
     Statement,
@@ -50,7 +49,7 @@ def disruption_budget_bypassed(context: WarningContext) -> Statements:
 
 
 def _live(evicted: EvictedPod) -> bool:
-    return evicted.pod.phase not in FINISHED_PHASES
+    return not evicted.pod.finished
 
 
 def _without_a_name(context: WarningContext) -> Iterator[str]:

@@ -11,7 +11,6 @@ from kubectl_evictplan.kube.topology import (
     zone_display_name,
 )
 from kubectl_evictplan.prediction.warnings.context import (
-    FINISHED_PHASES,
     WHOLE_PREDICTION,
     PlainWarning,
     Statement,
@@ -151,7 +150,7 @@ def terminated_pod_gc(context: WarningContext) -> Statements:
     threshold = context.configuration.terminated_pod_gc_threshold
     if threshold <= 0 or not context.configuration.pod_gc_enabled:
         return
-    count = sum(pod.phase in FINISHED_PHASES for pod in context.snapshot.pods)
+    count = sum(pod.finished for pod in context.snapshot.pods)
     if count > threshold:
         yield Statement(
             f"{count} pods have finished, more than --terminated-pod-gc-threshold={threshold}: garbage "
@@ -159,7 +158,7 @@ def terminated_pod_gc(context: WarningContext) -> Statements:
             {
                 evicted.key
                 for evicted in context.evicted
-                if evicted.controller == POD_GC and evicted.pod.phase in FINISHED_PHASES
+                if evicted.controller == POD_GC and evicted.pod.finished
             }
             or WHOLE_PREDICTION,
         )

@@ -23,7 +23,6 @@ from kubectl_evictplan.kube.tolerations import (
     tolerates_taint,
 )
 from kubectl_evictplan.prediction.warnings.context import (
-    FINISHED_PHASES,
     WHOLE_PREDICTION,
     PlainWarning,
     Statement,
@@ -193,7 +192,7 @@ def stale_nil_key_exposure(context: WarningContext) -> Statements:
         e.key
         for e in context.unusual
         if e.controller == TAINT_EVICTION
-        and (e.pod.termination_grace_period_seconds == 0 or e.pod.phase in FINISHED_PHASES)
+        and (e.pod.termination_grace_period_seconds == 0 or e.pod.finished)
         and not e.pod.finalizers
         and (e.owner in ("", "StatefulSet") or e.key in created)
     ]
