@@ -145,7 +145,7 @@ def _read_pages(
     resource_version, count, pages = "", 0, 0
     while True:
         decode = partial(_decode, transport=transport, resource=resource, path=path, query=query)
-        found = transport.get(path, query, decode=decode)
+        found = transport.get(path, query, accept=resource.accept(), decode=decode)
         assert found.metadata is not None
         version = found.metadata.resource_version or ""
         if resource_version and version != resource_version:
@@ -183,7 +183,7 @@ def _decode(
         raise _not_a_list(transport, path, _beginning(answer)) from None
     except (msgspec.DecodeError, RecursionError):
         raise Unusable("the answer is no valid JSON, or was cut") from None
-    if found.kind != resource.list_kind() or found.metadata is None:
+    if found.kind not in resource.list_kinds() or found.metadata is None:
         raise _not_a_list(transport, path, _beginning(answer))
     if found.items is msgspec.UNSET or not found.metadata.resource_version:
         raise _not_a_list(transport, path, _beginning(answer))

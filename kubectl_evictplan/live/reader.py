@@ -16,6 +16,7 @@ from kubectl_evictplan.live.credentials import is_pod
 from kubectl_evictplan.live.flags import ConnectionFlags
 from kubectl_evictplan.live.kubeconfig import resolve
 from kubectl_evictplan.live.lists import Listed, Page, read_list
+from kubectl_evictplan.live.moments import Changes, changes_since
 from kubectl_evictplan.live.problems import masked, unreachable, unusable
 from kubectl_evictplan.live.resources import LEASES, NODES, OPENSHIFT, PODS, RESOURCES, Resource
 from kubectl_evictplan.live.server_clock import OFFSET_SAID_NS
@@ -135,15 +136,31 @@ class _Reader:
         self._flags = flags
         self._world = world
         self._progress = progress
-        self._assembly = Assembly(Diagnostics(strict=strict))
+        self._strict = strict
+        self._begin("")
+
+    def _begin(self, version: str) -> None:
+        self._assembly = Assembly(Diagnostics(strict=self._strict))
+        self._assembly.control_plane.server_version = version
         self._items = ItemReader(self._assembly)
         self._records: list[ListRecord] = []
 
     def read(self) -> ClusterSnapshot:
         """Return the cluster; see ``read_cluster``."""
         version = self._server_version()
-        self._assembly.control_plane.server_version = version
         self._refuse_without_rights()
+        began = self._world.monotonic()
+        changes = self._read_lists(version)
+        took, left = self._world.monotonic() - began, self._transport.seconds_left()
+        if (changes.came or changes.went) and (left is None or left > took):
+            changes = self._read_lists(version)
+        if words := changes.words():
+            self._assembly.diagnostics.warning("skewed-snapshot", words)
+        return self._completed(version)
+
+    def _read_lists(self, version: str) -> Changes:
+        """Read everything, anew; return which nodes came or went meanwhile."""
+        self._begin(version)
         first_ns = self._world.wall_ns()
         for resource in RESOURCES:
             self._read_kind(resource)
@@ -151,9 +168,13 @@ class _Reader:
                 for operator in OPENSHIFT:
                     self._read_kind(operator)
         last_ns = self._world.wall_ns()
-        clock = self._transport.clock
-        self._assembly.taken_at_ns = last_ns + clock.offset_ns()
+        self._assembly.taken_at_ns = last_ns + self._transport.clock.offset_ns()
         self._note_oddities(last_ns - first_ns)
+        nodes = self._assembly.stored["Node"].values()
+        return changes_since(self._transport, nodes, chunk_size=self._flags.chunk_size)
+
+    def _completed(self, version: str) -> ClusterSnapshot:
+        clock = self._transport.clock
         if not self._assembly.stored["Node"]:
             message = "the cluster has no nodes: nothing to simulate"
             raise unusable(message, location=self._transport.where())

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 _KUBE_NODE_LEASE = "kube-node-lease"
+_JSON = "application/json"
+_METADATA_LIST = "PartialObjectMetadataList"
 
 
 class Resource(NamedTuple):
@@ -25,6 +27,8 @@ class Resource(NamedTuple):
     required: bool = False
     # Read as a whole even when one namespace is asked for: a fact of the cluster, not of its users.
     whole_cluster: bool = False
+    # Nothing but the objects' metadata; a server that cannot leave the rest out may send it.
+    metadata_only: bool = False
 
     def path(self, version: str, namespace: str = "") -> str:
         """Return the list's path; ``namespace`` "" is all of them."""
@@ -32,9 +36,14 @@ class Resource(NamedTuple):
         inside = namespace if self.namespaced and not self.whole_cluster else ""
         return f"{root}/namespaces/{inside}/{self.plural}" if inside else f"{root}/{self.plural}"
 
-    def list_kind(self) -> str:
-        """Return the kind of the list."""
-        return f"{self.kind}List"
+    def accept(self) -> str:
+        """Return the Accept header to ask with."""
+        only = f"{_JSON};as={_METADATA_LIST};g=meta.k8s.io;v=v1,"
+        return f"{only if self.metadata_only else ''}{_JSON}"
+
+    def list_kinds(self) -> tuple[str, ...]:
+        """Return the kinds that the list may be of."""
+        return (f"{self.kind}List", *((_METADATA_LIST,) if self.metadata_only else ()))
 
 
 def _apps(kind: str) -> Resource:

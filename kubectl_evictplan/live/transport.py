@@ -164,6 +164,10 @@ class Transport:
         """What must never be shown."""
         return self._credentials.secrets
 
+    def seconds_left(self) -> float | None:
+        """Return how long the whole reading may still take; None is for ever."""
+        return None if self._deadline is None else self._deadline - self._world.monotonic()
+
     def explain(self, message: str) -> str:
         """Return what a server said, fit to be shown."""
         return bounded(masked(message, self._credentials.secrets))

@@ -298,6 +298,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def page(self, kind: str, api_version: str, items: list[dict[str, Any]]) -> None:
         """Answer with the page that limit and continue ask for."""
+        if "as=PartialObjectMetadataList" in (self.headers.get("Accept") or ""):
+            kind, api_version = "PartialObjectMetadata", "meta.k8s.io/v1"
+            items = [{"metadata": item["metadata"]} for item in items]
         start, version = 0, str(self.api.resource_version)
         if token := self.query.get("continue"):
             start, version = json.loads(base64.urlsafe_b64decode(token))
