@@ -33,8 +33,8 @@ _FIRST_WORDS = {
 }
 _CONNECTION = (
     *("--context", "--kubeconfig", "--cluster", "--user", "--server", "--token"),
-    *("--as", "--as-group", "--as-uid", "--certificate-authority", "--client-certificate"),
-    *("--client-key", "--tls-server-name", "--namespace"),
+    *("--as", "--as-group", "--as-uid", "--as-user-extra", "--client-certificate"),
+    *("--certificate-authority", "--client-key", "--tls-server-name", "--namespace"),
 )
 _SHORT = {"-n": "--namespace", "-s": "--server", "-f": "--filename"}
 _FILE_OPTIONS = ("--filename", "--save-scenario", "--kubeconfig", "--out", "--observe-from")

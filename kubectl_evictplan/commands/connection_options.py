@@ -54,6 +54,12 @@ CONNECTION_OPTIONS = (
         "--as-group", field="as_groups", multiple=True, metavar="GROUP", help="And this group."
     ),
     _text("--as-uid", metavar="UID", help="And this uid."),
+    _option(
+        "--as-user-extra",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="And this further fact about them.",
+    ),
     _text("--certificate-authority", metavar="FILE", help="Authority of the server's certificate."),
     _text("--client-certificate", metavar="FILE", help="Client certificate."),
     _text("--client-key", metavar="FILE", help="Key of the client certificate."),
@@ -61,6 +67,12 @@ CONNECTION_OPTIONS = (
         "--insecure-skip-tls-verify", is_flag=True, help="Do not check the server's certificate."
     ),
     _text("--tls-server-name", metavar="NAME", help="Name to expect in that certificate."),
+    _option("--no-exec-auth", is_flag=True, help="Never run a credential plugin."),
+    _option(
+        "--allow-relative-exec",
+        is_flag=True,
+        help="Run one that lies beside a kubeconfig in the working directory.",
+    ),
     _option(
         "--request-timeout",
         metavar="DURATION",

@@ -40,6 +40,7 @@ EXAMPLES = {
         ("--context", "--cluster", "--user", "--namespace", "--tls-server-name"), "NAME"
     ),
     **dict.fromkeys(("--as", "--as-group", "--as-uid"), "NAME"),
+    "--as-user-extra": "KEY=VALUE",
     "--token": '"$TOKEN"',
 }
 # Where programs for writing leave something else than what was typed.

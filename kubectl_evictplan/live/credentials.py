@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubectl_evictplan.errors import AccessError, InputError
 from kubectl_evictplan.live.exec_plugin import ExecCredential, run_plugin
-from kubectl_evictplan.live.kubeconfig import Target, has_credentials, write_tokens
+from kubectl_evictplan.live.kubeconfig import Target, has_credentials, runs_plugin, write_tokens
 from kubectl_evictplan.live.problems import bounded, masked, refused
 
 if TYPE_CHECKING:
@@ -100,10 +100,9 @@ class Credentials:
         from kubernetes.config.kube_config import KubeConfigLoader
 
         user = dict(self.target.user)
-        if user.get("token") or user.get("tokenFile"):
-            user.pop("exec", None)
-        if isinstance(user.get("exec"), dict):
-            given = run_plugin(user.pop("exec"), self.target.cluster, environ)
+        rules, plugin = self.target.plugin_rules, user.pop("exec", None)
+        if runs_plugin(self.target.user) and not (rules.is_forbidden and has_credentials(user)):
+            given = run_plugin(plugin, self.target.cluster, environ, rules)
             self.expires_ns = given.expires_ns
             self.secrets += given.secrets()
             user |= _as_entry(given)
@@ -136,7 +135,8 @@ class Credentials:
 
     def _provider(self, provider: Mapping[str, Any]) -> dict[str, Any]:
         name, settings = provider.get("name"), dict(provider.get("config") or {})
-        if name not in _PROVIDERS:
+        # Nothing would ask whether the program behind cmd-path may be run.
+        if name not in _PROVIDERS or "cmd-path" in settings:
             message = f"auth-provider {name} is gone since kubectl 1.26: use its exec plugin"
             raise refused(f"{self._entry()}: {message}")
         if not any(settings.get(f"idp-certificate-authority{end}") for end in ("", "-data")):

@@ -7,7 +7,6 @@ waits for one for ever. What a plugin prints on standard output is a credential 
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 from kubectl_evictplan.errors import AccessError, Correction, Problem
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
+from kubectl_evictplan.live.plugin_rules import PluginRules
 from kubectl_evictplan.live.problems import LOOK_AT_USER, bounded, masked
 
 SECONDS_MAX = 60
@@ -44,12 +44,13 @@ def run_plugin(
     plugin: Mapping[str, Any],
     cluster: Mapping[str, Any],
     environ: Mapping[str, str],
+    rules: PluginRules,
     run: Run = subprocess.run,
 ) -> ExecCredential:
     """Run the plugin of a user entry and return what it gave.
 
-    Raises AccessError: no such program, a failure (with what it wrote to standard error), no answer
-    in time, an answer that is none.
+    Raises AccessError: no such program, one that the rules do not allow, a failure (with what it wrote
+    to standard error), no answer in time, an answer that is none.
     """
     command = plugin.get("command")
     version = plugin.get("apiVersion")
@@ -57,19 +58,17 @@ def run_plugin(
         raise _failed("exec: command is missing")
     if not isinstance(version, str) or version.removeprefix(_GROUP) not in _VERSIONS:
         raise _failed(f"exec plugin {command}: apiVersion is not {_GROUP}v1 or v1beta1")
-    words = [command, *_words(plugin.get("args"))]
+    hint = plugin.get("installHint")
+    program = rules.program(command, environ, bounded(hint) if isinstance(hint, str) else "")
     own = _environment(plugin.get("env"))
     interactive = _is_interactive(plugin)
     info = _exec_info(version, plugin, cluster, interactive)
     environment = {**environ, **own, "KUBERNETES_EXEC_INFO": info}
-    if shutil.which(command, path=environment.get("PATH")) is None:
-        hint = plugin.get("installHint")
-        said = f"; {bounded(hint)}" if isinstance(hint, str) and hint else ""
-        raise _failed(f"exec plugin {command} is not installed{said}")
     seconds = INTERACTIVE_SECONDS_MAX if interactive else SECONDS_MAX
     try:
         done = run(
-            words,
+            [command, *_words(plugin.get("args"))],
+            executable=program,
             env=environment,
             stdin=None if interactive else subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -27,10 +27,13 @@ class ConnectionFlags(NamedTuple):
     as_user: str = ""
     as_groups: tuple[str, ...] = ()
     as_uid: str = ""
+    as_user_extra: tuple[str, ...] = ()
     certificate_authority: str = ""
     client_certificate: str = ""
     client_key: str = ""
     insecure_skip_tls_verify: bool = False
     tls_server_name: str = ""
+    no_exec_auth: bool = False
+    allow_relative_exec: bool = False
     request_timeout_ns: int = REQUEST_TIMEOUT_DEFAULT_NS
     chunk_size: int = CHUNK_SIZE_DEFAULT

@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 from kubectl_evictplan.errors import Correction, InputError, Problem
 from kubectl_evictplan.live.flags import ConnectionFlags
+from kubectl_evictplan.live.impersonation import Impersonation, impersonation
+from kubectl_evictplan.live.plugin_rules import PluginRules, lies_here, rules_for
 from kubectl_evictplan.live.problems import LOOK_AT_CONTEXTS
 
 FILE_BYTES_MAX = 16 << 20
@@ -43,22 +45,8 @@ class Entry(NamedTuple):
     name: str
     values: dict[str, Any]
     path: str
-
-
-class Impersonation(NamedTuple):
-    """As whom to act: the headers of ``k8s.io/client-go/transport`` for it are ours to send."""
-
-    user: str = ""
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: tuple[tuple[str, str], ...] = ()
-
-    def headers(self) -> list[tuple[str, str]]:
-        """Return the Impersonate-* headers."""
-        found = [("Impersonate-User", self.user)] if self.user else []
-        found += [("Impersonate-Uid", self.uid)] if self.uid else []
-        found += [("Impersonate-Group", group) for group in self.groups]
-        return found + [(f"Impersonate-Extra-{key}", value) for key, value in self.extra]
+    # The plugin's command as it is written.
+    command: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +64,7 @@ class Target:
     user_file: str = ""
     in_cluster: bool = False
     impersonation: Impersonation = field(default_factory=Impersonation)
+    plugin_rules: PluginRules = field(default_factory=PluginRules)
     warnings: tuple[str, ...] = ()
 
     @property
@@ -165,7 +154,7 @@ def resolve(flags: ConnectionFlags, environ: Mapping[str, str], *, is_pod: bool 
     settings = _cluster_with(flags, dict(cluster.values) if cluster else {})
     if not settings.get("server"):
         if is_pod and not (flags.context or flags.cluster or flags.kubeconfig):
-            return Target(in_cluster=True, impersonation=_impersonation(flags, {}))
+            return Target(in_cluster=True, impersonation=impersonation(flags, {}))
         raise _no_server(config, cluster, flags)
     if not _is_address(settings["server"]):
         message = "the server's address is none: it is to be https://HOST:PORT"
@@ -175,17 +164,21 @@ def resolve(flags: ConnectionFlags, environ: Mapping[str, str], *, is_pod: bool 
         example = Correction((flags.server,), ("https://127.0.0.1:6443",), True, options)
         raise InputError(Problem(message, example, location="--server"))
     credentials = _user_with(flags, dict(user.values) if user else {})
+    rules = PluginRules()
+    if user and runs_plugin(credentials):
+        rules = rules_for(flags, environ, command=user.command, kubeconfig=user.path)
     return Target(
         context=name,
         user_name=user_name,
         cluster=settings,
         user=credentials,
         user_file=user.path if user else "",
-        impersonation=_impersonation(flags, user.values if user else {}),
+        impersonation=impersonation(flags, user.values if user else {}),
+        plugin_rules=rules,
         warnings=(
             *config.warnings,
             *_connection_warnings(settings),
-            *(_plugin_warnings(user) if user else ()),
+            *(_plugin_warnings(user, rules, environ) if user else ()),
         ),
     )
 
@@ -202,6 +195,11 @@ def _is_address(server: object) -> bool:
 def has_credentials(user: Mapping[str, Any]) -> bool:
     """Tell whether the entry says how to log in; without any word the user is anonymous."""
     return any(user.get(key) for key in _CREDENTIALS)
+
+
+def runs_plugin(user: Mapping[str, Any]) -> bool:
+    """Tell whether a program gives the credential: a token stands above it."""
+    return isinstance(user.get("exec"), dict) and not (user.get("token") or user.get("tokenFile"))
 
 
 def write_tokens(path: str, user_name: str, tokens: Mapping[str, str]) -> None:
@@ -276,7 +274,9 @@ def _entries(path: str, content: Mapping[str, Any], section: str, key: str) -> l
             values = {}
         if not isinstance(values, dict):
             raise _wrong(path, f"{place}.{key}", "must be a map")
-        found.append(Entry(item["name"], _with_absolute_paths(path, values), path))
+        plugin = values.get("exec")
+        command = _text(plugin.get("command")) if isinstance(plugin, dict) else ""
+        found.append(Entry(item["name"], _with_absolute_paths(path, values), path, command))
     return found
 
 
@@ -387,24 +387,6 @@ def _user_with(flags: ConnectionFlags, user: dict[str, Any]) -> dict[str, Any]:
     return user
 
 
-def _impersonation(flags: ConnectionFlags, user: Mapping[str, Any]) -> Impersonation:
-    """Return whom to act as; the Python client knows no impersonation at all."""
-    if flags.as_user or flags.as_groups or flags.as_uid:
-        return Impersonation(flags.as_user, flags.as_uid, flags.as_groups)
-    groups, extra = user.get("as-groups"), user.get("as-user-extra")
-    pairs = [
-        (str(key), str(value))
-        for key, values in sorted(extra.items() if isinstance(extra, dict) else ())
-        for value in (values if isinstance(values, list) else [values])
-    ]
-    return Impersonation(
-        _text(user.get("as")),
-        _text(user.get("as-uid")),
-        tuple(str(group) for group in groups) if isinstance(groups, list) else (),
-        tuple(pairs),
-    )
-
-
 def _connection_warnings(cluster: Mapping[str, Any]) -> list[str]:
     found = []
     if str(cluster.get("server", "")).startswith("http://"):
@@ -414,14 +396,16 @@ def _connection_warnings(cluster: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _plugin_warnings(user: Entry) -> list[str]:
+def _plugin_warnings(user: Entry, rules: PluginRules, environ: Mapping[str, str]) -> list[str]:
     """Say that a file lying here runs a program: a folder of somebody else's may hold such a trap."""
+    found = [rules.policy.warning] if rules.policy.warning else []
     plugin = user.values.get("exec")
-    here, path = os.path.realpath(Path()), os.path.realpath(user.path)
-    if not isinstance(plugin, dict) or os.path.commonpath([here, path]) != here or here == "/":
-        return []
-    command = plugin.get("command")
-    return [f"kubeconfig {user.path} in the working directory runs {command} to log in"]
+    if not isinstance(plugin, dict) or rules.is_forbidden or rules.relative:
+        return found
+    if lies_here(user.path, environ):
+        command = plugin.get("command")
+        found.append(f"kubeconfig {user.path} in the working directory runs {command} to log in")
+    return found
 
 
 def _file_warnings(path: str) -> list[str]:

@@ -194,6 +194,33 @@ def test_impersonation_by_options_replaces_that_of_the_kubeconfig(write: Write) 
     assert chosen(path, as_user="other").impersonation.headers() == [("Impersonate-User", "other")]
 
 
+def test_further_facts_are_sent_under_keys_that_are_percent_encoded() -> None:
+    extra = ("scopes=a", "scopes=b=c", "example.org/caf\u00e9 100%=x")
+    target = chosen(server="https://h", as_user="jane", as_user_extra=extra)
+    assert target.impersonation.headers() == [
+        ("Impersonate-User", "jane"),
+        ("Impersonate-Extra-scopes", "a"),
+        ("Impersonate-Extra-scopes", "b=c"),
+        ("Impersonate-Extra-example.org%2Fcaf%C3%A9%20100%25", "x"),
+    ]
+
+
+def test_further_facts_by_options_replace_those_of_the_kubeconfig_key_by_key(write: Write) -> None:
+    extra = {"a": ["1", "2"], "b": ["3"]}
+    path = write(config(user={"token": "t", "as": "reader", "as-user-extra": extra}))
+    assert chosen(path, as_user_extra=("a=9",)).impersonation.headers() == [
+        ("Impersonate-User", "reader"),
+        ("Impersonate-Extra-b", "3"),
+        ("Impersonate-Extra-a", "9"),
+    ]
+
+
+def test_further_facts_are_pairs_about_somebody() -> None:
+    assert "has no KEY=" in refused(server="https://h", as_user="j", as_user_extra=("scopes",))
+    assert "has no KEY=" in refused(server="https://h", as_user="j", as_user_extra=("=x",))
+    assert "there is none" in refused(server="https://h", as_user_extra=("a=b",))
+
+
 # Inside a pod
 
 

@@ -429,10 +429,12 @@ def _pem(name: str) -> str:
 
 
 def test_impersonation_goes_with_every_request(api: ApiServer) -> None:
-    read(api, as_user="reader", as_groups=("g1", "g2"), as_uid="7")
+    extra = ("a/b=x", "a/b=y")
+    read(api, as_user="reader", as_groups=("g1", "g2"), as_uid="7", as_user_extra=extra)
     assert sent(api, "impersonate-user") == {("reader",)}
     assert sent(api, "impersonate-group") == {("g1", "g2")}
     assert sent(api, "impersonate-uid") == {("7",)}
+    assert sent(api, "impersonate-extra-a%2fb") == {("x", "y")}
 
 
 def test_b136_impersonation_that_is_denied_is_said_to_be(api: ApiServer) -> None:
