@@ -108,6 +108,25 @@ def test_a_status_that_miscounts_the_pods_beside_it_is_corrected_soon_and_said_t
     assert "counts 0 healthy pods" in said.message
 
 
+def test_a_possible_eviction_by_a_live_kubelet_has_an_end() -> None:
+    wait = drain("a1", timeout_ns=ns(8))
+    prediction = predicted(drained_cluster(WEB), wait, assume_ready=(ns(60), ns(60)))
+    assert {eviction.certainty for eviction in prediction.evictions} == {POSSIBLE}
+    assert all(eviction.gone.stuck is None for eviction in prediction.evictions)
+    assert all(29 < (eviction.gone.latest_seconds or 0) < 33 for eviction in prediction.evictions)
+
+
+def test_nodes_beside_a_drained_one_stay_as_certain_as_they_are() -> None:
+    silent = make_event(1, "kubelet-stop", "b1", last_heartbeat=0)
+    [became] = [
+        change
+        for node in predicted(drained_cluster(WEB), drain("a1"), silent).nodes
+        for change in node.changes
+        if (node.node, change.value) == ("b1", "Unknown")
+    ]
+    assert became.certainty == CERTAIN
+
+
 def test_readiness_in_a_range_widens_what_waits_for_it() -> None:
     def width(low: float, high: float) -> float:
         ready = ns(low), ns(high)

@@ -146,7 +146,7 @@ def merge_drains(
             if key.pod in protectable and key.controller == EVICTION_API:
                 kept[key] = eviction._replace(certain=False)
     exploration.evictions = kept
-    exploration.runs += explored.gathered.runs
+    exploration.drain_runs = explored.gathered.runs
 
 
 def _within_horizon(eviction: PossibleEviction, until_ns: int) -> PossibleEviction | None:

@@ -265,7 +265,12 @@ def workload_reports(
 
     ``created`` are pods that the scenario adds; those of the snapshot may be among them.
     """
-    hit = {(eviction.namespace, eviction.owner) for eviction in evictions if eviction.owner}
+    hit = {
+        (eviction.namespace, eviction.owner)
+        for eviction in evictions
+        # A node owns the images of its static pods: no workload.
+        if eviction.owner and not eviction.owner.startswith("Node/")
+    }
     pods = {pod.key: pod for pod in (*snapshot.pods, *created)} if hit else {}
     deployments = {
         (workload.namespace, f"{workload.kind}/{workload.name}"): f"{owner.kind}/{owner.name}"

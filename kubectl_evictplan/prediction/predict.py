@@ -17,7 +17,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import pods_refusable
-from kubectl_evictplan.kube.durations import format_duration
+from kubectl_evictplan.kube.durations import MILLISECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.kube.timestamps import format_rfc3339
@@ -174,7 +174,8 @@ def _inputs(
         if name != "kubernetes-version"
     }
     if scenario.horizon_ns is None:
-        end_ns = nominal.end_ns - nominal.start_ns
+        # To the millisecond above: nobody reads nanoseconds.
+        end_ns = -(-(nominal.end_ns - nominal.start_ns) // MILLISECOND_NS) * MILLISECOND_NS
         reason = "until nothing more can happen" if nominal.complete else "at most 24h"
         horizon = Sourced(format_duration(end_ns), reason)
     else:
@@ -214,8 +215,9 @@ def _inputs(
 
 
 def _assumptions(exploration: Exploration) -> tuple[str, ...]:
+    runs = exploration.runs + exploration.drain_runs
     assumptions = [
-        f"windows are taken over {exploration.runs} admissible runs of the control plane",
+        f"windows are taken over {runs} admissible runs of the control plane",
         "watches and the API server's own latency take no time",
         "a kubelet that is up finishes a deleted pod within its grace period",
     ]

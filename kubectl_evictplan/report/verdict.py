@@ -118,9 +118,11 @@ def _possible(
         min(e.earliest_seconds for e in unsure), max(e.latest_seconds for e in unsure), clock
     )
     none = "" if more else " None is certain."
+    unread = any(warning.code == "budget-not-readable" for warning in prediction.warnings)
+    why = "budgets that are not known" if unread else "timing that nobody can see"
     yield Phrase(
-        f"{pods} may be evicted or stay, depending on timing that nobody "
-        f"can see, {_from(unsure, prediction)}: {when}.{none}",
+        f"{pods} may be evicted or stay, depending on {why}, {_from(unsure, prediction)}: "
+        f"{when}.{none}",
         "possible",
     )
     together = [text for joint in prediction.joint if (text := _together(joint, clock))]

@@ -45,15 +45,17 @@ class Instants(Generic[Key]):
         self.runs[key] = self.runs.get(key, 0) + 1
 
     def spans(self, key: Key) -> tuple[Span, ...]:
-        """Disjoint windows."""
+        """Disjoint windows; none where it never happens."""
+        if key not in self.by_seed:
+            return ()
         return disjoint_outcomes(self._pieces(key), self._gap_of(key))
 
     def within(self, key: Key, runs: int) -> Within | None:
-        """The hull; without a latest end if it does not happen in every one of ``runs``."""
+        """The hull; without a latest end if it does not happen in as many as ``runs``."""
         if key not in self.by_seed:
             return None
         spans = self.spans(key)
-        return Within(spans[0][0], spans[-1][1] if self.runs[key] == runs else None)
+        return Within(spans[0][0], spans[-1][1] if self.runs[key] >= runs else None)
 
     def _pieces(self, key: Key) -> Iterator[Span]:
         for instants in self.by_seed[key].values():

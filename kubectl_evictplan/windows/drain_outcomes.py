@@ -262,7 +262,7 @@ class DrainGathered:
         sample = self._samples.get(key)
         entry = sample[0].entries[sample[1]] if sample is not None else like
         assert isinstance(entry, PodDeleted), "samples are deletions"
-        gone = self._gone_within(key)
+        gone = self._gone_within(key, entry.controller)
         return PossibleEviction(
             spans=spans,
             certain=certain,
@@ -273,20 +273,24 @@ class DrainGathered:
             sample=sample,
             delay_ns=None,
             gone_earliest_ns=gone.earliest_ns if gone is not None else None,
-            gone_latest_ns=gone.latest_ns if gone is not None and certain else None,
+            gone_latest_ns=gone.latest_ns if gone is not None else None,
         )
 
-    def _gone_within(self, key: EvictionKey) -> Within | None:
+    def _gone_within(self, key: EvictionKey, controller: str) -> Within | None:
+        """When the object of a deleted pod ends; without a latest end if it stays in some run."""
         group = self._class_of.get(key.pod)
         if group is None:
-            return self._gone.within((key.pod, key.uid), self.runs)
-        ends = [self._gone.within((pod.key, pod.uid), self.runs) for pod in self._members[group]]
-        known = [end for end in ends if end is not None]
-        if not known:
+            return self._gone.within((key.pod, key.uid), self._deletions.runs[_Deleted(*key)])
+        members = self._members[group]
+        names = [(pod.key, pod.uid) for pod in members]
+        spans = [span for name in names for span in self._gone.spans(name)]
+        if not spans:
             return None
-        latest = [end.latest_ns for end in known if end.latest_ns is not None]
-        first_ns = min(end.earliest_ns for end in known)
-        return Within(first_ns, max(latest) if len(latest) == len(ends) else None)
+        nths = [_Deleted(group, "", controller, place) for place in range(len(members))]
+        deleted = sum(self._deletions.runs.get(nth, 0) for nth in nths)
+        stays = sum(self._gone.runs.get(name, 0) for name in names) < deleted
+        latest_ns = None if stays else max(high_ns for _, high_ns in spans)
+        return Within(min(low_ns for low_ns, _ in spans), latest_ns)
 
     @cached_property
     def outcomes(self) -> dict[NodeDrain, DrainOutcome]:

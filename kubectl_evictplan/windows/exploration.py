@@ -58,11 +58,12 @@ def explore(
     result.orphaned_entries = may_hold_orphaned_entries(snapshot, scenario, configuration)
     result.runs = 2 * len(plan)
     result.padding_ns = max(piece.left_out_ns for piece in plan)
+    starts_ns = tuple(event.at_ns for event in scenario.events if event.manager_up)
     runner, runs = NodeRunner(snapshot, configuration), []
     for number, piece in enumerate(plan, 1):
         first, last = runner.run(piece), runner.run(piece, last=True)
         for node_run in (first, last):
-            _note_nodes_and_zones(result, node_run, piece.left_out_ns)
+            _note_nodes_and_zones(result, node_run, piece.left_out_ns, starts_ns)
         runs.append(_note_waits(result, run_piece(piece, first, last, configuration)))
         if progress is not None:
             progress("exploring timings", number, len(plan))
@@ -91,10 +92,12 @@ def _note_waits(result: Exploration, run: PieceRun) -> PieceRun:
     return run
 
 
-def _note_nodes_and_zones(result: Exploration, run: NodeRun, padding_ns: int) -> None:
+def _note_nodes_and_zones(
+    result: Exploration, run: NodeRun, padding_ns: int, starts_ns: tuple[int, ...]
+) -> None:
     for name, record in run.nodes.items():
         ready = ((NodeChangeKey(name, READY, status), at_ns) for at_ns, status in record.ready)
-        result.nodes.add_sequence(ready, padding_ns)
+        result.nodes.add_sequence(ready, padding_ns, starts_ns)
     states = []
     changes = []
     for entry in run.timeline.entries:
@@ -105,8 +108,8 @@ def _note_nodes_and_zones(result: Exploration, run: NodeRun, padding_ns: int) ->
         # When lifecycle's own taints come depends on when the node is served: see ``PodFates``.
         elif isinstance(entry, TaintChanged) and not is_lifecycle_no_execute(entry.taint):
             changes.append((taint_change(entry), entry.at_ns))
-    result.zones.add_sequence(states, padding_ns)
-    result.nodes.add_sequence(changes, padding_ns)
+    result.zones.add_sequence(states, padding_ns, starts_ns)
+    result.nodes.add_sequence(changes, padding_ns, starts_ns)
 
 
 def _find_affected(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -127,12 +127,19 @@ class WindowTable(Generic[Key]):
         window.runs += runs
         window.unsure = window.unsure or not certain
 
-    def add_sequence(self, items: Iterable[tuple[Key, int]], padding_ns: int) -> None:
-        """All occurrences (key, instant) of one run, in order."""
+    def add_sequence(
+        self, items: Iterable[tuple[Key, int]], padding_ns: int, starts_ns: Sequence[int] = ()
+    ) -> None:
+        """All occurrences (key, instant) of one run, in order.
+
+        ``starts_ns``: when kube-controller-manager comes back; what happens then is not moved before that.
+        """
         seen: dict[Key, int] = {}
         for key, at_ns in items:
             ordinal = seen[key] = seen.get(key, -1) + 1
-            self.add((key, ordinal), at_ns - padding_ns, at_ns + padding_ns, certain=True, runs=1)
+            started_ns = max((ns for ns in starts_ns if ns <= at_ns), default=at_ns - padding_ns)
+            earliest_ns = max(at_ns - padding_ns, started_ns)
+            self.add((key, ordinal), earliest_ns, at_ns + padding_ns, certain=True, runs=1)
 
     def drop_after(self, horizon_ns: int) -> None:
         """Forget what only happens after the horizon; what may is not certain within it."""
@@ -156,6 +163,8 @@ class Exploration:
         # An entry of some run for every state that a zone can get into.
         self.zone_samples: dict[ZoneStateKey, ZoneStateChanged] = {}
         self.runs = 0
+        # Runs with drains in them: they say nothing of nodes.
+        self.drain_runs = 0
         self.affected: set[str] = set()
         # By zone: nodes that wait for a taint in some run; and for each order in each run the instants at
         # which nodes are tainted for the first time, sorted.

@@ -21,6 +21,7 @@ from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.prediction.document import Eviction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.windows.outcome import WindowTable, ZoneStateKey
 
 NAMES = tuple(f"n{index}" for index in range(9))
 
@@ -106,3 +107,12 @@ def test_a_running_timer_that_an_event_may_cancel_ends_at_any_instant_before() -
     assert eviction.certainty == "possible"
     assert eviction.earliest_seconds == pytest.approx(100, abs=1)
     assert eviction.latest_seconds == pytest.approx(150, abs=0.001)
+
+
+def test_nothing_is_moved_before_the_return_of_the_controller_that_does_it() -> None:
+    table: WindowTable[ZoneStateKey] = WindowTable()
+    key = ZoneStateKey("a", "Normal")
+    table.add_sequence([(key, 7), (key, 105)], 10, starts_ns=(100,))
+    first, second = table.windows[key, 0], table.windows[key, 1]
+    assert (first.earliest_ns, first.latest_ns) == (-3, 17)
+    assert (second.earliest_ns, second.latest_ns) == (100, 115)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubectl_evictplan.kube.budgets import BudgetIndex
-from kubectl_evictplan.kube.disruption import can_ignore_budgets, is_behind
+from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW, can_ignore_budgets, is_behind
 from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
 from kubectl_evictplan.prediction.warnings.context import (
@@ -67,7 +67,9 @@ def budget_allows_nothing(context: WarningContext) -> Statements:
     index = BudgetIndex(budgets)
     for pod in _drained_pods(context):
         for place in index.matching(pod):
-            covered.setdefault(place, []).append(pod.key)
+            always = budgets[place].unhealthy_pod_eviction_policy == ALWAYS_ALLOW
+            if pod.ready == "True" or not always:
+                covered.setdefault(place, []).append(pod.key)
     for place, pods in sorted(covered.items()):
         budget = budgets[place]
         expected, desired = budget.expected_pods, budget.desired_healthy
