@@ -92,6 +92,8 @@ class DrainGathered:
         self._gaps_ns = gaps_ns
         self._node_of = node_of
         self._drains = drains
+        # Nodes that kubectl comes to at once: no other drain is before them, or beside.
+        self._first = {drains[0].nodes[0]} if len(drains) == 1 else set()
         self._members = classes
         self._class_of = {pod.key: place for place, pods in enumerate(classes) for pod in pods}
         self.runs = 0
@@ -325,7 +327,8 @@ class DrainGathered:
             if pod
             else any(self._node_of.get(other) == node for other in self._waits.pods)
         )
-        return bool(waited) or self._gaps_ns.get(node, GAP_NS) > GAP_NS
+        late = node not in self._first and self._gaps_ns.get(node, GAP_NS) > GAP_NS
+        return bool(waited) or late
 
     @property
     def replaced_owners(self) -> frozenset[str]:
