@@ -123,7 +123,7 @@ def _not_allowed(entry: timeline.EvictionNotAllowed) -> str:
 
 # By kind of entry: the upstream function behind it, and what happened, for people.
 _WORDS: dict[type[timeline.Entry], tuple[str, Callable[[Any], str]]] = {
-    EventApplied: ("scenario", lambda e: e.event.told.format(detail=e.event.detail)),
+    EventApplied: ("scenario", lambda e: e.event.told.format(detail=e.event.detail).rstrip()),
     timeline.ControllerManagerStarted: ("Run", lambda _: "kube-controller-manager starts"),
     timeline.NodeCreated: ("CREATE", lambda _: "the Node object is created"),
     timeline.NodeDeleted: ("DELETE", lambda _: "the Node object is deleted"),

@@ -174,7 +174,8 @@ def endpoints_frozen(context: WarningContext) -> Statements:
 
 def controller_stays_stopped(context: WarningContext) -> Statements:
     """A stopped controller manager does nothing."""
-    told = [event for event in context.events if event.manager_up is not None]
+    # Also what comes after the horizon: it is started again then.
+    told = [event for event in context.scenario.events if event.manager_up is not None]
     if told and not told[-1].manager_up:
         yield Statement(
             "kube-controller-manager is stopped and not started again: nothing is evicted afterwards, "
