@@ -134,6 +134,13 @@ def test_nodes_beside_a_drained_one_stay_as_certain_as_they_are() -> None:
     assert became.certainty == CERTAIN
 
 
+def test_nothing_is_counted_of_pods_that_a_taint_evicts_as_well() -> None:
+    taint = make_event(3, "taint", "a1", taint="maintenance:NoExecute")
+    prediction = predicted(drained_cluster(WEB), drain("a1"), taint)
+    assert {one.controller for one in prediction.evictions} == {"eviction-api", "taint-eviction"}
+    assert [one for one in prediction.joint if one.scope == "node/a1"] == []
+
+
 def test_readiness_in_a_range_widens_what_waits_for_it() -> None:
     def width(low: float, high: float) -> float:
         ready = ns(low), ns(high)

@@ -164,9 +164,17 @@ def _within_horizon(eviction: PossibleEviction, until_ns: int) -> PossibleEvicti
 
 
 def drain_joint(explored: DrainExploration | None, scenario: Scenario) -> Iterator[Joint]:
-    """How many of the pods that may take each other's place are evicted by when, up to the horizon."""
+    """How many of the pods that may take each other's place are evicted by when, up to the horizon.
+
+    Nothing is said of pods that somebody else deletes as well: those that the drain leaves do not stay.
+    """
+    if explored is None:
+        return
     horizon_ns = scenario.end_ns
-    for pods, nths in explored.gathered.classes(EVICTION_API) if explored is not None else ():
+    others = {key.pod for key in explored.gathered.evictions if key.controller != EVICTION_API}
+    for pods, nths in explored.gathered.classes(EVICTION_API):
+        if others.intersection(pod.key for pod in pods):
+            continue
         scope = f"node/{pods[0].node_name}"
         latest = [within.latest_ns if within is not None else None for within in nths]
         for instant_ns in sorted({ns for ns in latest if ns is not None and ns <= horizon_ns}):
