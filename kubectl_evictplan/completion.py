@@ -31,12 +31,9 @@ _FIRST_WORDS = {
     "uncordon": (),
     "drain": (),
 }
-_CONNECTION = (
-    *("--context", "--kubeconfig", "--cluster", "--user", "--server", "--token"),
-    *("--as", "--as-group", "--as-uid", "--as-user-extra", "--client-certificate"),
-    *("--certificate-authority", "--client-key", "--tls-server-name", "--namespace"),
-)
-_SHORT = {"-n": "--namespace", "-s": "--server", "-f": "--filename"}
+# Connection options that kubectl lacks, or that are not for a question at a prompt.
+_NOT_ASKED_WITH = ("--chunk-size", "--request-timeout")
+_SHORT = {"-n": "--namespace", "-f": "--filename"}
 _FILE_OPTIONS = ("--filename", "--save-scenario", "--kubeconfig", "--out", "--observe-from")
 _ZONES = r"jsonpath={.items[*].metadata.labels.topology\.kubernetes\.io/zone}"
 
@@ -138,12 +135,19 @@ def _ask(question: Question, before: Sequence[str]) -> list[str]:
 
 def _connection(before: Sequence[str]) -> list[str]:
     """The options among the words that say which cluster, and as whom."""
+    from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS
+
+    long_names = {
+        name: option.opts[-1]
+        for option in CONNECTION_OPTIONS
+        if not option.is_flag and option.opts[-1] not in _NOT_ASKED_WITH
+        for name in option.opts
+    }
     found = []
     for place, word in enumerate(before):
         name, equals, value = word.partition("=")
-        name = _SHORT.get(name, name)
-        if name in _CONNECTION and (equals or place + 1 < len(before)):
-            found.append(f"{name}={value if equals else before[place + 1]}")
+        if name in long_names and (equals or place + 1 < len(before)):
+            found.append(f"{long_names[name]}={value if equals else before[place + 1]}")
     return found
 
 

@@ -22,7 +22,6 @@ from kubectl_evictplan.report.words import Clock
 # Warnings that these sentences tell with the same pods.
 TOLD_CODES = frozenset(("drain-refused", "drain-never-ends", "two-budgets"))
 
-_BUDGETS_UNREAD = "budget-not-readable"
 _DRAINS_TOLD_MAX = 5
 _PODS_NAMED_MAX = 3
 _ROWS_MAX = 40
@@ -45,10 +44,15 @@ _REFUSED = {
 }
 
 
+def budgets_unread(prediction: Prediction) -> bool:
+    """Whether pods are drained of which nobody knows what budget holds them."""
+    return any(warning.code == "budget-not-readable" for warning in prediction.warnings)
+
+
 def drain_sentences(prediction: Prediction, clock: Clock) -> Iterator[Phrase]:
     """Yield how each drain ends; where there are many, how many end in each way."""
     drains = prediction.drains
-    unread = any(warning.code == _BUDGETS_UNREAD for warning in prediction.warnings)
+    unread = budgets_unread(prediction)
     for drain in drains[:_DRAINS_TOLD_MAX]:
         yield from _told(drain, clock, unread=unread)
     rest = drains[_DRAINS_TOLD_MAX:]
