@@ -25,6 +25,7 @@ HEAVY = frozenset({"kubernetes", "msgspec", "ruamel", "tabulate", "urllib3", "ya
 EDGES = frozenset(
     {
         "__main__",
+        "apply",
         "cli",
         "commands",
         "completion",
