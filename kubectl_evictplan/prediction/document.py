@@ -12,16 +12,14 @@ import msgspec
 
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.kube.objects import Warning
+from kubectl_evictplan.prediction import records
+from kubectl_evictplan.prediction.impact_document import Impact
+from kubectl_evictplan.prediction.records import Record
 
-CERTAIN = "certain"
-POSSIBLE = "possible"
-
-
-class _Document(msgspec.Struct, frozen=True, rename="camel"):
-    """Camel-cased frozen record; subclasses are the objects of the document."""
+CERTAIN, POSSIBLE = records.CERTAIN, records.POSSIBLE
 
 
-class Sourced(_Document):
+class Sourced(Record):
     """A resolved input and where it came from.
 
     ``source`` is given | detected | provider preset | default of release | assumed | ..., ``origin``
@@ -33,7 +31,7 @@ class Sourced(_Document):
     origin: str = ""
 
 
-class EventSummary(_Document):
+class EventSummary(Record):
     """One scenario event as it was resolved."""
 
     at_seconds: float
@@ -44,7 +42,7 @@ class EventSummary(_Document):
     origin: str = ""
 
 
-class Renewals(_Document):
+class Renewals(Record):
     """What a second look at the leases gained: how well kubelets' last renewals are known.
 
     ``exact_...`` count the kubelets of which it is known exactly, ``widest_...`` is the widest window
@@ -60,7 +58,7 @@ class Renewals(_Document):
     missing: tuple[str, ...] = ()
 
 
-class Inputs(_Document):
+class Inputs(Record):
     """Everything that decided the result, resolved: enough to reproduce it."""
 
     release: Sourced
@@ -77,7 +75,7 @@ class Inputs(_Document):
     tool_version: str
     assumptions: tuple[str, ...] = ()
     # The API server's flags that decide which tolerations new pods get.
-    api_server_flags: dict[str, Sourced] = {}
+    api_server_flags: dict[str, Sourced] = msgspec.field(default_factory=dict)
     # Who runs the control plane; null when not recognised.
     provider: Sourced = Sourced(None, "unknown")
     # Since when the present kube-controller-manager leads.
@@ -86,7 +84,7 @@ class Inputs(_Document):
     renewals: Renewals | None = None
 
 
-class Because(_Document):
+class Because(Record):
     """One link of a causal chain, oldest first. ``rule`` names the upstream function."""
 
     offset_seconds: float | None
@@ -95,7 +93,7 @@ class Because(_Document):
     rule: str
 
 
-class TaintReference(_Document):
+class TaintReference(Record):
     """The taint that decided."""
 
     key: str
@@ -103,14 +101,14 @@ class TaintReference(_Document):
     value: str = ""
 
 
-class TolerationReference(_Document):
+class TolerationReference(Record):
     """The toleration that decided: its place in the pod's list and its seconds (null: forever)."""
 
     index: int
     toleration_seconds: int | None
 
 
-class Window(_Document):
+class Window(Record):
     """From when to when something can happen; null latest means "never, or not within reach"."""
 
     earliest_seconds: float | None
@@ -118,7 +116,7 @@ class Window(_Document):
     stuck: str | None = None
 
 
-class OutcomeWindow(_Document):
+class OutcomeWindow(Record):
     """One of several disjoint outcomes of an eviction; ``when`` says which timing leads there."""
 
     earliest_seconds: float
@@ -126,7 +124,7 @@ class OutcomeWindow(_Document):
     when: str = ""
 
 
-class Joint(_Document):
+class Joint(Record):
     """A statement about several objects together, over every admissible timing and order.
 
     ``scope`` is "zone/NAME", "node/NAME" or "cluster"; ``what`` is "nodes tainted" or "pods evicted";
@@ -141,7 +139,7 @@ class Joint(_Document):
     by_seconds: float
 
 
-class PodRow(_Document):
+class PodRow(Record):
     """What happens to one pod object."""
 
     namespace: str
@@ -194,7 +192,7 @@ class Cancelled(PodRow):
     reason: str
 
 
-class NodeChange(_Document):
+class NodeChange(Record):
     """A change of a node: ``what`` is ready | taint-added | taint-removed | deleted | created."""
 
     what: str
@@ -206,7 +204,7 @@ class NodeChange(_Document):
     by: str = ""
 
 
-class NodeReport(_Document):
+class NodeReport(Record):
     """One affected node: its zone, Ready and taints over time."""
 
     node: str
@@ -216,7 +214,7 @@ class NodeReport(_Document):
     changes: tuple[NodeChange, ...]
 
 
-class ZoneState(_Document):
+class ZoneState(Record):
     """From ``offset_seconds`` on the zone is in ``state`` and is tainted at ``rate_per_second``."""
 
     state: str
@@ -229,14 +227,14 @@ class ZoneState(_Document):
     not_ready: int
 
 
-class ZoneReport(_Document):
+class ZoneReport(Record):
     """One zone that holds an affected node; ``zone`` is "region/zone" or "" for unlabelled."""
 
     zone: str
     states: tuple[ZoneState, ...]
 
 
-class WorkloadReport(_Document):
+class WorkloadReport(Record):
     """A workload that an eviction hits, by ``Kind/name``, and how many pods it has in the input.
 
     ``owners`` are what its pods name as their owner: for a Deployment its ReplicaSets.
@@ -248,7 +246,7 @@ class WorkloadReport(_Document):
     pods: int
 
 
-class RefusedPod(_Document):
+class RefusedPod(Record):
     """A pod because of which kubectl refuses to drain its node; ``why`` in kubectl's words.
 
     ``reason`` is the filter: daemon-set | daemon-set-not-found | local-storage | unmanaged.
@@ -259,7 +257,7 @@ class RefusedPod(_Document):
     why: str
 
 
-class WaitingPod(_Document):
+class WaitingPod(Record):
     """A pod whose eviction a budget ("namespace/name") refuses (429), and until when kubectl tries.
 
     ``ends``: evicted | timeout | error | never, null when it differs; ``until_latest_seconds`` null: not in
@@ -275,7 +273,7 @@ class WaitingPod(_Document):
     certainty: str
 
 
-class FailedPod(_Document):
+class FailedPod(Record):
     """A pod that several budgets cover: the Eviction API answers 500, which kubectl does not repeat."""
 
     pod: str
@@ -283,7 +281,7 @@ class FailedPod(_Document):
     certainty: str
 
 
-class DrainReport(_Document):
+class DrainReport(Record):
     """One node of one ``kubectl drain``; ``exit_code`` is that of the whole process.
 
     ``start_seconds`` null: kubectl never comes to this node. ``end_latest_seconds`` null: in some run it is
@@ -304,8 +302,11 @@ class DrainReport(_Document):
     origin: str = ""
 
 
-class Prediction(_Document):
-    """The whole answer. ``warnings`` hold anything unknown, assumed or surprising."""
+class Prediction(Record):
+    """The whole answer. ``warnings`` hold anything unknown, assumed or surprising.
+
+    ``impact`` is null where nobody asked for it.
+    """
 
     inputs: Inputs
     evictions: tuple[Eviction, ...]
@@ -317,5 +318,6 @@ class Prediction(_Document):
     workloads: tuple[WorkloadReport, ...]
     joint: tuple[Joint, ...]
     warnings: tuple[Warning, ...]
+    impact: Impact | None = None
     api_version: str = API_VERSION
     kind: str = "Prediction"

@@ -1,0 +1,236 @@
+"""What a change costs: the ``impact`` of a Prediction, computed by ``kubectl_evictplan.impact``.
+
+Everything is bounded over all admissible runs: an instant is a ``Instant``, a number of pods a ``Count``. All
+``...Seconds`` are offsets from the scenario's start. Lists are sorted and hold only what is touched: a service,
+workload or budget that nothing can happen to is not there.
+"""
+
+from __future__ import annotations
+
+from kubectl_evictplan.prediction.records import Record
+
+
+class Instant(Record):
+    """Something happens between the two; ``latest_seconds`` null: not in every run, or not within reach.
+
+    ``earliest_seconds`` null as well: in no run.
+    """
+
+    earliest_seconds: float | None
+    latest_seconds: float | None
+
+
+class Count(Record):
+    """At least and at most so many, over every admissible run."""
+
+    least: int
+    most: int
+
+
+class Spell(Record):
+    """A stretch of time in which something is wrong, from one instant to another.
+
+    ``certainty`` certain: it comes in every run; possible: in some. ``least_seconds`` is how long it lasts at
+    least (0 when it is only possible), ``most_seconds`` how long at most, null without an end within reach.
+    """
+
+    certainty: str
+    since: Instant
+    until: Instant
+    least_seconds: float
+    most_seconds: float | None
+
+
+class Step(Record):
+    """From this instant until the next step there are at least and at most so many."""
+
+    at_seconds: float
+    least: int
+    most: int
+
+
+class ReadyAfter(Record):
+    """How long after its creation a replacement is Ready; ``most_seconds`` null: perhaps never.
+
+    ``source`` given (--assume-ready), learnt (from the creation and Ready times of ``samples`` pods of the
+    same owner), or default.
+    """
+
+    least_seconds: float
+    most_seconds: float | None
+    source: str
+    samples: int = 0
+
+
+class BlackHole(Record):
+    """Endpoints of one node that are offered to clients although nobody answers for them.
+
+    From ``since`` (between the last heartbeat and the silence) until ``until``, when they leave the
+    EndpointSlices. ``why``: silent (the kubelet is) | node-deleted (the machine may be gone).
+    """
+
+    node: str
+    pods: tuple[str, ...]
+    why: str
+    since: Instant
+    until: Instant
+
+
+class ServiceImpact(Record):
+    """One Service whose endpoints change.
+
+    ``source`` says what its endpoints were taken from: selector | endpointSlices | labels (no Services in the
+    input: pods of one app label stand for one). ``endpoints_before`` are ready at the start. ``fewest_ready``
+    and ``nobody_ready`` follow the EndpointSlices; ``nobody_answers`` leaves black holes out and is what a client
+    notices. ``undetected_seconds``: for how long at most a dead endpoint was still offered, null when there
+    is none. ``whole_again``: from when on as many are ready as before.
+    """
+
+    namespace: str
+    service: str
+    source: str
+    endpoints_before: int
+    fewest_ready: Count
+    fewest_answering: Count
+    black_holes: tuple[BlackHole, ...]
+    nobody_ready: tuple[Spell, ...]
+    nobody_answers: tuple[Spell, ...]
+    undetected_seconds: float | None
+    whole_again: Instant
+    steps: tuple[Step, ...]
+
+
+class TwoCopies(Record):
+    """A pod that may run on behind a dead network while its replacement runs: from when on.
+
+    It ends when the node is fenced, or when its kubelet is back and ends the old pod.
+    """
+
+    pod: str
+    node: str
+    since: Instant
+
+
+class WorkloadImpact(Record):
+    """One workload ("Kind/name"; bare pods: "Pod/name") with pods that become unready or go away.
+
+    ``wanted`` is what it asks for, null where that is not known. ``ready_before`` pods are Ready at the start,
+    ``below_before`` is when there are fewer, ``zero`` when there are none. ``whole_again``: from when on there
+    are as many as at the start. ``never_replaced``: pods that nobody makes anew. ``ready_after`` is what
+    was assumed of replacements.
+    """
+
+    namespace: str
+    workload: str
+    wanted: int | None
+    single_replica: bool
+    ready_before: int
+    fewest_ready: Count
+    below_before: tuple[Spell, ...]
+    zero: tuple[Spell, ...]
+    whole_again: Instant
+    never_replaced: tuple[str, ...]
+    two_copies: tuple[TwoCopies, ...]
+    ready_after: ReadyAfter
+    steps: tuple[Step, ...]
+
+
+class BudgetImpact(Record):
+    """One PodDisruptionBudget over pods that are touched.
+
+    ``desired_healthy`` null: not known. ``broken`` is when fewer are healthy, ``broken_by`` by how many at the
+    worst moment. ``paths``, sorted: never-asked (taints, garbage collection and deletes do not ask
+    budgets) | not-ready (its node is: nobody could ask) | asked (a drain asks). ``waits`` are pods
+    that a drain has to wait for because of it.
+    """
+
+    namespace: str
+    budget: str
+    workloads: tuple[str, ...]
+    desired_healthy: int | None
+    healthy_before: int
+    fewest_healthy: Count
+    broken: tuple[Spell, ...]
+    broken_by: Count
+    paths: tuple[str, ...]
+    waits: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+class VolumeImpact(Record):
+    """A claim of a pod that goes away, and when its successor can have the volume.
+
+    ``code``: force-detach (a silent node's: six minutes after the pod's end) | detach (after the pod's end) |
+    never-moves (a disk of that node) | lost (an emptyDir goes with its pod) | held (the object of the old
+    pod stays) | shared (many nodes may use it: no wait). ``claim`` is "" for an emptyDir. ``free``: from when on
+    it can be attached elsewhere.
+    """
+
+    namespace: str
+    claim: str
+    pod: str
+    node: str
+    code: str
+    why: str
+    free: Instant
+
+
+class NotComingBack(Record):
+    """A pod that does not come back, or not by itself.
+
+    ``code``: bare-pod | stuck-terminating | finalizers | local-volume | identity-held (a StatefulSet's name is
+    not free) | daemon-set-kept-away | job-failed. ``release`` is what would release it, "" when nothing does.
+    """
+
+    namespace: str
+    pod: str
+    node: str
+    code: str
+    why: str
+    release: str
+
+
+class QuorumImpact(Record):
+    """A group that needs a majority of its ``members`` (etcd, or a set that says so).
+
+    ``told_by``: etcd (a static pod or a StatefulSet of that name) | label | option. ``majority_lost`` is when
+    fewer than ``needed`` can vote.
+    """
+
+    name: str
+    told_by: str
+    members: int
+    needed: int
+    fewest_voting: Count
+    majority_lost: tuple[Spell, ...]
+
+
+class Finding(Record):
+    """Something that a reviewer must know, with what to do about it.
+
+    ``code`` is stable and explained by ``kubectl evictplan explain CODE``. ``severity``: info | low | medium | high |
+    critical. ``objects`` are "Kind/namespace/name" (nodes: "Node/name"). ``summary`` is one sentence with the
+    numbers, ``remedy`` the exact command or change of a manifest.
+    """
+
+    code: str
+    severity: str
+    certainty: str
+    objects: tuple[str, ...]
+    summary: str
+    why: str
+    remedy: str
+
+
+class Impact(Record):
+    """The whole answer; ``assumptions`` are sentences. What is not evaluated is in ``not_evaluated``."""
+
+    services: tuple[ServiceImpact, ...]
+    workloads: tuple[WorkloadImpact, ...]
+    budgets: tuple[BudgetImpact, ...]
+    volumes: tuple[VolumeImpact, ...]
+    not_coming_back: tuple[NotComingBack, ...]
+    quorums: tuple[QuorumImpact, ...]
+    findings: tuple[Finding, ...]
+    assumptions: tuple[str, ...] = ()
+    not_evaluated: tuple[str, ...] = ()
