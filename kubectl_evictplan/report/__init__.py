@@ -8,14 +8,17 @@ by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 from kubectl_evictplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
+    import msgspec
+
     from kubectl_evictplan.prediction.document import Prediction
+    from kubectl_evictplan.report.blocks import Block
 
 OUTPUTS = ("table", "wide", "json", "yaml", "name")
 GROUPINGS = ("pod", "node", "workload", "namespace", "zone")
@@ -78,3 +81,27 @@ def render(
     if output == "json":
         return render_json(prediction, ascii_only=ascii_only)
     return render_yaml(prediction) if output == "yaml" else render_names(prediction)
+
+
+def render_document(
+    document: msgspec.Struct,
+    blocks: Callable[[bool], Iterator[Block]],
+    output: str,
+    *,
+    columns: int | None = None,
+    color: bool = False,
+    ascii_only: bool = False,
+) -> Iterator[str]:
+    """Return the chunks of any other document: ``json`` and ``yaml`` whole, else ``blocks(wide)``.
+
+    The rest is as for ``render``.
+    """
+    if output in ("json", "yaml"):
+        from kubectl_evictplan.report.data_formats import render_json, render_yaml
+
+        if output == "json":
+            return render_json(document, ascii_only=ascii_only)
+        return render_yaml(document)
+    from kubectl_evictplan.report.terminal import Terminal
+
+    return Terminal(columns, color, ascii_only).render(blocks(output == "wide"))
