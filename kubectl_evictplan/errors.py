@@ -7,8 +7,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 EXIT_DONE = 0
-# Only where it is asked for: `diff --exit-code`, as git diff.
-EXIT_DIFFERENT = 1
 EXIT_BAD_INPUT = 2
 EXIT_ACCESS = 5
 EXIT_UNREACHABLE = 6

@@ -31,7 +31,8 @@ _Value = TypeVar("_Value")
 _MEANT_OUTPUTS = {
     "yml": "yaml",
     **dict.fromkeys(("jsonpath", "jq", "csv"), "json"),
-    **dict.fromkeys(("text", "txt", "human", "plain", "markdown", "md", "html"), "table"),
+    **dict.fromkeys(("text", "txt", "human", "plain", "html"), "table"),
+    "md": "markdown",
     **dict.fromkeys(("names", "short"), "name"),
     **dict.fromkeys(("long", "full", "custom"), "wide"),
 }

@@ -32,7 +32,11 @@ class Sourced(Record):
 
 
 class EventSummary(Record):
-    """One scenario event as it was resolved."""
+    """One scenario event as it was resolved.
+
+    ``command`` are the words of kubectl that do it, ``undo`` those that undo it, where there are any; the
+    word "{nodes}" stands for the nodes.
+    """
 
     at_seconds: float
     action: str
@@ -40,6 +44,8 @@ class EventSummary(Record):
     pods: tuple[str, ...] = ()
     detail: str = ""
     origin: str = ""
+    command: tuple[str, ...] = ()
+    undo: tuple[str, ...] = ()
 
 
 class Renewals(Record):

@@ -40,7 +40,7 @@ from kubectl_evictplan.prediction.kept import cancelled_list, kept_list
 from kubectl_evictplan.prediction.nodes import joint_statements, node_reports, zone_reports
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import find_warnings
-from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.drain_runs import AssumeReady, explore_drains, without_drains
@@ -193,10 +193,7 @@ def _inputs(
         start=Sourced(format_rfc3339(scenario.start_ns), start_source),
         horizon=horizon,
         monitor_phase=control_plane.monitor_phase(scenario, configuration),
-        events=tuple(
-            EventSummary(seconds(e.at_ns), e.action, e.nodes, e.pods, e.detail, e.origin)
-            for e in scenario.events
-        ),
+        events=tuple(map(_event, scenario.events)),
         source_digest=snapshot.digest,
         nodes=len(snapshot.nodes),
         pods=len(snapshot.pods),
@@ -211,6 +208,19 @@ def _inputs(
         provider=control_plane.provider(snapshot.control_plane),
         leader_since=control_plane.leader_since(snapshot.control_plane),
         renewals=control_plane.renewals(snapshot.observed),
+    )
+
+
+def _event(event: ScenarioEvent) -> EventSummary:
+    return EventSummary(
+        seconds(event.at_ns),
+        event.action,
+        event.nodes,
+        event.pods,
+        event.detail,
+        event.origin,
+        event.command(event.done_by),
+        event.command(event.undone_by),
     )
 
 

@@ -1,53 +1,53 @@
 """Turn a ``Prediction`` into text: one door for all output formats.
 
-For people, ``content`` says it in blocks (``blocks``) and a renderer (``terminal``) lays them out.
-Data formats (``data_formats``) render the document itself and carry strings as they are.
-Everything is deterministic and streams as chunks of whole lines, so that a caller may write them one
+For people, ``content`` (a terminal's answer) or ``ticket`` (a change ticket) says it in blocks (``blocks``) and a
+renderer lays them out. Data formats (``data_formats``) render the document itself and carry strings as they are.
+Everything is deterministic and comes as chunks of whole lines, so that a caller may write them one
 by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kubectl_evictplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    import msgspec
-
     from kubectl_evictplan.prediction.document import Prediction
-    from kubectl_evictplan.report.blocks import Block
 
-OUTPUTS = ("table", "wide", "json", "yaml", "name")
 GROUPINGS = ("pod", "node", "workload", "namespace", "zone")
 
 
-def render(
-    prediction: Prediction,
-    output: str,
-    *,
-    by: str | None = None,
-    zone: tzinfo | None = UTC,
-    explain: str | None = None,
-    headers: bool = True,
-    columns: int | None = None,
-    color: bool = False,
-    ascii_only: bool = False,
-) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How an answer is to look, besides its format.
+
+    ``explain`` ("NAMESPACE/POD") limits data and the terminal's formats to that pod; the latter then tell its
+    story. Only they know the other options: ``by`` groups the evictions (None: as suits their number), ``headers``
+    False leaves rows of evictions alone, always with the same columns, ``columns`` is the width of a terminal
+    (None: no limit), ``color`` adds ANSI colours. ``zone`` is the zone of clock times (None: the system's).
+    ``ascii_only`` escapes everything outside ASCII: for JSON on a terminal and for streams that cannot encode
+    more; ``yaml`` and ``name`` are always ASCII.
+    """
+
+    by: str | None = None
+    zone: tzinfo | None = UTC
+    explain: str | None = None
+    headers: bool = True
+    columns: int | None = None
+    color: bool = False
+    ascii_only: bool = False
+
+
+def render(prediction: Prediction, output: str, **look: Any) -> Iterator[str]:
     """Return the chunks of ``prediction`` in the format ``output``; each ends in a newline.
 
-    ``explain`` ("NAMESPACE/POD") limits every format to that pod; the formats for people then tell its
-    story. Only they know the other options: ``by`` groups the evictions (None: as suits their number),
-    ``zone`` is the zone of clock times (None: the system's), ``headers`` False leaves rows of evictions
-    alone, always with the same columns, ``columns`` is the width of a terminal (None: no limit),
-    ``color`` adds ANSI colours. ``ascii_only`` escapes everything outside ASCII: for JSON on a terminal
-    and for streams that cannot encode more; ``yaml`` and ``name`` are always ASCII.
-
-    Raises InputError, before anything is rendered, for an unknown format.
+    ``look`` are the fields of ``Look``. Raises InputError, before anything is rendered, for an unknown format.
     """
-    if output not in OUTPUTS:
+    if output not in _FORMATS:
         raise InputError(
             Problem(
                 "unable to match a printer suitable for the output format",
@@ -56,52 +56,65 @@ def render(
                 expected="one of " + ", ".join(OUTPUTS),
             )
         )
-    if output in ("table", "wide"):
-        from kubectl_evictplan.report.content import contents
-        from kubectl_evictplan.report.terminal import Terminal
-
-        blocks = contents(
-            prediction,
-            wide=output == "wide",
-            by=by,
-            zone=zone,
-            explain=explain,
-            rows_only=not headers,
-        )
-        return Terminal(columns, color, ascii_only, headers).render(blocks)
-    from kubectl_evictplan.report.data_formats import (
-        only_pod,
-        render_json,
-        render_names,
-        render_yaml,
-    )
-
-    if explain is not None:
-        prediction = only_pod(prediction, explain)
-    if output == "json":
-        return render_json(prediction, ascii_only=ascii_only)
-    return render_yaml(prediction) if output == "yaml" else render_names(prediction)
+    return _FORMATS[output](prediction, Look(**look))
 
 
-def render_document(
-    document: msgspec.Struct,
-    blocks: Callable[[bool], Iterator[Block]],
-    output: str,
-    *,
-    columns: int | None = None,
-    color: bool = False,
-    ascii_only: bool = False,
-) -> Iterator[str]:
-    """Return the chunks of any other document: ``json`` and ``yaml`` whole, else ``blocks(wide)``.
-
-    The rest is as for ``render``.
-    """
-    if output in ("json", "yaml"):
-        from kubectl_evictplan.report.data_formats import render_json, render_yaml
-
-        if output == "json":
-            return render_json(document, ascii_only=ascii_only)
-        return render_yaml(document)
+def _terminal(prediction: Prediction, look: Look, *, wide: bool = False) -> Iterator[str]:
+    from kubectl_evictplan.report.content import contents
     from kubectl_evictplan.report.terminal import Terminal
 
-    return Terminal(columns, color, ascii_only).render(blocks(output == "wide"))
+    blocks = contents(
+        prediction,
+        wide=wide,
+        by=look.by,
+        zone=look.zone,
+        explain=look.explain,
+        rows_only=not look.headers,
+    )
+    return Terminal(look.columns, look.color, look.ascii_only, look.headers).render(blocks)
+
+
+def _wide(prediction: Prediction, look: Look) -> Iterator[str]:
+    return _terminal(prediction, look, wide=True)
+
+
+def _data(prediction: Prediction, look: Look) -> Prediction:
+    from kubectl_evictplan.report.data_formats import only_pod
+
+    return prediction if look.explain is None else only_pod(prediction, look.explain)
+
+
+def _json(prediction: Prediction, look: Look) -> Iterator[str]:
+    from kubectl_evictplan.report.data_formats import render_json
+
+    return render_json(_data(prediction, look), ascii_only=look.ascii_only)
+
+
+def _yaml(prediction: Prediction, look: Look) -> Iterator[str]:
+    from kubectl_evictplan.report.data_formats import render_yaml
+
+    return render_yaml(_data(prediction, look))
+
+
+def _name(prediction: Prediction, look: Look) -> Iterator[str]:
+    from kubectl_evictplan.report.data_formats import render_names
+
+    return render_names(_data(prediction, look))
+
+
+def _markdown(prediction: Prediction, look: Look) -> Iterator[str]:
+    from kubectl_evictplan.report import markdown
+    from kubectl_evictplan.report.ticket import ticket
+
+    return markdown.render(ticket(prediction, look.zone))
+
+
+_FORMATS: dict[str, Callable[[Prediction, Look], Iterator[str]]] = {
+    "table": _terminal,
+    "wide": _wide,
+    "json": _json,
+    "yaml": _yaml,
+    "name": _name,
+    "markdown": _markdown,
+}
+OUTPUTS = tuple(_FORMATS)

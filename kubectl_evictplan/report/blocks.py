@@ -1,12 +1,14 @@
 """What a report consists of, whatever it is rendered to: blocks of plain text, roles and order.
 
 Blocks know nothing of predictions and nothing of terminals. Their texts may still be hostile: every
-renderer escapes all of them in its own way. A further renderer (Markdown, HTML) needs this module alone.
+renderer escapes all of them in its own way, and needs this module alone. Charts are data too: what is drawn
+from them is the renderer's choice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 Tone = Literal["plain", "certain", "possible", "stuck", "good", "loud", "faint"]
@@ -91,4 +93,43 @@ class Figures(NamedTuple):
     facts: tuple[tuple[str, str], ...]
 
 
-Block = Verdict | Table | Timeline | Findings | Figures
+class Title(NamedTuple):
+    """What the whole page is about."""
+
+    text: str
+
+
+class Commands(NamedTuple):
+    """Lines for a shell, each complete; ``note`` says what they are for."""
+
+    title: str
+    lines: tuple[str, ...]
+    note: str = ""
+
+
+class Bar(NamedTuple):
+    """A stretch of time on a chart, in seconds from the start."""
+
+    label: str
+    from_seconds: float
+    to_seconds: float
+    tone: Tone = "plain"
+
+
+class BarGroup(NamedTuple):
+    """Bars that belong together under one name."""
+
+    name: str
+    bars: tuple[Bar, ...]
+
+
+class Gantt(NamedTuple):
+    """A chart of bars over time; ``start`` is the clock time of offset 0, None when it is not known."""
+
+    title: str
+    groups: tuple[BarGroup, ...]
+    start: datetime | None
+    note: str = ""
+
+
+Block = Title | Verdict | Table | Timeline | Findings | Figures | Commands | Gantt

@@ -48,14 +48,14 @@ def contents(
     if prediction.evictions:
         yield _evictions(prediction, clock, wide=wide, by=by)
     if wide:
-        yield from _details(prediction)
+        yield from details(prediction)
     if (moments := timeline(prediction, clock, wide=wide)) is not None:
         yield moments
     found = (all_warnings if wide else warnings_that_matter)(prediction.warnings)
     if found is not None:
         yield found
     if wide:
-        yield Figures("Inputs", tuple(_facts(prediction.inputs, clock)))
+        yield Figures("Inputs", tuple(facts(prediction.inputs, clock)))
     else:
         yield _provenance(prediction.inputs, clock)
 
@@ -77,7 +77,7 @@ def _evictions(
     return pod_table(prediction.evictions, all_columns=all_columns)
 
 
-def _details(prediction: Prediction) -> Iterator[Block]:
+def details(prediction: Prediction) -> Iterator[Block]:
     """Yield by name what the verdict counts."""
     if prediction.kept:
         yield Table(
@@ -129,7 +129,7 @@ def _provenance(inputs: Inputs, clock: Clock) -> Figures:
     )
 
 
-def _facts(inputs: Inputs, clock: Clock) -> Iterator[tuple[str, str]]:
+def facts(inputs: Inputs, clock: Clock) -> Iterator[tuple[str, str]]:
     """Yield everything that decided the result."""
     yield "Kubernetes", words.sourced_wholly(inputs.release)
     yield "Provider", words.sourced_wholly(inputs.provider)

@@ -175,6 +175,14 @@ _KEY_COLUMNS = {
 _LEAVE_OUT = {"NODES": 1, "STUCK": 2, "POSSIBLY": 3}
 
 
+def grouped(prediction: Prediction, by: str) -> dict[_Key, list[Eviction]]:
+    """Return the evictions by the texts of the key columns of ``by``, the most pods first."""
+    members: dict[_Key, list[Eviction]] = {}
+    for key, entry in zip(_keys(prediction, by), prediction.evictions, strict=True):
+        members.setdefault(key, []).append(entry)
+    return dict(sorted(members.items(), key=lambda item: (*_rank(item[1]), item[0])))
+
+
 def group_table(prediction: Prediction, by: str, rows_max: int | None = None) -> Table:
     """Return one row per ``by``, the most pods first, and the totals.
 
@@ -182,11 +190,9 @@ def group_table(prediction: Prediction, by: str, rows_max: int | None = None) ->
     """
     evictions = prediction.evictions
     _, notes = _whys(evictions)
-    members: dict[_Key, list[Eviction]] = {}
-    for key, entry in zip(_keys(prediction, by), evictions, strict=True):
-        members.setdefault(key, []).append(entry)
+    members = grouped(prediction, by)
     sizes = _sizes(prediction, by, members)
-    order = sorted(members, key=lambda key: (*_rank(members[key]), key))
+    order = list(members)
     shown, rest = order[:rows_max], order[rows_max:] if rows_max is not None else []
     rows = [(*map(words.name, key), *_figures(members[key], sizes.get(key))) for key in shown]
 

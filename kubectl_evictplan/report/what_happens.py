@@ -63,6 +63,22 @@ def timeline(prediction: Prediction, clock: Clock, *, wide: bool) -> Timeline | 
     return Timeline("What happens", tuple(moment for *_, moment in shown), note)
 
 
+def spans(prediction: Prediction) -> Iterator[tuple[str, float, float]]:
+    """Yield what follows from the events as (text, earliest, latest), alike changes together, in order."""
+    groups = list(_together([*_node_changes(prediction, False), *_zone_changes(prediction, False)]))
+    groups.sort(key=lambda group: group[0].when.earliest_seconds)
+    for group in groups:
+        latest = max(change.when.latest_seconds for change in group)
+        told = [frozenset(change.name for change in group)]
+        yield _told(group, told), group[0].when.earliest_seconds, latest
+
+
+def asked(prediction: Prediction) -> Iterator[str]:
+    """Yield what the scenario does, alike events together, without instants."""
+    for event in _united(prediction.inputs.events):
+        yield _event_text(event, _NAMES_MAX)
+
+
 def _united(events: Iterable[EventSummary]) -> Iterator[EventSummary]:
     """Yield the events; what is done at one instant to several nodes is one."""
     together: dict[tuple[float, str], list[EventSummary]] = {}
@@ -79,10 +95,14 @@ def _united(events: Iterable[EventSummary]) -> Iterator[EventSummary]:
 
 
 def _event_moment(event: EventSummary, clock: Clock, names_max: int | None) -> Moment:
+    text = _event_text(event, names_max)
+    return Moment(clock.time(event.at_seconds), words.offset(event.at_seconds), text)
+
+
+def _event_text(event: EventSummary, names_max: int | None) -> str:
     targets = event.nodes or event.pods
     names = words.listed(targets, names_max or len(targets))
-    text = " ".join(filter(None, (words.name(event.action), names, event.detail)))
-    return Moment(clock.time(event.at_seconds), words.offset(event.at_seconds), text)
+    return " ".join(filter(None, (words.name(event.action), names, event.detail)))
 
 
 def _node_changes(prediction: Prediction, wide: bool) -> Iterator[_Change]:
@@ -133,6 +153,15 @@ def _moment(
 ) -> Moment:
     """Return what happens to a group; ``told`` are the sets of names that stand there already."""
     first = group[0]
+    earliest = first.when.earliest_seconds
+    latest = max(change.when.latest_seconds for change in group)
+    by = first.when.by if exact and isinstance(first.when, NodeChange) else ""
+    text = _told(group, told)
+    return Moment(clock.time(earliest), words.window(earliest, latest, exact=exact), text, by)
+
+
+def _told(group: list[_Change], told: Collection[frozenset[str]]) -> str:
+    first = group[0]
     names = sorted({change.name for change in group})
     if len(names) == 1:
         text = f"{first.kind} {words.name(first.name)} {first.verbs[0]}"
@@ -143,10 +172,7 @@ def _moment(
     unsure = len(names) - len({c.name for c in group if c.when.certainty == CERTAIN})
     if unsure:
         text += " (possibly)" if unsure == len(names) else f" ({unsure} of them possibly)"
-    earliest = first.when.earliest_seconds
-    latest = max(change.when.latest_seconds for change in group)
-    by = first.when.by if exact and isinstance(first.when, NodeChange) else ""
-    return Moment(clock.time(earliest), words.window(earliest, latest, exact=exact), text, by)
+    return text
 
 
 def _rate(state: ZoneState) -> str:

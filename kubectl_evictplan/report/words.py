@@ -110,6 +110,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def between(least: int, most: int) -> str:
+    """Return ``3``, or ``3 to 5`` where it is not certain."""
+    return str(least) if least == most else f"{least} to {most}"
+
+
 def verb(number: int, one: str, many: str) -> str:
     """Return the form of a verb, or of any word, for so many."""
     return one if number == 1 else many
@@ -160,6 +165,10 @@ class Clock:
         """Return the start with its date and zone: ``2026-11-20 22:00:00 UTC``."""
         at = self._start
         return f"{at:%Y-%m-%d %H:%M:%S} {_zone_name(at)}" if at is not None else ""
+
+    def start_time(self) -> datetime | None:
+        """Return the start in the zone; None where it cannot be said."""
+        return self._start
 
     def time(self, seconds: float | None) -> str:
         """Return the second in which it happens: ``22:05:50``, with the date on another day."""

@@ -57,6 +57,11 @@ class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
     # Why it did nothing, when it did nothing; "" where that says nothing worth a warning.
     idle_because: ClassVar[str] = ""
 
+    # The words of kubectl that do it, and undo it; the words {nodes} and {flags} stand for several, {detail} for
+    # one. "" where nobody does it with kubectl.
+    done_by: ClassVar[str] = ""
+    undone_by: ClassVar[str] = ""
+
     at_ns: int
     # Where the event was written, e.g. "s.yaml:12" or "taint node n1 a=b:NoExecute".
     origin: str = ""
@@ -109,6 +114,21 @@ class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
             if field_type.detail and value is not None and value != default:
                 parts.append(field_type.detail.format(key=key, value=field_type.write(value)))
         return " ".join(parts)
+
+    def command(self, words: str) -> tuple[str, ...]:
+        """Return the words of ``done_by`` or ``undone_by`` with all but the nodes filled in."""
+        found: list[str] = []
+        for word in words.split():
+            if word == "{flags}":
+                found += self.flags
+            else:
+                found.append(word if word == "{nodes}" else word.replace("{detail}", self.detail))
+        return tuple(found)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The flags of kubectl that its fields are."""
+        return ()
 
     @property
     def seen_by_monitor(self) -> bool:

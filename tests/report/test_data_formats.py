@@ -94,7 +94,7 @@ def test_json_keys_stand_in_the_order_of_the_document() -> None:
     document = json.loads(text_of(one_of_each(), "json"))
     assert list(document) == [
         *("apiVersion", "kind", "inputs", "evictions", "kept", "cancelled"),
-        *("nodes", "zones", "drains", "workloads", "joint", "warnings"),
+        *("nodes", "zones", "drains", "workloads", "joint", "warnings", "impact"),
     ]
     assert document["apiVersion"] == "evictplan.dev/v1alpha1"
     assert document["kind"] == "Prediction"

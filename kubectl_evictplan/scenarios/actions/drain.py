@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -14,6 +15,7 @@ from kubectl_evictplan.scenarios.field_types import (
     LABEL_SELECTOR,
     TARGETS_IN_ORDER,
     WHOLE_SECONDS,
+    file_fields,
 )
 from kubectl_evictplan.scenarios.scenario import NodesEvent
 
@@ -29,6 +31,8 @@ class Drain(NodesEvent, frozen=True, kw_only=True):
 
     action = "drain"
     told = "kubectl drain {detail}"
+    done_by = "kubectl drain {nodes} {flags}"
+    undone_by = "kubectl uncordon {nodes}"
     unschedulable = True
     idle_because = (
         "kubectl ends before it cordons any node, because one of them does not exist then"
@@ -54,6 +58,20 @@ class Drain(NodesEvent, frozen=True, kw_only=True):
     disable_eviction: Annotated[bool, FLAG] = msgspec.field(default=False, name="disableEviction")
     # "": every pod.
     pod_selector: Annotated[str, LABEL_SELECTOR] = msgspec.field(default="", name="podSelector")
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The flags of ``kubectl drain`` that differ from its defaults."""
+        found = []
+        for key, attribute, field_type, _, default in file_fields(type(self)):
+            value = getattr(self, attribute)
+            if field_type.detail and value != default:
+                name = "--" + re.sub("[A-Z]", lambda capital: f"-{capital[0].lower()}", key)
+                # kubectl takes grace periods and the like as whole seconds, where the file has durations.
+                written = value if type(value) is int and attribute.endswith("_seconds") else None
+                written = field_type.write(value) if written is None else written
+                found.append(name if value is True else f"{name}={written}")
+        return tuple(found)
 
     @property
     def options(self) -> DrainOptions:

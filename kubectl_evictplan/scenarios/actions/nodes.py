@@ -31,6 +31,7 @@ class DeleteNode(NodesEvent, frozen=True, kw_only=True):
 
     action = "node-delete"
     told = "the Node object is deleted"
+    done_by = "kubectl delete node {nodes}"
     seen_by_monitor = True
     seen_by_pod_gc = True
     feeds_pod_gc = True
@@ -80,6 +81,8 @@ class Cordon(NodesEvent, frozen=True, kw_only=True):
 
     action = "cordon"
     told = "the node is cordoned"
+    done_by = "kubectl cordon {nodes}"
+    undone_by = "kubectl uncordon {nodes}"
     unschedulable = True
     idle_because = "the node is cordoned already or does not exist then"
 
@@ -96,6 +99,8 @@ class Uncordon(Cordon, frozen=True, kw_only=True):
 
     action = "uncordon"
     told = "the node is uncordoned"
+    done_by = "kubectl uncordon {nodes}"
+    undone_by = "kubectl cordon {nodes}"
     unschedulable = False
     idle_because = "the node is not cordoned or does not exist then"
 
@@ -105,6 +110,8 @@ class AddTaint(NodesEvent, frozen=True, kw_only=True):
 
     action = "taint"
     told = "somebody puts the taint {detail} on"
+    done_by = "kubectl taint nodes {nodes} {detail}"
+    undone_by = "kubectl taint nodes {nodes} {detail}-"
 
     taint: Annotated[Taint, TAINT]
 
@@ -137,6 +144,7 @@ class RemoveTaint(NodesEvent, frozen=True, kw_only=True):
 
     action = "untaint"
     told = "somebody takes the taint {detail} off"
+    done_by = "kubectl taint nodes {nodes} {detail}-"
     # Said by the warning taint-not-applied.
     idle_because = ""
 

@@ -1,0 +1,23 @@
+"""What ties a report to the prediction, and to the plan, that it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from kubectl_evictplan.prediction.document import Prediction
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+def fingerprint(prediction: Prediction) -> str:
+    """Return "sha256:<hex>" over the prediction's canonical JSON: keys in order, no blanks, UTF-8.
+
+    A lone surrogate, which has no UTF-8, counts as three bytes of its own.
+    """
+    try:
+        content = _encoder.encode(prediction)
+    except UnicodeEncodeError:
+        content = repr(msgspec.to_builtins(prediction)).encode("utf-8", "surrogatepass")
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"

@@ -1,0 +1,80 @@
+"""What a change ticket says, in which order: a prediction as blocks, for Markdown and HTML.
+
+The verdict and the figures first, then what to know, what happens when, the tables, what was not evaluated,
+commands, and at the end everything that decided the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import tzinfo
+
+from kubectl_evictplan.prediction.document import CERTAIN, Prediction
+from kubectl_evictplan.prediction.fingerprint import fingerprint
+from kubectl_evictplan.report import words
+from kubectl_evictplan.report.blocks import Block, Figures, Table, Title, Verdict, columns
+from kubectl_evictplan.report.commands_to_run import commands
+from kubectl_evictplan.report.content import details, facts
+from kubectl_evictplan.report.drains import drain_tables
+from kubectl_evictplan.report.evictions import PODS_MAX, group_table, pod_table
+from kubectl_evictplan.report.gantt import gantt
+from kubectl_evictplan.report.verdict import alerts, all_warnings, verdict
+from kubectl_evictplan.report.what_happens import asked, timeline
+from kubectl_evictplan.report.words import Clock
+
+
+def ticket(prediction: Prediction, zone: tzinfo | None) -> Iterator[Block]:
+    """Yield the blocks of a ticket; ``zone`` is that of clock times (None: the system's)."""
+    clock = Clock(str(prediction.inputs.start.value), zone)
+    yield Title(f"Predicted evictions: {'; '.join(asked(prediction)) or 'nothing is done'}")
+    loud = alerts(prediction.warnings)
+    if loud is not None:
+        yield loud
+    yield Verdict(tuple(verdict(prediction, clock, complete=loud is None)))
+    yield headline(prediction)
+    if (bars := gantt(prediction, clock)) is not None:
+        yield bars
+    if (moments := timeline(prediction, clock, wide=False)) is not None:
+        yield moments
+    yield from _tables(prediction)
+    if (found := all_warnings(prediction.warnings)) is not None:
+        yield found
+    yield from commands(prediction)
+    yield provenance(prediction, clock)
+
+
+def headline(prediction: Prediction) -> Table:
+    """Return the figures by which changes are compared; a count that is not certain is a range."""
+    evictions = prediction.evictions
+    certain = {entry.key for entry in evictions if entry.certainty == CERTAIN}
+    every = {entry.key for entry in evictions}
+    stuck = {entry.key for entry in evictions if entry.gone.stuck is not None}
+    first = min((entry.earliest_seconds for entry in evictions), default=None)
+    last = max((entry.latest_seconds for entry in evictions), default=None)
+    rows = [
+        ("Pods evicted", words.between(len(certain), len(every))),
+        ("of these stuck Terminating", str(len(stuck))),
+        ("First possible eviction", words.NONE if first is None else words.offset(first)),
+        ("Last possible eviction", words.NONE if last is None else words.offset(last)),
+        ("Workloads hit", str(len(prediction.workloads))),
+        ("Nodes affected", str(len(prediction.nodes))),
+        ("Pods that stay on them", str(len({kept.key for kept in prediction.kept} - every))),
+    ]
+    return Table(columns("FIGURE", "VALUE"), rows, "Figures")
+
+
+def _tables(prediction: Prediction) -> Iterator[Block]:
+    yield from drain_tables(prediction, wide=False)
+    if prediction.evictions:
+        table = group_table(prediction, "workload")
+        yield table._replace(title="Evictions by workload")
+        if len(prediction.evictions) <= PODS_MAX:
+            yield pod_table(prediction.evictions)._replace(title="Evicted pods")
+    yield from details(prediction)
+
+
+def provenance(prediction: Prediction, clock: Clock) -> Figures:
+    """Return everything that decided the answer, and what ties this page to it."""
+    found = tuple(facts(prediction.inputs, clock))
+    tie = f"{fingerprint(prediction)} (of the prediction as -o json, written canonically)"
+    return Figures("Inputs, with where each comes from", (*found, ("Fingerprint", tie)))

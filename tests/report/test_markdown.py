@@ -1,0 +1,201 @@
+"""Markdown: what a ticket shows is what was written, and nothing that a cluster holds becomes more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from report.builders import eviction, one_of_each, prediction, text_of
+from report.hostile import strings
+
+from kubectl_evictplan.display import escape
+from kubectl_evictplan.report import markdown
+from kubectl_evictplan.report.blocks import (
+    Bar,
+    BarGroup,
+    Block,
+    Commands,
+    Figures,
+    Finding,
+    Findings,
+    Gantt,
+    Moment,
+    Phrase,
+    Table,
+    Timeline,
+    Title,
+    Verdict,
+    columns,
+)
+
+_PARSER = MarkdownIt("gfm-like", {"linkify": False, "html": True})
+_JOINER = "\u2060"
+# What a page may consist of; links, pictures, HTML and quotations are not among it.
+_ALLOWED = {
+    *(
+        "heading_open",
+        "heading_close",
+        "paragraph_open",
+        "paragraph_close",
+        "inline",
+        "text",
+        "text_special",
+    ),
+    *("bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close", "strong_open"),
+    *(
+        "strong_close",
+        "fence",
+        "table_open",
+        "table_close",
+        "thead_open",
+        "thead_close",
+        "tbody_open",
+    ),
+    *("tbody_close", "tr_open", "tr_close", "th_open", "th_close", "td_open", "td_close"),
+}
+
+
+def tokens(text: str) -> Iterator[Token]:
+    for token in _PARSER.parse(text):
+        yield token
+        yield from token.children or ()
+
+
+def shown(text: str) -> list[str]:
+    """The inline texts of a page as a browser shows them."""
+    return [
+        "".join(child.content for child in token.children or ()).replace(_JOINER, "")
+        for token in _PARSER.parse(text)
+        if token.type == "inline"
+    ]
+
+
+def page(*blocks: Block) -> str:
+    return "".join(markdown.render(blocks))
+
+
+def check_hostile(text: str) -> None:
+    """One string everywhere on a page: it is shown as it is, and adds nothing to the page."""
+    blocks = (
+        Title(text),
+        Verdict((Phrase(text), Phrase(text))),
+        Table(columns("A", "B"), [(text, "x"), ("y", Phrase(text))], text, notes=(text,)),
+        Timeline(text, (Moment(text, "+1s", text, text),), text),
+        Findings(text, (Finding("code", text, text),)),
+        Figures(text, ((text, text),)),
+    )
+    found = list(tokens(page(*blocks)))
+    assert {token.type for token in found} <= _ALLOWED, text
+    kinds = [token.type for token in found]
+    assert kinds.count("tr_open") == 3, text
+    assert kinds.count("td_open") == 4, text
+    assert kinds.count("heading_open") == 5, text
+    assert kinds.count("list_item_open") == 5, text
+    safe = escape(text)
+    seen = shown(page(*blocks))
+    for expected in (safe, f"code: {safe} ({safe})", f"{safe}: {safe}"):
+        assert expected in seen, (text, seen)
+
+
+def test_a_hostile_string_is_shown_as_it_is_and_adds_nothing() -> None:
+    for text in strings(150):
+        check_hostile(text)
+
+
+@pytest.mark.slow
+def test_ten_thousand_hostile_strings_are_shown_as_they_are_and_add_nothing() -> None:
+    for text in strings(10_000):
+        check_hostile(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@team",
+        "a#12",
+        "see !3",
+        "~bug",
+        "%4",
+        "^alert#1",
+        ":tada:",
+        "http://e.example",
+        "www.e.example",
+    ],
+)
+def test_no_mention_and_no_reference_reaches_the_page_in_one_piece(text: str) -> None:
+    [seen] = [
+        "".join(child.content for child in token.children or ())
+        for token in _PARSER.parse(page(Title(text)))
+        if token.type == "inline"
+    ]
+
+    assert text not in seen
+    assert text == seen.replace(_JOINER, "")
+
+
+def test_no_command_leaves_its_fence() -> None:
+    text = page(Commands("Do it", ("echo ```", "````", "~~~", "x"), ""))
+
+    [fence] = [token for token in tokens(text) if token.type == "fence"]
+    assert fence.content == "echo ```\n````\n~~~\nx\n"
+
+
+def test_no_label_leaves_its_bar() -> None:
+    for text in strings(400):
+        chart = Gantt("When", (BarGroup(text, (Bar(text, 1.0, 2.0),)),), None)
+        [fence] = [token for token in tokens(page(chart)) if token.type == "fence"]
+        lines = fence.content.splitlines()
+        assert len(lines) == 5, text
+        assert lines[3].startswith("  section ")
+        assert lines[4].count(":b1, ") == 1
+        assert lines[4].partition(" :b1, ")[2] == "2000-01-01T00:00:01.000, 1000ms"
+        assert not set("#;%{}\\\"'`<>") & set("".join(lines[3:]))
+
+
+def test_a_diagram_stays_below_what_gitlab_draws_unasked() -> None:
+    bars = tuple(Bar(f"pod-{number}", 0.0, 1.0) for number in range(500))
+    text = page(Gantt("When", (BarGroup("g", bars),), None))
+
+    [fence] = [token for token in tokens(text) if token.type == "fence"]
+    assert len(fence.content) < 2000
+    assert "more bars do not fit" in fence.content
+
+
+def test_a_long_page_stays_below_the_limit_and_says_what_it_left_out() -> None:
+    rows = [(f"pod-{number}", "x" * 300) for number in range(5000)]
+    text = page(Title("t"), Table(columns("POD", "WHY"), rows, "Pods", total=("TOTAL", "5000")))
+
+    assert len(text.encode()) <= markdown.LIMIT_BYTES
+    assert "more rows are left out here" in text
+    assert "| TOTAL | 5000 |" in text
+
+
+def test_even_a_page_without_rows_that_is_too_long_ends_below_the_limit() -> None:
+    blocks = [Commands(f"c{number}", ("x" * 900,), "") for number in range(100)]
+    text = page(*blocks)
+
+    assert len(text.encode()) <= markdown.LIMIT_BYTES
+    assert "left out" in text.splitlines()[-1]
+    assert [token.content for token in tokens(text) if token.type == "fence"][-1] in (
+        "",
+        "x" * 900 + "\n",
+    )
+
+
+def test_the_verdict_comes_first_and_the_fingerprint_last() -> None:
+    lines = text_of(one_of_each(), "markdown").splitlines()
+
+    assert lines[0].startswith("# Predicted evictions: kubelet-stop n1")
+    assert lines[2].startswith("- **1 pod is evicted for certain")
+    assert "- Fingerprint: sha256:" in lines[-1]
+
+
+def test_the_fingerprint_changes_with_the_prediction() -> None:
+    lasts = {
+        text_of(prediction(evictions=(eviction(at=at),)), "markdown").splitlines()[-1]
+        for at in (1.0, 2.0, 2.0)
+    }
+
+    assert len(lasts) == 2
