@@ -77,6 +77,16 @@ class Credentials:
             raise refused(f"{self._entry()} holds a token that is none")
         return value
 
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether requests name nobody: no token and no client certificate."""
+        return not (self.authorization() or self._configuration.cert_file)
+
+    @property
+    def has_own_authority(self) -> bool:
+        """Whether the cluster names who signs its certificates, rather than this machine's store."""
+        return bool(self._configuration.ssl_ca_cert)
+
     def _load(self, environ: Mapping[str, str], folder: str) -> None:
         from kubernetes.client import Configuration
 
@@ -122,8 +132,7 @@ class Credentials:
         before = dict(provider.get("config", ()))
         loader.load_and_set(self._configuration)
         self._keep_tokens(before, provider.get("config", {}))
-        logs_in = self.authorization() or self._configuration.cert_file
-        if has_credentials(self.target.user) and not logs_in:
+        if has_credentials(self.target.user) and self.is_anonymous:
             raise refused(f"{self._entry()} gives no credential: log in again")
 
     def _keep_tokens(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

@@ -9,18 +9,18 @@ from contextlib import contextmanager
 
 import msgspec
 
-from kubectl_evictplan.errors import AccessError, Correction, EvictplanError, Problem
+from kubectl_evictplan.errors import AccessError, Correction, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, ListRecord, Reading
-from kubectl_evictplan.live.credentials import is_pod
+from kubectl_evictplan.live.connecting import connected
 from kubectl_evictplan.live.flags import ConnectionFlags
-from kubectl_evictplan.live.kubeconfig import resolve
 from kubectl_evictplan.live.lists import Listed, Page, read_list
 from kubectl_evictplan.live.moments import Changes, changes_since
-from kubectl_evictplan.live.problems import masked, unreachable, unusable
+from kubectl_evictplan.live.problems import unreachable, unusable
 from kubectl_evictplan.live.resources import LEASES, NODES, OPENSHIFT, PODS, RESOURCES, Resource
 from kubectl_evictplan.live.server_clock import OFFSET_SAID_NS
-from kubectl_evictplan.live.transport import Answer, Transport
+from kubectl_evictplan.live.server_version import server_version
+from kubectl_evictplan.live.transport import Transport
 from kubectl_evictplan.live.world import World
 from kubectl_evictplan.sources.assembly import Assembly
 from kubectl_evictplan.sources.diagnostics import Diagnostics, Document, Origin
@@ -30,14 +30,9 @@ from kubectl_evictplan.sources.items import ItemReader
 TAKEN_AT_SOURCE = "clock of the API server"
 # Lists that lie further apart than this do not show one moment.
 SKEW_SAID_NS = 30 * SECOND_NS
-_VERSION_TEXT_MAX = 60
 
 # (what is read, objects so far, objects in all or 0 when not known)
 Progress = Callable[[str, int, int], None]
-
-
-class _GitVersion(msgspec.Struct, rename="camel"):
-    git_version: str | None = None
 
 
 def read_cluster(
@@ -92,29 +87,10 @@ def _reader(
     warn: Callable[[str], None] | None,
     world: World | None,
 ) -> Iterator[_Reader]:
-    """Give a reader of the cluster that is named; whatever goes wrong in it quotes no credential."""
+    """Give a reader of the cluster that is named."""
     world = world or World()
-    target = resolve(flags, environ, is_pod=is_pod(environ))
-    for warning in target.warnings:
-        if warn:
-            warn(warning)
-    transport = Transport(
-        target,
-        environ,
-        request_timeout_ns=flags.request_timeout_ns,
-        world=world,
-    )
-    try:
-        with collector_paused():
-            yield _Reader(transport, flags, world, strict, progress)
-    except EvictplanError:
-        raise
-    except Exception as error:  # noqa: BLE001 - raised again, as what it is: a bug
-        # Ours to mend, and to be reported: whatever it quotes, no credential.
-        text = masked(str(error), transport.secrets)
-        raise AssertionError(f"{type(error).__name__}: {text}").with_traceback(
-            error.__traceback__
-        ) from None
+    with connected(flags, environ, warn=warn, world=world) as transport, collector_paused():
+        yield _Reader(transport, flags, world, strict, progress)
 
 
 def _ignore(page: Page) -> None:
@@ -147,7 +123,7 @@ class _Reader:
 
     def read(self) -> ClusterSnapshot:
         """Return the cluster; see ``read_cluster``."""
-        version = self._server_version()
+        version = server_version(self._transport)
         self._refuse_without_rights()
         began = self._world.monotonic()
         changes = self._read_lists(version)
@@ -204,18 +180,6 @@ class _Reader:
             raise AccessError([problem])
         leases = self._assembly.stored["Lease"].values()
         return {lease.name: lease for lease in leases}, at_ns
-
-    def _server_version(self) -> str:
-        """Return the API server's version; "" where it is not told."""
-
-        def decode(answer: Answer) -> str:
-            try:
-                found = msgspec.json.decode(answer.body, type=_GitVersion)
-            except (msgspec.DecodeError, RecursionError):
-                return ""
-            return (found.git_version or "")[:_VERSION_TEXT_MAX]
-
-        return self._transport.get("/version", decode=decode)
 
     def _refuse_without_rights(self) -> None:
         """Raise before the long part when nodes or pods may not be listed."""

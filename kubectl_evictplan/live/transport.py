@@ -1,9 +1,9 @@
-"""GET from an API server: every request of this program passes here.
+"""Ask an API server: every request of this program passes here.
 
 What urllib3 would do by itself (repeat, follow redirects, decompress without end) is switched off.
-Here reads are repeated a few times, with growing pauses and ``Retry-After`` honoured, each answer
-and the whole reading have a deadline that is checked between any two pieces, and an answer of more
-than ``ANSWER_BYTES_MAX`` after decompression is refused.
+Here what changes nothing is repeated a few times, with growing pauses and ``Retry-After`` honoured;
+a mutation is sent once. Each answer and the whole reading have a deadline that is checked between
+any two pieces, and an answer of more than ``ANSWER_BYTES_MAX`` after decompression is refused.
 """
 
 from __future__ import annotations
@@ -14,10 +14,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.errors import Correction, InputError, Problem, UnreachableError
+from kubectl_evictplan.errors import (
+    Correction,
+    InputError,
+    Problem,
+    ProblemsError,
+    UnreachableError,
+)
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.live.credentials import Credentials
 from kubectl_evictplan.live.kubeconfig import Target
+from kubectl_evictplan.live.pools import Written, open_pool
 from kubectl_evictplan.live.problems import bounded, masked, refused, unreachable
 from kubectl_evictplan.live.server_clock import ServerClock
 from kubectl_evictplan.live.world import World
@@ -51,6 +58,19 @@ class Answer(NamedTuple):
     def is_json(self) -> bool:
         """Whether it says to be JSON."""
         return "json" in self.headers.get("content-type", "").lower()
+
+
+class Sent(NamedTuple):
+    """What became of a request that was sent once.
+
+    Without an ``answer`` there is none that is whole; ``failure`` says why, and only when nothing was
+    ``written`` is it certain that it was not executed.
+    """
+
+    answer: Answer | None
+    written: bool
+    failure: str = ""
+    status: int = 0
 
 
 class Unusable(Exception):
@@ -119,15 +139,31 @@ class Transport:
         self._world = world
         self._user_agent = f"kubectl-evictplan/{__version__}"
         self._request_seconds = request_timeout_ns / SECOND_NS if request_timeout_ns else None
-        self._deadline: float | None = None
-        if self._request_seconds is not None:
-            self._deadline = world.monotonic() + ANSWERS_PER_READING * self._request_seconds
-        self._login()
+        self._written = Written()
+        self._last_status = 0
+        self.begin_reading()
+        self.login()
 
     @property
     def server(self) -> str:
         """The server's address, as asked."""
         return self._credentials.server
+
+    @property
+    def credentials(self) -> Credentials:
+        """What the last login gave."""
+        return self._credentials
+
+    def begin_reading(self) -> None:
+        """Give what is read from now on the whole time of a reading."""
+        seconds = self._request_seconds
+        self._deadline = (
+            self._world.monotonic() + ANSWERS_PER_READING * seconds if seconds else None
+        )
+
+    def reconnect(self) -> None:
+        """Ask over a new connection from now on."""
+        self._pool.clear()
 
     def get(
         self,
@@ -135,29 +171,49 @@ class Transport:
         query: Mapping[str, str] | None = None,
         *,
         accept: str = "application/json",
+        review: bytes | None = None,
         decode: Callable[[Answer], Decoded],
     ) -> Decoded:
-        """Return the decoded answer.
+        """Return the decoded answer; ``review`` is posted: a question that changes nothing either.
 
         ``decode`` is given any answer but 401 and what is repeated; it raises Unusable for one that
         is to be asked for again. Raises UnreachableError when nothing usable comes in time,
         AccessError when the server does not know the user, InputError when an answer is too large.
         """
-        url = self.server + path + (f"?{urlencode(query)}" if query else "")
+        whole_path = path + (f"?{urlencode(query)}" if query else "")
+        asked = f"{'GET' if review is None else 'POST'} {path}"
         has_logged_in_again = False
         attempt = 0
         while True:
             attempt += 1
             try:
-                answer = self._ask(url, accept)
+                answer = self._ask(whole_path, accept, review)
                 if answer.status != 401:
                     return decode(answer)
                 if has_logged_in_again:
-                    raise self._unauthorized(path)
+                    raise self._unauthorized(asked)
                 has_logged_in_again = True
-                self._login()
+                self.login()
             except (_Failed, Unusable) as failed:
-                self._pause(path, attempt, failed)
+                self._pause(asked, attempt, failed)
+
+    def send(self, method: str, path: str, content_type: str, body: bytes) -> Sent:
+        """Send a mutation, once, whatever comes back; it has the time of one answer.
+
+        Raises AccessError or InputError when a login that is due gives nothing: nothing was sent.
+        """
+        headers = self._headers("application/json")
+        headers["Content-Type"] = content_type
+        before = self._written.requests
+        self._last_status = 0
+        self.begin_reading()
+        try:
+            answer = self._exchange(method, path, headers, body)
+        except (_Failed, ProblemsError) as failed:
+            is_written = self._written.requests > before
+            self.reconnect()
+            return Sent(None, is_written, self.explain(_words(failed)), self._last_status)
+        return Sent(answer, written=True, status=answer.status)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -176,10 +232,11 @@ class Transport:
         """Return the server and the context, for messages."""
         return self.target.named() if self.target.server else self.server
 
-    def _login(self) -> None:
+    def login(self) -> None:
+        """Log in (anew); raises AccessError or InputError when that is not possible."""
         self._credentials = Credentials(self.target, self._environ)
         self._fresh_until_ns = self._world.wall_ns() + _CREDENTIALS_KEPT_NS
-        self._pool = _pool(self._credentials, self.target, self._environ)
+        self._pool = open_pool(self._credentials, self.target, self._environ, self._written)
 
     def _headers(self, accept: str) -> Any:
         import urllib3
@@ -187,7 +244,7 @@ class Transport:
         expires_ns = self._credentials.expires_ns
         now_ns = self._world.wall_ns()
         if expires_ns is not None and now_ns >= max(expires_ns, self._fresh_until_ns):
-            self._login()
+            self.login()
         headers = urllib3.HTTPHeaderDict(
             {"Accept": accept, "Accept-Encoding": "gzip", "User-Agent": self._user_agent}
         )
@@ -197,18 +254,26 @@ class Transport:
             headers.add(name, value)
         return headers
 
-    def _ask(self, url: str, accept: str) -> Answer:
+    def _ask(self, path: str, accept: str, review: bytes | None) -> Answer:
         """Return one answer; _Failed when there is none that could be the last word."""
+        headers = self._headers(accept)
+        if review is not None:
+            headers["Content-Type"] = "application/json"
+        answer = self._exchange("GET" if review is None else "POST", path, headers, review)
+        if 300 <= answer.status < 400:
+            raise self._redirected(answer.headers)
+        if answer.status in _REPEATED:
+            message = f"answered {answer.status} {_reason(answer.status)}".rstrip()
+            raise _Failed(message, retry_after_seconds(answer))
+        return answer
+
+    def _exchange(self, method: str, path: str, headers: Any, body: bytes | None) -> Answer:
+        """Send one request; return whatever answer comes whole. _Failed when none does."""
         import urllib3
 
         world = self._world
-        headers = self._headers(accept)
+        deadline = self._answer_deadline()
         started = world.monotonic()
-        limits = [
-            self._deadline,
-            started + self._request_seconds if self._request_seconds else None,
-        ]
-        deadline = min((limit for limit in limits if limit is not None), default=None)
         seconds = world.read_seconds_max
         if deadline is not None:
             seconds = max(min(seconds, deadline - started), 0.001)
@@ -217,24 +282,27 @@ class Transport:
         response = None
         try:
             response = self._pool.urlopen(
-                "GET", url, headers=headers, preload_content=False, decode_content=False,
-                redirect=False, retries=False, timeout=urllib3.Timeout(seconds, connect=seconds),
+                method, self.server + path, headers=headers, body=body,
+                preload_content=False, decode_content=False, redirect=False, retries=False,
+                timeout=urllib3.Timeout(seconds, connect=seconds),
             )  # fmt: skip
+            self._last_status = response.status
             found = {name.lower(): value for name, value in response.headers.items()}
             self.clock.note(found.get("date", ""), sent_ns, world.wall_ns())
-            body = self._body(response, found, deadline)
+            received = self._body(response, found, deadline)
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise self._transport_problem(error) from None
         finally:
             if response is not None:
                 response.release_conn() if response.closed else response.close()
-        answer = Answer(response.status, found, body)
-        if 300 <= answer.status < 400:
-            raise self._redirected(found)
-        if answer.status in _REPEATED:
-            message = f"answered {answer.status} {_reason(answer.status)}".rstrip()
-            raise _Failed(message, _retry_after(found))
-        return answer
+        return Answer(response.status, found, received)
+
+    def _answer_deadline(self) -> float | None:
+        """Return when an answer that is asked for now has to be there."""
+        limits = [self._deadline]
+        if self._request_seconds:
+            limits.append(self._world.monotonic() + self._request_seconds)
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def _body(
         self, response: urllib3.BaseHTTPResponse, headers: Mapping[str, str], deadline: float | None
@@ -258,27 +326,27 @@ class Transport:
             raise _Failed("the answer was cut")
         return body.whole()
 
-    def _pause(self, path: str, attempt: int, failed: Exception) -> None:
+    def _pause(self, request: str, attempt: int, failed: Exception) -> None:
         """Sleep until the next attempt; UnreachableError when there is to be none."""
         world = self._world
         asked = getattr(failed, "retry_after_seconds", None)
         if asked is not None and asked > RETRY_AFTER_SECONDS_MAX:
             message = f"{failed} and wants to be asked again only after {asked:.0f} s"
-            raise self._gone(path, message)
+            raise self._gone(request, message)
         growing = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_FIRST * 2 ** (attempt - 1))
         pause = growing * world.chance() if asked is None else asked + world.chance()
         if attempt >= ATTEMPTS_MAX:
-            raise self._gone(path, f"{failed} ({attempt} attempts)")
+            raise self._gone(request, f"{failed} ({attempt} attempts)")
         if self._deadline is not None and world.monotonic() + pause >= self._deadline:
             limit = ANSWERS_PER_READING * (self._request_seconds or 0)
             longer = f"{2 * (self._request_seconds or 0):g}s"
-            message = f"GET {path}: not done within {limit:g} s, last: {failed}"
+            message = f"{request}: not done within {limit:g} s, last: {failed}"
             correction = Correction((), ("--request-timeout", longer))
             raise UnreachableError(Problem(message, location=self.where(), correction=correction))
         world.sleep(pause)
 
-    def _gone(self, path: str, message: str) -> UnreachableError:
-        return unreachable(f"GET {path}: {message}", location=self.where())
+    def _gone(self, request: str, message: str) -> UnreachableError:
+        return unreachable(f"{request}: {message}", location=self.where())
 
     def _transport_problem(self, error: Exception) -> Exception:
         """Return what a failure of urllib3 means: most are worth another attempt."""
@@ -315,67 +383,14 @@ class Transport:
         message = f"answers with a redirect{to}, which is not followed: is it an API server?"
         return unreachable(message, location=self.where())
 
-    def _unauthorized(self, path: str) -> Exception:
+    def _unauthorized(self, asked: str) -> Exception:
         who = f"user {self.target.user_name}" if self.target.user_name else "the user"
-        message = f"GET {path}: the server does not accept the credentials of {who}: log in again"
+        message = f"{asked}: the server does not accept the credentials of {who}: log in again"
         return refused(message, location=self.where())
 
 
-def _pool(
-    credentials: Credentials, target: Target, environ: Mapping[str, str]
-) -> urllib3.PoolManager:
-    import urllib3
-
-    settings: dict[str, Any] = {"maxsize": 2, "retries": False}
-    if credentials.tls_context is not None:
-        settings["ssl_context"] = credentials.tls_context
-        if name := target.cluster.get("tls-server-name"):
-            settings |= {"server_hostname": str(name), "assert_hostname": str(name)}
-        if credentials.tls_context.verify_mode == 0:
-            settings |= {"cert_reqs": "CERT_NONE", "assert_hostname": False}
-            # Said once, in our own words.
-            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-    proxy = _proxy(credentials.server, target, environ)
-    if not proxy:
-        return urllib3.PoolManager(**settings)
-    if proxy.startswith("socks"):
-        message = "proxies of SOCKS are not supported: use one of HTTP"
-        raise InputError(Problem(message, location="proxy-url", correction=Correction((), ())))
-    address = urlsplit(proxy)
-    headers = {}
-    if address.username:
-        login = f"{address.username}:{address.password or ''}"
-        headers = dict(urllib3.make_headers(proxy_basic_auth=login))
-    return urllib3.ProxyManager(proxy, proxy_headers=headers, **settings)
-
-
-def _proxy(server: str, target: Target, environ: Mapping[str, str]) -> str:
-    """Return the proxy's address: proxy-url, else the environment's, as Go's clients do."""
-    if url := target.cluster.get("proxy-url"):
-        return str(url)
-    address = urlsplit(server)
-    name = f"{address.scheme}_proxy"
-    proxy = environ.get(name) or environ.get(name.upper()) or ""
-    host = address.hostname or ""
-    if not proxy or host == "localhost" or host.startswith("127.") or host == "::1":
-        return ""
-    listed = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-    return "" if _is_reached_directly(host, listed) else proxy
-
-
-def _is_reached_directly(host: str, listed: str) -> bool:
-    """Tell whether NO_PROXY names the host: by name, domain, address or network."""
-    import ipaddress
-
-    for entry in (entry.strip().lower() for entry in listed.split(",")):
-        if entry == "*" or (entry and (host == entry or host.endswith(f".{entry.lstrip('.')}"))):
-            return True
-        try:
-            if ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False):
-                return True
-        except ValueError:
-            continue
-    return False
+def _words(error: Exception) -> str:
+    return error.problems[0].message if isinstance(error, ProblemsError) else str(error)
 
 
 def _too_large() -> InputError:
@@ -386,9 +401,9 @@ def _too_large() -> InputError:
     return InputError(Problem(message, location="--chunk-size", correction=correction))
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
+def retry_after_seconds(answer: Answer) -> float | None:
     """Return the seconds to wait; the header's other form, a date, is not used by API servers."""
-    text = headers.get("retry-after", "").strip()
+    text = answer.headers.get("retry-after", "").strip()
     return float(text[:9]) if text.isascii() and text.isdecimal() else None
 
 

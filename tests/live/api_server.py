@@ -152,6 +152,8 @@ class ApiServer:
     url: str = ""
     git_version: str = "v1.29.6"
     problems: list[str] = field(default_factory=list)
+    # Who answers, where it is not the one that only lists.
+    handler: type[Handler] | None = None
 
     def add(self, *objects: dict[str, Any]) -> None:
         """Store objects as the API server would: with uid and resourceVersion."""
@@ -180,7 +182,7 @@ class ApiServer:
     def serve(self) -> Iterator[ApiServer]:
         """Listen on the loopback interface for the length of the block."""
 
-        class Bound(Handler):
+        class Bound(self.handler or Handler):  # type: ignore[misc]
             api = self
 
         server = _Server(("127.0.0.1", 0), Bound)

@@ -1,0 +1,49 @@
+"""From kubectl's connection options to a transport that has logged in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from kubectl_evictplan.errors import EvictplanError
+from kubectl_evictplan.live.credentials import is_pod
+from kubectl_evictplan.live.flags import ConnectionFlags
+from kubectl_evictplan.live.kubeconfig import resolve
+from kubectl_evictplan.live.problems import masked
+from kubectl_evictplan.live.transport import Transport
+from kubectl_evictplan.live.world import World
+
+
+@contextmanager
+def connected(
+    flags: ConnectionFlags,
+    environ: Mapping[str, str],
+    *,
+    warn: Callable[[str], None] | None = None,
+    world: World | None = None,
+) -> Iterator[Transport]:
+    """Log in where the options and the kubeconfig say; whatever goes wrong quotes no credential.
+
+    ``warn`` is told what is odd about the connection. Raises InputError for kubeconfigs and options,
+    AccessError for credentials.
+    """
+    target = resolve(flags, environ, is_pod=is_pod(environ))
+    for warning in target.warnings:
+        if warn:
+            warn(warning)
+    transport = Transport(
+        target,
+        environ,
+        request_timeout_ns=flags.request_timeout_ns,
+        world=world or World(),
+    )
+    try:
+        yield transport
+    except EvictplanError:
+        raise
+    except Exception as error:  # noqa: BLE001 - raised again, as what it is: a bug
+        # Ours to mend, and to be reported: whatever it quotes, no credential.
+        text = masked(str(error), transport.secrets)
+        raise AssertionError(f"{type(error).__name__}: {text}").with_traceback(
+            error.__traceback__
+        ) from None
