@@ -37,6 +37,7 @@ from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.sources.redaction import pseudonyms, redact
 
 READY = (ns(3), ns(3))
+WIDE = (ns(5), ns(60))
 
 
 def predicted(snapshot: ClusterSnapshot, *events: ScenarioEvent, **options: Any) -> Prediction:
@@ -251,6 +252,24 @@ def test_drawn_realities_lie_in_the_windows(seed: int) -> None:
     rng = random.Random(seed)
     for number in range(12):
         assert contradictions(reality(world, rng, number), prediction) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_drain_ends_before_its_last_wait_can_be_over(seed: int) -> None:
+    world = draw_drained_world(random.Random(seed))
+    prediction = predict(*world, assume_ready=WIDE)
+    for report in prediction.drains:
+        over = [wait.until_latest_seconds for wait in report.waiting]
+        if report.end_latest_seconds is not None:
+            assert report.end_latest_seconds >= max(
+                (at for at in over if at is not None), default=0
+            )
+
+
+def test_readiness_anywhere_in_a_range_leaves_no_holes_between_drawn_instants() -> None:
+    snapshot = drained_cluster(App("web", ["a1"] * 4, most=1))
+    prediction = predict(snapshot, drains(drain("a1")), CONFIGURATION, assume_ready=WIDE)
+    assert {len(eviction.windows) for eviction in prediction.evictions} == {1}
 
 
 @pytest.mark.slow

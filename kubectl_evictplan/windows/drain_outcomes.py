@@ -6,7 +6,7 @@ chance, so the n-th eviction of the class has a window, and each of its pods can
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from kubectl_evictplan.controllers.replication import is_replacement, replaced_o
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
 from kubectl_evictplan.windows.drain_instants import GAP_NS, Instants, NodeDrain, Within
 from kubectl_evictplan.windows.drain_waits import Wait, WaitKey, Waits
@@ -35,6 +36,8 @@ from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 # What drawn runs may miss at either end of a window that depends on other pods.
 _PADDING_NS = 200 * MILLISECOND_NS
+# At once, or when the one thing it waits for has happened.
+_OUTCOMES_OF_ONE_WAIT = 2
 
 
 class Refusal(NamedTuple):
@@ -79,7 +82,8 @@ class DrainGathered:
 
     ``drains`` are the scenario's, ``classes`` lists of exchangeable pods. ``gaps_ns`` has, by node, how far
     apart instants may lie that belong to one outcome, where that is more than ``GAP_NS``; ``node_of`` the node
-    of each pod.
+    of each pod. ``whole``: readiness is anywhere in a range, so what was not drawn between two instants is no
+    proof that nothing happens there.
     """
 
     def __init__(
@@ -88,8 +92,11 @@ class DrainGathered:
         classes: Sequence[Sequence[Pod]],
         gaps_ns: Mapping[str, int],
         node_of: Mapping[str, str],
+        *,
+        whole: bool = False,
     ) -> None:
         self._gaps_ns = gaps_ns
+        self._whole = whole
         self._node_of = node_of
         self._drains = drains
         # Nodes that kubectl comes to at once: no other drain is before them, or beside.
@@ -114,6 +121,8 @@ class DrainGathered:
         return self._gap_of_pod(group if isinstance(group, str) else self._members[group][0].key)
 
     def _gap_of_pod(self, pod: str) -> int:
+        if self._whole:
+            return HORIZON_DEFAULT_MAX_NS
         return self._gaps_ns.get(self._node_of.get(pod, ""), GAP_NS)
 
     # -- one run ------------------------------------------------------------------------------------
@@ -233,7 +242,10 @@ class DrainGathered:
             return spans
         starts = (self._starts.spans(one)[0][0] for one in self._starts.by_seed if one.node == node)
         first_ns = min((*starts, spans[0][0]))
-        padding_ns = self._padding_ns(node)
+        # Each of several waits adds its own chance, to the ends of a window as to the holes between two.
+        padding_ns = self._padding_ns(node) * max(len(spans) - 1, 1)
+        if len(spans) > _OUTCOMES_OF_ONE_WAIT:
+            spans = (spans[0], (spans[1][0], spans[-1][1]))
         wider = ((max(low - padding_ns, first_ns), high + padding_ns) for low, high in spans)
         return tuple(merge_spans(wider, 0))
 
@@ -297,11 +309,15 @@ class DrainGathered:
     @cached_property
     def outcomes(self) -> dict[NodeDrain, DrainOutcome]:
         """Every node of every process, in their order."""
-        waits = self._waits.found(self.evictions, self.runs)
+        found = self._waits.found(self.evictions, self.runs)
+        waits = {
+            drain: {key: self._padded_wait(drain, wait) for key, wait in of_node.items()}
+            for drain, of_node in found.items()
+        }
         return {
             drain: DrainOutcome(
                 start=self._starts.within(drain, self.runs),
-                end=self._padded_end(drain),
+                end=self._padded_end(drain, waits.get(drain, {}).values()),
                 reasons=frozenset(self._reasons.get(drain, ())),
                 exit_codes=frozenset(self._exits.get(drain.process, ())),
                 refused=tuple(self._refused.get(drain, ())),
@@ -310,13 +326,30 @@ class DrainGathered:
             for drain in self._reasons
         }
 
-    def _padded_end(self, drain: NodeDrain) -> Within | None:
+    def _padded_wait(self, drain: NodeDrain, wait: Wait) -> Wait:
+        """The wait, as long and as short as the eviction or the end of the drain that ends it."""
+        if wait.until is None:
+            return wait
+        earliest_ns, latest_ns = wait.until
+        padding_ns = self._padding_ns(drain.node)
+        return wait._replace(
+            until=Within(
+                max(earliest_ns - padding_ns, wait.from_ns),
+                None if latest_ns is None else latest_ns + padding_ns,
+            )
+        )
+
+    def _padded_end(self, drain: NodeDrain, waits: Iterable[Wait]) -> Within | None:
+        """When kubectl is through with the node: never before the last of its waits can be over."""
         end = self._ends.within(drain, self.runs)
         if end is None or not self._depends_on_others(drain.node):
             return end
         padding_ns = self._padding_ns(drain.node)
         start_ns = self._starts.spans(drain)[0][0]
-        latest_ns = None if end.latest_ns is None else end.latest_ns + padding_ns
+        latest_ns = None
+        if end.latest_ns is not None:
+            over = [wait.until.latest_ns for wait in waits if wait.until is not None]
+            latest_ns = max(end.latest_ns + padding_ns, *(ns for ns in over if ns is not None), 0)
         return Within(max(end.earliest_ns - padding_ns, start_ns), latest_ns)
 
     def _depends_on_others(self, node: str, pod: str = "") -> bool:
@@ -327,8 +360,7 @@ class DrainGathered:
             if pod
             else any(self._node_of.get(other) == node for other in self._waits.pods)
         )
-        late = node not in self._first and self._gaps_ns.get(node, GAP_NS) > GAP_NS
-        return bool(waited) or late
+        return bool(waited) or node not in self._first
 
     @property
     def replaced_owners(self) -> frozenset[str]:

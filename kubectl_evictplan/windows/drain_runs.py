@@ -79,6 +79,8 @@ def explore_drains(
         exchangeable_pods(world, drains),
         _gaps_ns(world, drains, seeds, assume_ready),
         {pod.key: pod.node_name for pod in world.snapshot.pods},
+        whole=assume_ready.latest_ns is not None
+        and assume_ready.latest_ns - assume_ready.earliest_ns > GAP_NS,
     )
     whole = replace(scenario, horizon_ns=None)
     plan = list(_plan(world, whole, assume_ready, seeds))
