@@ -102,11 +102,12 @@ class VolumeAttachment(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodClaims(msgspec.Struct, frozen=True, array_like=True):
-    """The claims that a pod's volumes use, those of generic ephemeral volumes included."""
+    """The claims that a pod's volumes use; ``ephemeral`` are those of them that go away with the pod."""
 
     namespace: str
     name: str
     claims: tuple[str, ...]
+    ephemeral: tuple[str, ...] = ()
 
 
 class Infrastructure(msgspec.Struct, frozen=True):

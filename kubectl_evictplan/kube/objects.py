@@ -13,6 +13,7 @@ from typing import Annotated
 import msgspec
 
 from kubectl_evictplan.kube.infrastructure import Infrastructure
+from kubectl_evictplan.kube.needs import PodNeeds
 
 # Bounds are checked where these values are decoded, that is in our own snapshots.
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -78,6 +79,8 @@ class Node(msgspec.Struct, frozen=True):
     # Newest managedFields time that touched spec.taints: a fallback for user taints, which carry
     # no timeAdded. Whole seconds; None when managedFields are absent.
     taints_changed_ns: int | None = None
+    # status.allocatable: cpu in thousandths, memory in bytes, others in whole units; {} when unknown.
+    allocatable: dict[str, Count] = {}
 
     def condition(self, condition_type: str) -> NodeCondition | None:
         """Return the first condition of that type, or None (``GetNodeCondition``)."""
@@ -141,6 +144,8 @@ class Pod(msgspec.Struct, frozen=True):
     duplicate_env_or_port: bool = False
     # status.reason is "Evicted": podgc removes such terminated pods first (1.27+).
     status_reason: str = ""
+    # None when not known: snapshots of before it was read have none.
+    needs: PodNeeds | None = None
 
     @property
     def key(self) -> str:

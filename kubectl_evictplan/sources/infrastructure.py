@@ -18,7 +18,7 @@ from kubectl_evictplan.kube.infrastructure import (
     VolumeAttachment,
     Wishes,
 )
-from kubectl_evictplan.sources import wire
+from kubectl_evictplan.sources import wire, wire_needs
 from kubectl_evictplan.sources.model_builder import ModelBuilder
 
 CONTROL_PLANE_NAMESPACE = "kube-system"
@@ -47,16 +47,18 @@ def leader_lease(build: ModelBuilder, decoded: wire.WireLease) -> LeaderLease | 
 
 def pod_claims(decoded: wire.WirePod) -> PodClaims | None:
     """Return the claims of a pod, None when it has none."""
-    claims = []
+    claims, ephemeral = [], []
     for volume in decoded.spec.volumes:
         if volume.persistent_volume_claim is not None:
             claims.append(volume.persistent_volume_claim.claim_name)
         elif volume.ephemeral is not None:
             # PersistentVolumeClaimName of component-helpers/storage/ephemeral.
-            claims.append(f"{decoded.metadata.name}-{volume.name}")
+            ephemeral.append(f"{decoded.metadata.name}-{volume.name}")
+    claims += ephemeral
     if not claims:
         return None
-    return PodClaims(sys.intern(decoded.metadata.namespace), decoded.metadata.name, tuple(claims))
+    namespace, name = sys.intern(decoded.metadata.namespace), decoded.metadata.name
+    return PodClaims(namespace, name, tuple(claims), tuple(ephemeral))
 
 
 def _namespace(build: ModelBuilder, decoded: wire.WireNamespace) -> Namespace:
@@ -140,7 +142,7 @@ def _attachment(build: ModelBuilder, decoded: wire.WireAttachment) -> VolumeAtta
     )
 
 
-def _wishes(term: wire.NodeSelectorTerm) -> Wishes:
+def _wishes(term: wire_needs.NodeSelectorTerm) -> Wishes:
     return tuple((one.key, one.operator, one.values) for one in term.match_expressions)
 
 

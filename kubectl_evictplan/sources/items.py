@@ -14,6 +14,7 @@ import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod
+from kubectl_evictplan.kube.quantities import BadQuantity
 from kubectl_evictplan.sources import schema, wire, wire_control_plane
 from kubectl_evictplan.sources.assembly import Assembly, Source
 from kubectl_evictplan.sources.checks import budget_oddities, violations
@@ -29,7 +30,7 @@ NODE_LEASE_NAMESPACE = "kube-node-lease"
 # A pod of 150,000 may be odd; a list within a list within a list is a mistake.
 LIST_DEPTH_MAX = 3
 
-_UNDECODABLE = (msgspec.DecodeError, BadTimestamp, JsonSyntaxError, RecursionError)
+_UNDECODABLE = (msgspec.DecodeError, BadTimestamp, BadQuantity, JsonSyntaxError, RecursionError)
 # Given by an API server: what was never stored has none.
 _STORED_MARKS = ("uid", "resourceVersion")
 

@@ -7,6 +7,7 @@ validated per pod that can be validated per distinct value.
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable
 from typing import TypeVar
@@ -27,7 +28,8 @@ from kubectl_evictplan.kube.objects import (
     Workload,
 )
 from kubectl_evictplan.kube.timestamps import is_leap_second, parse_rfc3339_ns
-from kubectl_evictplan.sources import wire
+from kubectl_evictplan.sources import wire, wire_needs
+from kubectl_evictplan.sources.needs_builder import NeedsBuilder, amounts
 
 GRACE_PERIOD_DEFAULT_SECONDS = 30
 LEASE_DURATION_DEFAULT_SECONDS = 40
@@ -69,6 +71,8 @@ class ModelBuilder:
         self.labels = _Memo(_labels)
         self.tolerations = _Memo(self._tolerations)
         self.owners = _Memo(_owners)
+        self.allocatable: dict[bytes, dict[str, int]] = _Memo(_sorted_amounts)
+        self.needs = NeedsBuilder().needs
         self._equal_tolerations: dict[tuple[Toleration, ...], tuple[Toleration, ...]] = {}
 
     def _time(self, text: str) -> int | None:
@@ -114,9 +118,10 @@ class ModelBuilder:
             shared(meta.annotations.config_source),
             meta.annotations.config_mirror is not None,
             spec.host_network,
-            any(volume.empty_dir is not None for volume in spec.volumes),
+            _has_empty_dir(spec.volumes),
             _has_duplicates(spec.containers) or _has_duplicates(spec.init_containers),
             shared(status.reason),
+            self.needs(spec),
         )
 
     def node(self, decoded: wire.WireNode) -> Node:
@@ -151,6 +156,7 @@ class ModelBuilder:
                 for one in decoded.status.conditions
             ),
             max(taints_changed, default=None),
+            self.allocatable[bytes(decoded.status.allocatable)],
         )
 
     def lease(self, decoded: wire.WireLease) -> Lease:
@@ -225,6 +231,10 @@ def _labels(raw: bytes) -> dict[str, str]:
     return {sys.intern(name): sys.intern(value) for name, value in decoded.items()}
 
 
+def _sorted_amounts(raw: bytes) -> dict[str, int]:
+    return dict(sorted(amounts(raw).items()))
+
+
 def _owners(raw: bytes) -> tuple[OwnerReference, ...]:
     decoded = wire.OWNERS.decode(raw) or ()
     return msgspec.convert(decoded, tuple[OwnerReference, ...], from_attributes=True)
@@ -250,25 +260,40 @@ def _asks_about_deleted_pods(webhook: wire.Webhook) -> bool:
     )
 
 
-def _wishes(selector: wire.LabelSelector | None) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+def _wishes(
+    selector: wire_needs.LabelSelector | None,
+) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """Return the parts of a selector that all must hold; a null one selects everything."""
-    selector = selector or wire.LabelSelector()
+    selector = selector or wire_needs.LabelSelector()
     wanted = ((key, "In", (value,)) for key, value in sorted(selector.match_labels.items()))
     return (*wanted, *_expressions(selector))
 
 
-def _expressions(selector: wire.LabelSelector) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+def _expressions(
+    selector: wire_needs.LabelSelector,
+) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     return tuple((one.key, one.operator, one.values) for one in selector.match_expressions)
+
+
+_env_name = operator.attrgetter("name")
+_container_port = operator.attrgetter("container_port")
 
 
 def _has_duplicates(containers: tuple[wire.Container, ...]) -> bool:
     """Tell whether one container names an env variable or a port and protocol twice."""
     for container in containers:
         env, ports = container.env, container.ports
-        if len(env) > 1 and len({item.name for item in env}) != len(env):
+        if len(env) > 1 and len(set(map(_env_name, env))) != len(env):
             return True
-        if len(ports) > 1:
+        if len(ports) > 1 and len(set(map(_container_port, ports))) != len(ports):
             keys = {(port.container_port, port.protocol or "TCP") for port in ports}
             if len(keys) != len(ports):
                 return True
+    return False
+
+
+def _has_empty_dir(volumes: tuple[wire.Volume, ...]) -> bool:
+    for volume in volumes:  # noqa: SIM110 - any() takes three times as long
+        if volume.empty_dir is not None:
+            return True
     return False

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from kubectl_evictplan.kube.needs import NODE_NAME_FIELD, PodNeeds, is_standard_resource
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     OwnerReference,
@@ -44,6 +45,8 @@ KEPT = frozenset(
         *("ControlPlaneFlags.provider", "ControlPlaneFlags.provider_marks"),
         *("EndpointSlice.address_type", "ObjectReference.kind"),
         *("PodDisruptionBudget.unhealthy_pod_eviction_policy", "Workload.pod_management_policy"),
+        *("TopologySpreadConstraint.node_affinity_policy", "HostPort.protocol"),
+        "TopologySpreadConstraint.node_taints_policy",
     }
 )
 # (key, operator, values) each; an operator is no name.
@@ -51,8 +54,13 @@ WISHES = frozenset(
     {
         *("PodDisruptionBudget.match_expressions", "PersistentVolume.node_affinity"),
         *("DeleteWebhook.object_selector", "DeleteWebhook.namespace_selector"),
+        *("NodeSelectorTerm.match_expressions", "NodeSelectorTerm.match_fields"),
+        *("PodAffinityTerm.selector", "PodAffinityTerm.namespace_selector"),
+        "TopologySpreadConstraint.selector",
     }
 )
+# By resource: those that Kubernetes names are no names of anybody's.
+RESOURCES = frozenset({"Node.allocatable", "PodNeeds.requests"})
 # By component and flag.
 KEYS_KEPT = frozenset({"ControlPlaneFlags.seen_in", "ControlPlaneFlags.origins"})
 # Compared as numbers by the operators Lt and Gt.
@@ -96,6 +104,7 @@ def pseudonyms(snapshot: ClusterSnapshot, key: bytes) -> dict[str, str]:
         return text
 
     _Walk(note).snapshot(snapshot)
+    found -= _compared_numbers(snapshot)
     texts = sorted(text for text in found if text and not _PUBLIC_KEY.fullmatch(text))
     width = len(str(len(texts)))
     names = {}
@@ -113,6 +122,25 @@ def pseudonyms(snapshot: ClusterSnapshot, key: bytes) -> dict[str, str]:
     return names
 
 
+def _compared_numbers(snapshot: ClusterSnapshot) -> set[str]:
+    """Return the numbers that node affinity compares by Gt and Lt, in affinities and in labels."""
+    terms = {
+        term
+        for needs in {id(pod.needs): pod.needs for pod in snapshot.pods}.values()
+        for term in (needs.node_affinity or () if needs else ())
+    }
+    compared = {
+        (key, value)
+        for term in terms
+        for key, how, values in term.match_expressions
+        for value in (values if how in ("Gt", "Lt") else ())
+    }
+    numbers = {value for _, value in compared}
+    for key in {key for key, _ in compared}:
+        numbers.update(node.labels.get(key, "") for node in snapshot.nodes)
+    return {text for text in numbers if _INTEGER.fullmatch(text)}
+
+
 def _owners(snapshot: ClusterSnapshot) -> Iterator[Workload | OwnerReference]:
     yield from snapshot.workloads
     for pod in snapshot.pods:
@@ -124,7 +152,7 @@ class _Walk:
 
     def __init__(self, change: Change) -> None:
         self._change = change
-        # Labels and tolerations repeat among pods, as one object each.
+        # Labels, tolerations and needs repeat among pods, as one object each.
         self._shared: dict[int, tuple[Any, Any]] = {}
 
     def snapshot(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -141,13 +169,17 @@ class _Walk:
         if isinstance(value, str):
             is_number = place in _NUMERIC and _INTEGER.fullmatch(value)
             return value if is_number or not value else self._name(value, place)
+        if isinstance(value, PodNeeds):
+            return self._once(value, place)
         if isinstance(value, msgspec.Struct):
             return self._struct(value)
         if isinstance(value, tuple | dict):
-            return self._collection(value, place)
+            return self._once(value, place)
         return value
 
     def _name(self, text: str, place: str) -> str:
+        if place in RESOURCES and is_standard_resource(text):
+            return text
         # "configuration/webhook" are two names.
         parts = text.split("/") if place == "DeleteWebhook.name" else [text]
         return "/".join(map(self._change, parts))
@@ -160,19 +192,23 @@ class _Walk:
             place = f"{kind}.{field}"
             if place in KEPT:
                 continue
-            new = self._wishes(old) if place in WISHES else self._value(old, place)
+            new = self._wishes(old) if place in WISHES and old else self._value(old, place)
             if new is not old:
                 changed[field] = new
         return msgspec.structs.replace(value, **changed) if changed else value
 
-    def _collection(self, value: Any, place: str) -> Any:
+    def _once(self, value: Any, place: str) -> Any:
         known = self._shared.get(id(value))
         if known is not None:
             return known[1]
         new: Any
-        if isinstance(value, dict):
-            change = str if place in KEYS_KEPT else self._change
-            new = {change(key): self._value(one, place) for key, one in value.items()}
+        if isinstance(value, PodNeeds):
+            new = self._struct(value)
+        elif isinstance(value, dict):
+            keys = value if place in KEYS_KEPT else [self._name(key, place) for key in value]
+            new = {
+                key: self._value(one, place) for key, one in zip(keys, value.values(), strict=True)
+            }
         else:
             new = tuple(self._value(one, place) for one in value)
         # Kept with the original, whose identity must not be given to another object meanwhile.
@@ -183,10 +219,13 @@ class _Walk:
         """Return wishes, or terms of wishes, with keys and values changed."""
         if wishes and isinstance(wishes[0], tuple) and wishes[0] and isinstance(wishes[0][0], str):
             return tuple(
-                (self._change(key), how, tuple(map(self._change, values)))
+                (key if key == NODE_NAME_FIELD else self._change(key), how, self._texts(values))
                 for key, how, values in wishes
             )
         return tuple(self._wishes(term) for term in wishes)
+
+    def _texts(self, texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(text and self._change(text) for text in texts)
 
 
 def _warning(warning: Warning, names: dict[str, str]) -> Warning:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import inspect
 
+from kubectl_evictplan.kube.quantities import BadQuantity, parse_quantity
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.sources.marked_tree import Path, written
 
@@ -99,6 +100,8 @@ class _FieldWalk:
         """Return the value as it may be encoded; None after noting why it is wrong."""
         kinds, extra = _unwrapped(expected)
         kind = kinds[0]
+        if "quantity" in extra:
+            return self._quantity(value, path, text)
         shape, name = _SHAPES.get(type(kind), (object, ""))
         is_of_shape = isinstance(value, shape)
         if not is_of_shape:
@@ -149,6 +152,16 @@ class _FieldWalk:
                 message = str(error)
         expected = "RFC 3339 such as 2026-11-20T22:00:00Z"
         return self._note(path, message, describe(value), expected)
+
+    def _quantity(self, value: Any, path: Path, text: str) -> Any:
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            try:
+                if parse_quantity(value) >= 0:
+                    return value
+            except BadQuantity:
+                pass
+        expected = "a quantity such as 500m, 2 or 128Mi"
+        return self._note(path, "must be a quantity", text or describe(value), expected)
 
     def _integer(self, value: Any, path: Path, text: str) -> Any:
         if not isinstance(value, int) or isinstance(value, bool):

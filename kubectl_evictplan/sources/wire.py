@@ -16,16 +16,16 @@ import msgspec
 from msgspec import Meta, Raw, Struct, field
 
 from kubectl_evictplan.kube.objects import Toleration
+from kubectl_evictplan.sources import wire_needs
 from kubectl_evictplan.sources.wire_control_plane import (
     OPERATOR_KINDS,
     NodeAnnotations,
     WireClusterOperator,
     WireOperator,
 )
+from kubectl_evictplan.sources.wire_needs import NULL, Int64, LabelSelector, NodeSelector
 from kubectl_evictplan.sources.wire_object import ObjectMeta, WireObject
 
-NULL = Raw(b"null")
-Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Timestamp = Annotated[str, Meta(extra={"timestamp": True})]
 
 
@@ -89,11 +89,18 @@ class EnvName(Struct, gc=False):
 class Port(Struct, rename="camel", gc=False):
     container_port: Int64 | None = None
     protocol: str = ""
+    host_port: Int64 | None = None
+    host_ip: str = field(default="", name="hostIP")
 
 
 class Container(Struct):
     env: tuple[EnvName, ...] = ()
     ports: tuple[Port, ...] = ()
+    resources: wire_needs.AnyResources = NULL
+
+
+class InitContainer(Container, rename="camel"):
+    restart_policy: str = ""
 
 
 class ClaimSource(Struct, rename="camel", gc=False):
@@ -114,7 +121,16 @@ class PodSpec(Struct, rename="camel", frozen=True):
     host_network: bool = False
     volumes: tuple[Volume, ...] = ()
     containers: tuple[Container, ...] = ()
-    init_containers: tuple[Container, ...] = ()
+    init_containers: tuple[InitContainer, ...] = ()
+    node_selector: wire_needs.AnySelector = NULL
+    affinity: wire_needs.AnyAffinity = NULL
+    topology_spread_constraints: wire_needs.AnySpread = NULL
+    resources: wire_needs.AnyResources = NULL
+    overhead: wire_needs.AnyQuantities = NULL
+    priority: Int64 = 0
+    preemption_policy: str = ""
+    scheduler_name: str = ""
+    resource_claims: tuple[Present, ...] = ()
 
 
 class PodCondition(Struct, gc=False):
@@ -161,6 +177,7 @@ class NodeInfo(Struct, rename="camel", gc=False, frozen=True):
 class NodeStatus(Struct, rename="camel", frozen=True):
     conditions: tuple[WireCondition, ...] = ()
     node_info: NodeInfo = NodeInfo()
+    allocatable: wire_needs.AnyQuantities = NULL
 
 
 class SpecFields(Struct):
@@ -216,17 +233,6 @@ class WorkloadSpec(Struct, frozen=True, rename="camel"):
 class WireWorkload(WireObject, kw_only=True):
     metadata: OwnedMeta
     spec: WorkloadSpec = WorkloadSpec()
-
-
-class Requirement(Struct):
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-
-class LabelSelector(Struct, rename="camel"):
-    match_labels: dict[str, str] = {}
-    match_expressions: tuple[Requirement, ...] = ()
 
 
 class BudgetSpec(Struct, rename="camel", frozen=True):
@@ -327,14 +333,6 @@ class WireEndpointSlice(WireObject, tag="EndpointSlice", kw_only=True):
 
 class CsiSource(Struct):
     driver: str = ""
-
-
-class NodeSelectorTerm(Struct, rename="camel"):
-    match_expressions: tuple[Requirement, ...] = ()
-
-
-class NodeSelector(Struct, rename="camel"):
-    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class VolumeNodeAffinity(Struct):

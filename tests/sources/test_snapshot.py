@@ -19,6 +19,13 @@ from hypothesis import strategies as st
 
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.infrastructure import Infrastructure
+from kubectl_evictplan.kube.needs import (
+    HostPort,
+    NodeSelectorTerm,
+    PodAffinityTerm,
+    PodNeeds,
+    TopologySpreadConstraint,
+)
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
@@ -53,11 +60,23 @@ OWNERS = st.lists(st.builds(OwnerReference, TEXT, TEXT, TEXT, TEXT, st.booleans(
 TOLERATIONS = st.lists(
     st.builds(Toleration, TEXT, TEXT, TEXT, TEXT, st.none() | NS), max_size=2
 ).map(tuple)
+EXPRESSIONS = st.lists(
+    st.tuples(TEXT, TEXT, st.lists(TEXT, max_size=2).map(tuple)), max_size=2
+).map(tuple)
+TERMS = st.lists(st.builds(NodeSelectorTerm, EXPRESSIONS, EXPRESSIONS), max_size=2).map(tuple)
+NEEDS = st.builds(
+    PodNeeds,
+    requests=st.lists(st.tuples(TEXT, COUNTS), max_size=2).map(tuple),
+    node_affinity=st.none() | TERMS,
+    pod_affinity=st.tuples(st.builds(PodAffinityTerm, TEXT, st.none() | EXPRESSIONS)),
+    topology_spread=st.tuples(st.builds(TopologySpreadConstraint, TEXT, NS)),
+    host_ports=st.tuples(st.builds(HostPort, COUNTS, TEXT)),
+)
 PODS = st.builds(
     Pod,
     TEXT, TEXT, TEXT, TEXT, LABELS, TEXT, TOLERATIONS, COUNTS, TEXT, st.none() | TEXT, NS,
     st.none() | NS, st.none() | NS, st.lists(TEXT, max_size=2).map(tuple), OWNERS, TEXT,
-    st.booleans(), st.booleans(), st.booleans(), st.booleans(), TEXT,
+    st.booleans(), st.booleans(), st.booleans(), st.booleans(), TEXT, st.none() | NEEDS,
 )  # fmt: skip
 TAINTS = st.lists(st.builds(Taint, TEXT, TEXT, TEXT, st.none() | NS), max_size=2).map(tuple)
 CONDITIONS = st.lists(
@@ -65,12 +84,9 @@ CONDITIONS = st.lists(
 ).map(tuple)
 NODES = st.builds(
     Node, TEXT, TEXT, TEXT, LABELS, NS, st.none() | NS, TAINTS, st.booleans(), CONDITIONS,
-    st.none() | NS,
+    st.none() | NS, st.dictionaries(TEXT, COUNTS, max_size=2),
 )  # fmt: skip
 LEASES = st.builds(Lease, TEXT, st.none() | NS, COUNTS.map(lambda count: count or 1), TEXT)
-EXPRESSIONS = st.lists(
-    st.tuples(TEXT, TEXT, st.lists(TEXT, max_size=2).map(tuple)), max_size=2
-).map(tuple)
 
 
 def in_order(objects: st.SearchStrategy[Any], *fields: str, size: int) -> st.SearchStrategy[Any]:

@@ -1,0 +1,250 @@
+"""From a decoded pod to what it needs of a node; pods of one template share one value.
+
+Hot code: ``needs`` runs for every pod of the cluster. What decides is compared as the bytes in which it
+arrived, and read once for each distinct combination of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from kubectl_evictplan.kube.infrastructure import Wishes
+from kubectl_evictplan.kube.needs import (
+    CPU,
+    HONOR,
+    HUGE_PAGES_PREFIX,
+    IGNORE,
+    NODE_NAME_FIELD,
+    OWN_NODE,
+    HostPort,
+    NodeSelectorTerm,
+    PodAffinityTerm,
+    PodNeeds,
+    TopologySpreadConstraint,
+)
+from kubectl_evictplan.kube.quantities import MILLI, BadQuantity, parse_quantity
+from kubectl_evictplan.sources import wire, wire_needs
+
+DEFAULT_SCHEDULER = "default-scheduler"
+# More distinct ones than templates can explain: forgotten, and read anew.
+MEMO_SIZE_MAX = 200_000
+_ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 - compared, nothing listens
+# Resources of the whole pod win over those of its containers, for these.
+_POD_LEVEL = frozenset({CPU, "memory"})
+_NODE_NAME_BYTES = NODE_NAME_FIELD.encode()
+_NULL_BYTES = bytes(wire_needs.NULL)
+
+Requests = Mapping[str, int]
+
+
+class NeedsBuilder:
+    """Reads needs and remembers them."""
+
+    def __init__(self) -> None:
+        self._of_texts: dict[object, PodNeeds] = {}
+        self._equal: dict[PodNeeds, PodNeeds] = {}
+        self._requests: dict[bytes, Requests] = {}
+
+    def needs(self, spec: wire.PodSpec) -> PodNeeds | None:
+        """Return what the pod needs; equal needs are one object. None for a pod without its containers."""
+        resources = [bytes(one.resources) for one in spec.containers]
+        key = (*resources, spec.priority, spec.preemption_policy, spec.scheduler_name)
+        if _is_special(spec):
+            key = (*key, *_rest(spec))
+        found = self._of_texts.get(key)
+        if found is None:
+            if not resources:
+                return None
+            found = self._read(spec)
+            found = self._equal.setdefault(found, found)
+            if len(self._of_texts) > MEMO_SIZE_MAX:
+                self._of_texts.clear()
+            self._of_texts[key] = found
+        return found
+
+    def _read(self, spec: wire.PodSpec) -> PodNeeds:
+        affinity = wire_needs.AFFINITY.decode(_affinity(spec)) or wire_needs.Affinity()
+        scheduler = spec.scheduler_name
+        return PodNeeds(
+            self._effective_requests(spec),
+            tuple(sorted((wire.LABELS.decode(spec.node_selector) or {}).items())),
+            _node_terms(affinity.node_affinity),
+            _pod_terms(affinity.pod_affinity),
+            _pod_terms(affinity.pod_anti_affinity),
+            _spread(wire_needs.SPREAD.decode(spec.topology_spread_constraints) or ()),
+            tuple(
+                HostPort(port, protocol or "TCP", "" if address == _ALL_ADDRESSES else address)
+                for port, protocol, address in sorted(set(_host_ports(spec)))
+            ),
+            spec.priority,
+            spec.preemption_policy == "Never",
+            "" if scheduler == DEFAULT_SCHEDULER else sys.intern(scheduler),
+            bool(spec.resource_claims),
+        )
+
+    def _effective_requests(self, spec: wire.PodSpec) -> tuple[tuple[str, int], ...]:
+        """Return what the scheduler reserves (``PodRequests``): init containers run one by one.
+
+        A sidecar runs on, so it counts with the containers and with the init containers after it.
+        """
+        total: Counter[str] = Counter()
+        for container in spec.containers:
+            total.update(self._requested(container.resources))
+        sidecars: Counter[str] = Counter()
+        highest: Counter[str] = Counter()
+        for container in spec.init_containers:
+            own = self._requested(container.resources)
+            if _is_sidecar(container):
+                sidecars.update(own)
+                own = {}
+            highest |= sidecars + Counter(own)
+        total.update(sidecars)
+        total |= highest
+        if spec.resources is not wire_needs.NULL:
+            of_pod = self._requested(spec.resources)
+            total.update(
+                {
+                    name: amount - total[name]
+                    for name, amount in of_pod.items()
+                    if name in _POD_LEVEL or name.startswith(HUGE_PAGES_PREFIX)
+                }
+            )
+        total.update(amounts(bytes(spec.overhead)))
+        return tuple(sorted((sys.intern(name), amount) for name, amount in (+total).items()))
+
+    def _requested(self, resources: msgspec.Raw) -> Requests:
+        """Return requests; a limit without a request is one (``SetDefaults_Pod``)."""
+        raw = bytes(resources)
+        found = self._requests.get(raw)
+        if found is None:
+            decoded = wire_needs.RESOURCES.decode(raw) or wire_needs.Resources()
+            found = self._requests[raw] = _amounts({**decoded.limits, **decoded.requests})
+        return found
+
+
+def amounts(raw: bytes) -> dict[str, int]:
+    """Return a list of resources as whole numbers: cpu in thousandths, others in whole units."""
+    return {} if raw == _NULL_BYTES else _amounts(wire_needs.QUANTITIES.decode(raw) or {})
+
+
+def _amounts(quantities: Mapping[str, str | float]) -> dict[str, int]:
+    found = {
+        sys.intern(name): parse_quantity(value, MILLI if name == CPU else 1)
+        for name, value in quantities.items()
+    }
+    if min(found.values(), default=0) < 0:
+        raise BadQuantity("negative")
+    return found
+
+
+def _is_special(spec: wire.PodSpec) -> bool:
+    """Tell whether more decides than the requests of containers, which is rare."""
+    if (
+        spec.affinity is not wire_needs.NULL
+        or spec.node_selector is not wire_needs.NULL
+        or spec.topology_spread_constraints is not wire_needs.NULL
+        or spec.init_containers
+        or spec.host_network
+        or spec.overhead is not wire_needs.NULL
+        or spec.resources is not wire_needs.NULL
+        or spec.resource_claims
+    ):
+        return True
+    for container in spec.containers:
+        for port in container.ports:
+            if port.host_port:
+                return True
+    return False
+
+
+def _rest(spec: wire.PodSpec) -> tuple[object, ...]:
+    """Return the rest of what decides, in a form that can be compared."""
+    return (
+        *[(one.restart_policy, bytes(one.resources)) for one in spec.init_containers],
+        bytes(spec.node_selector),
+        _affinity(spec),
+        bytes(spec.topology_spread_constraints),
+        bytes(spec.resources),
+        bytes(spec.overhead),
+        not spec.resource_claims,
+        *_host_ports(spec),
+    )
+
+
+def _host_ports(spec: wire.PodSpec) -> list[tuple[int, str, str]]:
+    """Return port, protocol and address of what the pod takes of the node's own ports.
+
+    In the node's network every port is one (``SetDefaults_Pod``).
+    """
+    return [
+        (number, port.protocol, port.host_ip)
+        for container in (*spec.containers, *filter(_is_sidecar, spec.init_containers))
+        for port in container.ports
+        if (number := port.host_port or (port.container_port if spec.host_network else 0))
+    ]
+
+
+def _affinity(spec: wire.PodSpec) -> bytes:
+    """Return the text of the affinity, with ``OWN_NODE`` for the node that the pod is bound to."""
+    text = bytes(spec.affinity)
+    if spec.node_name and _NODE_NAME_BYTES in text:
+        return text.replace(b'"%b"' % spec.node_name.encode(), b'"%b"' % OWN_NODE.encode())
+    return text
+
+
+def _is_sidecar(container: wire.InitContainer) -> bool:
+    return container.restart_policy == "Always"
+
+
+def _node_terms(affinity: wire_needs.RequiredNodes | None) -> tuple[NodeSelectorTerm, ...] | None:
+    if affinity is None or affinity.required is None:
+        return None
+    return tuple(
+        NodeSelectorTerm(_wishes(term.match_expressions), _wishes(term.match_fields))
+        for term in affinity.required.node_selector_terms
+    )
+
+
+def _pod_terms(affinity: wire_needs.RequiredPods | None) -> tuple[PodAffinityTerm, ...]:
+    return tuple(
+        PodAffinityTerm(
+            sys.intern(term.topology_key),
+            _selector(term.label_selector),
+            tuple(sorted(set(term.namespaces))),
+            _selector(term.namespace_selector),
+        )
+        for term in (affinity.required if affinity else ())
+    )
+
+
+def _spread(
+    constraints: Iterable[wire_needs.SpreadConstraint],
+) -> tuple[TopologySpreadConstraint, ...]:
+    return tuple(
+        TopologySpreadConstraint(
+            sys.intern(one.topology_key),
+            one.max_skew,
+            _selector(one.label_selector),
+            1 if one.min_domains is None else one.min_domains,
+            one.match_label_keys,
+            one.node_affinity_policy or HONOR,
+            one.node_taints_policy or IGNORE,
+        )
+        for one in constraints
+        if one.when_unsatisfiable == "DoNotSchedule"
+    )
+
+
+def _selector(selector: wire_needs.LabelSelector | None) -> Wishes | None:
+    if selector is None:
+        return None
+    wanted = ((key, "In", (value,)) for key, value in sorted(selector.match_labels.items()))
+    return (*wanted, *_wishes(selector.match_expressions))
+
+
+def _wishes(requirements: Iterable[wire_needs.Requirement]) -> Wishes:
+    return tuple((one.key, one.operator, one.values) for one in requirements)
