@@ -7,9 +7,13 @@ from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 EXIT_DONE = 0
+EXIT_GATE = 1
 EXIT_BAD_INPUT = 2
+EXIT_PARTLY = 3
+EXIT_DRIFT = 4
 EXIT_ACCESS = 5
 EXIT_UNREACHABLE = 6
+EXIT_UNKNOWN = 7
 EXIT_INTERNAL = 8
 EXIT_INTERRUPTED = 130
 

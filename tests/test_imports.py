@@ -33,6 +33,7 @@ EDGES = frozenset(
         "report",
         "scenarios",
         "sources",
+        "world",
     }
 )
 

@@ -15,9 +15,12 @@ import msgspec
 from kubectl_evictplan.kube.objects import Pod, Taint
 from kubectl_evictplan.plans.document import ClusterIdentity
 
+# Who we are in managedFields: each of our patches says so.
+FIELD_MANAGER = "kubectl-evictplan"
+
 
 class Outcome(Enum):
-    """What one request for a mutation led to, by its answer alone."""
+    """What one request for a mutation led to, by its answer alone; the last two by reading."""
 
     # 2xx with the object that was asked for.
     APPLIED = "applied"
@@ -41,6 +44,10 @@ class Outcome(Enum):
     NOT_SENT = "not-sent"
     # Sent, and no answer that tells what was done: read back and decide.
     UNKNOWN = "unknown"
+    # No request was needed: the object is as wanted already, and not by this run.
+    ALREADY = "already"
+    # The name belongs to another UID now.
+    REPLACED = "replaced"
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -68,8 +75,19 @@ class Reply(msgspec.Struct, frozen=True):
     node: LiveNode | None = None
 
 
+class SpecChange(msgspec.Struct, frozen=True):
+    """An entry of managedFields that owns ``taints`` or ``unschedulable`` of a node's spec.
+
+    ``time`` is RFC 3339, "" when the entry has none. All of it is the cluster's: not escaped.
+    """
+
+    manager: str
+    time: str
+    fields: tuple[str, ...]
+
+
 class LiveNode(msgspec.Struct, frozen=True):
-    """A node as it is now; ``changed_by`` has (manager, time) of who wrote its spec last."""
+    """A node as it is now; ``changed_by`` tells who wrote its taints and unschedulable last."""
 
     name: str
     uid: str
@@ -79,7 +97,14 @@ class LiveNode(msgspec.Struct, frozen=True):
     ready: str
     # The taints as the server sent them: what is not ours goes back byte for byte.
     raw_taints: tuple[dict[str, Any], ...] = ()
-    changed_by: tuple[tuple[str, str], ...] = ()
+    changed_by: tuple[SpecChange, ...] = ()
+
+
+class LiveWorkload(msgspec.Struct, frozen=True):
+    """A pod controller's counts: ``wanted`` by spec.replicas, ``ready`` by status.readyReplicas."""
+
+    wanted: int
+    ready: int
 
 
 class LiveLease(msgspec.Struct, frozen=True):
@@ -129,6 +154,15 @@ class ClusterApi(Protocol):
     def list_pods(self, node: str) -> tuple[Pod, ...]:
         """Read all pods of a node."""
 
+    def get_workload(self, namespace: str, kind: str, name: str) -> LiveWorkload | None:
+        """Read a Deployment, ReplicaSet, StatefulSet or ReplicationController.
+
+        None: it is not there, or of a kind that has no such counts.
+        """
+
+    def count_not_ready_nodes(self) -> int:
+        """Count the nodes of the cluster whose condition Ready is not True."""
+
     def taint_request(
         self, node: LiveNode, taints: Sequence[dict[str, Any]], *, dry_run: bool = False
     ) -> Request:
@@ -151,7 +185,7 @@ class ClusterApi(Protocol):
         """Return the eviction of the pod of this UID."""
 
     def send(self, request: Request) -> Reply:
-        """Send a mutation once."""
+        """Send a mutation once. A patch's Reply has the node that came back, also when CHANGED."""
 
     def may(self, access: Access) -> bool | None:
         """Tell whether that is allowed; None when the server does not say."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.commands.terminal import Progress
     from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease
     from kubectl_evictplan.live.flags import ConnectionFlags
-    from kubectl_evictplan.live.world import World
+    from kubectl_evictplan.world import World
 
     Look = Callable[[Progress], tuple[dict[str, Lease], int]]
 

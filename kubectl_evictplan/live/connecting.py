@@ -11,7 +11,7 @@ from kubectl_evictplan.live.flags import ConnectionFlags
 from kubectl_evictplan.live.kubeconfig import resolve
 from kubectl_evictplan.live.problems import masked
 from kubectl_evictplan.live.transport import Transport
-from kubectl_evictplan.live.world import World
+from kubectl_evictplan.world import World
 
 
 @contextmanager

@@ -16,9 +16,9 @@ from kubectl_evictplan.live.connecting import connected
 from kubectl_evictplan.live.flags import ConnectionFlags
 from kubectl_evictplan.live.server_version import server_version
 from kubectl_evictplan.live.transport import Answer, Transport, Unusable
-from kubectl_evictplan.live.world import World
 from kubectl_evictplan.plans.document import ClusterIdentity
 from kubectl_evictplan.sources.control_plane import newest_version
+from kubectl_evictplan.world import World
 
 # The authorities of this machine; which they are is the machine's affair.
 TRUSTED_BY_SYSTEM = "system"

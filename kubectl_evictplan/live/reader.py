@@ -21,11 +21,11 @@ from kubectl_evictplan.live.resources import LEASES, NODES, OPENSHIFT, PODS, RES
 from kubectl_evictplan.live.server_clock import OFFSET_SAID_NS
 from kubectl_evictplan.live.server_version import server_version
 from kubectl_evictplan.live.transport import Transport
-from kubectl_evictplan.live.world import World
 from kubectl_evictplan.sources.assembly import Assembly
 from kubectl_evictplan.sources.diagnostics import Diagnostics, Document, Origin
 from kubectl_evictplan.sources.files import collector_paused, completed
 from kubectl_evictplan.sources.items import ItemReader
+from kubectl_evictplan.world import World
 
 TAKEN_AT_SOURCE = "clock of the API server"
 # Lists that lie further apart than this do not show one moment.

@@ -27,7 +27,7 @@ from kubectl_evictplan.live.kubeconfig import Target
 from kubectl_evictplan.live.pools import Written, open_pool
 from kubectl_evictplan.live.problems import bounded, masked, refused, unreachable
 from kubectl_evictplan.live.server_clock import ServerClock
-from kubectl_evictplan.live.world import World
+from kubectl_evictplan.world import World
 
 if TYPE_CHECKING:
     import urllib3

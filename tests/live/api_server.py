@@ -24,7 +24,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from kubectl_evictplan.live.world import World
+from kubectl_evictplan.world import World
 
 START_NS = 1_795_212_000_000_000_000
 SECOND_NS = 1_000_000_000

@@ -21,7 +21,7 @@ from live.requests_answered import Asked, Refused, Result, Tree, failure, not_fo
 from live.simulated_budgets import count, is_deleted, spend
 
 from kubectl_evictplan.kube.timestamps import format_rfc3339
-from kubectl_evictplan.live.world import World
+from kubectl_evictplan.world import World
 
 SECOND_NS = 1_000_000_000
 _REVIEWS = ("selfsubjectaccessreviews", "selfsubjectreviews")

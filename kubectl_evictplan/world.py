@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class World(NamedTuple):
-    """What reading a live cluster takes from outside; tests hand in their own.
+    """What reading and changing a live cluster takes from outside; tests hand in their own.
 
     ``monotonic`` and ``sleep`` are in seconds, ``wall_ns`` in nanoseconds since the Unix epoch,
     ``chance`` returns a float of [0, 1). ``read_seconds_max`` bounds the silence between two

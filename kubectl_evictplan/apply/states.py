@@ -1,0 +1,260 @@
+"""What a journal adds up to: the state of every operation, record by record.
+
+One function for a run at work and for one that is read: ``note``. So what a run believes while it
+works is by construction what ``--resume``, ``--rollback`` and ``--status`` will read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+
+from kubectl_evictplan.apply.cluster import Outcome
+from kubectl_evictplan.apply.endings import Ending
+from kubectl_evictplan.apply.records import (
+    AnyRecord,
+    Begin,
+    End,
+    Intent,
+    Interrupted,
+    Kept,
+    Left,
+    NodeEnd,
+    NodeImage,
+    PodImage,
+    Preflight,
+    Result,
+    Resume,
+    RollbackBegin,
+    RollbackEnd,
+    RollbackIntent,
+    RollbackLeft,
+    RollbackResult,
+    RollbackVerify,
+    Verdict,
+    Verify,
+    Wait,
+    Workloads,
+)
+from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
+from kubectl_evictplan.plans.document import AnyOperation, Evict
+
+
+class Phase(Enum):
+    """How far an operation is."""
+
+    # Nothing was sent, or what was sent was not executed.
+    WAITING = "waiting"
+    # A mutation was meant to be sent; nobody has said yet what became of it.
+    UNKNOWN = "unknown"
+    # The eviction is accepted, the pod still there.
+    ACCEPTED = "accepted"
+    DONE = "done"
+    # Given up.
+    LEFT = "left"
+
+
+@dataclass(slots=True)
+class Doing:
+    """One operation, or its taking back, as far as the journal tells.
+
+    ``executed``: at least one mutation of it was executed by this run. ``moved``: reading back could
+    not tell an execution that was reverted from none, and the run ended because of it.
+    """
+
+    operation: AnyOperation
+    phase: Phase = Phase.WAITING
+    outcome: Outcome | None = None
+    attempts: int = 0
+    executed: bool = False
+    moved: bool = False
+    message: str = ""
+    causes: tuple[str, ...] = ()
+    before: NodeImage | PodImage | None = None
+    wanted: NodeImage | None = None
+    time_added: str = ""
+    resource_version: str = ""
+    # RFC 3339, by the server's clock: the last intent, and when it was done.
+    sent_at: str = ""
+    done_at: str = ""
+    kept: Kept | None = None
+
+
+@dataclass(slots=True)
+class RunState:
+    """Everything that a journal says, added up."""
+
+    begin: Begin
+    operations: dict[int, Doing]
+    # Operations of which the rollback has said something.
+    reversals: dict[int, Doing] = field(default_factory=dict)
+    nodes_done: dict[str, NodeEnd] = field(default_factory=dict)
+    workloads: dict[str, dict[str, int]] = field(default_factory=dict)
+    first_intent_ns: int | None = None
+    last_at: str = ""
+    preflight: Preflight | None = None
+    ending: Ending | None = None
+    exit_code: int | None = None
+    rolling_back: bool = False
+    rollback_ending: Ending | None = None
+    rollback_exit_code: int | None = None
+    resumed: int = 0
+
+    @property
+    def changed(self) -> bool:
+        """Whether this run has changed anything in the cluster, as far as is known."""
+        return any(doing.executed for doing in self.operations.values())
+
+    @property
+    def unknown(self) -> bool:
+        """Whether it is unknown of any operation what became of it."""
+        doings = (*self.operations.values(), *self.reversals.values())
+        return any(doing.phase is Phase.UNKNOWN for doing in doings)
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of operations in each phase, phases without any left out."""
+        counted = Counter(doing.phase.value for doing in self.operations.values())
+        return {phase.value: counted[phase.value] for phase in Phase if counted[phase.value]}
+
+    def reversal_counts(self) -> dict[str, int]:
+        """Return the same of what the rollback has said something about."""
+        counted = Counter(doing.phase.value for doing in self.reversals.values())
+        return {phase.value: counted[phase.value] for phase in Phase if counted[phase.value]}
+
+
+def begun(begin: Begin) -> RunState:
+    """Return the state after the first record."""
+    return RunState(begin, {one.number: Doing(one) for one in begin.operations}, last_at=begin.at)
+
+
+def note(state: RunState, record: AnyRecord) -> None:
+    """Add one record behind the first.
+
+    Raises KeyError for an operation that the first record does not name, ValueError for a record
+    that cannot stand here.
+    """
+    state.last_at = record.at
+    match record:
+        case RollbackIntent() | RollbackResult() | RollbackVerify() | RollbackLeft():
+            _note_operation(_reversal(state, record.number), record)
+        case Intent():
+            if state.first_intent_ns is None:
+                state.first_intent_ns = parse_rfc3339_ns(record.at)
+            _note_operation(state.operations[record.number], record)
+        case Result() | Verify() | Wait() | Left():
+            _note_operation(state.operations[record.number], record)
+        case Interrupted():
+            pass
+        case Begin():
+            raise ValueError("a run begins once")
+        case _:
+            _note_run(state, record)
+
+
+def _note_run(state: RunState, record: AnyRecord) -> None:
+    match record:
+        case Preflight():
+            state.preflight = record
+        case Workloads():
+            state.workloads[record.node] = record.ready
+        case NodeEnd():
+            state.nodes_done[record.node] = record
+        case Resume():
+            _begin_again(state)
+        case RollbackBegin():
+            state.rolling_back = True
+            state.rollback_ending = state.rollback_exit_code = None
+        case RollbackEnd():
+            state.rollback_ending, state.rollback_exit_code = record.ending, record.exit_code
+        case End():
+            state.ending, state.exit_code = record.ending, record.exit_code
+
+
+def _begin_again(state: RunState) -> None:
+    """What was given up is tried again: that is what going on means."""
+    state.resumed += 1
+    state.ending = state.exit_code = None
+    for doing in state.operations.values():
+        if doing.phase is Phase.LEFT:
+            doing.phase = Phase.WAITING
+
+
+def _reversal(state: RunState, number: int) -> Doing:
+    if number not in state.reversals:
+        state.reversals[number] = Doing(state.operations[number].operation)
+    return state.reversals[number]
+
+
+def _note_operation(doing: Doing, record: AnyRecord) -> None:
+    match record:
+        case Intent():
+            doing.phase, doing.attempts, doing.sent_at = Phase.UNKNOWN, record.attempt, record.at
+            doing.before, doing.wanted, doing.moved = record.before, record.wanted, False
+            doing.time_added = record.time_added
+        case Result():
+            _note_result(doing, record)
+        case Verify():
+            _note_verdict(doing, record)
+        case Wait():
+            doing.causes, doing.message = record.causes, record.message
+        case Left():
+            doing.outcome, doing.message = record.outcome, record.message
+            doing.phase = Phase.LEFT
+        case RollbackLeft():
+            doing.phase, doing.kept = Phase.LEFT, record.why
+
+
+def _note_result(doing: Doing, result: Result) -> None:
+    doing.outcome, doing.message, doing.causes = result.outcome, result.message, result.causes
+    match result.outcome:
+        case Outcome.APPLIED:
+            doing.executed, doing.resource_version = True, result.resource_version
+            if isinstance(doing.operation, Evict) and doing.wanted is None:
+                doing.phase = Phase.ACCEPTED
+            else:
+                _done(doing, result.at)
+        case Outcome.ALREADY | Outcome.REPLACED:
+            _done(doing, result.at)
+        case Outcome.CHANGED:
+            # Something was written: which, the live object tells.
+            doing.executed = True
+            doing.phase = Phase.LEFT
+        case Outcome.UNKNOWN:
+            doing.phase = Phase.UNKNOWN
+        case _:
+            doing.phase = Phase.WAITING
+
+
+_VERDICT_OUTCOMES = {
+    Verdict.APPLIED: Outcome.APPLIED,
+    Verdict.ALREADY: Outcome.ALREADY,
+    Verdict.ABSENT: Outcome.ABSENT,
+    Verdict.REPLACED: Outcome.REPLACED,
+}
+
+
+def _note_verdict(doing: Doing, verify: Verify) -> None:
+    match verify.verdict:
+        case Verdict.APPLIED:
+            doing.executed = True
+            doing.outcome = Outcome.APPLIED
+            doing.resource_version = verify.resource_version
+            _done(doing, verify.at)
+        case Verdict.ALREADY | Verdict.ABSENT | Verdict.REPLACED:
+            # A pod that we asked to go and that is gone went as asked.
+            if not doing.executed:
+                doing.outcome = _VERDICT_OUTCOMES[verify.verdict]
+            _done(doing, verify.at)
+        case Verdict.DELETING:
+            doing.phase = Phase.ACCEPTED
+        case Verdict.NOT_APPLIED:
+            doing.phase = Phase.WAITING
+        case Verdict.MOVED | Verdict.STALE:
+            doing.phase, doing.moved = Phase.UNKNOWN, True
+        case Verdict.REVERTED:
+            pass
+
+
+def _done(doing: Doing, at: str) -> None:
+    doing.phase, doing.done_at, doing.moved = Phase.DONE, at, False
