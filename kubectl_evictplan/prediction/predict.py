@@ -15,7 +15,7 @@ from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import pods_refusable
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, format_duration
-from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import control_plane
 from kubectl_evictplan.prediction.causes import seconds
@@ -75,10 +75,7 @@ def predict(
     exploration = explore(relevant, without_drains(scenario), configuration, nominal, progress)
     drains = explore_drains(relevant, scenario, configuration, ready, progress)
     merge_drains(exploration, drains, scenario)
-    pods = {pod.key: pod for pod in relevant.pods}
-    for event in scenario.events:
-        if event.pod is not None:
-            pods.setdefault(event.pod.key, event.pod)
+    pods = _pods_ever(relevant, scenario)
     ends = PodEnds(relevant.nodes, pods, nominal)
     occurrences = with_nominal(exploration.evictions, nominal)
     refusable = pods_refusable(snapshot.webhooks, pods)
@@ -91,7 +88,6 @@ def predict(
         if key not in evicted
         and (pod.node_name in exploration.affected or key == explain or key in created)
     )
-    touched = {name for event in scenario.events for name in event.nodes}
     reports = node_reports(nominal, exploration, whole.nodes, configuration)
     context = WarningContext(
         relevant, scenario, configuration, nominal, exploration.affected, occurrences, ends, drains
@@ -100,7 +96,12 @@ def predict(
         inputs=_inputs(whole, scenario, configuration, nominal, exploration, ready),
         evictions=evictions,
         kept=kept_list(
-            staying, nominal, configuration, whole.nodes, touched, drained_nodes(scenario)
+            staying,
+            nominal,
+            configuration,
+            whole.nodes,
+            {name for event in scenario.events for name in event.nodes},
+            drained_nodes(scenario),
         ),
         cancelled=cancelled_list(exploration, pods),
         nodes=reports,
@@ -110,6 +111,15 @@ def predict(
         joint=(*joint_statements(exploration, scenario.horizon_ns), *drain_joint(drains, scenario)),
         warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),
     )
+
+
+def _pods_ever(relevant: ClusterSnapshot, scenario: Scenario) -> dict[str, Pod]:
+    """Pods by key, with those that the scenario creates."""
+    pods = {pod.key: pod for pod in relevant.pods}
+    for event in scenario.events:
+        if event.pod is not None:
+            pods.setdefault(event.pod.key, event.pod)
+    return pods
 
 
 def _inputs(
