@@ -6,7 +6,7 @@ The way to one predicted eviction: this module, ``simulation/simulate.py`` (the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from kubectl_evictplan import __version__
 from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
@@ -81,13 +81,8 @@ def predict(
     refusable = pods_refusable(snapshot.webhooks, pods)
     evictions = eviction_list(scenario.start_ns, occurrences, ends, refusable)
     evicted = {eviction.key for eviction in evictions}
-    created = {entry.pod for entry in nominal.entries if isinstance(entry, PodCreated)}
-    staying = (
-        pod
-        for key, pod in pods.items()
-        if key not in evicted
-        and (pod.node_name in exploration.affected or key == explain or key in created)
-    )
+    others = {key: pod for key, pod in pods.items() if key not in evicted}
+    staying = _staying(others, nominal, exploration, explain)
     reports = node_reports(nominal, exploration, whole.nodes, configuration)
     context = WarningContext(
         relevant, scenario, configuration, nominal, exploration.affected, occurrences, ends, drains
@@ -111,6 +106,16 @@ def predict(
         joint=(*joint_statements(exploration, scenario.horizon_ns), *drain_joint(drains, scenario)),
         warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),
     )
+
+
+def _staying(
+    others: dict[str, Pod], nominal: Timeline, exploration: Exploration, explain: str | None
+) -> Iterator[Pod]:
+    """Yield of the pods that are not evicted those of affected nodes, new ones and the explained one."""
+    created = {entry.pod for entry in nominal.entries if isinstance(entry, PodCreated)}
+    for key, pod in others.items():
+        if pod.node_name in exploration.affected or key == explain or key in created:
+            yield pod
 
 
 def _pods_ever(relevant: ClusterSnapshot, scenario: Scenario) -> dict[str, Pod]:
