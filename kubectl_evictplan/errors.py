@@ -7,9 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 EXIT_DONE = 0
-# A gate failed, or `diff --exit-code` found a difference, as git diff says it.
 EXIT_GATE = 1
-EXIT_DIFFERENT = EXIT_GATE
 EXIT_BAD_INPUT = 2
 EXIT_PARTLY = 3
 EXIT_DRIFT = 4
@@ -135,6 +133,12 @@ class InputError(ProblemsError):
     """The user's files, flags or scenario are wrong."""
 
     exit_code = EXIT_BAD_INPUT
+
+
+class GateError(ProblemsError):
+    """The answer is there, and breaks a rule of its reader."""
+
+    exit_code = EXIT_GATE
 
 
 class AccessError(ProblemsError):

@@ -131,6 +131,18 @@ class WhatIfOptions:
         show_default=True,
         help="How long a drained pod's replacement takes to be Ready; a range: anything between.",
     )
+    fail_on: tuple[str, ...] = _option(
+        "--fail-on",
+        multiple=True,
+        metavar="EXPR",
+        help="Exit with 1 if this may hold, such as 'evictions > 20' or 'unavailable(shop/web) > 30s'; repeatable.",
+    )
+    policies: tuple[str, ...] = _option(
+        "--policy",
+        multiple=True,
+        metavar="FILE",
+        help="Rules like those of --fail-on, from a file (kind Policy); repeatable.",
+    )
     by: str | None = _option(
         "--by",
         type=Choice(*GROUPINGS, meant=_MEANT_GROUPINGS),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from kubectl_evictplan.commands.connection_options import load_live
 from kubectl_evictplan.commands.file_arguments import check_files, refuse_existing
+from kubectl_evictplan.commands.gates import judged, refuse_failed, wanted_gates
 from kubectl_evictplan.commands.observing import observed, second_look
 from kubectl_evictplan.commands.terminal import Progress, use_color, wants_ascii
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
@@ -23,6 +24,7 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.options import Given, WhatIfOptions
+    from kubectl_evictplan.gates.document import GateResult
     from kubectl_evictplan.kube.objects import ClusterSnapshot
     from kubectl_evictplan.kube.objects import Warning as ClusterWarning
     from kubectl_evictplan.live.flags import ConnectionFlags
@@ -51,6 +53,7 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
     check_files(options.filenames, recursive=options.recursive)
     look = second_look(options.observe, options.observe_from, options.filenames, options.connection)
     given = options.given()
+    gates = wanted_gates(options.fail_on, options.policies)
     if (saved := options.save_scenario) is not None:
         refuse_existing(("--save-scenario",), saved, "scenario.yaml", force=options.force)
     from msgspec.structs import replace
@@ -93,7 +96,9 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
                 progress=progress.predicting,
                 assume_ready=given.assume_ready_ns,
             )
-    _show(prediction, options, explain, given.zone)
+    results = judged(gates, prediction, snapshot)
+    _show(prediction, options, explain, given.zone, results)
+    refuse_failed(results)
 
 
 def load(
@@ -137,7 +142,11 @@ def collecting_rarely() -> Iterator[None]:
 
 
 def _show(
-    prediction: Prediction, options: WhatIfOptions, explain: str | None, zone: tzinfo | None
+    prediction: Prediction,
+    options: WhatIfOptions,
+    explain: str | None,
+    zone: tzinfo | None,
+    gates: Sequence[GateResult],
 ) -> None:
     """Write the report, chunk by chunk."""
     if sys.stdout is None:  # closed by the caller, as by `>&-`
@@ -155,6 +164,7 @@ def _show(
         columns=shutil.get_terminal_size((100, 24)).columns if on_terminal else None,
         color=use_color(options.color, sys.stdout),
         ascii_only=wants_ascii(options.output, sys.stdout),
+        gates=gates,
     )
     for chunk in chunks:
         sys.stdout.write(chunk)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.file_arguments import STDIN, check_files, missing_file
+from kubectl_evictplan.commands.file_arguments import STDIN, check_files
 from kubectl_evictplan.commands.options import Given, WhatIfOptions, what_if_command
 from kubectl_evictplan.commands.run import what_if
-from kubectl_evictplan.errors import InputError, help_on, mistake
+from kubectl_evictplan.commands.written_files import read_written
+from kubectl_evictplan.errors import help_on, mistake
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.run import Planned
     from kubectl_evictplan.kube.objects import ClusterSnapshot
 
-_BYTES_MAX = 16 * 2**20
 EXAMPLE = (
     "apiVersion: evictplan.dev/v1alpha1",
     "kind: Scenario",
@@ -49,7 +47,7 @@ def scenario(options: WhatIfOptions, file: str) -> None:
     if file in options.filenames:
         message = "the scenario and the cluster are two files"
         raise mistake(message, help_on("what-if", "scenario"), got=file)
-    text = _read(file)
+    text = read_written(file)
 
     def plan(snapshot: ClusterSnapshot, given: Given) -> Planned:
         from kubectl_evictplan.scenarios.files import load_scenario
@@ -61,22 +59,3 @@ def scenario(options: WhatIfOptions, file: str) -> None:
         return loaded.scenario, loaded.settings.under(given.settings), loaded.warnings
 
     what_if(options, plan)
-
-
-def _read(file: str) -> str:
-    """Return the scenario's text; InputError when it cannot be read."""
-    from kubectl_evictplan.sources.reading import ReadProblem, read
-
-    try:
-        if file != STDIN and not Path(file).exists():
-            raise InputError(missing_file(file))
-        content = read(file, sys.stdin.buffer if sys.stdin is not None else None)
-    except OSError as error:
-        raise mistake(str(error.strerror).lower(), location=file) from None
-    except ReadProblem as error:
-        # -R is about the cluster's files.
-        reason = str(error).removesuffix(" (use -R/--recursive)")
-        raise mistake(reason, location=file) from None
-    if len(content.data) > _BYTES_MAX:
-        raise mistake(f"larger than {_BYTES_MAX >> 20} MiB", location=file)
-    return content.data.decode("utf-8")

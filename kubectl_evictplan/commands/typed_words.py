@@ -15,6 +15,8 @@ from kubectl_evictplan.scenarios.names import shown
 
 EXAMPLES = {
     "--filename": "cluster.json",
+    "--fail-on": "evictions > 20",
+    "--policy": "policy.yaml",
     "--observe": "20s",
     "--observe-from": "leases.json",
     "--selector": "kubernetes.io/hostname",

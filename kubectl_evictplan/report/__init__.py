@@ -8,7 +8,7 @@ by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any
 from kubectl_evictplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    import msgspec
-
+    from kubectl_evictplan.gates.document import GateResult
     from kubectl_evictplan.prediction.document import Prediction
-    from kubectl_evictplan.report.blocks import Block
 
 GROUPINGS = ("pod", "node", "workload", "namespace", "zone")
 
@@ -33,7 +31,7 @@ class Look:
     False leaves rows of evictions alone, always with the same columns, ``columns`` is the width of a terminal
     (None: no limit), ``color`` adds ANSI colours. ``zone`` is the zone of clock times (None: the system's).
     ``ascii_only`` escapes everything outside ASCII: for JSON on a terminal and for streams that cannot encode
-    more; ``yaml`` and ``name`` are always ASCII.
+    more; ``yaml`` and ``name`` are always ASCII. ``gates`` are shown by the formats for tickets and pipelines.
     """
 
     by: str | None = None
@@ -43,6 +41,7 @@ class Look:
     columns: int | None = None
     color: bool = False
     ascii_only: bool = False
+    gates: Sequence[GateResult] = ()
 
 
 def render(prediction: Prediction, output: str, **look: Any) -> Iterator[str]:
@@ -109,7 +108,7 @@ def _markdown(prediction: Prediction, look: Look) -> Iterator[str]:
     from kubectl_evictplan.report import markdown
     from kubectl_evictplan.report.ticket import ticket
 
-    return markdown.render(ticket(prediction, look.zone))
+    return markdown.render(ticket(prediction, look.zone, look.gates))
 
 
 _FORMATS: dict[str, Callable[[Prediction, Look], Iterator[str]]] = {
@@ -121,33 +120,3 @@ _FORMATS: dict[str, Callable[[Prediction, Look], Iterator[str]]] = {
     "markdown": _markdown,
 }
 OUTPUTS = tuple(_FORMATS)
-
-
-def render_document(
-    document: msgspec.Struct,
-    blocks: Callable[[bool], Iterator[Block]],
-    output: str,
-    *,
-    columns: int | None = None,
-    color: bool = False,
-    ascii_only: bool = False,
-) -> Iterator[str]:
-    """Return the chunks of any other document: ``json`` and ``yaml`` whole, else ``blocks(wide)``.
-
-    ``markdown`` shows what wide shows.
-
-    The rest is as for ``render``.
-    """
-    if output in ("json", "yaml"):
-        from kubectl_evictplan.report.data_formats import render_json, render_yaml
-
-        if output == "json":
-            return render_json(document, ascii_only=ascii_only)
-        return render_yaml(document)
-    if output == "markdown":
-        from kubectl_evictplan.report import markdown
-
-        return markdown.render(blocks(True))
-    from kubectl_evictplan.report.terminal import Terminal
-
-    return Terminal(columns, color, ascii_only).render(blocks(output == "wide"))

@@ -37,7 +37,7 @@ def only_pod(prediction: Prediction, pod: str) -> Prediction:
     return msgspec.structs.replace(prediction, **only, drains=drains)
 
 
-def _parts(prediction: msgspec.Struct) -> Iterator[tuple[str, Any]]:
+def _parts(prediction: Prediction) -> Iterator[tuple[str, Any]]:
     """Yield (key, value) of the document; lists come as tuples of structs, to be streamed."""
     fields = {field.name: field.encode_name for field in msgspec.structs.fields(prediction)}
     for name in dict.fromkeys(("api_version", "kind", *fields)):
@@ -66,7 +66,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 _NOT_PRINTABLE_ASCII = re.compile(r"[^\n\x20-\x7e]")
 
 
-def render_json(prediction: msgspec.Struct, *, ascii_only: bool = False) -> Iterator[str]:
+def render_json(prediction: Prediction, *, ascii_only: bool = False) -> Iterator[str]:
     """Yield the document, indented by two; ``ascii_only`` escapes everything outside ASCII.
 
     The bytes are those of encoding the document at once.
@@ -75,7 +75,7 @@ def render_json(prediction: msgspec.Struct, *, ascii_only: bool = False) -> Iter
         yield _NOT_PRINTABLE_ASCII.sub(_escaped_in_json, chunk) if ascii_only else chunk
 
 
-def _chunks(prediction: msgspec.Struct) -> Iterator[str]:
+def _chunks(prediction: Prediction) -> Iterator[str]:
     start = "{\n"
     for key, value in _parts(prediction):
         yield f"{start}  {_encode(key)}: "
@@ -117,7 +117,7 @@ _NEEDS_ESCAPE = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")
 _IMPLICIT_KEY_MAX = 1000
 
 
-def render_yaml(prediction: msgspec.Struct) -> Iterator[str]:
+def render_yaml(prediction: Prediction) -> Iterator[str]:
     """Yield the document in chunks of whole lines, in block style; every YAML reader reads it alike.
 
     A string is plain only if it starts with a letter, has nothing but letters, digits and ``. / _ -``

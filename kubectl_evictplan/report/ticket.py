@@ -6,13 +6,14 @@ commands, and at the end everything that decided the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
+from kubectl_evictplan.gates.document import GateResult
 from kubectl_evictplan.prediction.document import CERTAIN, Prediction
 from kubectl_evictplan.prediction.fingerprint import fingerprint
 from kubectl_evictplan.report import words
-from kubectl_evictplan.report.blocks import Block, Figures, Table, Title, Verdict, columns
+from kubectl_evictplan.report.blocks import Block, Figures, Phrase, Table, Title, Verdict, columns
 from kubectl_evictplan.report.commands_to_run import commands
 from kubectl_evictplan.report.content import details, facts
 from kubectl_evictplan.report.drains import drain_tables
@@ -23,7 +24,9 @@ from kubectl_evictplan.report.what_happens import asked, timeline
 from kubectl_evictplan.report.words import Clock
 
 
-def ticket(prediction: Prediction, zone: tzinfo | None) -> Iterator[Block]:
+def ticket(
+    prediction: Prediction, zone: tzinfo | None, gates: Sequence[GateResult] = ()
+) -> Iterator[Block]:
     """Yield the blocks of a ticket; ``zone`` is that of clock times (None: the system's)."""
     clock = Clock(str(prediction.inputs.start.value), zone)
     yield Title(f"Predicted evictions: {'; '.join(asked(prediction)) or 'nothing is done'}")
@@ -31,6 +34,8 @@ def ticket(prediction: Prediction, zone: tzinfo | None) -> Iterator[Block]:
     if loud is not None:
         yield loud
     yield Verdict(tuple(verdict(prediction, clock, complete=loud is None)))
+    if gates:
+        yield gate_table(gates)
     yield headline(prediction)
     if (bars := gantt(prediction, clock)) is not None:
         yield bars
@@ -41,6 +46,23 @@ def ticket(prediction: Prediction, zone: tzinfo | None) -> Iterator[Block]:
         yield found
     yield from commands(prediction)
     yield provenance(prediction, clock)
+
+
+def gate_table(gates: Sequence[GateResult]) -> Table:
+    """Return what was asked with --fail-on and --policy, and the numbers."""
+    rows = [
+        (
+            Phrase("FAILED", "loud") if gate.failed else Phrase("passed", "good"),
+            gate.rule,
+            "; ".join((*gate.numbers, *gate.unknown)),
+            gate.reason or words.NONE,
+            gate.origin,
+        )
+        for gate in sorted(gates, key=lambda gate: not gate.failed)
+    ]
+    failed = sum(gate.failed for gate in gates)
+    title = f"Gates: {failed} of {len(gates)} failed" if failed else "Gates: all passed"
+    return Table(columns("RESULT", "FAILS IF", "NUMBERS", "REASON", "FROM"), rows, title)
 
 
 def headline(prediction: Prediction) -> Table:

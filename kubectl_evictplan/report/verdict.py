@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Joint, Prediction
+from kubectl_evictplan.prediction.warnings.input_codes import INCOMPLETE_CODES
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Finding, Findings, Phrase, Tone
 from kubectl_evictplan.report.drains import TOLD_CODES as DRAINS_TOLD
@@ -63,9 +64,8 @@ _STAYS = {
     "drain-not-reached": "whose node kubectl never comes to",
 }
 
-# The input is not the whole cluster: an all-clear may be false. Said first.
-_LOUD_CODES = {"nodes-not-listed", "nodes-without-pods", "pods-not-listed"}
-_LOUD_CODES |= {"kind-not-readable", "single-namespace"}
+# Said first.
+_LOUD_CODES = INCOMPLETE_CODES
 # They tell why windows are wide, in nearly every prediction; wide explains them.
 _ROUTINE_CODES = {"monitor-phase-unknown", "queue-order-unknown", "flags-assumed", "large-dump"}
 # What the verdict says of every pod that is stuck.

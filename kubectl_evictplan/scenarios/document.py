@@ -1,4 +1,4 @@
-"""The tree of one scenario file, with all that is wrong with it.
+"""The tree of one file that people write (a scenario, a policy), with all that is wrong with it.
 
 Rules: null counts as absent; an unquoted word that kubectl takes for a number or a boolean is not a
 string (a node called ``no``); problems carry file, line and column and are raised together.

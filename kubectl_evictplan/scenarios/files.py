@@ -12,8 +12,6 @@ from functools import partial
 
 import msgspec
 
-from kubectl_evictplan.errors import Problem
-from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.objects import Warning as FileWarning
@@ -37,10 +35,10 @@ from kubectl_evictplan.scenarios.scenario import (
     start_problem,
 )
 from kubectl_evictplan.scenarios.schema import EVENTS_MAX, KIND, AnyEvent, ScenarioFile, event_type
+from kubectl_evictplan.scenarios.written import check_header, read_document
 from kubectl_evictplan.sources.items import decode_manifest_object
-from kubectl_evictplan.sources.marked_tree import Path, Place
+from kubectl_evictplan.sources.marked_tree import Path
 from kubectl_evictplan.sources.schema import describe_type
-from kubectl_evictplan.sources.yaml_reader import YamlProblem, read_documents
 
 
 class LoadedScenario(msgspec.Struct, frozen=True):
@@ -66,8 +64,8 @@ def load_scenario(
     Manifests are decoded for that version and the snapshot's API server. Raises InputError with all
     problems found.
     """
-    document, warnings = _read(text, location)
-    _check_header(document)
+    document, warnings = read_document(text, location, KIND)
+    check_header(document, KIND, "cluster state is given with -f")
     document.check(ScenarioFile)
     if not isinstance(document.tree.get("spec"), dict):
         document.raise_any()
@@ -90,43 +88,6 @@ def load_scenario(
     name = (document.tree.get("metadata") or {}).get("name") or ""
     scenario = Scenario(start_ns, tuple(events), horizon_ns, name)
     return LoadedScenario(scenario, settings, tuple(warnings))
-
-
-def _read(text: str, location: str) -> tuple[Document, list[FileWarning]]:
-    """Return the one document, which holds a map; empty ones around it are skipped.
-
-    Raises at once for what cannot be parsed; notes duplicate keys and the like.
-    """
-    found = [read for read in read_documents(text) if read.problems or read.tree is not None]
-    document = Document(location, found[0].tree if found else None)
-    wrong = [problem for read in found for problem in read.problems]
-    wrong += [
-        YamlProblem("a second document: write one per file", extra.place) for extra in found[1:]
-    ]
-    if not found:
-        wrong.append(YamlProblem("the file is empty", Place(1, 1)))
-    elif document.tree is not None and not isinstance(document.tree, dict):
-        message = f"not a {KIND}: expected a map with apiVersion, kind and spec"
-        wrong.append(YamlProblem(message, found[0].place))
-    for message, place, got in wrong:
-        document.note(place, Problem(message, location=f"{location}:{place}", got=got or None))
-    if not isinstance(document.tree, dict):
-        document.raise_any()
-    warnings = found[0].warnings
-    return document, [FileWarning(code, f"{location}: {message}") for code, message in warnings]
-
-
-def _check_header(document: Document) -> None:
-    """Note another version; raise for another kind altogether: its fields would only add noise."""
-    kind, version = document.tree.get("kind"), document.tree.get("apiVersion")
-    if isinstance(kind, str) and kind != KIND:
-        other = Document(document.location, document.tree)
-        message = f"not a scenario: kind must be {KIND}; cluster state is given with -f"
-        other.problem(("kind",), message)
-        other.raise_any()
-    if isinstance(version, str) and version != API_VERSION:
-        message = f"not a scenario of this version: apiVersion must be {API_VERSION}"
-        document.problem(("apiVersion",), message)
 
 
 def _settings(document: Document) -> ControllerSettings:

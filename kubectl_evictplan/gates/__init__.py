@@ -1,0 +1,1 @@
+"""Gates: rules over the figures and findings of a prediction, and whether it breaks them."""

@@ -1,0 +1,94 @@
+"""Hold rules against a prediction.
+
+A figure is known between a least and a most, over every admissible run. So a rule may hold, must hold, or neither; it
+fails where it may: a gate is there for what nobody can exclude. What is not known may be anything.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from kubectl_evictplan.gates.document import GateResult
+from kubectl_evictplan.gates.figures import FIGURES, Facts, Figure, Known, Unknown, code_figure
+from kubectl_evictplan.gates.language import All, Comparison, Not, Rule
+from kubectl_evictplan.prediction.document import Prediction
+
+
+class Gate(NamedTuple):
+    """A rule, as written and as understood, where it was written, and what its author says."""
+
+    text: str
+    rule: Rule
+    origin: str
+    reason: str = ""
+
+
+class _Truth(NamedTuple):
+    may: bool
+    must: bool
+
+
+def judge(
+    gates: Iterable[Gate], prediction: Prediction, names: Collection[str]
+) -> tuple[GateResult, ...]:
+    """Return one result per gate; ``names`` are the Services and workloads of the input ("namespace/name")."""
+    facts = Facts(prediction, frozenset(names))
+    return tuple(_result(gate, facts) for gate in gates)
+
+
+def _result(gate: Gate, facts: Facts) -> GateResult:
+    numbers: dict[str, None] = {}
+    unknown: dict[str, None] = {}
+    truth = _truth(gate.rule, facts, numbers, unknown)
+    return GateResult(
+        gate.text,
+        gate.origin,
+        truth.may,
+        truth.must,
+        tuple(numbers),
+        tuple(unknown),
+        gate.reason,
+    )
+
+
+def _truth(rule: Rule, facts: Facts, numbers: dict[str, None], unknown: dict[str, None]) -> _Truth:
+    if isinstance(rule, Comparison):
+        return _compared(rule, facts, numbers, unknown)
+    if isinstance(rule, Not):
+        truth = _truth(rule.rule, facts, numbers, unknown)
+        return _Truth(not truth.must, not truth.may)
+    # Every part is looked at, so that every number is told.
+    found = [_truth(part, facts, numbers, unknown) for part in rule.rules]
+    join: Callable[[Iterator[bool]], bool] = all if isinstance(rule, All) else any
+    return _Truth(join(one.may for one in found), join(one.must for one in found))
+
+
+def _compared(
+    rule: Comparison, facts: Facts, numbers: dict[str, None], unknown: dict[str, None]
+) -> _Truth:
+    figure = FIGURES.get(rule.figure) or code_figure(rule.figure)
+    value = figure.value(facts, rule.argument)
+    name = f"{rule.figure}({rule.argument})" if rule.argument else rule.figure
+    if isinstance(value, Unknown):
+        unknown[f"{name} is not known: {value.why}"] = None
+        return _Truth(may=True, must=False)
+    numbers[f"{name} is {_shown(value, figure)}"] = None
+    limit = figure.kind.parse(rule.value) if rule.operator else 0.0
+    return _holds(rule.operator or ">", value, limit)
+
+
+def _holds(sign: str, value: Known, limit: float) -> _Truth:
+    least, most = value
+    if sign in ("==", "!="):
+        equal = _Truth(may=least <= limit <= most, must=least == most == limit)
+        return equal if sign == "==" else _Truth(not equal.must, not equal.may)
+    compare = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}[sign]
+    ends = compare(least, limit), compare(most, limit)
+    return _Truth(any(ends), all(ends))
+
+
+def _shown(value: Known, figure: Figure) -> str:
+    least, most = figure.kind.show(value.least), figure.kind.show(value.most)
+    return least if least == most else f"{least} to {most}"

@@ -1,0 +1,100 @@
+"""Policy files: rules that a repository keeps, and rules of the command line, as gates.
+
+apiVersion: evictplan.dev/v1alpha1
+kind: Policy
+metadata: {name: production}
+spec:
+  failOn:
+  - rule: unavailable(shop/frontend) > 30s
+    reason: the shop earns the money
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord
+from kubectl_evictplan.gates.figures import check
+from kubectl_evictplan.gates.judge import Gate
+from kubectl_evictplan.gates.language import parse
+from kubectl_evictplan.kube.api_version import API_VERSION
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.scenarios.schema import Metadata
+from kubectl_evictplan.scenarios.written import check_header, read_document
+
+KIND = "Policy"
+FAIL_ON = "--fail-on"
+_EXAMPLE = "evictions > 20"
+_RULES_MAX = 1000
+
+
+class PolicyRule(Struct, forbid_unknown_fields=True):
+    """One rule, and why it is there."""
+
+    rule: str
+    reason: str | None = None
+
+
+class PolicySpec(Struct, rename="camel", forbid_unknown_fields=True):
+    """What a prediction must not hold."""
+
+    fail_on: Annotated[list[Any], Meta(max_length=_RULES_MAX)]
+
+
+class PolicyFile(Struct, rename="camel", forbid_unknown_fields=True):
+    """Rules that every change must keep."""
+
+    api_version: Annotated[str, Meta(extra_json_schema={"const": API_VERSION})]
+    kind: Annotated[str, Meta(extra_json_schema={"const": KIND})]
+    spec: PolicySpec
+    metadata: Metadata | None = None
+
+
+def typed_gates(rules: Iterable[str]) -> list[Gate]:
+    """Return the gates of the command line; InputError tells of every one that says nothing."""
+    gates, problems = [], []
+    for text in rules:
+        try:
+            gates.append(Gate(text, parse(text, check), FAIL_ON))
+        except ValueError as error:
+            known = Correction((text,), (_EXAMPLE,), True, (FAIL_ON,))
+            if isinstance(error, WrongWord) and error.instead:
+                meant = text.replace(error.typed, error.instead[0], 1)
+                known = Correction((text,), (meant,), len(error.instead) > 1, (FAIL_ON,))
+            problems.append(Problem(str(error), known, location=FAIL_ON, got=repr(text)))
+    if problems:
+        raise InputError(problems)
+    return gates
+
+
+def load_policy(text: str, location: str) -> list[Gate]:
+    """Return the gates of a policy file; InputError with every problem, each with its line."""
+    document, _ = read_document(text, location, KIND)
+    check_header(document, KIND, "scenarios are given to `what-if scenario`, cluster state with -f")
+    document.check(PolicyFile)
+    document.raise_any()
+    gates = []
+    for at, entry in enumerate(document.tree["spec"]["failOn"]):
+        path = ("spec", "failOn", at)
+        document.check(PolicyRule, path)
+        rule = document.parsed((*path, "rule"), lambda text: parse(text, check))
+        if rule is not None:
+            place = document.place((*path, "rule"))
+            written = document.text((*path, "rule"))
+            gates.append(Gate(written, rule, f"{location}:{place}", entry.get("reason") or ""))
+    document.raise_any()
+    return gates
+
+
+def named_objects(snapshot: ClusterSnapshot) -> frozenset[str]:
+    """Return the Services and workloads of the input, bare pods included, as "namespace/name"."""
+    found = {f"{one.namespace}/{one.name}" for one in snapshot.infrastructure.services}
+    found |= {f"{one.namespace}/{one.name}" for one in snapshot.workloads}
+    found |= {pod.key for pod in snapshot.pods}
+    found |= {
+        f"{pod.namespace}/{owner.name}" for pod in snapshot.pods for owner in pod.owner_references
+    }
+    return frozenset(found)
