@@ -1,0 +1,117 @@
+"""What is asked about replacements, and what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from kubectl_evictplan.kube.infrastructure import Infrastructure
+from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.kube.scheduling.inter_pod import NamespaceLabels
+
+
+class Filter(StrEnum):
+    """The scheduler's names, in the order in which it asks."""
+
+    NODE_UNSCHEDULABLE = "NodeUnschedulable"
+    TAINT_TOLERATION = "TaintToleration"
+    NODE_AFFINITY = "NodeAffinity"
+    NODE_PORTS = "NodePorts"
+    NODE_RESOURCES_FIT = "NodeResourcesFit"
+    VOLUME_BINDING = "VolumeBinding"
+    POD_TOPOLOGY_SPREAD = "PodTopologySpread"
+    INTER_POD_AFFINITY = "InterPodAffinity"
+
+
+class Unknown(StrEnum):
+    """What would have to be known to say that a pod fits."""
+
+    # The pod's own spec is not in the input.
+    NEEDS = "needs"
+    # Another scheduler places it, by rules of its own.
+    SCHEDULER = "scheduler"
+    # It claims devices of drivers.
+    DEVICES = "devices"
+    # Claims that are not bound, volumes that were not read.
+    VOLUMES = "volumes"
+    # status.allocatable of nodes that pass every other filter.
+    OFFERS = "offers"
+    # What pods that run there need.
+    OTHER_PODS = "otherPods"
+    # Labels of namespaces that affinity selects by.
+    NAMESPACES = "namespaces"
+
+
+class Verdict(StrEnum):
+    """What is said of a group of replacements, in a word."""
+
+    FITS = "fits"
+    # Some find a place, some find none.
+    PARTLY = "partly"
+    # One would fit, had those before it not taken the room.
+    NO_ROOM_LEFT = "noRoomLeft"
+    ONLY_ON_LEAVING = "onlyOnLeaving"
+    NOWHERE = "nowhere"
+    UNKNOWN = "unknown"
+
+
+class Refusal(NamedTuple):
+    """A filter, and how many nodes it was the first to refuse."""
+
+    filter: Filter
+    nodes: int
+
+
+class Fit(NamedTuple):
+    """Where the replacements of one owner's pods with equal needs can run.
+
+    ``on_nodes`` pass every filter when the first of ``pods`` looks for a place, ``nodes`` are the first
+    of them; nodes that leave are not counted. ``placed`` found a place. ``because`` says why nodes
+    refuse the first one that found none, or, when all found one, the first of all. ``returns_to`` counts leaving nodes that would
+    take it as they are then: it goes back there. ``only_on_leaving``: the scenario took the only
+    nodes that its rules allow. ``room_taken``: those before it took the room. ``lower_priority``: nodes
+    that would have room without pods of lower priority, which the scheduler may preempt.
+    """
+
+    pods: tuple[Pod, ...]
+    on_nodes: int = 0
+    nodes: tuple[str, ...] = ()
+    placed: int = 0
+    because: tuple[Refusal, ...] = ()
+    returns_to: int = 0
+    only_on_leaving: bool = False
+    room_taken: bool = False
+    lower_priority: int = 0
+    unknown: tuple[Unknown, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The answer in a word; what is not known never fits."""
+        if {Unknown.NEEDS, Unknown.SCHEDULER, Unknown.OFFERS}.intersection(self.unknown):
+            return Verdict.UNKNOWN
+        if self.placed:
+            all_fit = self.placed == len(self.pods)
+            return Verdict.UNKNOWN if self.unknown else Verdict.FITS if all_fit else Verdict.PARTLY
+        # From here on it is certain: what is not known can only refuse more nodes.
+        if self.only_on_leaving:
+            return Verdict.ONLY_ON_LEAVING
+        return Verdict.NO_ROOM_LEFT if self.room_taken else Verdict.NOWHERE
+
+
+class Surroundings(NamedTuple):
+    """What replacements find.
+
+    ``nodes`` as they are when replacements look for a place. ``leaving`` are those that the change
+    takes away, as they were before it; some may be in ``nodes`` too. ``running``: pods that have a
+    node then, those included that are stuck while they are deleted. ``namespaces``: labels by name,
+    None when they were not read. ``all_pods``: no pod of any namespace is missing.
+    """
+
+    nodes: Sequence[Node]
+    leaving: Sequence[Node] = ()
+    running: Sequence[Pod] = ()
+    stuck: Collection[str] = ()
+    infrastructure: Infrastructure = Infrastructure()
+    namespaces: NamespaceLabels = None
+    all_pods: bool = True

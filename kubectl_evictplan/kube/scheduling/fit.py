@@ -1,0 +1,336 @@
+"""Where pods that replace evicted ones can run: the scheduler's filters, without a scheduler.
+
+Only filters are asked, which say where a pod *cannot* run. What preferences would choose among the nodes that
+pass is not predicted. Each replacement takes its place on the first node that passes, in the order given:
+first fit, not the scheduler's choice; those after it find what is left. Nothing that runs moves away.
+Left out are NodeVolumeLimits, VolumeRestrictions, VolumeZone and DynamicResources, and who is preempted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from kubectl_evictplan.kube.needs import PodNeeds
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.kube.scheduling.answers import Filter, Fit, Refusal, Surroundings, Unknown
+from kubectl_evictplan.kube.scheduling.capacity import Capacity
+from kubectl_evictplan.kube.scheduling.inter_pod import (
+    InterPodAffinity,
+    UnknownNamespaces,
+)
+from kubectl_evictplan.kube.scheduling.node_filters import NodeFilters
+from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, Topologies, first_place, places
+from kubectl_evictplan.kube.scheduling.peers import PodIndex
+from kubectl_evictplan.kube.scheduling.spread import Spread
+from kubectl_evictplan.kube.scheduling.volumes import Reach, Volumes
+
+# So many nodes are named.
+_NODES_NAMED = 5
+
+
+def fits(surroundings: Surroundings, replacements: Sequence[Pod]) -> tuple[Fit, ...]:
+    """Return where the successors of these pods can run, by owner and needs.
+
+    They look for a place by priority, then in the order given; so are the answers.
+    """
+    return tuple(_Check(surroundings, replacements).answers())
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+class _Canonical(Generic[T]):
+    """One object for all that are equal, so that identity says whether two are."""
+
+    def __init__(self) -> None:
+        self._by_identity: dict[int, T] = {}
+        self._equal: dict[T, T] = {}
+
+    def of(self, value: T) -> T:
+        """Return the first value that was equal to this one; the caller keeps ``value`` alive."""
+        found = self._by_identity.get(id(value))
+        if found is None:
+            found = self._by_identity[id(value)] = self._equal.setdefault(value, value)
+        return found
+
+
+class _Group(NamedTuple):
+    """Pods of one owner with equal needs."""
+
+    needs: PodNeeds
+    reach: Reach
+    pods: list[Pod]
+
+
+class _Standing(NamedTuple):
+    """What passes the filters that placements do not change."""
+
+    unschedulable: NodeSet
+    taints: NodeSet
+    affinity: NodeSet
+    volumes: NodeSet
+
+    @property
+    def all(self) -> NodeSet:
+        return self.unschedulable & self.taints & self.affinity & self.volumes
+
+
+class _Step(NamedTuple):
+    """What passes each filter, and all of them, for one pod."""
+
+    chain: list[tuple[Filter, NodeSet]]
+    passing: NodeSet
+    unknown: tuple[Unknown, ...]
+
+
+class _Check:
+    """One check: places groups one after the other."""
+
+    def __init__(self, around: Surroundings, replacements: Sequence[Pod]) -> None:
+        leaving = {node.name for node in around.leaving}
+        # Those that stay come first, because they are tried first.
+        self._nodes = sorted(around.nodes, key=lambda node: (node.name in leaving, node.name))
+        self._everywhere = (1 << len(self._nodes)) - 1
+        self._staying = (1 << sum(node.name not in leaving for node in self._nodes)) - 1
+        self._leaving = around.leaving
+        self._around = around
+        self._place_of = {node.name: place for place, node in enumerate(self._nodes)}
+        self._filters = NodeFilters(self._nodes)
+        self._former = NodeFilters(around.leaving)
+        self._volumes = Volumes(around.infrastructure)
+        self._groups = list(self._grouped(replacements))
+        self._running = self._count_running()
+        self._capacity = Capacity(self._nodes, self._running)
+        self._at_first = Capacity(self._nodes, self._running)
+        self._placed: list[tuple[int, PodNeeds, int]] = []
+        self._above: dict[int, tuple[Capacity, int]] = {}
+        self._unknown_others = not around.all_pods or any(
+            needs is None for _, needs, _ in self._running
+        )
+        self._index, self._spread, self._inter_pod = self._peers()
+
+    def answers(self) -> Iterator[Fit]:
+        """Yield one answer for each group, by priority."""
+        for group in sorted(self._groups, key=lambda one: -one.needs.priority):
+            yield self._answer(group)
+
+    def _grouped(self, replacements: Sequence[Pod]) -> Iterator[_Group]:
+        found: dict[object, _Group] = {}
+        no_volumes = Reach()
+        needs_of, tolerations_of = _Canonical[PodNeeds | None](), _Canonical[object]()
+        claiming = {(one.namespace, one.name) for one in self._around.infrastructure.pod_claims}
+        for pod in replacements:
+            owner = pod.controller()
+            has_claims = (pod.namespace, pod.name) in claiming
+            reach = self._volumes.reach(pod) if has_claims else no_volumes
+            needs = needs_of.of(pod.needs)
+            own = pod.node_name if needs and needs.only_own_node else ""
+            name = (owner.kind, owner.name) if owner else (pod.name,)
+            tolerations = tolerations_of.of(pod.tolerations)
+            key = (pod.namespace, name, id(needs), id(tolerations), reach, own)
+            group = found.get(key)
+            if group is None:
+                group = found[key] = _Group(needs or _NO_NEEDS, reach, [])
+            group.pods.append(pod)
+        yield from found.values()
+
+    def _count_running(self) -> list[tuple[int, PodNeeds | None, int]]:
+        """Return how many pods with which needs are on which node."""
+        place_of = self._place_of
+        counts = Counter(
+            (pod.node_name, id(pod.needs))
+            for pod in self._around.running
+            if pod.node_name in place_of and not pod.finished
+        )
+        needs_of = {id(pod.needs): pod.needs for pod in self._around.running}
+        return [(place_of[name], needs_of[at], count) for (name, at), count in counts.items()]
+
+    def _peers(self) -> tuple[PodIndex, Spread, InterPodAffinity]:
+        """Index pods by their labels, if any rule asks for that."""
+        index, topologies = PodIndex(), Topologies(self._nodes)
+        inter_pod = InterPodAffinity(topologies, index, self._around.namespaces)
+        asking = {
+            id(needs): needs
+            for needs in (*(one.needs for one in self._groups), *(n for _, n, _ in self._running))
+            if needs is not None
+            and (needs.pod_affinity or needs.pod_anti_affinity or needs.topology_spread)
+        }
+        self._asks_for_peers = bool(asking)
+        if asking:
+            self._fill(index, inter_pod, asking)
+        return index, Spread(topologies, index), inter_pod
+
+    def _fill(
+        self, index: PodIndex, inter_pod: InterPodAffinity, asking: Mapping[int, PodNeeds]
+    ) -> None:
+        for group in self._groups:
+            for pod in group.pods:
+                index.peers(pod)
+            inter_pod.prepare(group.pods[0].namespace, group.needs)
+        stuck, place_of = self._around.stuck, self._place_of
+        for pod in self._around.running:
+            place = place_of.get(pod.node_name)
+            if place is None or pod.finished:
+                continue
+            peers = index.peers(pod)
+            going = pod.deletion_timestamp_ns is not None or pod.key in stuck
+            (peers.terminating if going else peers.running)[place] += 1
+            if id(pod.needs) in asking and pod.needs is not None:
+                inter_pod.hold(pod.namespace, pod.needs, place, 1)
+
+    # One group.
+
+    def _answer(self, group: _Group) -> Fit:
+        pods = tuple(group.pods)
+        unknown = list(self._unknown(group))
+        if Unknown.NEEDS in unknown or Unknown.SCHEDULER in unknown:
+            return Fit(pods, unknown=tuple(unknown))
+        standing = self._standing(group)
+        first: _Step | None = None
+        placed = 0
+        while placed < len(pods):
+            step = self._step(group, pods[placed], standing)
+            first = first or step
+            candidates = step.passing & self._staying & ~self._capacity.unknown
+            if not candidates:
+                if step.passing & self._staying:
+                    unknown.append(Unknown.OFFERS)
+                first = first._replace(chain=step.chain)
+                break
+            placed += self._put(group, pods[placed:], first_place(candidates))
+        assert first is not None
+        return self._fit(group, standing, first, placed, unknown)
+
+    def _fit(
+        self,
+        group: _Group,
+        standing: _Standing,
+        first: _Step,
+        placed: int,
+        unknown: Sequence[Unknown],
+    ) -> Fit:
+        on_nodes = first.passing & self._staying & ~self._capacity.unknown
+        names = (self._nodes[place].name for place in places(on_nodes))
+        pods, needs = tuple(group.pods), group.needs
+        pending = placed < len(pods)
+        roomy = self._at_first.fitting(needs) & self._at_first.ports(needs)
+        room = self._capacity.fitting(needs) & self._capacity.ports(needs)
+        return Fit(
+            pods,
+            on_nodes.bit_count(),
+            tuple(name for name, _ in zip(names, range(_NODES_NAMED), strict=False)),
+            placed,
+            self._refusals(first.chain),
+            (first.passing & ~self._staying).bit_count(),
+            not on_nodes and self._fitted_before(group),
+            bool(pending and standing.all & self._staying & roomy & ~room),
+            self._below(needs, standing) if pending else 0,
+            tuple(dict.fromkeys((*unknown, *first.unknown))),
+        )
+
+    def _unknown(self, group: _Group) -> Iterator[Unknown]:
+        if group.needs is _NO_NEEDS:
+            yield Unknown.NEEDS
+        if group.needs.scheduler_name:
+            yield Unknown.SCHEDULER
+        if group.needs.resource_claims:
+            yield Unknown.DEVICES
+        if group.reach.unknown:
+            yield Unknown.VOLUMES
+        if self._unknown_others:
+            yield Unknown.OTHER_PODS
+        if self._inter_pod.unknown_holders:
+            yield Unknown.NAMESPACES
+
+    def _standing(self, group: _Group, filters: NodeFilters | None = None) -> _Standing:
+        filters = filters or self._filters
+        pod = group.pods[0]
+        volumes = -1
+        for terms in group.reach.volumes:
+            volumes &= filters.volume(terms)
+        return _Standing(
+            filters.unschedulable(pod.tolerations),
+            filters.taints(pod.tolerations),
+            filters.affinity(group.needs, pod.node_name),
+            volumes,
+        )
+
+    def _step(self, group: _Group, pod: Pod, standing: _Standing) -> _Step:
+        """Ask every filter about one pod, in the scheduler's order."""
+        needs = group.needs
+        chain = [
+            (Filter.NODE_UNSCHEDULABLE, standing.unschedulable),
+            (Filter.TAINT_TOLERATION, standing.taints),
+            (Filter.NODE_AFFINITY, standing.affinity),
+            (Filter.NODE_PORTS, self._capacity.ports(needs) if needs.host_ports else -1),
+            (Filter.NODE_RESOURCES_FIT, self._capacity.fitting(needs) | self._capacity.unknown),
+            (Filter.VOLUME_BINDING, standing.volumes),
+        ]
+        unknown: tuple[Unknown, ...] = ()
+        if self._asks_for_peers:
+            peers = self._index.peers(pod)
+            if needs.topology_spread:
+                nodes = self._spread.passing(needs, peers, standing.affinity, standing.taints)
+                chain.append((Filter.POD_TOPOLOGY_SPREAD, nodes))
+            # Pods that were not read may be those that it wants to be near.
+            if self._around.all_pods or not needs.pod_affinity:
+                try:
+                    chain.append((Filter.INTER_POD_AFFINITY, self._inter_pod.passing(needs, peers)))
+                except UnknownNamespaces:
+                    unknown = (Unknown.NAMESPACES,)
+        passing = self._everywhere
+        for _, nodes in chain:
+            passing &= nodes
+        return _Step(chain, passing, unknown)
+
+    def _put(self, group: _Group, pods: Sequence[Pod], place: int) -> int:
+        """Place the first of these pods, or as many as fit when nobody minds; return how many."""
+        needs = group.needs
+        count = 1
+        if not (needs.topology_spread or needs.pod_affinity or needs.pod_anti_affinity):
+            count = min(self._capacity.room(place, needs), len(pods))
+        if self._asks_for_peers:
+            # Those of other labels may be refused by pods near them: they are asked about on their own.
+            labels = pods[0].labels
+            count = next((at for at in range(count) if pods[at].labels is not labels), count)
+            self._index.peers(pods[0]).add(place, count)
+            self._inter_pod.hold(pods[0].namespace, needs, place, count)
+        self._capacity.take(place, needs, count)
+        self._placed.append((place, needs, count))
+        return count
+
+    def _refusals(self, chain: Sequence[tuple[Filter, NodeSet]]) -> tuple[Refusal, ...]:
+        """Count nodes by the first filter that refuses them, as the scheduler's events do."""
+        left, found = self._everywhere, []
+        for name, nodes in chain:
+            if refused := (left & ~nodes).bit_count():
+                found.append(Refusal(name, refused))
+            left &= nodes
+        return tuple(found)
+
+    def _fitted_before(self, group: _Group) -> bool:
+        """Whether some leaving node, as it was, passes what looks at the node alone."""
+        return bool(self._leaving) and bool(self._standing(group, self._former).all)
+
+    def _below(self, needs: PodNeeds, standing: _Standing) -> int:
+        """Count the nodes that have room when pods of lower priority are not counted."""
+        if needs.never_preempts:
+            return 0
+        capacity, seen = self._above.get(needs.priority) or (self._without_lower(needs.priority), 0)
+        for place, taken, count in self._placed[seen:]:
+            capacity.take(place, taken, count)
+        self._above[needs.priority] = (capacity, len(self._placed))
+        room = capacity.fitting(needs) & capacity.ports(needs)
+        now = self._capacity.fitting(needs) & self._capacity.ports(needs)
+        return (standing.all & self._staying & room & ~now).bit_count()
+
+    def _without_lower(self, priority: int) -> Capacity:
+        return Capacity(
+            self._nodes,
+            [one for one in self._running if one[1] is None or one[1].priority >= priority],
+        )
+
+
+_NO_NEEDS = PodNeeds()

@@ -1,0 +1,112 @@
+"""Filters that look at a node alone: cordons, taints, selectors and affinity, volumes.
+
+Upstream (kube-scheduler 1.37, the same since 1.19 but for what ``needs`` names): NodeUnschedulable,
+TaintToleration, NodeAffinity (``GetRequiredNodeAffinity``), VolumeBinding for bound claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kubectl_evictplan.kube.infrastructure import Wishes
+from kubectl_evictplan.kube.needs import OWN_NODE, NodeSelectorTerm, PodNeeds
+from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint, Toleration
+from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, nodes_where
+from kubectl_evictplan.kube.selectors import Requirement
+from kubectl_evictplan.kube.taints import UNSCHEDULABLE
+from kubectl_evictplan.kube.tolerations import tolerates_taint
+
+# The terms of one volume, of which one must be met.
+VolumeTerms = tuple[Wishes, ...]
+
+_CORDON = Taint(UNSCHEDULABLE, NO_SCHEDULE)
+
+
+class NodeFilters:
+    """The nodes that pass each filter, worked out once for each distinct question."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._everywhere = (1 << len(nodes)) - 1
+        self._cordoned = nodes_where(node.unschedulable for node in nodes)
+        self._tainted: dict[tuple[Taint, ...], NodeSet] = {}
+        for place, node in enumerate(nodes):
+            taints = tuple(t for t in node.taints if t.effect in (NO_SCHEDULE, NO_EXECUTE))
+            if taints:
+                self._tainted[taints] = self._tainted.get(taints, 0) | 1 << place
+        self._untolerated: dict[tuple[Toleration, ...], NodeSet] = {}
+        self._affinity: dict[object, NodeSet] = {}
+        self._volumes: dict[VolumeTerms, NodeSet] = {}
+
+    def unschedulable(self, tolerations: tuple[Toleration, ...]) -> NodeSet:
+        """Nodes that pass NodeUnschedulable: not cordoned, or the pod tolerates the cordon's taint."""
+        if self._cordoned and not _tolerated((_CORDON,), tolerations):
+            return self._everywhere & ~self._cordoned
+        return self._everywhere
+
+    def taints(self, tolerations: tuple[Toleration, ...]) -> NodeSet:
+        """Nodes that pass TaintToleration: every NoSchedule and NoExecute taint is tolerated."""
+        refused = self._untolerated.get(tolerations)
+        if refused is None:
+            refused = 0
+            for taints, nodes in self._tainted.items():
+                if not _tolerated(taints, tolerations):
+                    refused |= nodes
+            self._untolerated[tolerations] = refused
+        return self._everywhere & ~refused
+
+    def affinity(self, needs: PodNeeds, own_node: str) -> NodeSet:
+        """Nodes that pass NodeAffinity; ``own_node`` is the one that a pod of a DaemonSet asks for."""
+        if not needs.node_selector and needs.node_affinity is None:
+            return self._everywhere
+        key = (needs.node_selector, needs.node_affinity, own_node if needs.only_own_node else "")
+        found = self._affinity.get(key)
+        if found is None:
+            found = nodes_where(matches_node(needs, node, own_node) for node in self._nodes)
+            self._affinity[key] = found
+        return found
+
+    def volume(self, terms: VolumeTerms) -> NodeSet:
+        """Nodes from which a volume with these terms can be reached."""
+        found = self._volumes.get(terms)
+        if found is None:
+            found = nodes_where(
+                any(_meets_all(node.labels, wishes) for wishes in terms) for node in self._nodes
+            )
+            self._volumes[terms] = found
+        return found
+
+
+def matches_node(needs: PodNeeds, node: Node, own_node: str) -> bool:
+    """Whether the node meets node selector and required affinity (``RequiredNodeAffinity.Match``)."""
+    labels = node.labels
+    if any(labels.get(key) != value for key, value in needs.node_selector):
+        return False
+    terms = needs.node_affinity
+    return terms is None or any(_meets_term(term, node, own_node) for term in terms)
+
+
+def _meets_term(term: NodeSelectorTerm, node: Node, own_node: str) -> bool:
+    if not term.match_expressions and not term.match_fields:
+        return False
+    if not _meets_all(node.labels, term.match_expressions):
+        return False
+    for _, operator, values in term.match_fields:
+        names = {own_node if value == OWN_NODE else value for value in values}
+        # API validation lets only In and NotIn of one value pass.
+        if operator not in ("In", "NotIn") or (node.name in names) != (operator == "In"):
+            return False
+    return True
+
+
+def _meets_all(labels: Mapping[str, str], wishes: Wishes) -> bool:
+    return all(
+        # A comparison has one value, by API validation.
+        (len(values) == 1 or operator not in ("Gt", "Lt"))
+        and Requirement(key, operator, values).matches(labels)
+        for key, operator, values in wishes
+    )
+
+
+def _tolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> bool:
+    return all(any(tolerates_taint(one, taint) for one in tolerations) for taint in taints)
