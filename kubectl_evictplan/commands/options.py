@@ -124,12 +124,11 @@ class WhatIfOptions:
     force: bool | None = _option(
         "--force", is_flag=True, help="Let --save-scenario replace a file."
     )
-    assume_ready: str = _option(
+    assume_ready: str | None = _option(
         "--assume-ready",
-        default="30s",
         metavar="DURATION[..DURATION]",
-        show_default=True,
-        help="How long a drained pod's replacement takes to be Ready; a range: anything between.",
+        help="How long a replacement takes to be Ready; a range: anything between. "
+        "Default: as long as its owner's pods took, where they tell; in drains, and else, 30s.",
     )
     fail_on: tuple[str, ...] = _option(
         "--fail-on",
@@ -193,7 +192,7 @@ class WhatIfOptions:
         if problems:
             raise InputError(problems)
         settings = ControllerSettings(version, phase_ns, flags)
-        return Given(settings, horizon_ns, start_ns, zone, ready_ns or (0, 0))
+        return Given(settings, horizon_ns, start_ns, zone, ready_ns)
 
 
 class Given(NamedTuple):
@@ -207,7 +206,7 @@ class Given(NamedTuple):
     start_ns: int | None
     zone: tzinfo | None
     # The least and the most that a replacement takes to be Ready.
-    assume_ready_ns: tuple[int, int]
+    assume_ready_ns: tuple[int, int] | None
 
 
 COMMON_OPTIONS: dict[str, click.Option] = {

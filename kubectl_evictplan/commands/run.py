@@ -59,8 +59,11 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
     from msgspec.structs import replace
 
     from kubectl_evictplan.controllers.flags import resolve_configuration
+    from kubectl_evictplan.impact.assess import with_impact
     from kubectl_evictplan.prediction.predict import predict
+    from kubectl_evictplan.report import WITH_IMPACT
     from kubectl_evictplan.scenarios.outages import OUTAGE_CODES
+    from kubectl_evictplan.windows.drain_runs import AssumeReady
 
     with Progress(sys.stderr) as progress:
         snapshot = load(
@@ -94,8 +97,16 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
                 configuration,
                 explain=explain,
                 progress=progress.predicting,
-                assume_ready=given.assume_ready_ns,
+                assume_ready=given.assume_ready_ns or AssumeReady(),
             )
+            if options.output in WITH_IMPACT or gates:
+                prediction = with_impact(
+                    snapshot,
+                    scenario,
+                    configuration,
+                    prediction,
+                    assume_ready=given.assume_ready_ns,
+                )
     results = judged(gates, prediction, snapshot)
     _show(prediction, options, explain, given.zone, results)
     refuse_failed(results)

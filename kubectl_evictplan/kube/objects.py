@@ -146,6 +146,9 @@ class Pod(msgspec.Struct, frozen=True):
     status_reason: str = ""
     # None when not known: snapshots of before it was read have none.
     needs: PodNeeds | None = None
+    # From the creation to the newest change of the Ready condition, where that is True: how long the pod took
+    # to be Ready, unless it was Ready before and not in between.
+    ready_after_seconds: Count | None = None
 
     @property
     def key(self) -> str:
@@ -180,6 +183,10 @@ class Workload(msgspec.Struct, frozen=True):
     # Of a StatefulSet: spec.podManagementPolicy ("" means OrderedReady) and spec.ordinals.start.
     pod_management_policy: str = ""
     first_ordinal: Count = 0
+    # Of a Job: spec.backoffLimit; whether spec.podReplacementPolicy is Failed; whether it has a podFailurePolicy.
+    backoff_limit: int | None = None
+    replaces_failed_pods_only: bool = False
+    pod_failure_policy: bool = False
 
 
 class IntOrPercent(msgspec.Struct, frozen=True, gc=False):

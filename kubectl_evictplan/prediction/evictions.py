@@ -22,7 +22,7 @@ from kubectl_evictplan.cluster.timeline import (
 )
 from kubectl_evictplan.controllers.replication import is_replacement
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Workload
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import document
 from kubectl_evictplan.prediction.causes import ChainCache, describe_circumstance, link, seconds
@@ -272,17 +272,12 @@ def workload_reports(
         if eviction.owner and not eviction.owner.startswith("Node/")
     }
     pods = {pod.key: pod for pod in (*snapshot.pods, *created)} if hit else {}
-    deployments = {
-        (workload.namespace, f"{workload.kind}/{workload.name}"): f"{owner.kind}/{owner.name}"
-        for workload in (snapshot.workloads if hit else ())
-        for owner in workload.owner_references
-        if owner.controller
-    }
+    deployments = deployments_of(snapshot.workloads if hit else ())
     numbers = Counter((pod.namespace, owner_name(pod)) for pod in pods.values())
     owners: dict[tuple[str, str], list[str]] = {}
-    wanted = {(key[0], _workload(key, deployments)) for key in hit}
+    wanted = {(key[0], top_workload(key, deployments)) for key in hit}
     for key in numbers:
-        workload = key[0], _workload(key, deployments)
+        workload = key[0], top_workload(key, deployments)
         if workload in wanted:
             owners.setdefault(workload, []).append(key[1])
     return tuple(
@@ -293,7 +288,17 @@ def workload_reports(
     )
 
 
-def _workload(owner: tuple[str, str], deployments: dict[tuple[str, str], str]) -> str:
+def deployments_of(workloads: Iterable[Workload]) -> dict[tuple[str, str], str]:
+    """What owns an owner of pods: by (namespace, "Kind/name") the "Kind/name" above it."""
+    return {
+        (workload.namespace, f"{workload.kind}/{workload.name}"): f"{owner.kind}/{owner.name}"
+        for workload in workloads
+        for owner in workload.owner_references
+        if owner.controller
+    }
+
+
+def top_workload(owner: tuple[str, str], deployments: dict[tuple[str, str], str]) -> str:
     """Return what owns the owner, where the input or the name of a ReplicaSet tells it."""
     known = deployments.get(owner)
     if known is not None:

@@ -31,13 +31,13 @@ class Spell(Record):
     """A stretch of time in which something is wrong, from one instant to another.
 
     ``certainty`` certain: it comes in every run; possible: in some. ``least_seconds`` is how long it lasts at
-    least (0 when it is only possible), ``most_seconds`` how long at most, null without an end within reach.
+    least (0 when it is only possible), ``most_seconds`` how long at most; null: without an end within reach.
     """
 
     certainty: str
     since: Instant
     until: Instant
-    least_seconds: float
+    least_seconds: float | None
     most_seconds: float | None
 
 
@@ -82,8 +82,8 @@ class ServiceImpact(Record):
     ``source`` says what its endpoints were taken from: selector | endpointSlices | labels (no Services in the
     input: pods of one app label stand for one). ``endpoints_before`` are ready at the start. ``fewest_ready``
     and ``nobody_ready`` follow the EndpointSlices; ``nobody_answers`` leaves black holes out and is what a client
-    notices. ``undetected_seconds``: for how long at most a dead endpoint was still offered, null when there
-    is none. ``whole_again``: from when on as many are ready as before.
+    notices. ``undetected``: the outage that nobody has noticed yet, from the first last heartbeat to the end of
+    the last black hole; null when there is none. ``whole_again``: from when on as many are ready as before.
     """
 
     namespace: str
@@ -95,7 +95,7 @@ class ServiceImpact(Record):
     black_holes: tuple[BlackHole, ...]
     nobody_ready: tuple[Spell, ...]
     nobody_answers: tuple[Spell, ...]
-    undetected_seconds: float | None
+    undetected: Spell | None
     whole_again: Instant
     steps: tuple[Step, ...]
 

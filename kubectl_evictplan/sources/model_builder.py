@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import (
     DeleteWebhook,
     IntOrPercent,
@@ -93,10 +94,14 @@ class ModelBuilder:
         """Return the pod as stored; ``phase`` is defaulted from the binding when absent."""
         meta, spec, status = decoded.metadata, decoded.spec, decoded.status
         shared, times = sys.intern, self.times
-        ready = None
+        created_ns, ready, after_seconds = times[meta.creation_timestamp] or 0, None, None
         for condition in status.conditions:
             if condition.type == "Ready":
                 ready = shared(condition.status)
+                if ready == "True" and condition.last_transition_time:
+                    since_ns = times[condition.last_transition_time] or 0
+                    if since_ns >= created_ns > 0:
+                        after_seconds = (since_ns - created_ns) // SECOND_NS
                 break
         grace = spec.termination_grace_period_seconds
         return Pod(
@@ -110,7 +115,7 @@ class ModelBuilder:
             GRACE_PERIOD_DEFAULT_SECONDS if grace is None else grace,
             shared(status.phase) or ("Running" if spec.node_name else "Pending"),
             ready,
-            times[meta.creation_timestamp] or 0,
+            created_ns,
             times[meta.deletion_timestamp],
             meta.deletion_grace_period_seconds,
             meta.finalizers,
@@ -122,6 +127,7 @@ class ModelBuilder:
             _has_duplicates(spec.containers) or _has_duplicates(spec.init_containers),
             shared(status.reason),
             self.needs(spec),
+            after_seconds,
         )
 
     def node(self, decoded: wire.WireNode) -> Node:
@@ -185,6 +191,9 @@ class ModelBuilder:
             self.owners[bytes(meta.owner_references)],
             sys.intern(spec.pod_management_policy),
             max(spec.ordinals.start or 0, 0),
+            spec.backoff_limit,
+            spec.pod_replacement_policy == "Failed",
+            spec.pod_failure_policy is not None,
         )
 
     def webhooks(self, decoded: wire.WireWebhooks) -> list[DeleteWebhook]:

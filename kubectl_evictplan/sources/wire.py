@@ -133,9 +133,10 @@ class PodSpec(Struct, rename="camel", frozen=True):
     resource_claims: tuple[Present, ...] = ()
 
 
-class PodCondition(Struct, gc=False):
+class PodCondition(Struct, rename="camel", gc=False):
     type: str = ""
     status: str = ""
+    last_transition_time: Timestamp = ""
 
 
 class PodStatus(Struct, frozen=True):
@@ -167,7 +168,6 @@ class NodeSpec(Struct, rename="camel", frozen=True):
 class WireCondition(PodCondition, rename="camel"):
     reason: str = ""
     last_heartbeat_time: Timestamp = ""
-    last_transition_time: Timestamp = ""
 
 
 class NodeInfo(Struct, rename="camel", gc=False, frozen=True):
@@ -228,6 +228,9 @@ class WorkloadSpec(Struct, frozen=True, rename="camel"):
     parallelism: Int64 | None = None
     pod_management_policy: str = ""
     ordinals: Ordinals = Ordinals()
+    backoff_limit: Int64 | None = None
+    pod_replacement_policy: str = ""
+    pod_failure_policy: Present | None = None
 
 
 class WireWorkload(WireObject, kw_only=True):

@@ -1,0 +1,58 @@
+"""Disruption budgets, truthfully: which are broken, when, by how many, and whether anybody asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubectl_evictplan.cluster.timeline import EVICTION_API
+from kubectl_evictplan.impact import telling
+from kubectl_evictplan.impact.covered import Covered
+from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.world import World, is_counted
+from kubectl_evictplan.prediction.impact_document import BudgetImpact, Count
+
+NEVER_ASKED, NOT_READY, ASKED = "never-asked", "not-ready", "asked"
+
+
+def budget_impacts(world: World) -> tuple[BudgetImpact, ...]:
+    """Every budget over a pod that something happens to, sorted."""
+    waits: dict[str, set[str]] = {}
+    for drain in world.prediction.drains:
+        for waiting in drain.waiting:
+            for budget in waiting.budget.split(", "):
+                waits.setdefault(budget, set()).add(waiting.pod)
+    found = [_impact(world, one, waits.get(one.budget.key, ())) for one in world.budgets]
+    return tuple(sorted(found, key=lambda one: (one.namespace, one.budget)))
+
+
+def _impact(world: World, covered: Covered, waits: Iterable[str]) -> BudgetImpact:
+    counted = [fate for fate in covered.fates if is_counted(fate.pod)]
+    before = sum(map(is_counted, covered.pods))
+    healthy = world.availability(before, counted)
+    desired = covered.desired
+    least, most = healthy.fewest
+    broken_by = Count(0, 0)
+    if desired is not None and desired <= before:
+        broken_by = Count(max(desired - most, 0), max(desired - least, 0))
+    return BudgetImpact(
+        namespace=covered.budget.namespace,
+        budget=covered.budget.name,
+        workloads=tuple(
+            sorted({world.workload_of(world.owner_of(f.pod))[1] for f in covered.fates})
+        ),
+        desired_healthy=desired,
+        healthy_before=before,
+        fewest_healthy=Count(least, most),
+        broken=telling.spells(healthy, desired) if desired else (),
+        broken_by=broken_by,
+        paths=tuple(sorted({path for fate in covered.fates for path in _paths(fate)})),
+        waits=tuple(sorted(waits)),
+        steps=telling.steps(healthy),
+    )
+
+
+def _paths(fate: Fate) -> Iterable[str]:
+    if fate.life.unready:
+        yield NOT_READY
+    if fate.deletion is not None:
+        yield from {ASKED if by == EVICTION_API else NEVER_ASKED for by in fate.deletion.by}

@@ -1,0 +1,79 @@
+"""Which touched pods which disruption budget covers, how many it wants healthy, and whether anybody asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.timeline import EVICTION_API
+from kubectl_evictplan.controllers.disruption import OwnerScales
+from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.kube.budgets import BudgetIndex
+from kubectl_evictplan.kube.disruption import synced_status
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, PodDisruptionBudget
+
+
+class Covered(NamedTuple):
+    """A budget over at least one pod that something happens to.
+
+    ``desired`` is how many it wants healthy, None when nobody knows; ``healthy`` how many of ``pods`` are at the
+    start; ``shared`` are pods that other budgets cover as well.
+    """
+
+    budget: PodDisruptionBudget
+    pods: list[Pod]
+    fates: list[Fate]
+    desired: int | None
+    healthy: int
+    shared: bool
+
+
+def covered_by_budgets(
+    snapshot: ClusterSnapshot, classes: Iterable[Sequence[Pod]], fates: Mapping[str, Fate]
+) -> list[Covered]:
+    """Return every budget that covers a pod with a fate. ``classes``: all pods, alike in namespace and labels."""
+    if not snapshot.budgets or not fates:
+        return []
+    index = BudgetIndex(snapshot.budgets)
+    covered: dict[int, list[Pod]] = {}
+    several: set[int] = set()
+    for pods in classes:
+        places = index.matching(pods[0])
+        for place in places:
+            covered.setdefault(place, []).extend(pods)
+        if len(places) > 1:
+            several.update(places)
+    scales = OwnerScales(snapshot.workloads)
+    found = []
+    for place, pods in sorted(covered.items()):
+        moving = [fates[pod.key] for pod in pods if pod.key in fates]
+        if moving:
+            budget = snapshot.budgets[place]
+            status = synced_status(budget, pods, scales.scale, snapshot.taken_at_ns)
+            found.append(
+                Covered(
+                    budget,
+                    pods,
+                    moving,
+                    status.desired_healthy,
+                    status.current_healthy or 0,
+                    place in several,
+                )
+            )
+    return found
+
+
+def spare_of_asked(covered: Covered) -> int | None:
+    """How many of a budget's pods may be away at one time, where nothing but drains that ask it takes any.
+
+    None: something else does, or what it allows is not known.
+    """
+    if covered.desired is None or covered.shared or covered.budget.disruptions_allowed is None:
+        return None
+    for one in covered.fates:
+        if one.deletion is not None and one.deletion.by != (EVICTION_API,):
+            return None
+        if one.life.unready or one.life.silences or not one.life.deleted.never:
+            return None
+    spare = max(covered.healthy - covered.desired, covered.budget.disruptions_allowed, 0)
+    return min(spare, covered.healthy)

@@ -1,0 +1,118 @@
+"""Who deletes which pod when, and when its object is gone: from the evictions of the Prediction and the scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.timeline import SCENARIO
+from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, NodeLife, between
+from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction
+from kubectl_evictplan.scenarios.actions.pods import DeletePods
+from kubectl_evictplan.scenarios.scenario import Scenario
+
+
+class Deletion(NamedTuple):
+    """The first DELETE of a pod, and the end of its object.
+
+    ``by`` are all controllers that may send it, sorted. ``taint`` is "key:effect" of what decided, "" when none did;
+    ``tolerated_seconds`` for how long its toleration holds. ``stuck``: the object's end is not certain.
+    """
+
+    when: Between
+    certain: bool
+    gone: Between
+    by: tuple[str, ...]
+    taint: str = ""
+    tolerated_seconds: int | None = None
+    stuck: str = ""
+
+    @property
+    def controllers(self) -> frozenset[str]:
+        """``by`` as a set."""
+        return frozenset(self.by)
+
+
+def deletions(
+    scenario: Scenario,
+    prediction: Prediction,
+    pods: Mapping[str, Pod],
+    lives: Mapping[str, NodeLife],
+) -> dict[str, Deletion]:
+    """Return the deletion of every pod of the input that is deleted in some run, by its key."""
+    rows: dict[str, list[Eviction]] = {}
+    for row in prediction.evictions:
+        pod = pods.get(key := row.key)
+        if pod is not None and row.uid == pod.uid:
+            rows.setdefault(key, []).append(row)
+    # Pods of one node share all of it.
+    memo: dict[object, Deletion] = {}
+    found = {key: _joined(some, memo) for key, some in rows.items()}
+    for event in scenario.events:
+        for key in event.pods if isinstance(event, DeletePods) else ():
+            pod = pods.get(key)
+            if pod is not None and (other := found.get(key)) is None:
+                found[key] = _by_scenario(pod, event.at_ns, lives.get(pod.node_name))
+            elif pod is not None and other is not None:
+                earlier = _by_scenario(pod, event.at_ns, lives.get(pod.node_name))
+                if earlier.when < other.when:
+                    found[key] = earlier
+    return found
+
+
+def _joined(rows: list[Eviction], memo: dict[object, Deletion]) -> Deletion:
+    token = tuple(
+        (
+            r.certainty,
+            r.earliest_seconds,
+            r.latest_seconds,
+            r.controller,
+            r.gone,
+            r.taint,
+            r.toleration,
+        )
+        for r in rows
+    )
+    if (known := memo.get(token)) is not None:
+        return known
+    first = min(rows, key=lambda row: row.earliest_seconds)
+    when = [between(row.earliest_seconds, row.latest_seconds) for row in rows]
+    sure = [w.latest_ns for w, row in zip(when, rows, strict=True) if row.certainty == CERTAIN]
+    latest_ns = min(sure) if sure else max(w.latest_ns for w in when)
+    deleted = Between(min(w.earliest_ns for w in when), latest_ns).later(0, REACTION_MAX_NS)
+    found = memo[token] = Deletion(
+        deleted,
+        bool(sure),
+        _gone(rows).later(0, REACTION_MAX_NS),
+        tuple(sorted({row.controller for row in rows})),
+        f"{first.taint.key}:{first.taint.effect}" if first.taint is not None else "",
+        first.toleration.toleration_seconds if first.toleration is not None else None,
+        next((row.gone.stuck for row in reversed(rows) if row.gone.stuck), "")
+        if all(row.gone.latest_seconds is None for row in rows)
+        else "",
+    )
+    return found
+
+
+def _gone(rows: Iterable[Eviction]) -> Between:
+    """The object's end by whichever delete ends it; certain only where a certain one does."""
+    earliest_ns = latest_ns = FOREVER_NS
+    for row in rows:
+        end = between(row.gone.earliest_seconds, row.gone.latest_seconds)
+        earliest_ns = min(earliest_ns, end.earliest_ns)
+        if row.certainty == CERTAIN:
+            latest_ns = min(latest_ns, end.latest_ns)
+    return Between(earliest_ns, latest_ns)
+
+
+def _by_scenario(pod: Pod, at_ns: int, life: NodeLife | None) -> Deletion:
+    """``kubectl delete pod``: its kubelet ends it within its grace period, if it is heard."""
+    when = Between(at_ns, at_ns + REACTION_MAX_NS)
+    silence = life.silent_at(at_ns) if life is not None else None
+    grace_ns = pod.termination_grace_period_seconds * SECOND_NS
+    begins = when if silence is None else silence.until
+    gone = NEVER if pod.finalizers else begins.later(0, grace_ns + REACTION_MAX_NS)
+    return Deletion(when, True, gone, (SCENARIO,), stuck="" if silence is None else "silent")

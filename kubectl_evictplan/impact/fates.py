@@ -1,0 +1,183 @@
+"""What becomes of each touched pod and of its place: when it is away, when nobody answers, when a successor is Ready."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from kubectl_evictplan.impact.deletions import Deletion
+from kubectl_evictplan.impact.node_lives import NodeLife
+from kubectl_evictplan.impact.ready_after import Readiness
+from kubectl_evictplan.impact.stretches import (
+    FOREVER_NS,
+    NEVER,
+    NONE,
+    Absence,
+    Between,
+    absence,
+    first_of,
+    together,
+)
+from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
+from kubectl_evictplan.kube.objects import Pod
+
+# Creating a pod and binding it takes at most that (ranges of ``engine/drain_timing.py``), and so does telling that it
+# is Ready.
+CREATION_MAX_NS = 350 * MILLISECOND_NS
+_TOLD_MAX_NS = 400 * MILLISECOND_NS
+# A pod that returns to the node that evicts it again: so many rounds are told apart.
+_ROUNDS_MAX = 20
+
+
+class Successor(NamedTuple):
+    """What takes the place of a deleted pod; NEVER: nothing does. ``least_ns``: how long that takes at least."""
+
+    created: Between = NEVER
+    ready: Between = NEVER
+    least_ns: int = 0
+
+
+NOBODY = Successor(least_ns=FOREVER_NS)
+
+
+class Fate(NamedTuple):
+    """One pod that something happens to.
+
+    ``away``: neither it nor a successor is Ready. ``dead``: nobody answers for its place, whatever the API says; differs
+    where a kubelet is silent. ``leaves``: when its endpoint stops being offered.
+    """
+
+    pod: Pod
+    life: NodeLife
+    deletion: Deletion | None
+    successor: Successor
+    away: Absence
+    dead: Absence
+    leaves: Between
+
+
+def fate_of(
+    pod: Pod,
+    life: NodeLife,
+    deletion: Deletion | None,
+    successor: Successor,
+    readiness: Readiness,
+    *,
+    returns: bool,
+) -> Fate:
+    """Put it together. ``returns``: a successor may land on the node that evicted the pod, and go again."""
+    leaves = _leaves(life, deletion)
+    if pod.ready != "True" or pod.deletion_timestamp_ns is not None or pod.finished:
+        return Fate(pod, life, deletion, successor, NONE, NONE, leaves)
+    parts = [
+        _while_unready(pod, life, place, deletion, successor) for place in range(len(life.unready))
+    ]
+    if deletion is not None:
+        parts.append(
+            absence(
+                deletion.when,
+                successor.ready,
+                certain=deletion.certain,
+                least_ns=successor.least_ns,
+                together=_token(pod, deletion.by, deletion.when),
+            )
+        )
+        if returns and deletion.tolerated_seconds is not None:
+            parts.append(_rounds(deletion, life, readiness))
+    away = together(*parts)
+    return Fate(
+        pod, life, deletion, successor, away, _dead(pod, life, deletion, successor, away), leaves
+    )
+
+
+def _token(pod: Pod, by: Hashable, since: Between) -> Hashable:
+    """What begins at one instant, although nobody knows when: what one controller does on one node."""
+    return (pod.node_name, by, since)
+
+
+def _leaves(life: NodeLife, deletion: Deletion | None) -> Between:
+    found = [
+        one.since if one.certain else one.since._replace(latest_ns=FOREVER_NS)
+        for one in life.unready
+    ]
+    if deletion is not None:
+        when = deletion.when
+        found.append(when if deletion.certain else when._replace(latest_ns=FOREVER_NS))
+    return first_of(*found) if found else NEVER
+
+
+def _while_unready(
+    pod: Pod, life: NodeLife, place: int, deletion: Deletion | None, successor: Successor
+) -> Absence:
+    """The pod is marked not Ready with its node, until the node is back or a successor is Ready."""
+    unready = life.unready[place]
+    until = unready.until
+    if deletion is not None and deletion.when.earliest_ns < until.latest_ns:
+        ready = successor.ready
+        if until.earliest_ns >= deletion.when.latest_ns and deletion.certain:
+            until = ready
+        else:
+            latest_ns = max(until.latest_ns, ready.latest_ns)
+            until = Between(min(until.earliest_ns, ready.earliest_ns), latest_ns)
+    since = unready.since
+    least_ns = max(until.earliest_ns - since.latest_ns, 0)
+    token = _token(pod, "unready", since)
+    return absence(since, until, certain=unready.certain, least_ns=least_ns, together=token)
+
+
+def _rounds(deletion: Deletion, life: NodeLife, readiness: Readiness) -> Absence:
+    """Successors that come back to the node and are evicted after the same toleration, again and again."""
+    assert deletion.tolerated_seconds is not None
+    period_ns = max(deletion.tolerated_seconds, 1) * SECOND_NS
+    ends = [when.latest_ns for when in life.untainted.get(deletion.taint, ())]
+    end_ns = max(ends, default=FOREVER_NS)
+    slack_ns = 2 * CREATION_MAX_NS
+    parts = []
+    for turn in range(1, _ROUNDS_MAX + 1):
+        since = deletion.when.later(turn * period_ns, turn * (period_ns + slack_ns))
+        if since.earliest_ns >= end_ns:
+            break
+        until = since.later(readiness.least_ns, readiness.most_ns + slack_ns)
+        if turn == _ROUNDS_MAX:
+            until = NEVER
+        parts.append(absence(since, until, certain=False))
+    return together(*parts)
+
+
+def _dead(
+    pod: Pod, life: NodeLife, deletion: Deletion | None, successor: Successor, away: Absence
+) -> Absence:
+    """Nobody answers while the pod is away, and from the silence of its kubelet on."""
+    parts = [away]
+    for one in life.silences:
+        end = one.until
+        if deletion is not None and deletion.when.earliest_ns < end.latest_ns:
+            ready = successor.ready
+            latest_ns = ready.latest_ns if deletion.certain else FOREVER_NS
+            end = first_of(end, Between(ready.earliest_ns, latest_ns))
+        token = _token(pod, "silent", one.since)
+        parts.append(absence(one.since, end, certain=True, together=token))
+    if not life.deleted.never:
+        # Whether the machine is gone with its Node object nobody can see.
+        end = successor.ready if deletion is not None and deletion.certain else NEVER
+        parts.append(absence(life.deleted, end, certain=False))
+    return together(*parts)
+
+
+def successor_after(
+    begins: Between, readiness: Readiness, *, ready_not_before: Between | None = None
+) -> Successor:
+    """A successor whose controller acts from ``begins`` on.
+
+    ``ready_not_before``: its volumes are free then. Creating and binding takes up to 0.35 s, telling that it is Ready
+    up to 0.4 s more.
+    """
+    created = begins.later(0, CREATION_MAX_NS)
+    start = created
+    if ready_not_before is not None:
+        start = Between(
+            max(created.earliest_ns, ready_not_before.earliest_ns),
+            max(created.latest_ns, ready_not_before.latest_ns),
+        )
+    ready = start.later(readiness.least_ns, readiness.most_ns).later(0, _TOLD_MAX_NS)
+    return Successor(created, ready, readiness.least_ns)

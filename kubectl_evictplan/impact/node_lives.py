@@ -1,0 +1,177 @@
+"""What happens to each touched node, as far as its pods notice: silence, Ready, deletion, taints that go.
+
+Read from the Prediction (its windows) and, for silence, from the scenario: a kubelet that falls silent is nowhere to
+be seen in the API before Ready becomes Unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
+from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between, exactly
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.prediction.document import CERTAIN, NodeChange, NodeReport, Prediction
+from kubectl_evictplan.scenarios.actions.processes import StopKubelet
+from kubectl_evictplan.scenarios.scenario import Scenario
+
+# What was written is seen and acted upon within that: longer than any recorded run shows.
+REACTION_MAX_NS = SECOND_NS // 2
+# A kubelet compares what it knows of its pods with the API that often (``syncPeriod`` of its status manager).
+STATUS_SYNC_NS = 10 * SECOND_NS
+# A new kube-controller-manager has filled its informers within that.
+_SYNC_MAX_NS = 5 * SECOND_NS
+
+
+class Silence(NamedTuple):
+    """A kubelet is not heard: since between its last heartbeat and the stop, until it is back."""
+
+    since: Between
+    until: Between
+
+
+class Unready(NamedTuple):
+    """The node's Ready is not True, so its pods are not either."""
+
+    since: Between
+    until: Between
+    certain: bool
+
+
+class NodeLife(NamedTuple):
+    """One touched node. ``untainted``: by "key:effect", when that taint goes."""
+
+    silences: tuple[Silence, ...] = ()
+    unready: tuple[Unready, ...] = ()
+    deleted: Between = NEVER
+    untainted: Mapping[str, tuple[Between, ...]] = {}
+
+    def silent_at(self, at_ns: int) -> Silence | None:
+        """The silence in which an instant may lie."""
+        for one in self.silences:
+            if one.since.earliest_ns <= at_ns < one.until.latest_ns:
+                return one
+        return None
+
+
+def between(earliest_seconds: float | None, latest_seconds: float | None) -> Between:
+    """A window of the document; null is never."""
+    return Between(
+        *(
+            FOREVER_NS if s is None else round(s * SECOND_NS)
+            for s in (earliest_seconds, latest_seconds)
+        )
+    )
+
+
+def node_lives(
+    snapshot: ClusterSnapshot, scenario: Scenario, prediction: Prediction, monitor_period_ns: int
+) -> dict[str, NodeLife]:
+    """Return the life of every node of the Prediction, by name."""
+    silences = _silences(snapshot, scenario, {report.node for report in prediction.nodes})
+    return {
+        report.node: _life(report, silences.get(report.node, ()), monitor_period_ns)
+        for report in prediction.nodes
+    }
+
+
+def _life(report: NodeReport, silences: Iterable[Silence], monitor_period_ns: int) -> NodeLife:
+    deleted = NEVER
+    untainted: dict[str, tuple[Between, ...]] = {}
+    for change in report.changes:
+        when = between(change.earliest_seconds, change.latest_seconds)
+        if change.what == "deleted" and deleted.never:
+            deleted = when
+        elif change.what == "taint-removed":
+            untainted[change.value] = (*untainted.get(change.value, ()), when)
+    return NodeLife(tuple(silences), _unready(report, monitor_period_ns), deleted, untainted)
+
+
+def _unready(report: NodeReport, monitor_period_ns: int) -> tuple[Unready, ...]:
+    found: list[Unready] = []
+    since: NodeChange | None = None
+    for change in report.changes:
+        if change.what != "ready":
+            continue
+        if change.value != "True":
+            since = since or change
+        elif since is not None:
+            until = between(change.earliest_seconds, change.latest_seconds)
+            if change.certainty != CERTAIN:
+                until = until._replace(latest_ns=FOREVER_NS)
+            # Its pods are Ready again when the kubelet's status manager has said so.
+            found.append(_stretch(since, until.later(0, STATUS_SYNC_NS), monitor_period_ns))
+            since = None
+    if since is not None:
+        found.append(_stretch(since, NEVER, monitor_period_ns))
+    return tuple(found)
+
+
+def _stretch(change: NodeChange, until: Between, monitor_period_ns: int) -> Unready:
+    since = between(change.earliest_seconds, change.latest_seconds)
+    if change.value == "False":
+        # The kubelet says so; the next tick of the monitor marks the pods (``MarkPodsNotReady``).
+        since = since.later(0, monitor_period_ns)
+    return Unready(since, until, change.certainty == CERTAIN)
+
+
+def _silences(
+    snapshot: ClusterSnapshot, scenario: Scenario, names: set[str]
+) -> dict[str, list[Silence]]:
+    found: dict[str, list[Silence]] = {}
+    seen_ns = observed_at_ns(snapshot, scenario.start_ns)
+    for node in snapshot.nodes:
+        if node.name not in names:
+            continue
+        lease = snapshot.leases.get(node.name)
+        if not is_up_at_start(node, lease, seen_ns):
+            last_ns = None if lease is None else lease.renew_time_ns
+            ready = node.condition("Ready")
+            if last_ns is None and ready is not None:
+                last_ns = ready.last_heartbeat_time_ns
+            since_ns = min((last_ns or scenario.start_ns) - scenario.start_ns, 0)
+            found[node.name] = [Silence(exactly(since_ns), NEVER)]
+    for event in scenario.events:
+        for name in event.nodes if event.kubelets_up is not None else ():
+            series = found.setdefault(name, [])
+            silent = bool(series) and series[-1].until.never
+            if event.kubelets_up and silent:
+                series[-1] = series[-1]._replace(until=Between(event.at_ns, event.latest_ns))
+            elif not event.kubelets_up and not silent:
+                last_ns = event.last_heartbeat_ns if isinstance(event, StopKubelet) else None
+                since_ns = event.at_ns if last_ns is None else last_ns
+                series.append(Silence(Between(since_ns, event.at_ns), NEVER))
+    return found
+
+
+class Frozen(NamedTuple):
+    """No kube-controller-manager acts from ``since_ns`` until it is back."""
+
+    since_ns: int
+    until: Between
+
+
+def frozen_stretches(scenario: Scenario) -> tuple[Frozen, ...]:
+    """When nobody writes endpoints or replaces pods."""
+    found: list[Frozen] = []
+    for event in scenario.events:
+        open_ = bool(found) and found[-1].until.never
+        if event.manager_up is False and not open_:
+            found.append(Frozen(event.at_ns, NEVER))
+        elif event.manager_up and open_:
+            until = Between(event.at_ns, event.latest_ns).later(0, _SYNC_MAX_NS)
+            found[-1] = found[-1]._replace(until=until)
+    return tuple(found)
+
+
+def thawed(when: Between, frozen: Iterable[Frozen]) -> Between:
+    """When a controller acts upon something that happens in a window: not while it is away."""
+    low_ns, high_ns = when
+    for one in frozen:
+        if one.since_ns <= low_ns < one.until.earliest_ns:
+            low_ns = one.until.earliest_ns
+        if one.since_ns <= high_ns < one.until.latest_ns or when[0] < one.since_ns <= high_ns:
+            high_ns = max(high_ns, one.until.latest_ns)
+    return Between(low_ns, high_ns)

@@ -1,0 +1,122 @@
+"""Volumes of pods that go away: when a successor can have them, and which never move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kubectl_evictplan.impact.deletions import Deletion
+from kubectl_evictplan.impact.node_lives import NodeLife
+from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between, last_of
+from kubectl_evictplan.kube.durations import MINUTE_NS, SECOND_NS
+from kubectl_evictplan.kube.infrastructure import (
+    Infrastructure,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
+from kubectl_evictplan.kube.objects import Pod
+
+# ``maxWaitForUnmountDuration`` of the attach-detach controller.
+FORCE_DETACH_NS = 6 * MINUTE_NS
+# A kubelet unmounts, and the volume is detached, within that: an assumption, storage systems differ.
+DETACH_MAX_NS = 30 * SECOND_NS
+SHARED_MODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
+_HOST_LABEL = "kubernetes.io/hostname"
+
+FORCE_DETACH, DETACH, NEVER_MOVES, LOST, HELD, SHARED, UNKNOWN = (
+    "force-detach",
+    "detach",
+    "never-moves",
+    "lost",
+    "held",
+    "shared",
+    "unknown",
+)
+
+
+class Hold(NamedTuple):
+    """One claim of a pod that goes, and from when on it can be attached elsewhere."""
+
+    claim: str
+    code: str
+    free: Between
+
+
+class Volumes:
+    """The claims of the input, by pod."""
+
+    def __init__(self, infrastructure: Infrastructure) -> None:
+        self._of_pod = {
+            f"{one.namespace}/{one.name}": one.claims for one in infrastructure.pod_claims
+        }
+        self._claims = {
+            (one.namespace, one.name): one for one in infrastructure.persistent_volume_claims
+        }
+        self._volumes = {one.name: one for one in infrastructure.persistent_volumes}
+
+    def claims_of(self, pod: Pod) -> tuple[str, ...]:
+        """Names of the claims that the pod's volumes use."""
+        return self._of_pod.get(pod.key, ())
+
+    def holds(
+        self, pod: Pod, life: NodeLife, deletion: Deletion, out_of_service: Between
+    ) -> list[Hold]:
+        """When each claim of a pod that is deleted is free. ``out_of_service``: when its node gets that taint."""
+        return [
+            Hold(
+                name,
+                *self._free(
+                    self._claims.get((pod.namespace, name)), life, deletion, out_of_service
+                ),
+            )
+            for name in self.claims_of(pod)
+        ]
+
+    def _free(
+        self,
+        claim: PersistentVolumeClaim | None,
+        life: NodeLife,
+        deletion: Deletion,
+        out_of_service: Between,
+    ) -> tuple[str, Between]:
+        volume = self._volumes.get(claim.volume_name) if claim is not None else None
+        gone = deletion.gone
+        if volume is not None and never_moves(volume):
+            return NEVER_MOVES, NEVER
+        modes = (volume.access_modes if volume is not None else ()) or (
+            claim.access_modes if claim is not None else ()
+        )
+        if SHARED_MODES & set(modes):
+            return SHARED, deletion.when
+        if claim is None:
+            return UNKNOWN, Between(deletion.when.earliest_ns, FOREVER_NS)
+        if gone.latest_ns >= FOREVER_NS:
+            return HELD, gone
+        unheard = life.silent_at(gone.earliest_ns) is not None
+        if not unheard and life.deleted.earliest_ns > gone.latest_ns:
+            return DETACH, gone.later(0, DETACH_MAX_NS)
+        if out_of_service.latest_ns < FOREVER_NS:
+            return DETACH, last_of(gone, out_of_service).later(0, DETACH_MAX_NS)
+        # Of a deleted Node the machine may have unmounted in good order.
+        least_ns = FORCE_DETACH_NS if unheard and life.deleted.never else 0
+        return FORCE_DETACH, gone.later(least_ns, FORCE_DETACH_NS + DETACH_MAX_NS)
+
+
+def never_moves(volume: PersistentVolume) -> bool:
+    """Whether it lies on one node's own disk, or may only be used there."""
+    if volume.local:
+        return True
+    terms = volume.node_affinity
+    return bool(terms) and all(
+        any(
+            key == _HOST_LABEL and operator == "In" and len(values) == 1
+            for key, operator, values in term
+        )
+        for term in terms
+    )
+
+
+def ready_not_before(holds: Iterable[Hold]) -> Between | None:
+    """When all of them are free; None where none is waited for."""
+    waited = [hold.free for hold in holds if hold.code not in (SHARED, UNKNOWN)]
+    return last_of(*waited) if waited else None

@@ -1,0 +1,86 @@
+"""Workloads: how many of their pods are Ready over time, and what is made anew."""
+
+from __future__ import annotations
+
+from kubectl_evictplan.impact import telling
+from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.ready_after import Readiness
+from kubectl_evictplan.impact.world import OwnerKey, World, is_counted
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.prediction.impact_document import TwoCopies, WorkloadImpact
+
+# Kinds of which one pod can be all there is; of the others each pod is on its own.
+_REPLICATED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
+
+
+def workload_impacts(world: World) -> tuple[WorkloadImpact, ...]:
+    """Every workload that something happens to a pod of, sorted."""
+    groups: dict[tuple[str, str], list[OwnerKey]] = {}
+    for owner in world.by_owner:
+        groups.setdefault(world.workload_of(owner), []).append(owner)
+    moving: dict[tuple[str, str], list[Fate]] = {}
+    for fate in world.fates.values():
+        moving.setdefault(world.workload_of(world.owner_of(fate.pod)), []).append(fate)
+    return tuple(
+        _impact(world, key, owners, moving[key])
+        for key, owners in sorted(groups.items())
+        if any(fate.away.possible or fate.deletion for fate in moving.get(key, ()))
+    )
+
+
+def _impact(
+    world: World, key: tuple[str, str], owners: list[OwnerKey], fates: list[Fate]
+) -> WorkloadImpact:
+    pods = [pod for owner in owners for pod in world.by_owner[owner]]
+    before = sum(map(is_counted, pods))
+    ready = world.availability(before, [fate for fate in fates if is_counted(fate.pod)])
+    wanted = _wanted(world, key, pods)
+    return WorkloadImpact(
+        namespace=key[0],
+        workload=key[1],
+        wanted=wanted,
+        single_replica=key[1].partition("/")[0] in _REPLICATED
+        and (len(pods) if wanted is None else wanted) == 1,
+        ready_before=before,
+        fewest_ready=telling.fewest(ready),
+        below_before=telling.spells(ready, before) if before else (),
+        zero=telling.spells(ready, 1) if before else (),
+        whole_again=telling.whole_again(ready),
+        never_replaced=tuple(
+            sorted(f.pod.name for f in fates if f.deletion and f.successor.created.never)
+        ),
+        two_copies=tuple(
+            sorted(
+                (one for fate in fates if (one := _two_copies(fate)) is not None),
+                key=lambda one: one.pod,
+            )
+        ),
+        ready_after=_readiness(world, owners).document(),
+        steps=telling.steps(ready),
+    )
+
+
+def _wanted(world: World, key: tuple[str, str], pods: list[Pod]) -> int | None:
+    kind, _, name = key[1].partition("/")
+    if kind == "Pod":
+        return 1
+    known = world.workloads.get((key[0], kind, name))
+    if known is None or kind == "DaemonSet":
+        return len(pods) if kind == "DaemonSet" else None
+    return known.replicas
+
+
+def _readiness(world: World, owners: list[OwnerKey]) -> Readiness:
+    """Of several revisions the one with the most pods."""
+    return world.readiness_of(max(owners, key=lambda owner: (len(world.by_owner[owner]), owner)))
+
+
+def _two_copies(fate: Fate) -> TwoCopies | None:
+    """The old pod may run on where no kubelet can be told to end it."""
+    if fate.deletion is None or fate.successor.created.never:
+        return None
+    created = fate.successor.created
+    silent = fate.life.silent_at(created.earliest_ns) is not None
+    if not silent and fate.life.deleted.never:
+        return None
+    return TwoCopies(fate.pod.name, fate.pod.node_name, telling.instant(created))

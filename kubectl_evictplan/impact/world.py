@@ -1,0 +1,296 @@
+"""All that the parts of the impact look at, computed once: touched pods with their fates, and the groups they are in.
+
+Costs one pass over the pods of the cluster; what happens is computed once for each kind of pod of each node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.impact.availability import Availability, Group
+from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked
+from kubectl_evictplan.impact.deletions import deletions
+from kubectl_evictplan.impact.fates import NOBODY, Fate, fate_of
+from kubectl_evictplan.impact.node_lives import (
+    NodeLife,
+    between,
+    frozen_stretches,
+    node_lives,
+    thawed,
+)
+from kubectl_evictplan.impact.ready_after import DEFAULT, GIVEN, Readiness, learnt
+from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, NONE, Absence, Between
+from kubectl_evictplan.impact.successors import PARALLEL, begins, in_order, successor
+from kubectl_evictplan.impact.volumes import Volumes, ready_not_before
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.evictions import deployments_of, top_workload
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.drain_parts import drained_nodes
+from kubectl_evictplan.windows.drain_runs import AssumeReady
+
+# The taint by which people say that a node's machine is off.
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+STATEFUL_SET = "StatefulSet"
+
+OwnerKey = tuple[str, str, str]  # namespace, kind, name; kind "" for a bare pod
+
+
+class Assumed(NamedTuple):
+    """What to assume of replacements; ``given``: somebody said so, and the pods' own history does not count."""
+
+    ready: AssumeReady
+    given: bool
+
+
+def is_counted(pod: Pod) -> bool:
+    """Whether a pod counts as there at the start: Ready, not on its way out."""
+    return pod.ready == "True" and pod.deletion_timestamp_ns is None and not pod.finished
+
+
+class World:
+    """One prediction, as the impact sees it. Read only once built."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        scenario: Scenario,
+        configuration: ControllerConfiguration,
+        prediction: Prediction,
+        assumed: Assumed,
+    ) -> None:
+        self.snapshot, self.scenario = snapshot, scenario
+        self.prediction = prediction
+        self.lives = node_lives(
+            snapshot, scenario, prediction, configuration.node_monitor_period_ns
+        )
+        self.frozen = frozen_stretches(scenario)
+        self.volumes = Volumes(snapshot.infrastructure)
+        self.workloads = {(w.namespace, w.kind, w.name): w for w in snapshot.workloads}
+        self._deployments = deployments_of(snapshot.workloads)
+        self._assumed = assumed
+        self._drained = bool(drained_nodes(scenario))
+        self._owners: dict[tuple[str, int], OwnerKey] = {}
+        touched = self._touched_pods()
+        self.deletions = deletions(scenario, prediction, touched, self.lives)
+        self.returning = {
+            name
+            for warning in prediction.warnings
+            if warning.code == "replacement-may-return"
+            for name in warning.objects
+        }
+        moving = {
+            key: pod
+            for key, pod in touched.items()
+            if key in self.deletions or self._is_disturbed(pod.node_name)
+        }
+        # Pods of every workload that has a moving pod, by owner; all pods by what labels they carry. In input order.
+        self.by_owner: dict[OwnerKey, list[Pod]] = {}
+        self.by_labels: dict[tuple[str, int], list[Pod]] = {}
+        self._group(moving)
+        self._out_of_service = self._out_of_service_taints()
+        self._readiness: dict[OwnerKey, Readiness] = {}
+        self.fates = dict(self._fates(moving))
+        self.budgets = covered_by_budgets(snapshot, self.by_labels.values(), self.fates)
+        # Pods that only drains evict, under a budget that is asked: by their keys its key, and by that how many of
+        # its pods may be away at one time.
+        self.asked_budget: dict[str, str] = {}
+        self.spare: dict[str, int] = {}
+        for covered in self.budgets:
+            if (spare := spare_of_asked(covered)) is not None:
+                self.spare[covered.budget.key] = spare
+                self.asked_budget.update((one.pod.key, covered.budget.key) for one in covered.fates)
+
+    # -- who is touched -----------------------------------------------------------------------------
+
+    def _touched_pods(self) -> dict[str, Pod]:
+        named = {row.key for row in self.prediction.evictions}
+        named.update(key for event in self.scenario.events for key in event.pods)
+        lives = self.lives
+        return {
+            pod.key: pod for pod in self.snapshot.pods if pod.node_name in lives or pod.key in named
+        }
+
+    def _is_disturbed(self, node: str) -> bool:
+        life = self.lives.get(node)
+        return life is not None and bool(life.silences or life.unready or not life.deleted.never)
+
+    def owner_of(self, pod: Pod) -> OwnerKey:
+        """The managing owner; of a bare pod itself, with the kind "Pod"."""
+        if not pod.owner_references:
+            return pod.namespace, "Pod", pod.name
+        token = pod.namespace, id(pod.owner_references)
+        known = self._owners.get(token)
+        if known is None:
+            owner = pod.controller()
+            if owner is None:
+                return pod.namespace, "Pod", pod.name
+            # Images of static pods are each their own: a node is no workload.
+            if owner.kind == "Node":
+                return pod.namespace, "Node", pod.name
+            known = self._owners[token] = pod.namespace, owner.kind, owner.name
+        return known
+
+    def workload_of(self, owner: OwnerKey) -> tuple[str, str]:
+        """(namespace, "Kind/name") of what people know the owner by: of a ReplicaSet its Deployment."""
+        namespace, kind, name = owner
+        if kind == "Node":
+            return namespace, f"Pod/{name}"
+        return namespace, top_workload((namespace, f"{kind}/{name}"), self._deployments)
+
+    def _group(self, moving: Mapping[str, Pod]) -> None:
+        wanted = {self.workload_of(owner) for owner in {self.owner_of(p) for p in moving.values()}}
+        owners: dict[OwnerKey, bool] = {}
+        for pod in self.snapshot.pods:
+            owner = self.owner_of(pod)
+            if (hit := owners.get(owner)) is None:
+                hit = owners[owner] = self.workload_of(owner) in wanted
+            if hit:
+                self.by_owner.setdefault(owner, []).append(pod)
+            # Equal labels of pods of one template are one object.
+            labels = pod.namespace, id(pod.labels)
+            if (alike := self.by_labels.get(labels)) is None:
+                self.by_labels[labels] = [pod]
+            else:
+                alike.append(pod)
+
+    # -- what becomes of them -----------------------------------------------------------------------
+
+    def readiness_of(self, owner: OwnerKey) -> Readiness:
+        """How long a replacement of that owner takes to be Ready."""
+        known = self._readiness.get(owner)
+        if known is None:
+            known = self._readiness[owner] = self._learn(owner)
+        return known
+
+    def _learn(self, owner: OwnerKey) -> Readiness:
+        low_ns, high_ns = self._assumed.ready
+        most_ns = FOREVER_NS if high_ns is None else high_ns
+        if not self._assumed.given and not self._drained:
+            found = learnt(self.by_owner.get(owner, ()))
+            if found is not None:
+                return found
+        return Readiness(low_ns, most_ns, GIVEN if self._assumed.given else DEFAULT)
+
+    def _fates(self, moving: Mapping[str, Pod]) -> Iterator[tuple[str, Fate]]:
+        sets: dict[OwnerKey, list[Pod]] = {}
+        memo: dict[object, Fate] = {}
+        for key, pod in moving.items():
+            owner = self.owner_of(pod)
+            if owner[1] == STATEFUL_SET:
+                sets.setdefault(owner, []).append(pod)
+                continue
+            readiness = self.readiness_of(owner)
+            deletion = self.deletions.get(key)
+            token = (
+                pod.node_name,
+                owner[1] if deletion is not None else "",
+                readiness.least_ns,
+                readiness.most_ns,
+                id(deletion),
+                is_counted(pod),
+                key in self.returning,
+            )
+            plain = owner[1] not in ("Job", "Node") and not self.volumes.claims_of(pod)
+            if plain and (known := memo.get(token)) is not None:
+                yield key, known._replace(pod=pod)
+                continue
+            found = self._fate(pod, owner, None)
+            if plain:
+                memo[token] = found
+            yield key, found
+        for owner, pods in sets.items():
+            yield from self._stateful_set(owner, pods)
+
+    def _fate(self, pod: Pod, owner: OwnerKey, lower: Mapping[str, Absence] | None) -> Fate:
+        life = self.lives.get(pod.node_name, NodeLife())
+        deletion = self.deletions.get(pod.key)
+        readiness = self.readiness_of(owner)
+        next_one = NOBODY
+        if deletion is not None:
+            kind = "" if owner[1] == "Pod" else owner[1]
+            since = thawed(begins(kind, deletion, life, self.workloads.get(owner)), self.frozen)
+            if lower is not None:
+                since = in_order(since, {k: (a.possible, a.sure) for k, a in lower.items()})
+            holds = self.volumes.holds(
+                pod, life, deletion, self._out_of_service.get(pod.node_name, NEVER)
+            )
+            next_one = successor(since, readiness, ready_not_before(holds))
+        returns = pod.key in self.returning
+        return fate_of(pod, life, deletion, next_one, readiness, returns=returns)
+
+    def _stateful_set(self, owner: OwnerKey, pods: list[Pod]) -> Iterator[tuple[str, Fate]]:
+        workload = self.workloads.get(owner)
+        if workload is not None and workload.pod_management_policy == PARALLEL:
+            yield from ((pod.key, self._fate(pod, owner, None)) for pod in pods)
+            return
+        touched = {pod.key for pod in pods}
+        lower: dict[str, Absence] = {}
+        for pod in sorted(self.by_owner[owner], key=lambda one: (len(one.name), one.name)):
+            if pod.key in touched:
+                found = self._fate(pod, owner, lower)
+                yield pod.key, found
+                if is_counted(pod):
+                    lower[pod.key] = found.away
+            if not is_counted(pod):
+                # It may become Ready at any time, or never.
+                lower[pod.key] = Absence(((-FOREVER_NS, FOREVER_NS),))
+
+    def _out_of_service_taints(self) -> dict[str, Between]:
+        """When nodes get the out-of-service taint; they may have it from the start."""
+        found: dict[str, Between] = {}
+        for report in self.prediction.nodes:
+            for change in report.changes:
+                if change.what == "taint-added" and change.value.startswith(OUT_OF_SERVICE + ":"):
+                    when = between(change.earliest_seconds, change.latest_seconds)
+                    found.setdefault(report.node, when)
+            if any(taint.key == OUT_OF_SERVICE for taint in report.taints_at_start):
+                found[report.node] = Between(0, 0)
+        return found
+
+    # -- groups -------------------------------------------------------------------------------------
+
+    def availability(
+        self, before: int, fates: Iterable[Fate], *, dead: bool = False, endpoints: bool = False
+    ) -> Availability:
+        """How many of ``before`` are there over time; ``fates`` are those of its members that move.
+
+        ``dead``: who answers, instead of who is Ready. ``endpoints``: as the EndpointSlices show it.
+        """
+        free: Counter[Absence] = Counter()
+        asked: dict[str, Counter[Absence]] = {}
+        for one in fates:
+            away = one.dead if dead else one.away
+            if away is NONE:
+                continue
+            budget = self.asked_budget.get(one.pod.key)
+            numbers = free if budget is None else asked.setdefault(budget, Counter())
+            numbers[away] += 1
+        groups = [Group(self._as_endpoints(free) if endpoints else free)]
+        groups += [Group(numbers, self.spare[budget]) for budget, numbers in asked.items()]
+        return Availability(before, groups)
+
+    def _as_endpoints(self, absences: Counter[Absence]) -> Mapping[Absence, int]:
+        """The same while nobody writes endpoints for a time."""
+        if not self.frozen:
+            return absences
+        found: Counter[Absence] = Counter()
+        for one, number in absences.items():
+            found[self._thawed(one)] += number
+        return found
+
+    def _thawed(self, one: Absence) -> Absence:
+        possible, sure = [], []
+        for low_ns, high_ns in one.possible:
+            low_ns = thawed(Between(low_ns, low_ns), self.frozen).earliest_ns
+            high_ns = thawed(Between(high_ns, high_ns), self.frozen).latest_ns
+            possible.append((low_ns, high_ns))
+        for low_ns, high_ns in one.sure:
+            low_ns = thawed(Between(low_ns, low_ns), self.frozen).latest_ns
+            high_ns = thawed(Between(high_ns, high_ns), self.frozen).earliest_ns
+            if low_ns < high_ns:
+                sure.append((low_ns, high_ns))
+        return Absence(tuple(possible), tuple(sure))
