@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.impact.budgets import budget_impacts
 from kubectl_evictplan.impact.services import service_impacts
@@ -40,3 +42,17 @@ def assess_impact(
         findings=(),
     )
 
+
+def with_impact(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    prediction: Prediction,
+    *,
+    assume_ready: tuple[int, int | None] | None = None,
+) -> Prediction:
+    """Return the same prediction with what it costs."""
+    impact = assess_impact(
+        snapshot, scenario, configuration, prediction, assume_ready=assume_ready
+    )
+    return replace(prediction, impact=impact)

@@ -120,3 +120,5 @@ _FORMATS: dict[str, Callable[[Prediction, Look], Iterator[str]]] = {
     "markdown": _markdown,
 }
 OUTPUTS = tuple(_FORMATS)
+# Formats that tell what a prediction costs.
+WITH_IMPACT = frozenset(OUTPUTS) - {"name"}

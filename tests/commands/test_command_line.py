@@ -81,6 +81,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Asked:
         "sources.files.load_files": load_files,
         "controllers.flags.resolve_configuration": resolve_configuration,
         "prediction.predict.predict": predict,
+        "impact.assess.with_impact": lambda *known, **_: known[3],
     }
     monkeypatch.setattr("kubectl_evictplan.report.render", render)
     for name, fake in fakes.items():
