@@ -100,13 +100,8 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
                 assume_ready=given.assume_ready_ns or AssumeReady(),
             )
             if options.output in WITH_IMPACT or gates:
-                prediction = with_impact(
-                    snapshot,
-                    scenario,
-                    configuration,
-                    prediction,
-                    assume_ready=given.assume_ready_ns,
-                )
+                known = (snapshot, scenario, configuration, prediction)
+                prediction = with_impact(*known, assume_ready=given.assume_ready_ns)
     results = judged(gates, prediction, snapshot)
     _show(prediction, options, explain, given.zone, results)
     refuse_failed(results)

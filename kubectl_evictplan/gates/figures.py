@@ -141,8 +141,9 @@ def _of_impact(read: Callable[[Impact], Known]) -> Callable[[Facts, str], Value]
 def _lasting(spells: Iterable[Spell]) -> Known:
     """Return how long they last together."""
     found = list(spells)
+    least = [math.inf if one.least_seconds is None else one.least_seconds for one in found]
     most = [math.inf if one.most_seconds is None else one.most_seconds for one in found]
-    return Known(sum(one.least_seconds for one in found), sum(most))
+    return Known(sum(least), sum(most))
 
 
 def _worst(values: Iterable[Known]) -> Known:
@@ -188,7 +189,8 @@ def _fewer(touched: _Touched) -> Iterable[Spell]:
 
 
 def _undetected(impact: Impact) -> Known:
-    return Known(0, max((one.undetected_seconds or 0.0 for one in impact.services), default=0.0))
+    found = (one.undetected for one in impact.services)
+    return _worst(_lasting([spell]) for spell in found if spell is not None)
 
 
 def _pdb_broken(facts: Facts, argument: str) -> Value:

@@ -52,7 +52,5 @@ def with_impact(
     assume_ready: tuple[int, int | None] | None = None,
 ) -> Prediction:
     """Return the same prediction with what it costs."""
-    impact = assess_impact(
-        snapshot, scenario, configuration, prediction, assume_ready=assume_ready
-    )
+    impact = assess_impact(snapshot, scenario, configuration, prediction, assume_ready=assume_ready)
     return replace(prediction, impact=impact)

@@ -42,7 +42,9 @@ def spell(least: float, most: float | None, certainty: str = "certain") -> Spell
 
 def service(name: str, *spells: Spell) -> ServiceImpact:
     some = Count(0, 1)
-    return ServiceImpact("shop", name, "selector", 2, some, some, (), (), spells, 40.0, NOW, ())
+    return ServiceImpact(
+        "shop", name, "selector", 2, some, some, (), (), spells, spell(0.0, 40.0), NOW, ()
+    )
 
 
 def workload(name: str, zero: tuple[Spell, ...], fewer: tuple[Spell, ...] = ()) -> WorkloadImpact:
