@@ -1,4 +1,4 @@
-"""The Prediction document as data: ``-o json``, ``-o yaml`` and ``-o name``.
+"""Documents of ours as data: ``-o json``, ``-o yaml`` and, of a Prediction, ``-o name``.
 
 Written item by item, so that a large prediction never exists twice in memory. Top-level keys are those of
 ``Prediction``, ``apiVersion`` and ``kind`` first. A lone surrogate cannot be written as UTF-8; it becomes
@@ -37,11 +37,11 @@ def only_pod(prediction: Prediction, pod: str) -> Prediction:
     return msgspec.structs.replace(prediction, **only, drains=drains)
 
 
-def _parts(prediction: Prediction) -> Iterator[tuple[str, Any]]:
+def _parts(document: msgspec.Struct) -> Iterator[tuple[str, Any]]:
     """Yield (key, value) of the document; lists come as tuples of structs, to be streamed."""
-    fields = {field.name: field.encode_name for field in msgspec.structs.fields(prediction)}
+    fields = {field.name: field.encode_name for field in msgspec.structs.fields(document)}
     for name in dict.fromkeys(("api_version", "kind", *fields)):
-        yield fields[name], getattr(prediction, name)
+        yield fields[name], getattr(document, name)
 
 
 def _plain(value: Any) -> Any:
@@ -66,18 +66,18 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 _NOT_PRINTABLE_ASCII = re.compile(r"[^\n\x20-\x7e]")
 
 
-def render_json(prediction: Prediction, *, ascii_only: bool = False) -> Iterator[str]:
+def render_json(document: msgspec.Struct, *, ascii_only: bool = False) -> Iterator[str]:
     """Yield the document, indented by two; ``ascii_only`` escapes everything outside ASCII.
 
     The bytes are those of encoding the document at once.
     """
-    for chunk in _chunks(prediction):
+    for chunk in _chunks(document):
         yield _NOT_PRINTABLE_ASCII.sub(_escaped_in_json, chunk) if ascii_only else chunk
 
 
-def _chunks(prediction: Prediction) -> Iterator[str]:
+def _chunks(document: msgspec.Struct) -> Iterator[str]:
     start = "{\n"
-    for key, value in _parts(prediction):
+    for key, value in _parts(document):
         yield f"{start}  {_encode(key)}: "
         start = ",\n"
         if isinstance(value, tuple) and value:
@@ -117,14 +117,14 @@ _NEEDS_ESCAPE = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")
 _IMPLICIT_KEY_MAX = 1000
 
 
-def render_yaml(prediction: Prediction) -> Iterator[str]:
+def render_yaml(document: msgspec.Struct) -> Iterator[str]:
     """Yield the document in chunks of whole lines, in block style; every YAML reader reads it alike.
 
     A string is plain only if it starts with a letter, has nothing but letters, digits and ``. / _ -``
     (single spaces inside), and is none of the words of YAML 1.1; every other string is a double-quoted
     JSON string in ASCII. Lists stand at their key's indent, as kubectl prints them.
     """
-    for key, value in _parts(prediction):
+    for key, value in _parts(document):
         if isinstance(value, tuple) and value:
             yield f"{key}:\n"
             for item in value:

@@ -1,0 +1,167 @@
+"""What a reviewed prediction leads one to expect, and when each part of it really began.
+
+A plan and a Prediction that was made without one meet here: the pods that were known, the nodes that
+matter, and for each predicted eviction the operation that causes it. Windows count from that operation,
+so they move with it; what happened later than planned because people were late is no wrong prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from kubectl_evictplan.kube.durations import SECOND_NS, parse_duration_ns
+from kubectl_evictplan.kube.sightings import Interval, SeenPod
+from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
+from kubectl_evictplan.plans.document import AddTaint, AnyOperation, Cordon, Evict, Plan
+from kubectl_evictplan.prediction.document import Eviction, Prediction
+
+# Pods that the scenario itself creates have UIDs that no API server gives (``CreatePod``).
+_MADE_UP_UID = "scenario-"
+DONE, NOT_DONE, UNKNOWN_OUTCOME = "done", "not-done", "unknown"
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """When an operation's first request was sent; None when it never was. ``outcome`` as above."""
+
+    number: int
+    at: Interval | None
+    outcome: str = DONE
+
+
+class Start(msgspec.Struct, frozen=True):
+    """When the change began, and who says so: given | journal | plan | nodes."""
+
+    at: Interval
+    source: str
+
+
+class Zero(msgspec.Struct, frozen=True):
+    """The instant from which the windows of one cause count; ``outcome`` is its operation's."""
+
+    at: Interval
+    outcome: str = DONE
+
+
+class Expectation(msgspec.Struct, frozen=True):
+    """What is to be compared with reality. ``known_at_ns``: the known pods were there then."""
+
+    title: str
+    fingerprint: str
+    prediction: Prediction
+    operations: tuple[AnyOperation, ...]
+    known: tuple[SeenPod, ...]
+    known_at_ns: int
+    nodes: frozenset[str]
+
+    @property
+    def horizon_ns(self) -> int:
+        """How far ahead the prediction looks; after that nothing was predicted to stay."""
+        value = self.prediction.inputs.horizon.value
+        try:
+            return parse_duration_ns(str(value))
+        except ValueError:
+            return 0
+
+
+def expectation_of_plan(plan: Plan) -> Expectation:
+    """Return what a plan leads one to expect."""
+    pods = [(pod.namespace, pod.pod, pod.uid, pod.node) for pod in plan.pods]
+    known = _known([*pods, *_rows(plan.prediction)])
+    return Expectation(
+        plan.title,
+        plan.fingerprint,
+        plan.prediction,
+        plan.operations,
+        known,
+        _instant(plan.snapshot.taken_at) or 0,
+        _nodes(plan.prediction) | {node.name for node in plan.nodes},
+    )
+
+
+def expectation_of(prediction: Prediction, title: str = "") -> Expectation:
+    """Return what a Prediction leads one to expect that was made without a plan."""
+    said = ", ".join(dict.fromkeys(event.action for event in prediction.inputs.events))
+    return Expectation(
+        title or said,
+        "",
+        prediction,
+        (),
+        _known(_rows(prediction)),
+        _instant(prediction.inputs.start.value) or 0,
+        _nodes(prediction),
+    )
+
+
+def planned_start_ns(prediction: Prediction) -> int | None:
+    """Return the instant of offset 0 as it was predicted; None when it cannot be read."""
+    return _instant(prediction.inputs.start.value)
+
+
+def is_made_up(uid: str) -> bool:
+    """Tell whether a predicted pod is one that a scenario creates: its real UID is not known."""
+    return not uid or uid.startswith(_MADE_UP_UID)
+
+
+def zero_of(
+    expectation: Expectation,
+    node: str,
+    start: Start,
+    done: dict[int, Begun],
+    eviction: Eviction | None = None,
+) -> Zero:
+    """Return from when windows of this node count, for one eviction or in general."""
+    if not done:
+        return Zero(start.at)
+    cause = _cause(expectation.operations, node, eviction)
+    if cause is None:
+        return Zero(start.at)
+    begun = done.get(cause.number)
+    if begun is None or (begun.at is None and begun.outcome != UNKNOWN_OUTCOME):
+        return Zero(start.at, NOT_DONE)
+    if begun.at is None:
+        return Zero(start.at, UNKNOWN_OUTCOME)
+    return Zero(begun.at.later(-round(cause.at_seconds * SECOND_NS)), begun.outcome)
+
+
+def _cause(
+    operations: Iterable[AnyOperation], node: str, eviction: Eviction | None
+) -> AnyOperation | None:
+    """Return the operation of the node that starts what is predicted: never a later one of a batch."""
+    mine = [one for one in operations if one.node == node]
+    if eviction is not None and eviction.taint is not None:
+        for one in mine:
+            if isinstance(one, AddTaint) and (one.taint.key, one.taint.effect) == (
+                eviction.taint.key,
+                eviction.taint.effect,
+            ):
+                return one
+    if eviction is None or eviction.taint is None:
+        evicting = next((one for one in mine if isinstance(one, Evict)), None)
+        if evicting is not None:
+            return evicting
+    others: list[AnyOperation] = [one for one in mine if not isinstance(one, Cordon)]
+    return next(iter([*others, *mine]), None)
+
+
+def _rows(prediction: Prediction) -> list[tuple[str, str, str, str]]:
+    rows = (*prediction.evictions, *prediction.kept)
+    return [(row.namespace, row.pod, row.uid, row.node) for row in rows]
+
+
+def _known(rows: Iterable[tuple[str, str, str, str]]) -> tuple[SeenPod, ...]:
+    return tuple(SeenPod(*row) for row in dict.fromkeys(rows) if not is_made_up(row[2]))
+
+
+def _nodes(prediction: Prediction) -> frozenset[str]:
+    rows = (*prediction.evictions, *prediction.kept)
+    reports = (*(one.node for one in prediction.nodes), *(one.node for one in prediction.drains))
+    return frozenset((*(row.node for row in rows), *reports))
+
+
+def _instant(text: object) -> int | None:
+    try:
+        return parse_rfc3339_ns(str(text))
+    except ValueError:
+        return None

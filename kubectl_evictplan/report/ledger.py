@@ -1,0 +1,391 @@
+"""A ledger as blocks: whether reality left the windows, and where; then every row.
+
+What is not as predicted comes first. Of many pods that went as predicted only their number is told, unless
+all rows are wanted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import tzinfo
+
+from kubectl_evictplan.plans.ledger import has_left
+from kubectl_evictplan.plans.ledger_document import (
+    ActualDeletion,
+    DrainEntry,
+    Ledger,
+    NodeEntry,
+    PodEntry,
+    Span,
+)
+from kubectl_evictplan.prediction.document import CERTAIN
+from kubectl_evictplan.report import words
+from kubectl_evictplan.report.blocks import (
+    Block,
+    Cell,
+    Column,
+    Figures,
+    Finding,
+    Findings,
+    Phrase,
+    Table,
+    Title,
+    Tone,
+    Verdict,
+)
+from kubectl_evictplan.report.words import Clock
+
+# So many rows of pods that went as predicted are shown without being asked for.
+AS_PREDICTED_MAX = 40
+_NAMED_MAX = 3
+
+_ORDER = (
+    "outside",
+    "not-predicted",
+    "predicted-but-stayed",
+    "unknown",
+    "not-yet-due",
+    "inside",
+    "possible-did-not-happen",
+)
+_TONES: dict[str, Tone] = {
+    "outside": "loud",
+    "not-predicted": "loud",
+    "predicted-but-stayed": "loud",
+    "unknown": "possible",
+    "not-yet-due": "possible",
+    "inside": "good",
+}
+# Of one, of several.
+_SAID = {
+    "outside": ("was deleted outside of its window", "were deleted outside of their windows"),
+    "not-predicted": (
+        "was deleted and not predicted to be",
+        "were deleted and not predicted to be",
+    ),
+    "predicted-but-stayed": (
+        "stayed that was certain to be deleted",
+        "stayed that were certain to be deleted",
+    ),
+}
+_WHYS = {
+    "vanished-unseen": "it vanished while nobody looked, and its window is narrower than that",
+    "not-observed": "nobody looked at the time",
+    "could-not-look": "it may not be read",
+    "ambiguous-name": "the event that tells it may mean another pod of this name",
+    "operation-not-done": "the operation that causes it was not carried out",
+    "operation-unknown": "it is not known whether the operation that causes it was carried out",
+    "created-later": "made after the change had begun: no prediction knows it",
+    "perhaps-before": "it may have been deleted before the change began",
+    "perhaps-after": "it may have been deleted after the end of what was predicted",
+    "finished-before": "it had finished before: nothing was evicted",
+}
+_TOLD_BY = {
+    "deletion-timestamp": "deletionTimestamp",
+    "event": "event",
+    "killing-event": "event Killing",
+    "disappearance": "two looks",
+    "operation": "our request",
+}
+_ODDITIES = {
+    "clocks-disagree": "the clocks of two servers disagree about these pods: their times are wider",
+    "pod-without-uid": "sightings of pods without a UID, which are left out",
+}
+
+_POD_COLUMNS = (
+    Column("VERDICT"),
+    Column("NAMESPACE"),
+    Column("POD"),
+    Column("NODE", 3),
+    Column("PREDICTED"),
+    Column("DELETED"),
+    Column("OFF-BY", 5),
+    Column("BY", 4),
+    Column("GONE", 2),
+    Column("WHY", 1),
+)
+
+
+def blocks(
+    ledger: Ledger, zone: tzinfo | None, *, every_row: bool = False, titled: bool = False
+) -> Iterator[Block]:
+    """Yield the blocks of a ledger; times of day are of ``zone`` (None: the system's).
+
+    ``titled``: for a page of its own.
+    """
+    clock = Clock(ledger.start, zone)
+    if titled:
+        yield Title(": ".join(filter(None, ("Predicted and actual", ledger.title))))
+    yield Verdict(tuple(_verdict(ledger, clock)))
+    if ledger.pods:
+        yield _pod_table(ledger, every_row=every_row)
+    nodes = [entry for entry in ledger.nodes if every_row or _is_worth_a_row(entry)]
+    if nodes:
+        yield _node_table(nodes)
+    if ledger.drains:
+        yield _drain_table(ledger.drains)
+    if ledger.operations:
+        yield _operation_table(ledger)
+    if findings := tuple(_findings(ledger)):
+        yield Findings("What was not seen", findings)
+    yield Figures("Where this comes from", tuple(_figures(ledger, clock)))
+
+
+def _verdict(ledger: Ledger, clock: Clock) -> Iterator[Phrase]:
+    counts = ledger.summary.pods
+    pods = len(ledger.pods)
+    inside = counts.get("inside", 0)
+    if ledger.summary.left_windows:
+        yield Phrase("Reality left the predicted windows.", "loud")
+    elif ledger.summary.complete:
+        yield Phrase("Everything that was predicted happened in its window.", "good")
+    elif counts.get("not-yet-due", 0):
+        yield Phrase("So far nothing left the predicted windows.")
+    else:
+        yield Phrase("Nothing is known to have left its window; not everything is known.")
+    for verdict in ("outside", "not-predicted", "predicted-but-stayed"):
+        left = [pod for pod in ledger.pods if pod.verdict == verdict and has_left(pod)]
+        if left:
+            yield Phrase(_left_sentence(verdict, left), "loud")
+    yield from _others_left(ledger)
+    if inside:
+        of = f" of {words.count(pods, 'pod')}" if inside != pods else ""
+        what = words.count(inside, "pod") if not of else str(inside)
+        verb = words.verb(inside, "was", "were")
+        yield Phrase(
+            f"{what}{of} {verb} deleted inside {words.verb(inside, 'its', 'their')} window."
+        )
+    yield from _open(ledger, clock)
+    if others := ledger.summary.by_others:
+        verb = words.verb(others, "was", "were")
+        yield Phrase(
+            f"{words.count(others, 'pod')} {verb} deleted by somebody else than predicted."
+        )
+    unknowable = [pod for pod in ledger.pods if pod.why in ("created-later", "finished-before")]
+    if unknowable:
+        text = f"{words.count(len(unknowable), 'more pod')} went that no prediction can know"
+        yield Phrase(f"{text}: made after the beginning, or finished before.", "faint")
+
+
+def _left_sentence(verdict: str, pods: Sequence[PodEntry]) -> str:
+    one, many = _SAID[verdict]
+    named = words.listed([pod.key for pod in pods], _NAMED_MAX)
+    text = f"{words.count(len(pods), 'pod')} {words.verb(len(pods), one, many)}: {named}"
+    off = [abs(pod.off_by_seconds) for pod in pods if pod.off_by_seconds]
+    return f"{text}; by up to {_duration(max(off))}." if off else f"{text}."
+
+
+def _others_left(ledger: Ledger) -> Iterator[Phrase]:
+    nodes = sorted({entry.node for entry in ledger.nodes if has_left(entry)})
+    if nodes:
+        named = words.listed(nodes, _NAMED_MAX)
+        yield Phrase(f"{words.count(len(nodes), 'node')} changed otherwise: {named}.", "loud")
+    drains = sorted({entry.node for entry in ledger.drains if has_left(entry)})
+    if drains:
+        named = words.listed(drains, _NAMED_MAX)
+        what = words.verb(len(drains), "The drain of a node", "Drains of nodes")
+        yield Phrase(f"{what} ended otherwise: {named}.", "loud")
+
+
+def _open(ledger: Ledger, clock: Clock) -> Iterator[Phrase]:
+    due = [pod for pod in ledger.pods if pod.verdict == "not-yet-due"]
+    waiting = [pod for pod in due if pod.why != "operation-not-done"]
+    if waiting:
+        last = max(window.latest_seconds or 0.0 for pod in waiting for window in pod.windows)
+        when = f" before {clock.time(last)}" if clock.time(last) else ""
+        pods = words.count(len(waiting), "pod")
+        yield Phrase(f"{pods} {words.verb(len(waiting), 'is', 'are')} not due for certain{when}.")
+    if len(due) > len(waiting):
+        pods = words.count(len(due) - len(waiting), "pod")
+        yield Phrase(f"{pods} stayed because the operation was not carried out.")
+    unknown = [pod for pod in ledger.pods if pod.verdict == "unknown"]
+    if unknown:
+        went = words.verb(len(unknown), "it went", "they went")
+        text = f"Of {words.count(len(unknown), 'pod')} it is not known when {went}, if at all"
+        yield Phrase(f"{text}: see WHY.", "possible")
+
+
+def _pod_table(ledger: Ledger, *, every_row: bool) -> Table:
+    pods = sorted(ledger.pods, key=lambda pod: _ORDER.index(pod.verdict))
+    notes = []
+    agreed = [pod for pod in pods if pod.verdict in ("inside", "possible-did-not-happen")]
+    if not every_row and len(agreed) > AS_PREDICTED_MAX:
+        pods = [pod for pod in pods if pod not in agreed]
+        notes.append(f"And {len(agreed)} pods as predicted: -o wide has all rows.")
+    rows = [_pod_row(pod) for pod in pods]
+    if any(pod.deleted and _is_wide(pod.deleted) for pod in pods):
+        notes.append("Most clocks of a cluster tell whole seconds: DELETED is from when to when.")
+    return _without_empty(Table(_POD_COLUMNS, rows, "Pods", None, tuple(notes)))
+
+
+def _without_empty(table: Table) -> Table:
+    """Return the table without the columns that tell nothing in any row."""
+    shown = [
+        at
+        for at in range(len(table.columns))
+        if any(_text(row[at]) not in ("", words.UNKNOWN) for row in table.rows)
+    ]
+    return table._replace(
+        columns=tuple(table.columns[at] for at in shown),
+        rows=[tuple(row[at] for at in shown) for row in table.rows],
+    )
+
+
+def _text(cell: Cell) -> str:
+    return cell if isinstance(cell, str) else cell.text
+
+
+def _is_wide(deleted: ActualDeletion) -> bool:
+    return deleted.earliest_seconds != deleted.latest_seconds
+
+
+def _pod_row(pod: PodEntry) -> tuple[Cell, ...]:
+    return (
+        _verdict_cell(pod.verdict),
+        words.name(pod.namespace),
+        words.name(pod.pod),
+        words.name(pod.node),
+        " or ".join(_span(window) for window in pod.windows) or words.NONE,
+        _deleted(pod),
+        _off_by(pod.off_by_seconds),
+        _by(pod),
+        _span(pod.gone) if pod.gone else "",
+        _WHYS.get(pod.why, ""),
+    )
+
+
+def _deleted(pod: PodEntry) -> Cell:
+    if pod.deleted is None:
+        return words.UNKNOWN if pod.verdict == "unknown" else words.NONE
+    told = pod.deleted.told_by
+    by = "" if told == "deletion-timestamp" else f" ({_TOLD_BY.get(told, told)})"
+    return f"{_span(pod.deleted)}{by}"
+
+
+def _by(pod: PodEntry) -> Cell:
+    if pod.by is None:
+        return words.UNKNOWN if pod.deleted else ""
+    name = words.name(pod.by.controller or pod.by.reason)
+    return Phrase(f"{name}, not {pod.controller}", "loud") if pod.by_others else name
+
+
+def _verdict_cell(verdict: str) -> Cell:
+    return Phrase(verdict, _TONES.get(verdict, "plain"))
+
+
+def _span(span: Span) -> str:
+    return words.window(span.earliest_seconds, span.latest_seconds)
+
+
+def _off_by(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    if not seconds:
+        return "0"
+    return f"{_duration(abs(seconds))} {'late' if seconds > 0 else 'early'}"
+
+
+def _duration(seconds: float) -> str:
+    # What is off is only known to about a second.
+    return words.offset(math.floor(seconds * 10) / 10).lstrip("+")
+
+
+def _is_worth_a_row(entry: NodeEntry) -> bool:
+    return entry.happened is not None or entry.certainty == CERTAIN
+
+
+def _node_table(entries: Sequence[NodeEntry]) -> Table:
+    heads = (
+        Column("VERDICT"),
+        Column("NODE"),
+        Column("CHANGE"),
+        Column("PREDICTED"),
+        Column("HAPPENED"),
+        Column("OFF-BY", 2),
+        Column("WHY", 1),
+    )
+    rows = [
+        (
+            _verdict_cell(entry.verdict),
+            words.name(entry.node),
+            words.name(f"{entry.what} {entry.value}".strip()),
+            _span(entry.window),
+            _span(entry.happened) if entry.happened else words.NONE,
+            _off_by(entry.off_by_seconds),
+            _WHYS.get(entry.why, ""),
+        )
+        for entry in sorted(entries, key=lambda entry: _ORDER.index(entry.verdict))
+    ]
+    return _without_empty(Table(heads, rows, "Nodes"))
+
+
+def _drain_table(entries: Sequence[DrainEntry]) -> Table:
+    heads = (
+        Column("VERDICT"),
+        Column("NODE"),
+        Column("PREDICTED-END"),
+        Column("ENDED"),
+        Column("OFF-BY", 2),
+        Column("WHY", 1),
+    )
+    rows = [
+        (
+            _verdict_cell(entry.verdict),
+            words.name(entry.node),
+            _span(entry.window),
+            _span(entry.ended) if entry.ended else words.NONE,
+            _off_by(entry.off_by_seconds),
+            _WHYS.get(entry.why, ""),
+        )
+        for entry in sorted(entries, key=lambda entry: _ORDER.index(entry.verdict))
+    ]
+    note = "A drain ends when the last pod that it evicts is gone."
+    return _without_empty(Table(heads, rows, "Drains", None, (note,)))
+
+
+def _operation_table(ledger: Ledger) -> Table:
+    heads = (
+        Column("#"),
+        Column("OPERATION"),
+        Column("PLANNED"),
+        Column("BEGAN"),
+        Column("OUTCOME"),
+    )
+    rows = [
+        (
+            str(one.number),
+            words.name(one.operation),
+            words.offset(one.planned_seconds),
+            _span(one.began) if one.began else words.NONE,
+            one.outcome,
+        )
+        for one in ledger.operations
+    ]
+    return Table(heads, rows, "Operations")
+
+
+def _findings(ledger: Ledger) -> Iterable[Finding]:
+    for kind, reason in ledger.not_evaluated.items():
+        yield Finding("not-evaluated", f"{kind}: {reason}")
+    for gap in ledger.gaps:
+        yield Finding("gap", f"nobody could look {_span(gap)}: {gap.why}")
+    for code, count in ledger.oddities.items():
+        yield Finding(code, _ODDITIES.get(code, code), f"{count}")
+
+
+def _figures(ledger: Ledger, clock: Clock) -> Iterator[tuple[str, str]]:
+    sources = {
+        "given": "as given",
+        "journal": "by the journal",
+        "plan": "as planned",
+        "nodes": "by what the nodes tell",
+    }
+    uncertain = ledger.start_uncertain_seconds
+    known = f", known to {_duration(uncertain)}" if uncertain else ""
+    source = sources.get(ledger.start_source, ledger.start_source)
+    yield "began", f"{clock.start() or ledger.start} ({source}{known})"
+    if ledger.observed.latest_seconds is not None:
+        yield "looked at", _span(ledger.observed)
+    if ledger.fingerprint:
+        yield "plan", ledger.fingerprint
