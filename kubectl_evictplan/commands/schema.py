@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import Any
 
 import click
 
 from kubectl_evictplan.commands.command import Choice, command
 
-NAMES = ("prediction", "scenario", "plan", "ledger")
+# By name: the module, and in it the document's type or the function that returns the schema.
+_HOMES = {
+    "prediction": ("prediction.document", "Prediction"),
+    "scenario": ("scenarios.schema", "scenario_schema"),
+    "plan": ("plans.document", "Plan"),
+    "ledger": ("plans.ledger_document", "Ledger"),
+    "policy": ("gates.policy", "policy_schema"),
+    "findings": ("report.findings_document", "FindingsDocument"),
+}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 @command("kubectl evictplan schema scenario > scenario.schema.json")
-@click.argument("name", type=Choice(*NAMES))
+@click.argument("name", type=Choice(*_HOMES))
 def schema(name: str) -> None:
     """Print the JSON Schema of a file of ours."""
     from kubectl_evictplan.kube.api_version import API_VERSION
@@ -27,12 +36,7 @@ def schema(name: str) -> None:
 def _schema(name: str) -> dict[str, Any]:
     import msgspec
 
-    from kubectl_evictplan.plans.document import Plan
-    from kubectl_evictplan.plans.ledger_document import Ledger
-    from kubectl_evictplan.prediction.document import Prediction
-    from kubectl_evictplan.scenarios.schema import scenario_schema
-
-    if name == "scenario":
-        return scenario_schema()
-    documents = {"ledger": Ledger, "plan": Plan, "prediction": Prediction}
-    return msgspec.json.schema(documents[name])
+    module, attribute = _HOMES[name]
+    home = getattr(import_module(f"kubectl_evictplan.{module}"), attribute)
+    found: dict[str, Any] = msgspec.json.schema(home) if isinstance(home, type) else home()
+    return found

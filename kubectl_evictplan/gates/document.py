@@ -20,6 +20,9 @@ class GateResult(Record):
     numbers: tuple[str, ...]
     unknown: tuple[str, ...] = ()
     reason: str = ""
+    # Where the rule stands, "" and 0 on a command line.
+    file: str = ""
+    line: int = 0
 
     @property
     def told(self) -> str:

@@ -23,6 +23,8 @@ class Gate(NamedTuple):
     rule: Rule
     origin: str
     reason: str = ""
+    file: str = ""
+    line: int = 0
 
 
 class _Truth(NamedTuple):
@@ -50,6 +52,8 @@ def _result(gate: Gate, facts: Facts) -> GateResult:
         tuple(numbers),
         tuple(unknown),
         gate.reason,
+        gate.file,
+        gate.line,
     )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord
@@ -84,9 +85,17 @@ def load_policy(text: str, location: str) -> list[Gate]:
         if rule is not None:
             place = document.place((*path, "rule"))
             written = document.text((*path, "rule"))
-            gates.append(Gate(written, rule, f"{location}:{place}", entry.get("reason") or ""))
+            reason = entry.get("reason") or ""
+            gates.append(Gate(written, rule, f"{location}:{place}", reason, location, place.line))
     document.raise_any()
     return gates
+
+
+def policy_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a Policy document."""
+    (document, rule), components = msgspec.json.schema_components((PolicyFile, PolicyRule))
+    components["PolicySpec"]["properties"]["failOn"]["items"] = rule
+    return {**document, "$defs": components}
 
 
 def named_objects(snapshot: ClusterSnapshot) -> frozenset[str]:

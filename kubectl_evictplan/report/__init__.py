@@ -18,6 +18,7 @@ from kubectl_evictplan.errors import InputError, Problem
 if TYPE_CHECKING:
     from kubectl_evictplan.gates.document import GateResult
     from kubectl_evictplan.prediction.document import Prediction
+    from kubectl_evictplan.report.findings_document import FindingsDocument
 
 GROUPINGS = ("pod", "node", "workload", "namespace", "zone")
 
@@ -111,6 +112,31 @@ def _markdown(prediction: Prediction, look: Look) -> Iterator[str]:
     return markdown.render(ticket(prediction, look.zone, look.gates))
 
 
+def _findings(prediction: Prediction, look: Look) -> FindingsDocument:
+    from kubectl_evictplan.report.content import plain_verdict
+    from kubectl_evictplan.report.findings_document import findings_document
+
+    return findings_document(prediction, look.gates, plain_verdict(prediction, look.zone))
+
+
+def _findings_json(prediction: Prediction, look: Look) -> Iterator[str]:
+    from kubectl_evictplan.report.data_formats import render_json
+
+    return render_json(_findings(prediction, look), ascii_only=look.ascii_only)
+
+
+def _junit(prediction: Prediction, look: Look) -> Iterator[str]:
+    from kubectl_evictplan.report import junit
+
+    return junit.render(_findings(prediction, look))
+
+
+def _github(prediction: Prediction, look: Look) -> Iterator[str]:
+    from kubectl_evictplan.report import workflow_commands
+
+    return workflow_commands.render(_findings(prediction, look))
+
+
 _FORMATS: dict[str, Callable[[Prediction, Look], Iterator[str]]] = {
     "table": _terminal,
     "wide": _wide,
@@ -118,6 +144,9 @@ _FORMATS: dict[str, Callable[[Prediction, Look], Iterator[str]]] = {
     "yaml": _yaml,
     "name": _name,
     "markdown": _markdown,
+    "findings": _findings_json,
+    "junit": _junit,
+    "github": _github,
 }
 OUTPUTS = tuple(_FORMATS)
 # Formats that tell what a prediction costs.

@@ -60,6 +60,13 @@ def contents(
         yield _provenance(prediction.inputs, clock)
 
 
+def plain_verdict(prediction: Prediction, zone: tzinfo | None) -> tuple[str, ...]:
+    """Return the sentences of the answer alone."""
+    clock = Clock(str(prediction.inputs.start.value), zone)
+    complete = alerts(prediction.warnings) is None
+    return tuple(sentence.text for sentence in verdict(prediction, clock, complete=complete))
+
+
 def _evictions(
     prediction: Prediction,
     clock: Clock,

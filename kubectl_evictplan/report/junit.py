@@ -1,0 +1,97 @@
+"""``-o junit``: gates and findings as the test report that every pipeline shows.
+
+A gate is a test case that passes or fails. A finding is none that failed, since nobody made it a rule: it is a
+skipped case, which pipelines show without stopping. One case for each code, never one for each pod: some readers
+stop at some thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.etree import ElementTree as ET
+
+from kubectl_evictplan.display import escape
+from kubectl_evictplan.gates.document import GateResult
+from kubectl_evictplan.report.findings_document import FindingsDocument
+
+_OBJECTS_MAX = 100
+_COLUMNS_MAX = 2000
+
+
+def render(document: FindingsDocument) -> Iterator[str]:
+    """Yield the report."""
+    root = ET.Element("testsuites", name="kubectl-evictplan")
+    answer = _suite(root, "prediction", 1)
+    made = _case(answer, "evictplan.prediction", "a prediction was made")
+    ET.SubElement(made, "system-out").text = _lines(document.verdict)
+    gates = _suite(root, "gates", len(document.gates), failures=document.gates_failed)
+    for gate in document.gates:
+        _gate(gates, gate)
+    told = list(_told(document))
+    findings = _suite(root, "findings", len(told), skipped=len(told))
+    for code, message, text in told:
+        case = _case(findings, "evictplan.findings", code)
+        ET.SubElement(case, "skipped", message=_safe(message))
+        ET.SubElement(case, "system-out").text = text
+    total = 1 + len(document.gates) + len(told)
+    root.set("tests", str(total))
+    root.set("failures", str(document.gates_failed))
+    ET.indent(root)
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    yield ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(
+    root: ET.Element, name: str, tests: int, failures: int = 0, skipped: int = 0
+) -> ET.Element:
+    numbers = {"tests": tests, "failures": failures, "errors": 0, "skipped": skipped}
+    suite = ET.SubElement(root, "testsuite", name=name)
+    for key, number in numbers.items():
+        suite.set(key, str(number))
+    return suite
+
+
+def _case(suite: ET.Element, group: str, name: str) -> ET.Element:
+    return ET.SubElement(suite, "testcase", classname=group, name=_safe(name))
+
+
+def _gate(suite: ET.Element, gate: GateResult) -> None:
+    case = _case(suite, f"evictplan.gates.{_safe(gate.origin)}", gate.rule)
+    if gate.file:
+        case.set("file", _safe(gate.file))
+        case.set("line", str(gate.line))
+    if gate.failed:
+        failure = ET.SubElement(case, "failure", message=_safe(gate.told), type="gate")
+        failure.text = _lines((gate.reason, *gate.numbers, *gate.unknown))
+
+
+def _told(document: FindingsDocument) -> Iterator[tuple[str, str, str]]:
+    """Yield (code, first message, everything) of each code, findings first."""
+    found: dict[str, list[str]] = {}
+    first: dict[str, str] = {}
+    for finding in document.findings or ():
+        first.setdefault(finding.code, f"{finding.severity}: {finding.summary}")
+        remedy = f"What to do: {finding.remedy}" if finding.remedy else ""
+        found.setdefault(finding.code, []).extend(
+            (finding.summary, finding.why, remedy, *_objects(finding.objects))
+        )
+    for warning in document.warnings:
+        first.setdefault(warning.code, warning.message)
+        found.setdefault(warning.code, []).extend((warning.message, *_objects(warning.objects)))
+    for code, lines in found.items():
+        yield code, first[code], _lines(lines)
+
+
+def _objects(names: tuple[str, ...]) -> Iterator[str]:
+    yield from (f"- {name}" for name in names[:_OBJECTS_MAX])
+    if len(names) > _OBJECTS_MAX:
+        yield f"and {len(names) - _OBJECTS_MAX} more"
+
+
+def _lines(texts: tuple[str, ...] | list[str]) -> str:
+    return "\n".join(_safe(text) for text in texts if text)
+
+
+def _safe(text: str) -> str:
+    """Return a text without what XML cannot hold; ElementTree escapes the rest."""
+    return escape(text, max_columns=_COLUMNS_MAX)
