@@ -1,6 +1,7 @@
 """The command group and the edge where errors become messages and exit codes; nothing else.
 
-Exit codes: 0 done, 1 a gate failed, 2 usage or bad input, 8 our bug, 130 interrupted. No traceback reaches a terminal:
+Exit codes: 0 done, 1 a gate failed or `diff --exit-code` found a difference, 2 usage or bad input, 8 our bug,
+130 interrupted. No traceback reaches a terminal:
 ``--debug`` writes it to a file only its owner reads.
 """
 
@@ -57,6 +58,7 @@ _SECRET = re.compile(
 COMMANDS = {
     "what-if": ("what_if", "Predict which pods a change or a failure evicts, when and why"),
     "snapshot": ("snapshot", "Write a cluster into one small file to predict from"),
+    "diff": ("diff", "Compare two predictions: what is new, gone, earlier, later"),
     "schema": ("schema", "Print the JSON Schema of a file this program reads or writes"),
     "version": ("version", "Print the version of this program"),
 }

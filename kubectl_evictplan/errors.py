@@ -7,7 +7,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 EXIT_DONE = 0
+# A gate failed, or `diff --exit-code` found a difference, as git diff says it.
 EXIT_GATE = 1
+EXIT_DIFFERENT = EXIT_GATE
 EXIT_BAD_INPUT = 2
 EXIT_PARTLY = 3
 EXIT_DRIFT = 4

@@ -45,7 +45,7 @@ def nobody(tmp_path: Path) -> dict[str, str]:
 
 
 def test_commands_are_offered_with_their_help(nobody: dict[str, str]) -> None:
-    assert completed([""], nobody) == ["what-if", "snapshot", "schema", "version", ":4"]
+    assert completed([""], nobody) == ["what-if", "snapshot", "diff", "schema", "version", ":4"]
     assert completed(["what-if", "un"], nobody) == ["uncordon", ":4"]
 
 

@@ -118,6 +118,7 @@ class LiveLease(msgspec.Struct, frozen=True):
     acquire_time_ns: int | None
     renew_time_ns: int | None
     lease_duration_seconds: int | None
+    transitions: int = 0
 
 
 class Access(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ _HOMES = {
     "plan": ("plans.document", "Plan"),
     "ledger": ("plans.ledger_document", "Ledger"),
     "policy": ("gates.policy", "policy_schema"),
+    "diff": ("prediction.difference_document", "PredictionDiff"),
     "findings": ("report.findings_document", "FindingsDocument"),
 }
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -15,7 +15,7 @@ from kubectl_evictplan.commands.file_arguments import (
 )
 from kubectl_evictplan.commands.typed_words import needs_value, read_words
 from kubectl_evictplan.errors import Correction, Problem, help_on
-from kubectl_evictplan.scenarios.names import NODE_WORDS, did_you_mean, shown, similar
+from kubectl_evictplan.scenarios.names import NODE_WORDS, did_you_mean, either, shown, similar
 
 
 def usage_problem(error: click.UsageError, ctx: click.Context, words: Sequence[str]) -> Problem:
@@ -164,7 +164,7 @@ def _missing(param: click.Parameter, ctx: click.Context, words: Sequence[str]) -
     if isinstance(param.type, click.Choice):
         choices = tuple(param.type.choices)
         known = Correction((), choices[:1], example=True)
-        return Problem(f"which one? {' or '.join(choices)}", known)
+        return Problem(f"which one? {either(choices)}", known)
     files = [typed for typed in read if typed.option in FILENAME]
     known = _help(ctx)
     if len(files) > 1:

@@ -353,3 +353,6 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     pods_of_all_namespaces: bool = True
     # None when the leases were looked at once.
     observed: ObservedRenewals | None = None
+    # Never of a source: nodes that are left out of ``nodes`` because nothing can happen to them, by zone key.
+    # All are Ready and count in their zone.
+    bystanders: dict[str, Count] = {}

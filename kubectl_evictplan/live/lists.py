@@ -86,6 +86,7 @@ def read_list(
     namespace: str = "",
     chunk_size: int,
     pages_max: int = 0,
+    field_selector: str = "",
     begin: Callable[[], Callable[[Page], None]],
 ) -> Listed:
     """Read a list. ``begin`` is called whenever it begins (anew) and returns who takes its pages.
@@ -99,7 +100,9 @@ def read_list(
     for version in resource.versions:
         path = resource.path(version, namespace)
         try:
-            return _read_whole(transport, resource, path, version, chunk_size, pages_max, begin)
+            return _read_whole(
+                transport, resource, path, version, chunk_size, pages_max, field_selector, begin
+            )
         except _Refused as refused:
             refusal = refused
             if refused.status != 404:
@@ -117,12 +120,13 @@ def _read_whole(
     version: str,
     chunk_size: int,
     pages_max: int,
+    field_selector: str,
     begin: Callable[[], Callable[[Page], None]],
 ) -> Listed:
     for _ in range(BEGINNINGS_MAX):
         try:
             resource_version, count = _read_pages(
-                transport, resource, path, chunk_size, pages_max, begin()
+                transport, resource, path, chunk_size, pages_max, field_selector, begin()
             )
         except _Expired:
             continue
@@ -139,9 +143,12 @@ def _read_pages(
     path: str,
     chunk_size: int,
     pages_max: int,
+    field_selector: str,
     take: Callable[[Page], None],
 ) -> tuple[str, int]:
     query = {"limit": str(chunk_size)} if chunk_size else {}
+    if field_selector:
+        query["fieldSelector"] = field_selector
     resource_version, count, pages = "", 0, 0
     while True:
         decode = partial(_decode, transport=transport, resource=resource, path=path, query=query)

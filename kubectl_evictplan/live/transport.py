@@ -39,6 +39,8 @@ RETRY_AFTER_SECONDS_MAX = 60
 ANSWER_BYTES_MAX = 64 << 20
 # A whole cluster may take so many times as long as one answer.
 ANSWERS_PER_READING = 4
+# What a mutation waits for its answer where nothing else is said.
+MUTATION_SECONDS = 30.0
 _CHUNK_BYTES = 1 << 16
 # Credentials that seem to expire at once, as by a clock that is wrong, are not asked for again sooner.
 _CREDENTIALS_KEPT_NS = 60 * SECOND_NS
@@ -161,6 +163,11 @@ class Transport:
             self._world.monotonic() + ANSWERS_PER_READING * seconds if seconds else None
         )
 
+    def _begin_mutation(self) -> None:
+        """Give what is sent next the time of one answer, and never for ever."""
+        seconds = self._request_seconds or MUTATION_SECONDS
+        self._deadline = self._world.monotonic() + seconds
+
     def reconnect(self) -> None:
         """Ask over a new connection from now on."""
         self._pool.clear()
@@ -206,7 +213,7 @@ class Transport:
         headers["Content-Type"] = content_type
         before = self._written.requests
         self._last_status = 0
-        self.begin_reading()
+        self._begin_mutation()
         try:
             answer = self._exchange(method, path, headers, body)
         except (_Failed, ProblemsError) as failed:

@@ -258,34 +258,51 @@ def _rfc3339(at_ns: int) -> str:
     return format_rfc3339(at_ns // MILLISECOND_NS * MILLISECOND_NS)
 
 
-def workload_reports(
-    snapshot: ClusterSnapshot, evictions: Iterable[document.Eviction], created: Iterable[Pod]
-) -> tuple[document.WorkloadReport, ...]:
-    """Return the workloads of evicted pods, sorted; bare pods have none. ReplicaSets are revisions.
+class WorkloadIndex:
+    """Every workload of a cluster with its owners of pods, and how many pods each of them has.
 
-    ``created`` are pods that the scenario adds; those of the snapshot may be among them.
+    ReplicaSets are revisions of a Deployment.
     """
-    hit = {
-        (eviction.namespace, eviction.owner)
-        for eviction in evictions
-        # A node owns the images of its static pods: no workload.
-        if eviction.owner and not eviction.owner.startswith("Node/")
-    }
-    pods = {pod.key: pod for pod in (*snapshot.pods, *created)} if hit else {}
-    deployments = deployments_of(snapshot.workloads if hit else ())
-    numbers = Counter((pod.namespace, owner_name(pod)) for pod in pods.values())
-    owners: dict[tuple[str, str], list[str]] = {}
-    wanted = {(key[0], top_workload(key, deployments)) for key in hit}
-    for key in numbers:
-        workload = key[0], top_workload(key, deployments)
-        if workload in wanted:
-            owners.setdefault(workload, []).append(key[1])
-    return tuple(
-        document.WorkloadReport(
-            namespace, workload, tuple(sorted(names)), sum(numbers[namespace, n] for n in names)
+
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        self._keys = {pod.key for pod in snapshot.pods}
+        self._deployments = deployments_of(snapshot.workloads)
+        self._numbers = Counter((pod.namespace, owner_name(pod)) for pod in snapshot.pods)
+        self._owners = self._by_workload(self._numbers)
+
+    def reports(
+        self, evictions: Iterable[document.Eviction], created: Iterable[Pod]
+    ) -> tuple[document.WorkloadReport, ...]:
+        """Return the workloads of evicted pods, sorted; bare pods have none.
+
+        ``created`` are pods that the scenario adds; those of the snapshot may be among them.
+        """
+        hit = {
+            (eviction.namespace, eviction.owner)
+            for eviction in evictions
+            # A node owns the images of its static pods: no workload.
+            if eviction.owner and not eviction.owner.startswith("Node/")
+        }
+        numbers, owners = self._numbers, self._owners
+        new = {pod.key: pod for pod in created if pod.key not in self._keys} if hit else {}
+        if new:
+            numbers = numbers + Counter((pod.namespace, owner_name(pod)) for pod in new.values())
+            owners = self._by_workload(numbers)
+        wanted = {(key[0], top_workload(key, self._deployments)) for key in hit}
+        return tuple(
+            document.WorkloadReport(
+                namespace, workload, tuple(sorted(names)), sum(numbers[namespace, n] for n in names)
+            )
+            for namespace, workload in sorted(wanted & owners.keys())
+            for names in (owners[namespace, workload],)
         )
-        for (namespace, workload), names in sorted(owners.items())
-    )
+
+    def _by_workload(self, numbers: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
+        owners: dict[tuple[str, str], list[str]] = {}
+        for key in numbers:
+            workload = key[0], top_workload(key, self._deployments)
+            owners.setdefault(workload, []).append(key[1])
+        return owners
 
 
 def deployments_of(workloads: Iterable[Workload]) -> dict[tuple[str, str], str]:

@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Any
 from kubectl_evictplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
+    import msgspec
+
     from kubectl_evictplan.gates.document import GateResult
     from kubectl_evictplan.prediction.document import Prediction
+    from kubectl_evictplan.report.blocks import Block
     from kubectl_evictplan.report.findings_document import FindingsDocument
 
 GROUPINGS = ("pod", "node", "workload", "namespace", "zone")
@@ -151,3 +154,33 @@ _FORMATS: dict[str, Callable[[Prediction, Look], Iterator[str]]] = {
 OUTPUTS = tuple(_FORMATS)
 # Formats that tell what a prediction costs.
 WITH_IMPACT = frozenset(OUTPUTS) - {"name"}
+
+
+def render_document(
+    document: msgspec.Struct,
+    blocks: Callable[[bool], Iterator[Block]],
+    output: str,
+    *,
+    columns: int | None = None,
+    color: bool = False,
+    ascii_only: bool = False,
+) -> Iterator[str]:
+    """Return the chunks of any other document: ``json`` and ``yaml`` whole, else ``blocks(wide)``.
+
+    ``markdown`` shows what wide shows.
+
+    The rest is as for ``render``.
+    """
+    if output in ("json", "yaml"):
+        from kubectl_evictplan.report.data_formats import render_json, render_yaml
+
+        if output == "json":
+            return render_json(document, ascii_only=ascii_only)
+        return render_yaml(document)
+    if output == "markdown":
+        from kubectl_evictplan.report import markdown
+
+        return markdown.render(blocks(True))
+    from kubectl_evictplan.report.terminal import Terminal
+
+    return Terminal(columns, color, ascii_only).render(blocks(output == "wide"))

@@ -143,6 +143,7 @@ class ControllerManager:
                 now_ns + timing.monitor_phase_ns if warm else now_ns,
                 warm=warm,
                 process_start_ns=self._process_start_ns() if warm else None,
+                bystanders=self._snapshot.bystanders,
             )
             self._running.append(lifecycle)
             lifecycle.start(because)

@@ -33,8 +33,9 @@ GET_COMMAND = (
 _CHUNK = MIB
 GZIP_MAGIC = b"\x1f\x8b"
 _ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
-# A snapshot of 150,000 pods has 25 MiB and shrinks five times; a bomb shrinks a thousand times.
-_RATIO_MAX = 20
+# A snapshot of 150,000 pods has 25 MiB and shrinks five times, a prediction of 51,000 evictions has 130 MiB
+# and shrinks thirty times; a bomb shrinks a thousand times.
+_RATIO_MAX = 60
 _RATIO_CHECKED_ABOVE = 64 * MIB
 _SNAPSHOT_MARK = b"evictplan.dev/"
 _LOG_MARK = b"==== START logs for container "

@@ -158,7 +158,8 @@ _CRITICAL_COSTS_MAX = 40
 
 def monitor_cost_max_ns(snapshot: ClusterSnapshot) -> int:
     """The most that a tick costs which has nothing to write."""
-    return MONITOR_COST_MAX_NS + MONITOR_COST_PER_NODE_NS * len(snapshot.nodes)
+    nodes = len(snapshot.nodes) + sum(snapshot.bystanders.values())
+    return MONITOR_COST_MAX_NS + MONITOR_COST_PER_NODE_NS * nodes
 
 
 class Grid(NamedTuple):
@@ -307,7 +308,9 @@ class _Planner:
         nodes += [event.node for event in scenario.events if event.node is not None]
         zones = {membership.zone_key(node) for node in nodes}
         counted = {membership.zone_key(node) for node in nodes if not membership.is_excluded(node)}
-        return len(zones) > 1 and zones != counted
+        # Where a bystander is, a zone cannot vanish.
+        elsewhere = set(self._snapshot.bystanders)
+        return len(zones | elsewhere) > 1 and zones | elsewhere != counted | elsewhere
 
     def sample(self, scenario: Scenario, index: int) -> Piece:
         """One piece of the scenario, another one for every ``index``."""

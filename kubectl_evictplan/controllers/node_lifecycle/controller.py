@@ -14,6 +14,8 @@ Rules of this file:
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from kubectl_evictplan.cluster.kubelets import Kubelets
 from kubectl_evictplan.cluster.state import ClusterState
@@ -59,6 +61,7 @@ class NodeLifecycle:
         *,
         warm: bool,
         process_start_ns: int | None = None,
+        bystanders: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._state = state
         self._kubelets = kubelets
@@ -71,7 +74,7 @@ class NodeLifecycle:
         first_pass_ns = first_tick_ns + timing.pass_phase_ns
         pass_step_ns = NODE_EVICTION_PERIOD_NS + timing.pass_cost_ns
         passes = LoopGrid(first_pass_ns, pass_step_ns, unbounded=warm)
-        self._zones = ZoneMembership(configuration)
+        self._zones = ZoneMembership(configuration, bystanders)
         self._queues = ZoneQueues(state, configuration, timing, self._zones, passes, self._grid)
         self._zone_states = ZoneStates(
             state, configuration, self._zones, self._queues, timing.zones_backwards

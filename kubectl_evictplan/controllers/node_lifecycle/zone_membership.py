@@ -7,7 +7,9 @@ nodes that a tick looks at, since a node that nobody has to look at contributes 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -33,11 +35,17 @@ class ZoneMembership:
     """Zones of nodes, and counted ready and not ready nodes per zone."""
 
     _configuration: ControllerConfiguration
+    # Ready nodes of each zone that only count: nothing ever happens to them, and nobody asks for them.
+    bystanders: InitVar[Mapping[str, int]] = field(default=MappingProxyType({}))
     _zone_of_node: dict[str, str] = field(default_factory=dict)
     _members: Counter[str] = field(default_factory=Counter)
     # What each counted node contributed to its zone in its last evaluation: (zone, ready?).
     _counted: dict[str, tuple[str, bool]] = field(default_factory=dict)
     _counts: dict[str, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self, bystanders: Mapping[str, int]) -> None:
+        self._members.update(bystanders)
+        self._counts.update({zone: [number, 0] for zone, number in bystanders.items()})
 
     def zone_of(self, name: str) -> str:
         """Zone key of a node (the last known one of a deleted node)."""

@@ -1,0 +1,47 @@
+"""Whether the user may do something, by the server's own word (SelfSubjectAccessReview)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubectl_evictplan.apply.cluster import Access
+from kubectl_evictplan.live.transport import Answer, Transport, Unusable
+
+_PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+class _Status(msgspec.Struct, rename="camel", frozen=True):
+    allowed: bool = False
+    evaluation_error: str = ""
+
+
+class _Review(msgspec.Struct, frozen=True):
+    kind: str = ""
+    status: _Status = _Status()
+
+
+def is_allowed(transport: Transport, access: Access) -> bool | None:
+    """Ask; None when the server does not say, or could not ask everybody who decides."""
+    names = ("namespace", "verb", "group", "resource", "subresource", "name")
+    wanted = {name: getattr(access, name) for name in names if getattr(access, name)}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": wanted},
+    }
+    return transport.get(_PATH, review=msgspec.json.encode(review), decode=_decision)
+
+
+def _decision(answer: Answer) -> bool | None:
+    if answer.status not in (200, 201):
+        return None
+    try:
+        found = msgspec.json.decode(answer.body, type=_Review)
+    except msgspec.ValidationError:
+        return None
+    except (msgspec.DecodeError, RecursionError):
+        raise Unusable("the answer is no valid JSON, or was cut") from None
+    if found.kind != "SelfSubjectAccessReview":
+        return None
+    status = found.status
+    return None if status.evaluation_error and not status.allowed else status.allowed

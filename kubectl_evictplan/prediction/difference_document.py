@@ -1,0 +1,110 @@
+"""What differs between two predictions, as a document; ``schema diff`` prints its schema.
+
+*A* is the first prediction, *B* the second one. Offsets count from each prediction's own start.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubectl_evictplan.kube.api_version import API_VERSION
+from kubectl_evictplan.kube.objects import Warning
+from kubectl_evictplan.prediction.document import Sourced
+
+
+class InputDifference(msgspec.Struct, frozen=True, rename="camel"):
+    """An input that decided something and is another one in B; null where one has no such input."""
+
+    name: str
+    a: Sourced | None
+    b: Sourced | None
+
+
+class EvictionSide(msgspec.Struct, frozen=True, rename="camel"):
+    """One eviction as one of the predictions tells it.
+
+    ``toleration_seconds`` is that of the toleration that decided, null when none did or it is without limit;
+    ``stuck`` is why the object stays Terminating, null when it does not.
+    """
+
+    node: str
+    certainty: str
+    earliest_seconds: float
+    latest_seconds: float
+    controller: str
+    taint: str
+    toleration: str
+    toleration_seconds: int | None
+    stuck: str | None
+
+
+class PodDifference(msgspec.Struct, frozen=True, rename="camel"):
+    """The ``deletion``-th eviction of a pod, which is not the same in both.
+
+    ``change``: new (in B only) | gone (in A only) | earlier | later | wider | narrower (its window) | otherwise.
+    Shifts are B less A. ``also``: certainty | node | controller | taint | toleration | stuck, where those differ.
+    ``certainty``: became-certain | became-possible, "" when it is the same. ``stays_because``: why the other
+    prediction says that the pod stays, "" where it does not say so.
+    """
+
+    namespace: str
+    pod: str
+    owner: str
+    deletion: int
+    change: str
+    certainty: str
+    earliest_shift_seconds: float | None
+    latest_shift_seconds: float | None
+    also: tuple[str, ...]
+    stays_because: str
+    a: EvictionSide | None
+    b: EvictionSide | None
+
+
+class DrainSide(msgspec.Struct, frozen=True, rename="camel"):
+    """How the drain of a node ends in one of the predictions; null latest: in some run never."""
+
+    end_earliest_seconds: float | None
+    end_latest_seconds: float | None
+    exit_code: int | None
+    end_reason: str | None
+
+
+class DrainDifference(msgspec.Struct, frozen=True, rename="camel"):
+    """The ``drain``-th drain of a node, which does not end alike; null where there is none."""
+
+    node: str
+    drain: int
+    a: DrainSide | None
+    b: DrainSide | None
+
+
+class DifferenceCounts(msgspec.Struct, frozen=True, rename="camel"):
+    """How many evictions; each is counted once in the first eight, ``became_...`` beside that."""
+
+    new: int
+    gone: int
+    earlier: int
+    later: int
+    wider: int
+    narrower: int
+    otherwise: int
+    same: int
+    became_certain: int
+    became_possible: int
+
+
+class PredictionDiff(msgspec.Struct, frozen=True, rename="camel"):
+    """The whole comparison. ``same``: both predict the same, whatever their inputs were."""
+
+    a: str
+    b: str
+    same: bool
+    counts: DifferenceCounts
+    inputs: tuple[InputDifference, ...]
+    pods: tuple[PodDifference, ...]
+    drains: tuple[DrainDifference, ...]
+    warnings_only_in_a: tuple[Warning, ...]
+    warnings_only_in_b: tuple[Warning, ...]
+    api_version: str = API_VERSION
+    kind: str = "PredictionDiff"

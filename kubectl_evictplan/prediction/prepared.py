@@ -1,0 +1,148 @@
+"""What predictions need to know of the whole cluster, found out once for any number of scenarios.
+
+Cost follows what changes: pods that nothing can happen to are left out before anything runs, and so are nodes
+that only count in their zone (``ClusterSnapshot.bystanders``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, renew_period_ns
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.kube.taints import needs_no_schedule_pass, no_execute_taints
+from kubectl_evictplan.prediction.evictions import WorkloadIndex
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.drain_parts import drained_nodes
+from kubectl_evictplan.windows.drain_world import coupled_pods
+from kubectl_evictplan.windows.monitor_phase import with_visible_phase
+
+
+class PreparedCluster:
+    """One cluster under one configuration, for scenarios that begin at one instant. Read only."""
+
+    def __init__(
+        self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration, start_ns: int
+    ) -> None:
+        self.snapshot = snapshot
+        self.start_ns = start_ns
+        self.nodes = {node.name: node for node in snapshot.nodes}
+        self._given = configuration
+        self._place = {pod.key: place for place, pod in enumerate(snapshot.pods)}
+        self._on_node: dict[str, list[Pod]] = {}
+        for pod in snapshot.pods:
+            self._on_node.setdefault(pod.node_name, []).append(pod)
+        self._moving = self._moving_nodes()
+        self._zones = ZoneMembership(configuration)
+        # By the node's name its zone, for every node that can do with counting.
+        self._counting = {
+            name: self._zones.zone_key(node)
+            for name, node in self.nodes.items()
+            if name not in self._moving
+            and not self._zones.is_excluded(node)
+            and not needs_no_schedule_pass(node)
+        }
+        self._numbers = Counter(self._counting.values())
+
+    @cached_property
+    def workloads(self) -> WorkloadIndex:
+        """The workloads of the whole cluster."""
+        return WorkloadIndex(self.snapshot)
+
+    @cached_property
+    def namespaces(self) -> int:
+        """How many namespaces have pods."""
+        return len({pod.namespace for pod in self.snapshot.pods})
+
+    def configuration(self, scenario: Scenario) -> ControllerConfiguration:
+        """Return the configuration, with what can be seen of the monitor's phase."""
+        if any(event.manager_up is not None for event in scenario.events):
+            return with_visible_phase(self.snapshot, scenario, self._given)
+        return self._warm_configuration
+
+    @cached_property
+    def _warm_configuration(self) -> ControllerConfiguration:
+        return with_visible_phase(self.snapshot, Scenario(self.start_ns, ()), self._given)
+
+    def relevant(self, scenario: Scenario, explain: str | None) -> ClusterSnapshot:
+        """Return the cluster without what nothing can happen to.
+
+        A node that carries no NoExecute taint, that no event names, and whose kubelet is not silent keeps its
+        pods whatever the others do. Without a scenario event about the controller nothing else can touch
+        them, and nothing happens to the node itself.
+        """
+        named = {name for event in scenario.events for name in event.touched_nodes}
+        keys = {explain, *(key for event in scenario.events for key in event.pods)}
+        if drained := drained_nodes(scenario):
+            keys.update(pod.key for pod in coupled_pods(self.snapshot, frozenset(drained)))
+        pods = {pod.key: pod for pod in self._always}
+        for name in named - self._moving:
+            pods.update({pod.key: pod for pod in self._on_node.get(name, ())})
+        places = (self._place.get(key) for key in keys if key is not None)
+        found = (self.snapshot.pods[place] for place in places if place is not None)
+        pods.update({pod.key: pod for pod in found})
+        chosen = sorted(pods.values(), key=lambda pod: self._place[pod.key])
+        relevant = replace(self.snapshot, pods=tuple(chosen))
+        if drained or not self._may_leave_out_nodes(scenario):
+            return relevant
+        return self._without_bystanders(relevant, named)
+
+    def _moving_nodes(self) -> frozenset[str]:
+        """Nodes to which something happens whatever the scenario is, or may."""
+        seen_ns = observed_at_ns(self.snapshot, self.start_ns)
+        moving = set()
+        for node in self.snapshot.nodes:
+            ready = node.condition("Ready")
+            lease = self.snapshot.leases.get(node.name)
+            steady = ready is not None and ready.status == "True"
+            steady = steady and is_up_at_start(node, lease, seen_ns)
+            slow = renew_period_ns(lease) > self._given.node_monitor_grace_period_ns
+            if not steady or slow or no_execute_taints(node.taints):
+                moving.add(node.name)
+        return frozenset(moving)
+
+    @cached_property
+    def _always(self) -> list[Pod]:
+        """Pods to which something may happen whatever the scenario is."""
+        pods = [pod for name in self._moving for pod in self._on_node.get(name, ())]
+        for name, here in self._on_node.items():
+            if name and name not in self.nodes:
+                pods += here
+        pods += [p for p in self._on_node.get("", ()) if p.deletion_timestamp_ns is not None]
+        return pods + _finished_pods(self.snapshot, self._given)
+
+    def _may_leave_out_nodes(self, scenario: Scenario) -> bool:
+        """Whether a controller that goes on running meets every node; a new one has yet to count them.
+
+        Not where entries of before the start may be left in queues: see ``may_hold_orphaned_entries``.
+        """
+        warm = all(event.manager_up is None for event in scenario.events)
+        return warm and self._given.profile.queue_mode != "SETREMOVE"
+
+    def _without_bystanders(self, relevant: ClusterSnapshot, named: set[str]) -> ClusterSnapshot:
+        needed = {pod.node_name for pod in relevant.pods} | named
+        nodes = [self.nodes[name] for name in needed if name in self._counting]
+        nodes += self._never_left_out
+        zones = Counter(self._counting[name] for name in needed if name in self._counting)
+        bystanders = {zone: number - zones[zone] for zone, number in self._numbers.items()}
+        return replace(
+            relevant,
+            nodes=tuple(sorted(nodes, key=lambda node: node.name)),
+            bystanders={zone: number for zone, number in sorted(bystanders.items()) if number},
+        )
+
+    @cached_property
+    def _never_left_out(self) -> list[Node]:
+        return [node for name, node in self.nodes.items() if name not in self._counting]
+
+
+def _finished_pods(snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> list[Pod]:
+    """Terminated pods, when there are more than garbage collection leaves alone; else none."""
+    finished = [pod for pod in snapshot.pods if pod.phase not in ("Pending", "Running", "Unknown")]
+    threshold = configuration.terminated_pod_gc_threshold
+    return finished if 0 < threshold < len(finished) else []
