@@ -37,6 +37,8 @@ class EndCode(Enum):
     DRIFT = "drift"
     # What this run did was undone by another.
     REVERTED = "reverted"
+    # A rollback left alone what another has made something else of.
+    CHANGED_SINCE = "changed-since"
     # Another run holds the lock, or took it.
     LOCKED = "locked"
     # The lock could not be kept up: it may be another's by now.
@@ -69,6 +71,7 @@ _EXIT_CODES = {
     EndCode.CHANGED: (EXIT_DRIFT, EXIT_PARTLY),
     EndCode.DRIFT: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.REVERTED: (EXIT_DRIFT, EXIT_DRIFT),
+    EndCode.CHANGED_SINCE: (EXIT_PARTLY, EXIT_PARTLY),
     EndCode.LOCKED: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.LOCK_LOST: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.DENIED: (EXIT_ACCESS, EXIT_ACCESS),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -41,6 +40,9 @@ class Files(Protocol):
 
     def locked(self, path: Path) -> bool:
         """Tell whether a process holds the file's lock."""
+
+    def remove(self, path: Path) -> None:
+        """Remove a file."""
 
     def sync_directory(self, path: Path) -> None:
         """Make the file's name in its directory survive a power loss."""
@@ -103,18 +105,14 @@ class LocalFiles:
             os.close(descriptor)
         return False
 
+    def remove(self, path: Path) -> None:
+        """Remove a file."""
+        path.unlink()
+
     def sync_directory(self, path: Path) -> None:
         """Make the file's name in its directory survive a power loss."""
         descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        with contextlib.closing(_Descriptor(descriptor)):
+        try:
             os.fsync(descriptor)
-
-
-class _Descriptor:
-    """A descriptor that can be closed."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def close(self) -> None:
-        os.close(self._descriptor)
+        finally:
+            os.close(descriptor)

@@ -168,8 +168,6 @@ class Verdict(Enum):
     ALREADY = "already"
     # It was not executed, or somebody took it back.
     MOVED = "not-applied-or-reverted"
-    # Two reads contradict each other.
-    STALE = "stale"
     # The object is gone.
     ABSENT = "absent"
     # The name belongs to another UID.
@@ -219,8 +217,12 @@ class Workloads(Record, frozen=True, tag="workloads", kw_only=True):
 
 
 class NodeEnd(Record, frozen=True, tag="node", kw_only=True):
-    """A node is through, with everything that comes after it; ``others`` are pods not in the plan."""
+    """A node's turn is over, with pauses and all; it ended with operation ``number``.
 
+    ``others`` are pods that are not in the plan and keep the node from being empty.
+    """
+
+    number: int
     node: str
     others: tuple[str, ...] = ()
 
@@ -265,7 +267,9 @@ class Kept(Enum):
     NOT_OURS = "not-ours"
     NODE_GONE = "node-gone"
     NODE_RECREATED = "node-recreated"
-    # What we set is not there any more, or of another value or time.
+    # Everything is as it was before the run: another has taken it back.
+    UNDONE_ALREADY = "undone-already"
+    # Another has made something else of what we set.
     CHANGED_SINCE = "changed-since"
     # An eviction.
     CANNOT_BE_UNDONE = "cannot-be-undone"

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kubectl_evictplan.apply import journal as journals
 from kubectl_evictplan.apply.cluster import ClusterApi
+from kubectl_evictplan.apply.conditions import parse_condition
+from kubectl_evictplan.apply.endings import EndCode, Ending
 from kubectl_evictplan.apply.files import Files
-from kubectl_evictplan.apply.progress import Tell
-from kubectl_evictplan.apply.run import RunOptions, RunResult
+from kubectl_evictplan.apply.journal import Journal
+from kubectl_evictplan.apply.progress import RunStarted, Tell
+from kubectl_evictplan.apply.records import Resume
+from kubectl_evictplan.apply.run import (
+    RunOptions,
+    RunResult,
+    carry_out,
+    concluded,
+    lock_place,
+    resumable,
+)
+from kubectl_evictplan.apply.states import Phase, RunState
 from kubectl_evictplan.apply.stop import Stop
+from kubectl_evictplan.apply.watching import Conditions
+from kubectl_evictplan.apply.working import Working
+from kubectl_evictplan.errors import EXIT_DONE, InputError, Problem, mistake
 from kubectl_evictplan.plans.document import Plan
 from kubectl_evictplan.world import World
 
@@ -23,9 +39,60 @@ def resume(
     tell: Tell,
     options: RunOptions,
 ) -> RunResult:
-    """Go on at the first operation that is not finished.
+    """Go on at the first operation that is not finished; a finished run stays as it is.
 
     Every intent without a result is read back first. Raises InputError for a journal that is damaged,
     of another plan, at work, or being rolled back; for another cluster it ends as drift.
     """
-    raise NotImplementedError
+    opened, state = journals.reopen(journal, files)
+    conditions = Conditions([parse_condition(words) for words in plan.execution.abort_if])
+    run = Working(
+        api, world, stop, tell, opened, state, deadline_seconds=options.request_deadline_seconds
+    )
+    try:
+        _refuse_other(plan, journal, state)
+    except InputError:
+        opened.close()
+        raise
+    if not resumable(state):
+        return _finished(opened, state, journal)
+    run.watches = (conditions,)
+    run_id = state.begin.run_id
+    done = sum(doing.phase is Phase.DONE for doing in state.operations.values())
+    run.say(
+        RunStarted(
+            at_ns=run.now_ns, run_id=run_id, operations=plan.operations, done=done, resumed=True
+        )
+    )
+
+    def going_on() -> Ending:
+        place = lock_place(options, run_id) if options.lock_namespace else None
+        run.note(Resume(author=options.author, lock=place))
+        return carry_out(run, plan, conditions, options)
+
+    return concluded(run, journal, going_on)
+
+
+def _refuse_other(plan: Plan, journal: Path, state: RunState) -> None:
+    if plan.fingerprint != state.begin.plan_fingerprint:
+        raise InputError(
+            Problem(
+                "the journal is that of another plan",
+                location=str(journal),
+                field="planFingerprint",
+                got=state.begin.plan_fingerprint,
+                expected=plan.fingerprint,
+            )
+        )
+    if state.rolling_back:
+        raise mistake(
+            "this run is being taken back: only apply --rollback goes on with it",
+            location=str(journal),
+        )
+
+
+def _finished(opened: Journal, state: RunState, journal: Path) -> RunResult:
+    opened.close()
+    return RunResult(
+        exit_code=EXIT_DONE, ending=Ending(EndCode.FINISHED), state=state, journal=journal
+    )

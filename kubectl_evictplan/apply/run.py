@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from kubectl_evictplan.apply import journal as journals
+from kubectl_evictplan.apply import lock as locks
+from kubectl_evictplan.apply import preflight
 from kubectl_evictplan.apply.cluster import ClusterApi
-from kubectl_evictplan.apply.endings import Ending
+from kubectl_evictplan.apply.conditions import parse_condition
+from kubectl_evictplan.apply.course import Course
+from kubectl_evictplan.apply.endings import EndCode, Ended, Ending, exit_code
 from kubectl_evictplan.apply.files import Files
-from kubectl_evictplan.apply.progress import Tell
-from kubectl_evictplan.apply.records import Author, Check
-from kubectl_evictplan.apply.states import RunState
-from kubectl_evictplan.apply.stop import Stop
+from kubectl_evictplan.apply.preflight import CheckFailed
+from kubectl_evictplan.apply.progress import CheckMade, LockNoted, RunEnded, RunStarted, Tell
+from kubectl_evictplan.apply.records import (
+    Author,
+    Begin,
+    Check,
+    End,
+    Interrupted,
+    LockPlace,
+    Preflight,
+    RollbackEnd,
+)
+from kubectl_evictplan.apply.states import Phase, RunState
+from kubectl_evictplan.apply.stop import Stop, StoppedAtOnce
+from kubectl_evictplan.apply.watching import Conditions
+from kubectl_evictplan.apply.working import Working
+from kubectl_evictplan.errors import EXIT_INTERRUPTED, AccessError, UnreachableError
 from kubectl_evictplan.plans.document import Plan
 from kubectl_evictplan.world import World
 
@@ -25,7 +45,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     ``checks`` were made before by the caller (drift, losses) and go into the journal.
     ``lock_namespace`` "": without the lock in the cluster. ``request_deadline_seconds``: when a mutation
-    without an answer counts as unknown, the client's own deadline. ``plan_path``: where the plan was read.
+    without an answer counts as unknown, the client's own deadline. ``plan_path``: where the plan was
+    read. ``run_id`` "": a new UUID.
     """
 
     author: Author
@@ -35,23 +56,25 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     steal_lock: bool = False
     request_deadline_seconds: float = 30.0
     clock_offset_seconds: float = 0.0
+    run_id: str = ""
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """How it ended, for the command line to tell.
 
-    ``state``: every operation, None when the journal was never begun. ``resumable`` and
-    ``can_roll_back``: which of both commands makes sense now. ``unwritten`` is the line that did not
-    reach the disk, "" when all did: it has to be shown.
+    ``state`` has every operation. ``resumable`` and ``can_roll_back``: which of both commands makes
+    sense now. ``unwritten`` is the line that did not reach the disk, "" when all did: it has to be
+    shown on stderr. ``stopped_at_once``: a second signal, nothing was written any more.
     """
 
     exit_code: int
     ending: Ending
-    state: RunState | None
+    state: RunState
     journal: Path
     resumable: bool = False
     can_roll_back: bool = False
     unwritten: bytes = b""
+    stopped_at_once: bool = False
 
 
 def apply_plan(
@@ -66,8 +89,177 @@ def apply_plan(
 ) -> RunResult:
     """Carry out ``plan`` and keep the journal ``journal``, which must not exist.
 
-    Nothing is sent before the access reviews, the server's dry run of every node patch and the lock
+    Nothing is sent before the access reviews, the lock and the server's dry run of every node patch
     have passed, nor before a record about it is durable. It ends at the first thing that is not as
-    planned; what was begun is settled. Never raises for what a cluster, a network or a disk does.
+    planned; what was begun is settled. Never raises for what a cluster, a network or a disk does,
+    except InputError when there can be no journal, or a condition of the plan makes no sense.
     """
-    raise NotImplementedError
+    conditions = Conditions([parse_condition(words) for words in plan.execution.abort_if])
+    run_id = options.run_id or str(uuid.uuid4())
+    opened, state = journals.create(journal, files, _begin(plan, api, options, run_id))
+    run = Working(
+        api, world, stop, tell, opened, state, deadline_seconds=options.request_deadline_seconds
+    )
+    run.watches = (conditions,)
+    run.say(RunStarted(at_ns=run.now_ns, run_id=run_id, operations=plan.operations))
+    return concluded(run, journal, lambda: carry_out(run, plan, conditions, options))
+
+
+def carry_out(run: Working, plan: Plan, conditions: Conditions, options: RunOptions) -> Ending:
+    """Check what has to be checked, take the lock, follow the course; may raise Ended."""
+    uids = {node.name: node.uid for node in plan.nodes}
+    owners = {pod.key: pod.owner for pod in plan.pods}
+    checks = list(options.checks)
+    watches, run.watches = run.watches, ()
+    try:
+        _check(run, checks, lambda: preflight.same_cluster(plan.cluster, run.api))
+        _check(run, checks, lambda: _rights(run, plan, owners, options))
+        take_lock(run, run.state.begin.run_id, options)
+        todo = [
+            doing.operation
+            for doing in run.state.operations.values()
+            if doing.phase not in (Phase.DONE, Phase.UNKNOWN)
+        ]
+        if run.state.preflight is None:
+            _check(run, checks, lambda: preflight.nodes_as_planned(run, todo, uids))
+            _check(run, checks, lambda: preflight.dry_runs(run, todo, uids))
+    except CheckFailed as failed:
+        checks.append(failed.check)
+        run.note(Preflight(checks=tuple(checks)))
+        raise Ended(failed.ending) from failed
+    if run.state.preflight is None:
+        run.note(Preflight(checks=tuple(checks)))
+    run.watches = watches
+    known = frozenset(pod.uid for pod in plan.pods)
+    return Course(run, plan.execution, uids, known, owners, conditions).follow()
+
+
+def take_lock(run: Working, run_id: str, options: RunOptions) -> None:
+    """Take the lock in the cluster, unless the run is told to do without."""
+    if not options.lock_namespace:
+        run.say(LockNoted(at_ns=run.now_ns, what="not-used"))
+        return
+    place = lock_place(options, run_id)
+    lock = locks.Lock(place, run.api, run.world)
+    told = lock.acquire(steal=options.steal_lock)
+    run.lock = lock
+    run.say(LockNoted(at_ns=run.now_ns, what=told, holder=place.holder))
+
+
+def lock_place(options: RunOptions, run_id: str) -> LockPlace:
+    """Return the Lease, and what it says while this process holds it."""
+    author = options.author
+    holder = locks.holder(author.user, author.host, author.pid, run_id)
+    return LockPlace(options.lock_namespace, LOCK_NAME, holder)
+
+
+def concluded(
+    run: Working, path: Path, work: Callable[[], Ending], *, back: bool = False
+) -> RunResult:
+    """Do the work and close the run: its last record, the lock, the journal.
+
+    A second signal ends it on the spot: the journal holds the intent of what was under way.
+    """
+    try:
+        ending = _ended(work)
+        code = exit_code(ending, changed=run.state.changed, unknown=run.state.unknown)
+        if not run.journal.failed:
+            ending, code = _write_end(run, ending, code, back=back)
+        if run.lock is not None:
+            run.lock.release()
+        run.say(RunEnded(at_ns=run.now_ns, ending=ending, exit_code=code))
+    except StoppedAtOnce:
+        ending = Ending(EndCode.INTERRUPTED, signal=run.stop.signal_name)
+        return _result(run, path, ending, EXIT_INTERRUPTED, at_once=True)
+    finally:
+        run.journal.close()
+    return _result(run, path, ending, code)
+
+
+def _ended(work: Callable[[], Ending]) -> Ending:
+    try:
+        return work()
+    except Ended as end:
+        return end.ending
+    except AccessError as error:
+        return Ending(EndCode.UNAUTHENTICATED, message=str(error))
+    except UnreachableError as error:
+        return Ending(EndCode.UNREACHABLE, message=str(error))
+
+
+def _write_end(run: Working, ending: Ending, code: int, *, back: bool) -> tuple[Ending, int]:
+    kind = RollbackEnd if back else End
+    counts = run.state.reversal_counts() if back else run.state.counts()
+    try:
+        if ending.code is EndCode.INTERRUPTED:
+            run.note(Interrupted(signal=ending.signal))
+        run.note(kind(ending=ending, exit_code=code, counts=counts))
+    except Ended as end:
+        # All mutations and their results are durable; only the last word is not.
+        ending = end.ending
+        code = exit_code(ending, changed=run.state.changed, unknown=run.state.unknown)
+    return ending, code
+
+
+def _result(
+    run: Working, path: Path, ending: Ending, code: int, *, at_once: bool = False
+) -> RunResult:
+    return RunResult(
+        exit_code=code,
+        ending=ending,
+        state=run.state,
+        journal=path,
+        resumable=resumable(run.state),
+        can_roll_back=can_roll_back(run.state),
+        unwritten=run.unwritten,
+        stopped_at_once=at_once,
+    )
+
+
+def resumable(state: RunState) -> bool:
+    """Whether --resume has something to do."""
+    done = state.ending is not None and state.ending.code is EndCode.FINISHED
+    return not done and not state.rolling_back
+
+
+def can_roll_back(state: RunState) -> bool:
+    """Whether --rollback may have something to do."""
+    finished = state.rollback_exit_code == 0
+    begun = any(doing.attempts for doing in state.operations.values())
+    return begun and not finished
+
+
+def _begin(plan: Plan, api: ClusterApi, options: RunOptions, run_id: str) -> Begin:
+    return Begin(
+        at=preflight.instant(api),
+        run_id=run_id,
+        plan=options.plan_path,
+        plan_fingerprint=plan.fingerprint,
+        title=plan.title,
+        cluster=plan.cluster,
+        author=options.author,
+        clock_offset_seconds=options.clock_offset_seconds,
+        lock=lock_place(options, run_id) if options.lock_namespace else None,
+        execution=plan.execution,
+        operations=plan.operations,
+        nodes=plan.nodes,
+    )
+
+
+def _check(run: Working, checks: list[Check], made: Callable[[], Check]) -> None:
+    run.heed_signals()
+    try:
+        check = made()
+    except CheckFailed as failed:
+        run.say(CheckMade(at_ns=run.now_ns, check=failed.check))
+        raise
+    checks.append(check)
+    run.say(CheckMade(at_ns=run.now_ns, check=check))
+
+
+def _rights(run: Working, plan: Plan, owners: dict[str, str], options: RunOptions) -> Check:
+    conditions = [parse_condition(words) for words in plan.execution.abort_if]
+    needed = preflight.needed(
+        plan.operations, plan.execution, conditions, owners, options.lock_namespace
+    )
+    return preflight.rights(run.api, needed)

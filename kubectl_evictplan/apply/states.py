@@ -60,7 +60,7 @@ class Doing:
     """One operation, or its taking back, as far as the journal tells.
 
     ``executed``: at least one mutation of it was executed by this run. ``moved``: reading back could
-    not tell an execution that was reverted from none, and the run ended because of it.
+    not tell an execution that was reverted from none; ``moved_told``: the run ended because of it.
     """
 
     operation: AnyOperation
@@ -69,9 +69,12 @@ class Doing:
     attempts: int = 0
     executed: bool = False
     moved: bool = False
+    moved_told: bool = False
     message: str = ""
     causes: tuple[str, ...] = ()
+    # Before the last attempt, and before the first.
     before: NodeImage | PodImage | None = None
+    first_before: NodeImage | PodImage | None = None
     wanted: NodeImage | None = None
     time_added: str = ""
     resource_version: str = ""
@@ -89,7 +92,7 @@ class RunState:
     operations: dict[int, Doing]
     # Operations of which the rollback has said something.
     reversals: dict[int, Doing] = field(default_factory=dict)
-    nodes_done: dict[str, NodeEnd] = field(default_factory=dict)
+    turns_done: dict[int, NodeEnd] = field(default_factory=dict)
     workloads: dict[str, dict[str, int]] = field(default_factory=dict)
     first_intent_ns: int | None = None
     last_at: str = ""
@@ -137,7 +140,7 @@ def note(state: RunState, record: AnyRecord) -> None:
     state.last_at = record.at
     match record:
         case RollbackIntent() | RollbackResult() | RollbackVerify() | RollbackLeft():
-            _note_operation(_reversal(state, record.number), record)
+            _note_operation(reversal(state, record.number), record)
         case Intent():
             if state.first_intent_ns is None:
                 state.first_intent_ns = parse_rfc3339_ns(record.at)
@@ -159,7 +162,7 @@ def _note_run(state: RunState, record: AnyRecord) -> None:
         case Workloads():
             state.workloads[record.node] = record.ready
         case NodeEnd():
-            state.nodes_done[record.node] = record
+            state.turns_done[record.number] = record
         case Resume():
             _begin_again(state)
         case RollbackBegin():
@@ -169,6 +172,8 @@ def _note_run(state: RunState, record: AnyRecord) -> None:
             state.rollback_ending, state.rollback_exit_code = record.ending, record.exit_code
         case End():
             state.ending, state.exit_code = record.ending, record.exit_code
+            for doing in state.operations.values():
+                doing.moved_told = doing.moved
 
 
 def _begin_again(state: RunState) -> None:
@@ -180,7 +185,8 @@ def _begin_again(state: RunState) -> None:
             doing.phase = Phase.WAITING
 
 
-def _reversal(state: RunState, number: int) -> Doing:
+def reversal(state: RunState, number: int) -> Doing:
+    """Return what is known of the taking back of an operation."""
     if number not in state.reversals:
         state.reversals[number] = Doing(state.operations[number].operation)
     return state.reversals[number]
@@ -190,8 +196,11 @@ def _note_operation(doing: Doing, record: AnyRecord) -> None:
     match record:
         case Intent():
             doing.phase, doing.attempts, doing.sent_at = Phase.UNKNOWN, record.attempt, record.at
-            doing.before, doing.wanted, doing.moved = record.before, record.wanted, False
+            doing.before, doing.wanted = record.before, record.wanted
+            doing.moved = doing.moved_told = False
             doing.time_added = record.time_added
+            if doing.first_before is None:
+                doing.first_before = record.before
         case Result():
             _note_result(doing, record)
         case Verify():
@@ -210,17 +219,17 @@ def _note_result(doing: Doing, result: Result) -> None:
     match result.outcome:
         case Outcome.APPLIED:
             doing.executed, doing.resource_version = True, result.resource_version
-            if isinstance(doing.operation, Evict) and doing.wanted is None:
+            if isinstance(doing.operation, Evict):
                 doing.phase = Phase.ACCEPTED
             else:
                 _done(doing, result.at)
         case Outcome.ALREADY | Outcome.REPLACED:
             _done(doing, result.at)
-        case Outcome.CHANGED:
-            # Something was written: which, the live object tells.
+        case Outcome.CHANGED if not isinstance(doing.operation, Evict):
+            # Something was written: what, the live object tells.
             doing.executed = True
             doing.phase = Phase.LEFT
-        case Outcome.UNKNOWN:
+        case Outcome.UNKNOWN | Outcome.CHANGED:
             doing.phase = Phase.UNKNOWN
         case _:
             doing.phase = Phase.WAITING
@@ -245,12 +254,15 @@ def _note_verdict(doing: Doing, verify: Verify) -> None:
             # A pod that we asked to go and that is gone went as asked.
             if not doing.executed:
                 doing.outcome = _VERDICT_OUTCOMES[verify.verdict]
-            _done(doing, verify.at)
+            if verify.verdict is Verdict.ALREADY or isinstance(doing.operation, Evict):
+                _done(doing, verify.at)
+            else:
+                doing.phase = Phase.LEFT
         case Verdict.DELETING:
             doing.phase = Phase.ACCEPTED
         case Verdict.NOT_APPLIED:
             doing.phase = Phase.WAITING
-        case Verdict.MOVED | Verdict.STALE:
+        case Verdict.MOVED:
             doing.phase, doing.moved = Phase.UNKNOWN, True
         case Verdict.REVERTED:
             pass

@@ -1,0 +1,183 @@
+"""The lock in the cluster: a Lease that keeps two runs apart.
+
+It is advisory: over a network that may delay anything, no lock can promise more. What protects the
+cluster are the preconditions of each mutation; the lock keeps operators from draining at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from kubectl_evictplan.apply.cluster import ClusterApi, LiveLease, Outcome, Reply
+from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
+from kubectl_evictplan.apply.records import LockPlace
+from kubectl_evictplan.errors import AccessError, UnreachableError
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.timestamps import format_rfc3339
+from kubectl_evictplan.world import World
+
+LOCK_SECONDS = 60
+RENEW_SECONDS = 15.0
+# A renewal that keeps failing ends the run while the Lease still has this long to go.
+SAFETY_SECONDS = 15.0
+_ATTEMPTS = 3
+
+
+class Lock:
+    """The Lease of one run. Time is the monotonic clock's; it was renewed when the request left."""
+
+    def __init__(self, place: LockPlace, api: ClusterApi, world: World) -> None:
+        self.place = place
+        self._api = api
+        self._world = world
+        self._lease: LiveLease | None = None
+        self._renewed = 0.0
+
+    def acquire(self, *, steal: bool) -> str:
+        """Take the lock; return "held", or "taken-over" when it was another's and had expired.
+
+        Raises Ended: LOCKED while another holds it, DENIED when the Lease may not be written,
+        UNREACHABLE when no answer can be had.
+        """
+        reply = Reply(Outcome.UNKNOWN)
+        for _attempt in range(_ATTEMPTS):
+            lease = self._read()
+            told = "held"
+            if lease is not None and not self._free(lease):
+                self._refuse_unless_expired(lease, steal=steal)
+                told = "taken-over"
+            sent = self._world.monotonic()
+            reply = self._write(lease)
+            if reply.outcome is Outcome.APPLIED:
+                self._hold(lease, reply, sent)
+                return told
+            if reply.outcome in (Outcome.REFUSED, Outcome.UNAUTHENTICATED):
+                raise Ended(Ending(EndCode.DENIED, message=reply.message, objects=("leases",)))
+            self._world.sleep(0.1 + 0.4 * self._world.chance())
+        raise Ended(Ending(EndCode.UNREACHABLE, message=reply.message, objects=("leases",)))
+
+    def keep(self, *, check: bool = False) -> None:
+        """Renew the lock when it is time; ``check``: now, after reading it.
+
+        Raises Ended: LOCK_LOST when another has it, or when it cannot be kept up.
+        """
+        age = self._world.monotonic() - self._renewed
+        if age < RENEW_SECONDS and not check:
+            return
+        reply = self._renew(read_first=check)
+        overdue = self._world.monotonic() - self._renewed > LOCK_SECONDS - SAFETY_SECONDS
+        if reply is not None and (check or overdue):
+            raise self._lost(reply.message)
+
+    def release(self) -> None:
+        """Give the lock back, if it is still ours; a failure leaves it to expire."""
+        if self._lease is None:
+            return
+        if self._api.update_lease(self._lease, "", LOCK_SECONDS).outcome is not Outcome.APPLIED:
+            self._best_effort_release()
+        self._lease = None
+
+    def _best_effort_release(self) -> None:
+        try:
+            lease = self._api.get_lease(self.place.namespace, self.place.name)
+        except (AccessError, UnreachableError):
+            return
+        if lease is not None and lease.holder_identity == self.place.holder:
+            self._api.update_lease(lease, "", LOCK_SECONDS)
+
+    def _renew(self, *, read_first: bool) -> Reply | None:
+        """Renew once, and once more after reading; return the answer when that failed."""
+        reply = Reply(Outcome.CONFLICT)
+        if not read_first:
+            reply = self._update()
+        if reply.outcome in (Outcome.CONFLICT, Outcome.UNKNOWN, Outcome.ABSENT):
+            try:
+                lease = self._api.get_lease(self.place.namespace, self.place.name)
+            except (AccessError, UnreachableError) as error:
+                return Reply(Outcome.UNKNOWN, message=str(error))
+            if lease is None or lease.holder_identity != self.place.holder:
+                raise self._lost("", lease)
+            self._lease = lease
+            reply = self._update()
+        return None if reply.outcome is Outcome.APPLIED else reply
+
+    def _update(self) -> Reply:
+        assert self._lease is not None, "a lock is acquired before it is renewed"
+        sent = self._world.monotonic()
+        reply = self._api.update_lease(self._lease, self.place.holder, LOCK_SECONDS)
+        if reply.outcome is Outcome.APPLIED:
+            self._hold(self._lease, reply, sent)
+        return reply
+
+    def _read(self) -> LiveLease | None:
+        try:
+            return self._api.get_lease(self.place.namespace, self.place.name)
+        except AccessError as error:
+            raise Ended(Ending(EndCode.DENIED, message=str(error), objects=("leases",))) from error
+        except UnreachableError as error:
+            raise Ended(Ending(EndCode.UNREACHABLE, message=str(error))) from error
+
+    def _write(self, lease: LiveLease | None) -> Reply:
+        place = self.place
+        if lease is None:
+            return self._api.create_lease(place.namespace, place.name, place.holder, LOCK_SECONDS)
+        return self._api.update_lease(lease, place.holder, LOCK_SECONDS)
+
+    def _hold(self, lease: LiveLease | None, reply: Reply, sent: float) -> None:
+        self._renewed = sent
+        if lease is None:
+            place = self.place
+            lease = LiveLease(place.name, place.namespace, "", "", place.holder, None, None, None)
+        self._lease = msgspec.structs.replace(
+            lease, resource_version=reply.resource_version, holder_identity=self.place.holder
+        )
+
+    def _free(self, lease: LiveLease) -> bool:
+        """Nobody holds it, or the process of this run that died on this machine did.
+
+        That it died is certain: the journal's own lock is ours now.
+        """
+        holder = lease.holder_identity
+        return holder == "" or _without_pid(holder) == _without_pid(self.place.holder)
+
+    def _refuse_unless_expired(self, lease: LiveLease, *, steal: bool) -> None:
+        expires_ns = _expires_ns(lease)
+        expired = expires_ns is not None and expires_ns <= self._api.now_ns()
+        if not (expired and steal):
+            raise Ended(
+                Ending(
+                    EndCode.LOCKED,
+                    message="expired" if expired else "",
+                    objects=_told(lease, expires_ns),
+                )
+            )
+
+    def _lost(self, message: str, lease: LiveLease | None = None) -> Ended:
+        self._lease = None
+        told = _told(lease, _expires_ns(lease)) if lease is not None else ()
+        return Ended(Ending(EndCode.LOCK_LOST, message=message, objects=told))
+
+
+def holder(user: str, host: str, pid: int, run_id: str) -> str:
+    """Return how a Lease names one process of one run."""
+    return f"{user}@{host}/{pid}/{run_id}"
+
+
+def _without_pid(name: str) -> tuple[str, str]:
+    who, _, rest = name.partition("/")
+    return who, rest.partition("/")[2]
+
+
+def _expires_ns(lease: LiveLease) -> int | None:
+    """A Lease without a time does not expire: somebody else writes it, by rules of their own."""
+    if lease.renew_time_ns is None or lease.lease_duration_seconds is None:
+        return None
+    return lease.renew_time_ns + lease.lease_duration_seconds * SECOND_NS
+
+
+def _told(lease: LiveLease, expires_ns: int | None) -> tuple[str, ...]:
+    """Return holder, since when, until when, as far as the Lease says."""
+    said: Callable[[int | None], str] = lambda at: "" if at is None else format_rfc3339(at)  # noqa: E731
+    return (lease.holder_identity, said(lease.acquire_time_ns), said(expires_ns))

@@ -1,0 +1,151 @@
+"""A run at work: the one place where it writes down, tells, waits, and looks whether it may go on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from kubectl_evictplan.apply.cluster import ClusterApi
+from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
+from kubectl_evictplan.apply.journal import Journal, JournalFailed
+from kubectl_evictplan.apply.lock import Lock
+from kubectl_evictplan.apply.progress import AnyProgress, ClockGap, Paused, Tell
+from kubectl_evictplan.apply.records import AnyRecord, Result
+from kubectl_evictplan.apply.states import RunState, note
+from kubectl_evictplan.apply.stop import Stop
+from kubectl_evictplan.errors import AccessError, UnreachableError
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.timestamps import format_rfc3339
+from kubectl_evictplan.world import World
+
+# How long a signal may go unnoticed in a pause, and how often conditions are looked at in one.
+SLICE_SECONDS = 0.5
+# A monotonic and a wall clock that drift apart by more: suspended, or set.
+CLOCK_GAP_SECONDS = 5.0
+
+RecordT = TypeVar("RecordT", bound=AnyRecord)
+
+
+class Watch(Protocol):
+    """Something that is looked at whenever the run may go on; it raises Ended when not."""
+
+    def look(self, run: Working) -> None:
+        """Look, unless it was looked at just now."""
+
+    def look_again(self, run: Working) -> None:
+        """Look in any case: the machine slept."""
+
+
+class Working:
+    """One process's work on one journal: running, going on, or taking back."""
+
+    def __init__(
+        self,
+        api: ClusterApi,
+        world: World,
+        stop: Stop,
+        tell: Tell,
+        journal: Journal,
+        state: RunState,
+        *,
+        deadline_seconds: float = 30.0,
+    ) -> None:
+        self.api = api
+        self.world = world
+        self.stop = stop
+        self.journal = journal
+        self.state = state
+        self.deadline_seconds = deadline_seconds
+        self.lock: Lock | None = None
+        self.watches: Sequence[Watch] = ()
+        self.unwritten = b""
+        self._tell: Tell | None = tell
+        self._clocks = (world.monotonic(), world.wall_ns())
+
+    def note(self, record: RecordT) -> RecordT:
+        """Make a record durable and add it to the state; raises Ended when it cannot be written."""
+        record = msgspec.structs.replace(record, at=format_rfc3339(self.api.now_ns()))
+        try:
+            record = self.journal.append(record)
+        except JournalFailed as failure:
+            self.unwritten = failure.line
+            lost = isinstance(record, Result) and record.attempt > 0
+            code = EndCode.JOURNAL_LOST if lost else EndCode.JOURNAL
+            number = getattr(record, "number", 0)
+            raise Ended(Ending(code, number=number, message=str(failure))) from failure
+        note(self.state, record)
+        return record
+
+    def say(self, event: AnyProgress) -> None:
+        """Tell what happens. A listener whose output is closed hears no more; the run goes on."""
+        if self._tell is None:
+            return
+        try:
+            self._tell(event)
+        except OSError:
+            self._tell = None
+
+    @property
+    def now_ns(self) -> int:
+        """The server's time, for events."""
+        return self.api.now_ns()
+
+    def checkpoint(self) -> None:
+        """Look whether something new may be started; raises Ended when not.
+
+        A signal, the machine's sleep, the lock, the conditions of --abort-if.
+        """
+        self.heed_signals()
+        gap = self._clock_gap()
+        if gap > CLOCK_GAP_SECONDS:
+            self.say(ClockGap(at_ns=self.now_ns, seconds=gap))
+        if self.lock is not None:
+            self.lock.keep(check=gap > CLOCK_GAP_SECONDS)
+        for watch in self.watches:
+            if gap > CLOCK_GAP_SECONDS:
+                watch.look_again(self)
+            else:
+                watch.look(self)
+        self.heed_signals()
+
+    def heed_signals(self) -> None:
+        """Raise Ended when somebody asked to stop."""
+        if self.stop.requested:
+            raise Ended(Ending(EndCode.INTERRUPTED, signal=self.stop.signal_name))
+
+    def pause(
+        self, seconds: float, why: str = "", node: str = "", objects: tuple[str, ...] = ()
+    ) -> None:
+        """Wait, and keep looking whether the run may go on; told when ``why`` is given."""
+        if why and seconds > 0:
+            self.say(
+                Paused(at_ns=self.now_ns, why=why, seconds=seconds, node=node, objects=objects)
+            )
+        until = self.world.monotonic() + seconds
+        while True:
+            self.checkpoint()
+            left = until - self.world.monotonic()
+            if left <= 0:
+                return
+            self.world.sleep(min(left, SLICE_SECONDS))
+
+    @contextlib.contextmanager
+    def reading(self, number: int = 0, node: str = "") -> Iterator[None]:
+        """Turn what a read can fail of into the end of the run."""
+        try:
+            yield
+        except AccessError as error:
+            ending = Ending(EndCode.UNAUTHENTICATED, number, node, message=str(error))
+            raise Ended(ending) from error
+        except UnreachableError as error:
+            ending = Ending(EndCode.UNREACHABLE, number, node, message=str(error))
+            raise Ended(ending) from error
+
+    def _clock_gap(self) -> float:
+        """Return by how many seconds the clocks went apart since the last look."""
+        monotonic, wall_ns = self.world.monotonic(), self.world.wall_ns()
+        before, self._clocks = self._clocks, (monotonic, wall_ns)
+        return abs((wall_ns - before[1]) / SECOND_NS - (monotonic - before[0]))
