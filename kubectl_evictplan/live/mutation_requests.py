@@ -90,22 +90,22 @@ class Wire:
 
     def lease(self, lease: LiveLease, holder: str, seconds: int, now_ns: int) -> Request:
         """Return the Lease renewed, taken over or, with ``holder`` "", released."""
-        is_kept = holder == lease.holder_identity and lease.acquire_time_ns is not None
+        is_kept = holder == lease.holder_identity
         since_ns = lease.acquire_time_ns if is_kept else now_ns
-        assert since_ns is not None
         spec: dict[str, Any] = {
             "leaseDurationSeconds": seconds if holder else _RELEASED_SECONDS,
-            "acquireTime": _micro_time(since_ns),
+            "acquireTime": _micro_time(now_ns if since_ns is None else since_ns),
             "renewTime": _micro_time(now_ns),
             "leaseTransitions": lease.transitions + (not is_kept),
         }
         if holder:
             spec["holderIdentity"] = holder
+        assert lease.resource_version, "a Lease without a resourceVersion could be anybody's"
         meta = {
             "name": lease.name,
             "namespace": lease.namespace,
-            "uid": lease.uid,
             "resourceVersion": lease.resource_version,
+            **({"uid": lease.uid} if lease.uid else {}),
         }
         path = f"{LEASES.format(namespace=quote(lease.namespace, safe=''))}/{quote(lease.name, safe='')}"
         return self._request("PUT", path, JSON, {**_LEASE, "metadata": meta, "spec": spec})

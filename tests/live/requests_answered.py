@@ -74,6 +74,7 @@ class Asked(NamedTuple):
     subresource: str
     query: dict[str, str]
     body: Tree
+    token: str = ""
 
     @property
     def resource(self) -> str:

@@ -59,10 +59,13 @@ def spend(pod: Tree, budgets: Sequence[Tree], *, is_dry: bool) -> Tree | None:
         named = {"name": meta["name"], "group": "policy", "kind": "poddisruptionbudgets"}
         raise failure(403, "pdb disruptions allowed is negative", details=named)
     if allowed == 0:
-        told = (
-            f"The disruption budget {meta['name']} needs {status.get('desiredHealthy')} healthy "
-            f"pods and has {status.get('currentHealthy')} currently"
-        )
+        told = f"The disruption budget {meta['name']} does not allow evicting pods currently"
+        desired, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+        if healthy <= desired:
+            told = (
+                f"The disruption budget {meta['name']} needs {desired} healthy pods and has "
+                f"{healthy} currently"
+            )
         raise failure(429, message, causes=[("DisruptionBudget", told)])
     if is_dry:
         return None
