@@ -113,6 +113,7 @@ def test_the_core_loads_nothing_of_the_edges() -> None:
     assert set() == loaded_by(code=code) & (HEAVY - {"msgspec"} | {"click"})
 
 
+@pytest.mark.slow
 def test_every_module_imports_alone() -> None:
     # One process for all: before each import everything of ours is forgotten again.
     code = (

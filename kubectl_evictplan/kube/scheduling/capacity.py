@@ -32,6 +32,13 @@ class Capacity:
             self.take(place, needs, count)
         self._changed.clear()
 
+    def copy(self) -> Capacity:
+        """Return the same capacity, to be taken from on its own."""
+        copied = Capacity(self._nodes, ())
+        copied._left = {name: list(column) for name, column in self._left.items()}
+        copied._ports = {port: dict(taken) for port, taken in self._ports.items()}
+        return copied
+
     def fitting(self, needs: PodNeeds) -> NodeSet:
         """Nodes that pass NodeResourcesFit, as far as what they offer is known."""
         fitting = self._with(PODS, 1)
@@ -58,13 +65,16 @@ class Capacity:
 
     def take(self, place: int, needs: PodNeeds | None, count: int) -> None:
         """Reserve what ``count`` such pods ask for; of unknown needs only their number is known."""
-        self._left[PODS][place] -= count
-        for resource, amount in needs.requests if needs else ():
-            if resource != PODS:
-                self._column(resource)[place] -= amount * count
-        for port in needs.host_ports if needs else ():
-            self._take_port(place, port)
+        left = self._left
+        left[PODS][place] -= count
         self._changed.append(place)
+        if needs is None:
+            return
+        for resource, amount in needs.requests:
+            if resource != PODS:
+                (left.get(resource) or self._column(resource))[place] -= amount * count
+        for port in needs.host_ports:
+            self._take_port(place, port)
 
     def _take_port(self, place: int, port: HostPort) -> None:
         taken = self._ports.setdefault((port.protocol, port.port), {})
@@ -84,6 +94,8 @@ class Capacity:
             nodes = nodes_where([left >= amount for left in column])
         else:
             nodes, seen = known
+            if seen == len(self._changed):
+                return nodes
             for place in set(self._changed[seen:]):
                 if column[place] < amount:
                     nodes &= ~(1 << place)

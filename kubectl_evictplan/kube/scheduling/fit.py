@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 from kubectl_evictplan.kube.needs import PodNeeds
@@ -96,15 +97,22 @@ class _Check:
         self._staying = (1 << sum(node.name not in leaving for node in self._nodes)) - 1
         self._leaving = around.leaving
         self._around = around
-        self._place_of = {node.name: place for place, node in enumerate(self._nodes)}
         self._filters = NodeFilters(self._nodes)
         self._former = NodeFilters(around.leaving)
         self._volumes = Volumes(around.infrastructure)
         self._groups = list(self._grouped(replacements))
+        place_of = {node.name: place for place, node in enumerate(self._nodes)}
+        # Pods of which the scheduler knows, each with the place of its node.
+        self._alive = [
+            (place_of[pod.node_name], pod)
+            for pod in around.running
+            if pod.node_name in place_of and pod.phase not in ("Succeeded", "Failed")
+        ]
         self._running = self._count_running()
-        self._capacity = Capacity(self._nodes, self._running)
         self._at_first = Capacity(self._nodes, self._running)
+        self._capacity = self._at_first.copy()
         self._placed: list[tuple[int, PodNeeds, int]] = []
+        self._named: dict[NodeSet, tuple[str, ...]] = {}
         self._above: dict[int, tuple[Capacity, int]] = {}
         self._unknown_others = not around.all_pods or any(
             needs is None for _, needs, _ in self._running
@@ -138,14 +146,9 @@ class _Check:
 
     def _count_running(self) -> list[tuple[int, PodNeeds | None, int]]:
         """Return how many pods with which needs are on which node."""
-        place_of = self._place_of
-        counts = Counter(
-            (pod.node_name, id(pod.needs))
-            for pod in self._around.running
-            if pod.node_name in place_of and not pod.finished
-        )
-        needs_of = {id(pod.needs): pod.needs for pod in self._around.running}
-        return [(place_of[name], needs_of[at], count) for (name, at), count in counts.items()]
+        counts = Counter([(place, id(pod.needs)) for place, pod in self._alive])
+        needs_of = {id(pod.needs): pod.needs for _, pod in self._alive}
+        return [(place, needs_of[at], count) for (place, at), count in counts.items()]
 
     def _peers(self) -> tuple[PodIndex, Spread, InterPodAffinity]:
         """Index pods by their labels, if any rule asks for that."""
@@ -169,14 +172,12 @@ class _Check:
             for pod in group.pods:
                 index.peers(pod)
             inter_pod.prepare(group.pods[0].namespace, group.needs)
-        stuck, place_of = self._around.stuck, self._place_of
-        for pod in self._around.running:
-            place = place_of.get(pod.node_name)
-            if place is None or pod.finished:
-                continue
-            peers = index.peers(pod)
-            going = pod.deletion_timestamp_ns is not None or pod.key in stuck
-            (peers.terminating if going else peers.running)[place] += 1
+        stuck, peers_of = self._around.stuck, index.peers
+        for place, pod in self._alive:
+            peers = peers_of(pod)
+            going = pod.deletion_timestamp_ns is not None or (stuck and pod.key in stuck)
+            counts = peers.terminating if going else peers.running
+            counts[place] = counts.get(place, 0) + 1
             if id(pod.needs) in asking and pod.needs is not None:
                 inter_pod.hold(pod.namespace, pod.needs, place, 1)
 
@@ -212,23 +213,33 @@ class _Check:
         unknown: Sequence[Unknown],
     ) -> Fit:
         on_nodes = first.passing & self._staying & ~self._capacity.unknown
-        names = (self._nodes[place].name for place in places(on_nodes))
         pods, needs = tuple(group.pods), group.needs
         pending = placed < len(pods)
-        roomy = self._at_first.fitting(needs) & self._at_first.ports(needs)
-        room = self._capacity.fitting(needs) & self._capacity.ports(needs)
         return Fit(
             pods,
             on_nodes.bit_count(),
-            tuple(name for name, _ in zip(names, range(_NODES_NAMED), strict=False)),
+            self._some_names(on_nodes),
             placed,
             self._refusals(first.chain),
             (first.passing & ~self._staying).bit_count(),
             not on_nodes and self._fitted_before(group),
-            bool(pending and standing.all & self._staying & roomy & ~room),
+            pending and self._has_room(self._at_first, needs, standing),
             self._below(needs, standing) if pending else 0,
             tuple(dict.fromkeys((*unknown, *first.unknown))),
         )
+
+    def _has_room(self, capacity: Capacity, needs: PodNeeds, standing: _Standing) -> bool:
+        """Whether a node that has no room now has it there."""
+        room = self._capacity.fitting(needs) & self._capacity.ports(needs)
+        roomy = capacity.fitting(needs) & capacity.ports(needs) & ~room
+        return bool(standing.all & self._staying & roomy)
+
+    def _some_names(self, nodes: NodeSet) -> tuple[str, ...]:
+        named = self._named.get(nodes)
+        if named is None:
+            few = islice(places(nodes), _NODES_NAMED)
+            named = self._named[nodes] = tuple(self._nodes[place].name for place in few)
+        return named
 
     def _unknown(self, group: _Group) -> Iterator[Unknown]:
         if group.needs is _NO_NEEDS:

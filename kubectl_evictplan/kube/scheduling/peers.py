@@ -6,7 +6,6 @@ pod is asked once for all of them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from kubectl_evictplan.kube.infrastructure import Wishes
@@ -33,7 +32,7 @@ class Tally:
         self._topologies = topologies
         self.key = key
         self._among = among
-        self.counts: Counter[str] = Counter()
+        self.counts: dict[str, int] = {}
         # The nodes of all domains that have any.
         self.nodes: NodeSet = 0
 
@@ -43,9 +42,10 @@ class Tally:
             return
         domain = self._topologies.domain(self.key, place)
         if domain is not None and count:
-            if domain not in self.counts:
+            before = self.counts.get(domain)
+            if before is None:
                 self.nodes |= self._topologies.domains(self.key)[domain]
-            self.counts[domain] += count
+            self.counts[domain] = (before or 0) + count
 
 
 class Peers:
@@ -55,13 +55,13 @@ class Peers:
         self.namespace = namespace
         self.labels = labels
         # By place of the node; those that are not being deleted, and those that are.
-        self.running: Counter[int] = Counter()
-        self.terminating: Counter[int] = Counter()
+        self.running: dict[int, int] = {}
+        self.terminating: dict[int, int] = {}
         self.tallies: list[Tally] = []
 
     def add(self, place: int, count: int) -> None:
         """Note that ``count`` more of them run on the node at that place."""
-        self.running[place] += count
+        self.running[place] = self.running.get(place, 0) + count
         for tally in self.tallies:
             tally.add(place, count)
 
