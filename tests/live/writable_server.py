@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 from live.api_server import KINDS, Action, ApiServer, Handler, Seen
 from live.requests_answered import Asked, Refused, Result, Tree, failure, not_found, understood
 from live.simulated_budgets import count, is_deleted, spend
+from live.simulated_nodes import check_taints, normalize
 
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.world import World
@@ -286,10 +287,10 @@ class WritableServer(ApiServer):
         changed = copy.deepcopy(node)
         for name, value in spec.items():
             changed["spec"][name] = value
-        _normalize(changed["spec"])
+        normalize(changed["spec"])
         for webhook in self.webhooks:
             webhook(asked, changed)
-        _check_taints(asked.name, changed["spec"].get("taints") or ())
+        check_taints(asked.name, changed["spec"].get("taints") or ())
         if asked.is_dry or changed["spec"] == node["spec"]:
             return Result(200, self._shown(asked, changed))
         node["spec"] = changed["spec"]
@@ -462,29 +463,6 @@ class WritingHandler(Handler):
             items = [one for one in items if one.get(section, {}).get(name, "") == value]
         shown = [{key: value for key, value in one.items() if key != "due"} for one in items]
         super().page(kind, api_version, shown)
-
-
-def _normalize(spec: Tree) -> None:
-    """Leave out what the API server leaves out."""
-    if not spec.get("unschedulable"):
-        spec.pop("unschedulable", None)
-    taints = [{key: one[key] for key in one if one[key]} for one in spec.get("taints") or ()]
-    spec.pop("taints", None)
-    if taints:
-        spec["taints"] = taints
-
-
-def _check_taints(name: str, taints: Sequence[Tree]) -> None:
-    seen = set()
-    for index, taint in enumerate(taints):
-        key = taint.get("key"), taint.get("effect")
-        where = f"metadata.taints[{index}]"
-        if key in seen:
-            text = f"{where}: Duplicate value: taints must be unique by key and effect pair"
-            raise failure(
-                422, f'Node "{name}" is invalid: {text}', causes=[("FieldValueDuplicate", text)]
-            )
-        seen.add(key)
 
 
 # Faults of mutations: what a healthy server, or its network, does around one that is carried out.
