@@ -59,6 +59,7 @@ COMMANDS = {
     "what-if": ("what_if", "Predict which pods a change or a failure evicts, when and why"),
     "snapshot": ("snapshot", "Write a cluster into one small file to predict from"),
     "diff": ("diff", "Compare two predictions: what is new, gone, earlier, later"),
+    "explain": ("explain", "Tell what the code of a finding or of a warning means"),
     "schema": ("schema", "Print the JSON Schema of a file this program reads or writes"),
     "version": ("version", "Print the version of this program"),
 }

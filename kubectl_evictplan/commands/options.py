@@ -142,6 +142,12 @@ class WhatIfOptions:
         metavar="FILE",
         help="Rules like those of --fail-on, from a file (kind Policy); repeatable.",
     )
+    quorums: tuple[str, ...] = _option(
+        "--quorum",
+        multiple=True,
+        metavar="NS/NAME",
+        help="An owner whose pods decide by majority; repeatable. Known: etcd, label evictplan.dev/quorum.",
+    )
     by: str | None = _option(
         "--by",
         type=Choice(*GROUPINGS, meant=_MEANT_GROUPINGS),

@@ -101,7 +101,9 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
             )
             if options.output in WITH_IMPACT or gates:
                 known = (snapshot, scenario, configuration, prediction)
-                prediction = with_impact(*known, assume_ready=given.assume_ready_ns)
+                prediction = with_impact(
+                    *known, assume_ready=given.assume_ready_ns, quorums=options.quorums
+                )
     results = judged(gates, prediction, snapshot)
     _show(prediction, options, explain, given.zone, results)
     refuse_failed(results)

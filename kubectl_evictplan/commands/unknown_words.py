@@ -50,7 +50,7 @@ def unknown_command(words: Sequence[str], known: Sequence[str], ctx: click.Conte
     if left[:2] == ["what", "if"]:
         left[:2] = ["what-if"]
     name, rest = left[0].lower(), tuple(left[1:])
-    if name in ("snapshot", "schema", "version") and not root:
+    if name in ("snapshot", "explain", "schema", "version") and not root:
         right = Correction(("what-if", *words), (name, *rest))
         return Problem(f"{name!r} stands alone, without what-if", right)
     habit = _habit(name, rest, ctx)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kubectl_evictplan.errors import WrongWord
 from kubectl_evictplan.gates.kinds import COUNT, DURATION, SEVERITIES, SEVERITY, Kind
 from kubectl_evictplan.gates.language import Comparison
+from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS
 from kubectl_evictplan.prediction.document import Eviction, Prediction
 from kubectl_evictplan.prediction.impact_document import (
     Impact,
@@ -275,7 +276,7 @@ def code_figure(code: str) -> Figure:
 
 def known_codes() -> frozenset[str]:
     """Return the code of every warning and finding there is."""
-    return frozenset((*CODES, *INPUT_CODES))
+    return frozenset((*CODES, *INPUT_CODES, *FINDING_KINDS))
 
 
 def check(comparison: Comparison) -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.impact.budgets import budget_impacts
-from kubectl_evictplan.impact.services import service_impacts
+from kubectl_evictplan.impact.claims import volume_impacts
+from kubectl_evictplan.impact.comebacks import not_coming_back
+from kubectl_evictplan.impact.findings import find
+from kubectl_evictplan.impact.quorums import quorum_impacts
+from kubectl_evictplan.impact.ready_after import LEARNT
+from kubectl_evictplan.impact.services import service_impacts, services_listed
+from kubectl_evictplan.impact.volumes import UNKNOWN
 from kubectl_evictplan.impact.workloads import workload_impacts
 from kubectl_evictplan.impact.world import Assumed, World
+from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.impact_document import Impact
@@ -23,24 +32,66 @@ def assess_impact(
     prediction: Prediction,
     *,
     assume_ready: tuple[int, int | None] | None = None,
+    quorums: Collection[str] = (),
 ) -> Impact:
     """What ``prediction``, made of the first three, costs services, workloads, budgets and volumes.
 
     ``assume_ready``: from when to when after its binding a replacement is Ready, in nanoseconds (latest None:
-    perhaps never); None: learnt from the pods' own history, else the default.
+    perhaps never); None: learnt from the pods' own history, else the default. ``quorums``: owners
+    ("namespace/name") whose pods need a majority.
     """
     given = assume_ready is not None
     ready = AssumeReady(*assume_ready) if assume_ready is not None else AssumeReady()
     world = World(snapshot, scenario, configuration, prediction, Assumed(ready, given))
-    return Impact(
+    impact = Impact(
         services=service_impacts(world),
         workloads=workload_impacts(world),
         budgets=budget_impacts(world),
-        volumes=(),
-        not_coming_back=(),
-        quorums=(),
+        volumes=volume_impacts(world),
+        not_coming_back=not_coming_back(world),
+        quorums=quorum_impacts(world, frozenset(quorums)),
         findings=(),
     )
+    return replace(
+        impact,
+        findings=find(world, impact),
+        assumptions=tuple(_assumptions(impact, ready, given=given)),
+        not_evaluated=tuple(_not_evaluated(snapshot, impact)),
+    )
+
+
+def _assumptions(impact: Impact, ready: AssumeReady, *, given: bool) -> Iterator[str]:
+    if not impact.workloads:
+        return
+    low_ns, high_ns = ready
+    span = format_duration(low_ns)
+    if high_ns is None:
+        span += " or never"
+    elif high_ns != low_ns:
+        span += f" to {format_duration(high_ns)}"
+    learnt = sum(one.ready_after.source == LEARNT for one in impact.workloads)
+    if given:
+        yield f"a replacement is Ready {span} after it is bound (--assume-ready)"
+    elif learnt < len(impact.workloads):
+        yield f"a replacement is Ready {span} after it is bound, where its owner's pods do not tell (the default)"
+    if learnt:
+        yield f"replacements of {learnt} workloads take as long to be Ready as their owners' pods took"
+    yield "every replacement finds a node at once; which one is not predicted"
+    yield "a silent node answers nobody; whether its containers run on is not known"
+    yield "endpoints follow pods, and owners follow deletions, within half a second"
+
+
+def _not_evaluated(snapshot: ClusterSnapshot, impact: Impact) -> Iterator[str]:
+    denied = set(snapshot.denied)
+    if not services_listed(snapshot):
+        why = "may not be read" if "Service" in denied else "are not in the input"
+        yield f"services: Services and EndpointSlices {why}; pods of one app label stand for one"
+    if "PodDisruptionBudget" not in snapshot.kinds_seen:
+        why = "may not be read" if "PodDisruptionBudget" in denied else "are not in the input"
+        yield f"budgets: PodDisruptionBudgets {why}"
+    unknown = sum(one.code == UNKNOWN for one in impact.volumes)
+    if unknown:
+        yield f"volumes: {unknown} claims of pods that go away are not in the input"
 
 
 def with_impact(
@@ -50,7 +101,9 @@ def with_impact(
     prediction: Prediction,
     *,
     assume_ready: tuple[int, int | None] | None = None,
+    quorums: Collection[str] = (),
 ) -> Prediction:
-    """Return the same prediction with what it costs."""
-    impact = assess_impact(snapshot, scenario, configuration, prediction, assume_ready=assume_ready)
+    """Return the same prediction with what it costs (``assess_impact``)."""
+    known = (snapshot, scenario, configuration, prediction)
+    impact = assess_impact(*known, assume_ready=assume_ready, quorums=quorums)
     return replace(prediction, impact=impact)

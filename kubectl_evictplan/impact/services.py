@@ -46,6 +46,9 @@ def _impact(world: World, behind: _Behind) -> ServiceImpact:
         namespace=behind.namespace,
         service=behind.name,
         source=behind.source,
+        workloads=tuple(
+            sorted({world.workload_of(world.owner_of(one.pod))[1] for one in behind.fates})
+        ),
         endpoints_before=behind.before,
         fewest_ready=telling.fewest(ready),
         fewest_answering=telling.fewest(answering),

@@ -22,6 +22,8 @@ JOB_BACKOFF_NS = 10 * SECOND_NS
 _STATIC_POD_SYNC_NS = 20 * SECOND_NS
 AT_DELETION = frozenset({"ReplicaSet", "ReplicationController"})
 PARALLEL = "Parallel"
+# "Pod" and "Node" stand for bare and static pods.
+KNOWN_OWNERS = AT_DELETION | {"StatefulSet", "DaemonSet", "Job", "Pod", "Node"}
 
 
 def begins(kind: str, deletion: Deletion, life: NodeLife, workload: Workload | None) -> Between:

@@ -23,8 +23,8 @@ from kubectl_evictplan.impact.node_lives import (
 )
 from kubectl_evictplan.impact.ready_after import DEFAULT, GIVEN, Readiness, learnt
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, NONE, Absence, Between
-from kubectl_evictplan.impact.successors import PARALLEL, begins, in_order, successor
-from kubectl_evictplan.impact.volumes import Volumes, ready_not_before
+from kubectl_evictplan.impact.successors import KNOWN_OWNERS, PARALLEL, begins, in_order, successor
+from kubectl_evictplan.impact.volumes import Hold, Volumes, ready_not_before
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.evictions import deployments_of, top_workload
@@ -141,6 +141,25 @@ class World:
             return namespace, f"Pod/{name}"
         return namespace, top_workload((namespace, f"{kind}/{name}"), self._deployments)
 
+    def wanted_by(self, owner: OwnerKey) -> int | None:
+        """How many pods an owner asks for, where the input tells."""
+        known = self.workloads.get(owner)
+        return None if known is None else known.replicas
+
+    @staticmethod
+    def is_known_kind(kind: str) -> bool:
+        """Whether it is known what owners of that kind do about a lost pod."""
+        return kind in KNOWN_OWNERS
+
+    def holds(self, pod: Pod) -> list[Hold]:
+        """When the claims of a pod that is deleted are free; none for a pod that stays."""
+        deletion = self.deletions.get(pod.key)
+        if deletion is None or not self.volumes.claims_of(pod):
+            return []
+        life = self.lives.get(pod.node_name, NodeLife())
+        out_of_service = self._out_of_service.get(pod.node_name, NEVER)
+        return self.volumes.holds(pod, life, deletion, out_of_service)
+
     def _group(self, moving: Mapping[str, Pod]) -> None:
         wanted = {self.workload_of(owner) for owner in {self.owner_of(p) for p in moving.values()}}
         owners: dict[OwnerKey, bool] = {}
@@ -215,10 +234,7 @@ class World:
             since = thawed(begins(kind, deletion, life, self.workloads.get(owner)), self.frozen)
             if lower is not None:
                 since = in_order(since, {k: (a.possible, a.sure) for k, a in lower.items()})
-            holds = self.volumes.holds(
-                pod, life, deletion, self._out_of_service.get(pod.node_name, NEVER)
-            )
-            next_one = successor(since, readiness, ready_not_before(holds))
+            next_one = successor(since, readiness, ready_not_before(self.holds(pod)))
         returns = pod.key in self.returning
         return fate_of(pod, life, deletion, next_one, readiness, returns=returns)
 

@@ -80,7 +80,8 @@ class ServiceImpact(Record):
     """One Service whose endpoints change.
 
     ``source`` says what its endpoints were taken from: selector | endpointSlices | labels (no Services in the
-    input: pods of one app label stand for one). ``endpoints_before`` are ready at the start. ``fewest_ready``
+    input: pods of one app label stand for one), ``workloads`` ("Kind/name") whose pods behind it are touched.
+    ``endpoints_before`` are ready at the start. ``fewest_ready``
     and ``nobody_ready`` follow the EndpointSlices; ``nobody_answers`` leaves black holes out and is what a client
     notices. ``undetected``: the outage that nobody has noticed yet, from the first last heartbeat to the end of
     the last black hole; null when there is none. ``whole_again``: from when on as many are ready as before.
@@ -89,6 +90,7 @@ class ServiceImpact(Record):
     namespace: str
     service: str
     source: str
+    workloads: tuple[str, ...]
     endpoints_before: int
     fewest_ready: Count
     fewest_answering: Count
@@ -161,9 +163,9 @@ class VolumeImpact(Record):
     """A claim of a pod that goes away, and when its successor can have the volume.
 
     ``code``: force-detach (a silent node's: six minutes after the pod's end) | detach (after the pod's end) |
-    never-moves (a disk of that node) | lost (an emptyDir goes with its pod) | held (the object of the old
-    pod stays) | shared (many nodes may use it: no wait). ``claim`` is "" for an emptyDir. ``free``: from when on
-    it can be attached elsewhere.
+    never-moves (a disk of that node) | held (the object of the old pod stays) | unknown (the claim is not in the
+    input). Volumes that many nodes may use are not waited for and not told. ``free``: from when on it can be
+    attached elsewhere.
     """
 
     namespace: str
@@ -178,8 +180,9 @@ class VolumeImpact(Record):
 class NotComingBack(Record):
     """A pod that does not come back, or not by itself.
 
-    ``code``: bare-pod | stuck-terminating | finalizers | local-volume | identity-held (a StatefulSet's name is
-    not free) | daemon-set-kept-away | job-failed. ``release`` is what would release it, "" when nothing does.
+    ``code``: bare-pod | finalizers | local-volume | identity-held (a StatefulSet's name is not free) |
+    daemon-set-kept-away | job-failed | unknown-owner. ``release`` is what would release it, "" when nothing does.
+    Pods that stay Terminating beside a successor come back: ``gone`` of their evictions tells them.
     """
 
     namespace: str

@@ -14,6 +14,7 @@ from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Joint, Pred
 from kubectl_evictplan.prediction.warnings.input_codes import INCOMPLETE_CODES
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Finding, Findings, Phrase, Tone
+from kubectl_evictplan.report.costs import costs
 from kubectl_evictplan.report.drains import TOLD_CODES as DRAINS_TOLD
 from kubectl_evictplan.report.drains import budgets_unread, drain_sentences
 from kubectl_evictplan.report.words import Clock
@@ -95,6 +96,7 @@ def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator
     if unsure:
         yield from _possible(unsure, bool(sure), prediction, clock)
     yield from _told_messages(prediction)
+    yield from costs(prediction)
     yield from _more_than_once(evictions)
     yield from _namespaces(evictions)
     yield from _emptied(prediction)

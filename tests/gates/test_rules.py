@@ -43,7 +43,7 @@ def spell(least: float, most: float | None, certainty: str = "certain") -> Spell
 def service(name: str, *spells: Spell) -> ServiceImpact:
     some = Count(0, 1)
     return ServiceImpact(
-        "shop", name, "selector", 2, some, some, (), (), spells, spell(0.0, 40.0), NOW, ()
+        "shop", name, "selector", (), 2, some, some, (), (), spells, spell(0.0, 40.0), NOW, ()
     )
 
 

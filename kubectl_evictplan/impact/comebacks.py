@@ -1,0 +1,81 @@
+"""Pods that do not come back, or not by themselves, each with what would release it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.stretches import FOREVER_NS
+from kubectl_evictplan.impact.volumes import NEVER_MOVES
+from kubectl_evictplan.impact.world import STATEFUL_SET, World
+from kubectl_evictplan.prediction.impact_document import NotComingBack
+
+BARE_POD, FINALIZERS, LOCAL_VOLUME, IDENTITY_HELD, DAEMON_SET, JOB_FAILED, UNKNOWN_OWNER = (
+    "bare-pod",
+    "finalizers",
+    "local-volume",
+    "identity-held",
+    "daemon-set-kept-away",
+    "job-failed",
+    "unknown-owner",
+)
+# By code: why, and what releases it. "{node}" is the pod's node.
+_TELL = {
+    BARE_POD: ("nobody owns it: once it is deleted it is gone for good", ""),
+    FINALIZERS: ("a finalizer keeps its object", "who set the finalizer must remove it"),
+    LOCAL_VOLUME: (
+        "its volume lies on {node}: no other node can run it",
+        "{node} has to take pods again, or the claim is given up",
+    ),
+    IDENTITY_HELD: (
+        (
+            "its StatefulSet creates it anew only when the old object is gone, and a silent kubelet "
+            "never confirms that"
+        ),
+        (
+            "the kubelet of {node} comes back; or, once the machine is surely off: "
+            "kubectl taint node {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+        ),
+    ),
+    DAEMON_SET: (
+        "its DaemonSet keeps off {node} while the node has a taint that its pods do not tolerate",
+        "remove the taint, or add the toleration to the DaemonSet",
+    ),
+    JOB_FAILED: ("its Job has backoffLimit 0: the lost pod fails it", "create the Job anew"),
+    UNKNOWN_OWNER: (
+        "what its owner does about a lost pod is not known here",
+        "look at the operator that owns it",
+    ),
+}
+
+
+def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
+    """Every pod that is deleted and has nobody in its place by itself, sorted."""
+    found = [_row(fate, code) for fate in world.fates.values() for code in _codes(world, fate)]
+    return tuple(sorted(found, key=lambda one: (one.namespace, one.pod, one.code)))
+
+
+def _row(fate: Fate, code: str) -> NotComingBack:
+    pod = fate.pod
+    why, release = (text.format(node=pod.node_name) for text in _TELL[code])
+    return NotComingBack(pod.namespace, pod.name, pod.node_name, code, why, release)
+
+
+def _codes(world: World, fate: Fate) -> Iterator[str]:
+    deletion, pod = fate.deletion, fate.pod
+    if deletion is None or pod.finished:
+        return
+    kind = world.owner_of(pod)[1]
+    held = deletion.gone.latest_ns >= FOREVER_NS
+    if kind == "Pod":
+        yield BARE_POD
+    elif kind == "DaemonSet" and fate.successor.created.never and fate.life.deleted.never:
+        yield DAEMON_SET
+    elif kind == "Job" and fate.successor.created.never:
+        yield JOB_FAILED
+    elif kind == STATEFUL_SET and held:
+        yield FINALIZERS if pod.finalizers else IDENTITY_HELD
+    elif not world.is_known_kind(kind):
+        yield UNKNOWN_OWNER
+    if any(hold.code == NEVER_MOVES for hold in world.holds(pod)):
+        yield LOCAL_VOLUME

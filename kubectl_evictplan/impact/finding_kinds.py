@@ -1,0 +1,130 @@
+"""What can be found, by code: how bad it is, why it is so, and what to do about it. The one home of these texts.
+
+Codes are stable. ``kubectl evictplan explain CODE`` prints an entry; ``findings`` says each with its objects and numbers.
+A finding that is only possible counts as one step less severe.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SEVERITIES = ("info", "low", "medium", "high", "critical")
+
+
+class FindingKind(NamedTuple):
+    """``severity`` when it is certain; ``why`` is the mechanism, ``remedy`` what helps in general."""
+
+    severity: str
+    why: str
+    remedy: str
+
+
+FINDING_KINDS: dict[str, FindingKind] = {
+    "service-down": FindingKind(
+        "critical",
+        "Every endpoint of the Service is not ready, or dead but still offered: nobody answers its clients.",
+        "Run more replicas and spread them over nodes and zones (topologySpreadConstraints), or move the pods "
+        "away before the change (kubectl drain).",
+    ),
+    "quorum-lost": FindingKind(
+        "critical",
+        "A group that decides by majority has fewer than half of its members plus one: it stops, and what needs it "
+        "stops with it. Without etcd nothing else of a prediction happens as told.",
+        "Take one member at a time, wait until it is back, and keep members in an odd number of zones.",
+    ),
+    "budget-broken": FindingKind(
+        "high",
+        "Fewer pods are healthy than the PodDisruptionBudget wants. Taints, node failures, garbage collection and "
+        "plain deletes never ask a budget; only the Eviction API (kubectl drain) does.",
+        "For planned work drain the node first: kubectl drain asks. Against failures only more replicas help.",
+    ),
+    "drain-waits": FindingKind(
+        "medium",
+        "A budget refuses evictions: kubectl drain asks again every five seconds, without a --timeout for ever. Pods that "
+        "are not ready block it too, unless the budget says unhealthyPodEvictionPolicy: AlwaysAllow.",
+        "Scale up before the drain, let the budget allow one disruption, or give the drain a --timeout.",
+    ),
+    "identity-held": FindingKind(
+        "high",
+        "A StatefulSet never runs two pods of one name: it waits until the old object is gone. A silent kubelet never "
+        "confirms the end, so the pod stays Terminating and nothing takes its place.",
+        "Bring the kubelet back. Only when the machine is surely powered off, taint the node "
+        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: pods are then removed and volumes detached.",
+    ),
+    "bare-pod-gone": FindingKind(
+        "high",
+        "No controller owns the pod: once deleted it is not made anew.",
+        "Put it under a Deployment, or keep its manifest at hand.",
+    ),
+    "volume-never-moves": FindingKind(
+        "high",
+        "The volume lies on one node's own disk. A pod that needs it can run on that node only.",
+        "Wait for the node, or restore the data elsewhere. Replicate what must survive a node.",
+    ),
+    "single-replica": FindingKind(
+        "medium",
+        "The workload has one replica: from the moment it goes until its successor is Ready there is none.",
+        "Run a second replica, on another node.",
+    ),
+    "volume-waits": FindingKind(
+        "medium",
+        "A ReadWriteOnce volume is attached to one node. From a silent node it is taken by force six minutes "
+        "after the pod's end, from a drained one after its unmount; the successor is Pending until then.",
+        "Tell that the machine is off with the out-of-service taint (detaches at once), or use volumes that "
+        "several nodes may mount.",
+    ),
+    "slow-failover": FindingKind(
+        "low",
+        "Pods tolerate an unreachable node for a time (five minutes unless the manifest says otherwise) before they "
+        "are deleted and replaced elsewhere; until then the workload runs with fewer.",
+        "Give the pod template shorter tolerations: {key: node.kubernetes.io/unreachable, operator: Exists, effect: "
+        "NoExecute, tolerationSeconds: 60}, and the same for node.kubernetes.io/not-ready.",
+    ),
+    "outage-undetected": FindingKind(
+        "medium",
+        "A dead node's pods stay in the EndpointSlices until the node monitor gives the node up: clients are sent to "
+        "addresses where nobody answers.",
+        "Let clients retry with short timeouts. A shorter --node-monitor-grace-period of kube-controller-manager (with "
+        "shorter leases of the kubelets) notices sooner and errs more often.",
+    ),
+    "two-copies": FindingKind(
+        "low",
+        "A silent kubelet cannot be told to end its pods. If only the network is gone they run on beside their "
+        "successors.",
+        "Fence the machine (power it off) before its work runs elsewhere, or let the application take a lock.",
+    ),
+    "stays-terminating": FindingKind(
+        "low",
+        "A silent kubelet cannot confirm that a deleted pod has ended: its object stays Terminating.",
+        "It goes when the kubelet is back, when the Node is deleted (garbage collection, 40 to 80 s later), or "
+        "with the out-of-service taint, which is safe once the machine is surely off.",
+    ),
+    "evicted-again": FindingKind(
+        "medium",
+        "The pod template tolerates the taint for a while, so the scheduler may put the successor on the same node, where "
+        "it is evicted again after that time, again and again.",
+        "Cordon the node as well (kubectl cordon), or add a NoSchedule taint that the pods do not tolerate.",
+    ),
+    "daemon-set-away": FindingKind(
+        "info",
+        "The DaemonSet's pods do not tolerate the taint: they are deleted and stay away as long as it is there.",
+        "Add the toleration to the DaemonSet if the node needs it during the work.",
+    ),
+    "job-fails": FindingKind(
+        "medium",
+        "A deleted pod counts as a failed one, and the Job has backoffLimit 0: it fails.",
+        "Let it finish first, raise backoffLimit, or ignore disruptions: podFailurePolicy with onPodConditions "
+        "DisruptionTarget and action Ignore.",
+    ),
+    "empty-dir-gone": FindingKind(
+        "low",
+        "The pods keep data in an emptyDir, which goes with them.",
+        "Save what is needed first, or use a PersistentVolumeClaim.",
+    ),
+}
+
+
+def severity_of(code: str, *, certain: bool) -> str:
+    """How bad a finding is: one step less when it need not come."""
+    place = SEVERITIES.index(FINDING_KINDS[code].severity)
+    return SEVERITIES[place if certain else max(place - 1, 0)]

@@ -1,0 +1,371 @@
+"""What a reviewer must know, most severe first: each kind once, with all its objects, the worst one in words.
+
+``finding_kinds`` says why and what to do in general; here are the objects, their numbers, and the exact command.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
+from kubectl_evictplan.impact.comebacks import BARE_POD, DAEMON_SET, IDENTITY_HELD, JOB_FAILED
+from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
+from kubectl_evictplan.impact.volumes import FORCE_DETACH, HELD, NEVER_MOVES
+from kubectl_evictplan.impact.world import World
+from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
+from kubectl_evictplan.prediction.impact_document import (
+    Finding,
+    Impact,
+    Instant,
+    NotComingBack,
+    ServiceImpact,
+    Spell,
+    WorkloadImpact,
+)
+from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE
+
+# Who is replaced later than that after a node was given up is slow (``tolerationSeconds`` of most pods).
+_SLOW_SECONDS = 120
+_KUBECTL_KINDS = {
+    "Deployment": "deployment",
+    "StatefulSet": "statefulset",
+    "ReplicaSet": "replicaset",
+    "ReplicationController": "replicationcontroller",
+}
+
+
+class Facts(NamedTuple):
+    """What findings are made of."""
+
+    world: World
+    impact: Impact
+
+
+class Item(NamedTuple):
+    """One object of a finding: the worst is told in words, with its remedy ("": the kind's)."""
+
+    object: str
+    text: str
+    certainty: str = CERTAIN
+    weight: float = 0.0
+    remedy: str = ""
+
+
+def find(world: World, impact: Impact) -> tuple[Finding, ...]:
+    """Every finding, most severe first, then in the order of the codes."""
+    found = [
+        finding
+        for code, author in _AUTHORS.items()
+        for finding in _merged(code, list(author(Facts(world, impact))))
+    ]
+    found.sort(key=lambda one: -SEVERITIES.index(one.severity))
+    return tuple(found)
+
+
+def _merged(code: str, items: list[Item]) -> Iterator[Finding]:
+    kind = FINDING_KINDS[code]
+    for certainty in (CERTAIN, POSSIBLE):
+        some = sorted(
+            (item for item in items if item.certainty == certainty),
+            key=lambda item: (-item.weight, item.object),
+        )
+        if not some:
+            continue
+        others = len({item.object for item in some}) - 1
+        yield Finding(
+            code=code,
+            severity=severity_of(code, certain=certainty == CERTAIN),
+            certainty=certainty,
+            objects=tuple(dict.fromkeys(item.object for item in some)),
+            summary=some[0].text + (f"; {others} more" if others else ""),
+            why=kind.why,
+            remedy=some[0].remedy or kind.remedy,
+        )
+
+
+# -- words --------------------------------------------------------------------------------------------
+
+
+def _at(at_seconds: float) -> str:
+    return "+" + format_duration(round(at_seconds) * SECOND_NS)
+
+
+def _since(since: Instant) -> str:
+    low = since.earliest_seconds or 0.0
+    high = low if since.latest_seconds is None else since.latest_seconds
+    return _at(low) if round(low) == round(high) else f"{_at(low)} to {_at(high)}"
+
+
+def _spell(spell: Spell) -> str:
+    last = spell.until.latest_seconds
+    until = (
+        "with no end in sight" if last is None else f"until {_at(math.ceil(last))} at the latest"
+    )
+    may = "" if spell.certainty == CERTAIN else "possibly "
+    return f"{may}from {_since(spell.since)}, {until}"
+
+
+def _longest(spells: Iterable[Spell]) -> Spell | None:
+    return max(spells, key=lambda one: (one.certainty == CERTAIN, _lasts(one)), default=None)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("s" if number != 1 else "")
+
+
+def _lasts(spell: Spell) -> float:
+    return math.inf if spell.most_seconds is None else spell.most_seconds
+
+
+def _scale(namespace: str, workload: str, replicas: int | None) -> str:
+    """``kubectl scale`` with one replica more; "" for what cannot be scaled."""
+    kind, _, name = workload.partition("/")
+    if kind not in _KUBECTL_KINDS or replicas is None:
+        return ""
+    words = ["kubectl", "-n", namespace, "scale", f"{_KUBECTL_KINDS[kind]}/{name}"]
+    return shlex.join([*words, f"--replicas={replicas + 1}"])
+
+
+def _replicas(impact: Impact, namespace: str, names: Iterable[str]) -> str:
+    """How to run one replica more of the first of the workloads that can be scaled."""
+    wanted = {(one.namespace, one.workload): one for one in impact.workloads}
+    for name in names:
+        known = wanted.get((namespace, name))
+        if known is not None and (command := _scale(namespace, name, known.wanted)):
+            spread = "on another node" if known.single_replica else "spread over nodes and zones"
+            return f"before the change: {command}, {spread} (topologySpreadConstraints)"
+    return ""
+
+
+# -- authors: one for each code -----------------------------------------------------------------------------
+
+
+def _service_down(facts: Facts) -> Iterator[Item]:
+    for one in facts.impact.services:
+        spell = _longest((*one.nobody_answers, *one.nobody_ready))
+        if spell is not None:
+            text = f"nobody answers for {_service(one)} {_spell(spell)}"
+            remedy = _replicas(facts.impact, one.namespace, one.workloads)
+            name = f"Service/{one.namespace}/{one.service}"
+            yield Item(name, text, spell.certainty, _lasts(spell), remedy)
+
+
+def _service(one: ServiceImpact) -> str:
+    return f"service {one.namespace}/{one.service}"
+
+
+def _outage_undetected(facts: Facts) -> Iterator[Item]:
+    for one in facts.impact.services:
+        if (spell := one.undetected) is not None:
+            dead = sum(len(hole.pods) for hole in one.black_holes)
+            text = f"{dead} of {one.endpoints_before} endpoints of {_service(one)} are dead but offered"
+            if spell.most_seconds is not None:
+                text += f" for up to {format_duration(math.ceil(spell.most_seconds) * SECOND_NS)}"
+            weight = dead / max(one.endpoints_before, 1)
+            yield Item(f"Service/{one.namespace}/{one.service}", text, spell.certainty, weight)
+
+
+def _budget_broken(facts: Facts) -> Iterator[Item]:
+    planned = _planned_nodes(facts.world)
+    for one in facts.impact.budgets:
+        spell = _longest(one.broken)
+        if spell is None:
+            continue
+        text = (
+            f"budget {one.namespace}/{one.budget} wants {one.desired_healthy} healthy, "
+            f"{_number(one.fewest_healthy.least, one.fewest_healthy.most)} are, {_spell(spell)}"
+        )
+        if "never-asked" in one.paths:
+            text += "; nobody asks it"
+        remedy = f"drain first: {planned}" if planned else ""
+        remedy = remedy or _replicas(facts.impact, one.namespace, one.workloads)
+        name = f"PodDisruptionBudget/{one.namespace}/{one.budget}"
+        yield Item(name, text, spell.certainty, float(one.broken_by.most), remedy)
+
+
+def _number(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _planned_nodes(world: World) -> str:
+    """The drain that would have asked, where people taint or delete nodes; "" where nodes fail."""
+    names = [
+        name
+        for event in world.scenario.events
+        if event.action in ("taint", "node-delete")
+        for name in event.nodes
+    ]
+    if not names or len(names) > 20:
+        return ""
+    return shlex.join(["kubectl", "drain", *dict.fromkeys(names), "--ignore-daemonsets"])
+
+
+def _drain_waits(facts: Facts) -> Iterator[Item]:
+    for one in facts.impact.budgets:
+        if one.waits:
+            text = (
+                f"a drain waits for budget {one.namespace}/{one.budget} because of "
+                f"{_count(len(one.waits), 'pod')}"
+            )
+            remedy = _replicas(facts.impact, one.namespace, one.workloads)
+            name = f"PodDisruptionBudget/{one.namespace}/{one.budget}"
+            yield Item(name, text, weight=float(len(one.waits)), remedy=remedy)
+
+
+def _single_replica(facts: Facts) -> Iterator[Item]:
+    for one in facts.impact.workloads:
+        spell = _longest(one.zero)
+        if one.single_replica and spell is not None:
+            text = f"{one.workload} in {one.namespace} has one replica: none {_spell(spell)}"
+            scale = _scale(one.namespace, one.workload, one.wanted)
+            yield Item(_workload(one), text, spell.certainty, _lasts(spell), scale)
+
+
+def _workload(one: WorkloadImpact) -> str:
+    kind, _, name = one.workload.partition("/")
+    return f"{kind}/{one.namespace}/{name}"
+
+
+def _slow_failover(facts: Facts) -> Iterator[Item]:
+    slow: dict[str, float] = {}
+    for fate in facts.world.fates.values():
+        deletion = fate.deletion
+        if deletion is None or not fate.life.unready or TAINT_EVICTION not in deletion.by:
+            continue
+        seconds = deletion.tolerated_seconds
+        if seconds is not None and seconds > _SLOW_SECONDS:
+            namespace, workload = facts.world.workload_of(facts.world.owner_of(fate.pod))
+            kind, _, name = workload.partition("/")
+            slow[f"{kind}/{namespace}/{name}"] = float(seconds)
+    for name, waits in slow.items():
+        text = f"pods of {name} are replaced only {round(waits)}s after their node is tainted"
+        yield Item(name, text, weight=waits)
+
+
+def _pods(code: str, told: str) -> Callable[[Facts], Iterator[Item]]:
+    """Items of pods that do not come back for one reason."""
+
+    def author(facts: Facts) -> Iterator[Item]:
+        for one in facts.impact.not_coming_back:
+            if one.code == code:
+                yield Item(
+                    _pod(one),
+                    told.format(pod=f"{one.namespace}/{one.pod}", node=one.node),
+                    _how_sure(facts.world, one),
+                    remedy=one.release,
+                )
+
+    return author
+
+
+def _pod(one: NotComingBack) -> str:
+    return f"Pod/{one.namespace}/{one.pod}"
+
+
+def _how_sure(world: World, one: NotComingBack) -> str:
+    deletion = world.deletions.get(f"{one.namespace}/{one.pod}")
+    return CERTAIN if deletion is not None and deletion.certain else POSSIBLE
+
+
+def _volumes(codes: frozenset[str], told: str) -> Callable[[Facts], Iterator[Item]]:
+    def author(facts: Facts) -> Iterator[Item]:
+        for one in facts.impact.volumes:
+            if one.code in codes:
+                last = one.free.latest_seconds
+                when = (
+                    "not by itself" if last is None else f"at {_at(math.ceil(last))} at the latest"
+                )
+                claim = f"{one.namespace}/{one.claim}"
+                text = told.format(claim=claim, pod=one.pod, node=one.node, when=when)
+                name = f"PersistentVolumeClaim/{claim}"
+                yield Item(name, text, weight=math.inf if last is None else last)
+
+    return author
+
+
+def _two_copies(facts: Facts) -> Iterator[Item]:
+    for one in facts.impact.workloads:
+        if one.two_copies:
+            copy = min(one.two_copies, key=lambda two: two.since.earliest_seconds or 0.0)
+            text = (
+                f"{_count(len(one.two_copies), 'pod')} of {one.workload} in {one.namespace} may run twice, "
+                f"the first from {_since(copy.since)} on"
+            )
+            yield Item(_workload(one), text, POSSIBLE, float(len(one.two_copies)))
+
+
+def _stays_terminating(facts: Facts) -> Iterator[Item]:
+    stuck: dict[str, int] = {}
+    for fate in facts.world.fates.values():
+        if fate.deletion is not None and fate.deletion.stuck and fate.life.silences:
+            stuck[fate.pod.node_name] = stuck.get(fate.pod.node_name, 0) + 1
+    for node, number in sorted(stuck.items()):
+        text = f"deleted pods of node {node} stay Terminating while its kubelet is silent: {number}"
+        taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+        remedy = "once the machine is surely off: " + shlex.join(
+            ["kubectl", "taint", "node", node, taint]
+        )
+        yield Item(f"Node/{node}", text, weight=float(number), remedy=remedy)
+
+
+def _evicted_again(facts: Facts) -> Iterator[Item]:
+    for name in facts.world.returning:
+        fate = facts.world.fates.get(name)
+        if fate is None or fate.deletion is None:
+            continue
+        namespace, workload = facts.world.workload_of(facts.world.owner_of(fate.pod))
+        kind, _, owner = workload.partition("/")
+        seconds = fate.deletion.tolerated_seconds
+        again = f" every {seconds}s" if seconds is not None else ""
+        text = f"{workload} in {namespace} may return to {fate.pod.node_name} and be evicted again{again}"
+        remedy = shlex.join(["kubectl", "cordon", fate.pod.node_name])
+        yield Item(f"{kind}/{namespace}/{owner}", text, POSSIBLE, remedy=remedy)
+
+
+def _quorum_lost(facts: Facts) -> Iterator[Item]:
+    for one in facts.impact.quorums:
+        spell = _longest(one.majority_lost)
+        if spell is not None:
+            text = (
+                f"{one.name} needs {one.needed} of {one.members} and has "
+                f"{_number(one.fewest_voting.least, one.fewest_voting.most)}, {_spell(spell)}"
+            )
+            yield Item(f"Quorum/{one.name}", text, spell.certainty, _lasts(spell))
+
+
+def _empty_dir_gone(facts: Facts) -> Iterator[Item]:
+    for fate in facts.world.fates.values():
+        if fate.pod.empty_dir and fate.deletion is not None:
+            namespace, workload = facts.world.workload_of(facts.world.owner_of(fate.pod))
+            kind, _, name = workload.partition("/")
+            text = f"pods of {workload} in {namespace} lose what they keep in an emptyDir"
+            certainty = CERTAIN if fate.deletion.certain else POSSIBLE
+            yield Item(f"{kind}/{namespace}/{name}", text, certainty)
+
+
+_AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
+    "service-down": _service_down,
+    "quorum-lost": _quorum_lost,
+    "budget-broken": _budget_broken,
+    "drain-waits": _drain_waits,
+    "identity-held": _pods(IDENTITY_HELD, "{pod} stays Terminating on {node} and is not replaced"),
+    "bare-pod-gone": _pods(BARE_POD, "{pod} has no owner and is gone for good"),
+    "volume-never-moves": _volumes(
+        frozenset({NEVER_MOVES}), "{claim} of {pod} lies on the disk of {node} and never moves"
+    ),
+    "single-replica": _single_replica,
+    "volume-waits": _volumes(
+        frozenset({FORCE_DETACH, HELD}), "{claim} of {pod} can leave {node} {when}"
+    ),
+    "slow-failover": _slow_failover,
+    "outage-undetected": _outage_undetected,
+    "two-copies": _two_copies,
+    "stays-terminating": _stays_terminating,
+    "evicted-again": _evicted_again,
+    "daemon-set-away": _pods(DAEMON_SET, "{pod} stays away from {node} while the taint is there"),
+    "job-fails": _pods(JOB_FAILED, "the Job of {pod} fails with it"),
+    "empty-dir-gone": _empty_dir_gone,
+}

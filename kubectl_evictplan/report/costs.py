@@ -1,0 +1,81 @@
+"""What a prediction costs, in the few sentences that matter most: services with nobody, majorities and budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
+from kubectl_evictplan.prediction.impact_document import BudgetImpact, Impact, Spell
+from kubectl_evictplan.report import words
+from kubectl_evictplan.report.blocks import Phrase, Tone
+
+_NAMED_MAX = 3
+# One line each: name, how sure, for how long.
+_Hit = tuple[str, str, float | None]
+
+
+def costs(prediction: Prediction) -> Iterator[Phrase]:
+    """Yield at most one sentence each for what is certain and what is possible; nothing where nothing is hit."""
+    impact = prediction.impact
+    if impact is None:
+        return
+    services = _hits(
+        (f"{s.namespace}/{s.service}", (*s.nobody_answers, *s.nobody_ready))
+        for s in impact.services
+    )
+    yield from _services(impact, services)
+    for one in impact.quorums:
+        if one.majority_lost:
+            sure = any(spell.certainty == CERTAIN for spell in one.majority_lost)
+            verb = "loses" if sure else "may lose"
+            yield Phrase(
+                f"{words.name(one.name)} {verb} its majority: {one.needed} of {one.members} are needed.",
+                "stuck",
+            )
+    yield from _budgets(impact.budgets)
+
+
+def _hits(named: Iterable[tuple[str, Iterable[Spell]]]) -> list[_Hit]:
+    found: list[_Hit] = []
+    for name, spells in named:
+        some = list(spells)
+        sure = [spell for spell in some if spell.certainty == CERTAIN]
+        lasting = [spell.most_seconds for spell in sure or some]
+        if some:
+            longest = None if None in lasting else max(filter(None, lasting), default=0.0)
+            found.append((name, CERTAIN if sure else POSSIBLE, longest))
+    return found
+
+
+def _services(impact: Impact, hits: Sequence[_Hit]) -> Iterator[Phrase]:
+    listed = any(one.source != "labels" for one in impact.services)
+    noun = "service" if listed else "app"
+    for certainty in (CERTAIN, POSSIBLE):
+        some = [hit for hit in hits if hit[1] == certainty]
+        if some:
+            some.sort(key=lambda hit: (hit[2] is not None, -(hit[2] or 0.0), hit[0]))
+            nobody = "Nobody answers for" if certainty == CERTAIN else "Perhaps nobody answers for"
+            names = words.listed([_lasting(hit) for hit in some], _NAMED_MAX)
+            tone: Tone = "stuck" if certainty == CERTAIN else "possible"
+            yield Phrase(f"{nobody} {words.count(len(some), noun)}: {names}.", tone)
+
+
+def _lasting(hit: _Hit) -> str:
+    name, _, seconds = hit
+    if seconds is None:
+        return f"{name} (no end in sight)"
+    return f"{name} (up to {words.offset(seconds).removeprefix('+')})"
+
+
+def _budgets(budgets: Iterable[BudgetImpact]) -> Iterator[Phrase]:
+    broken = [one for one in budgets if any(s.certainty == CERTAIN for s in one.broken)]
+    if not broken:
+        return
+    broken.sort(key=lambda one: (-one.broken_by.most, one.namespace, one.budget))
+    names = [
+        f"{one.namespace}/{one.budget} ({one.fewest_healthy.least} of {one.desired_healthy})"
+        for one in broken
+    ]
+    asked = "" if any("asked" in one.paths for one in broken) else ", and nobody asks"
+    text = f"{words.count(len(broken), 'disruption budget')} {words.verb(len(broken), 'is', 'are')} broken{asked}"
+    yield Phrase(f"{text}: {words.listed(names, _NAMED_MAX)}.", "stuck")
