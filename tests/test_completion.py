@@ -45,7 +45,8 @@ def nobody(tmp_path: Path) -> dict[str, str]:
 
 
 def test_commands_are_offered_with_their_help(nobody: dict[str, str]) -> None:
-    assert completed([""], nobody) == ["what-if", "snapshot", "diff", "schema", "version", ":4"]
+    commands = ["what-if", "snapshot", "diff", "explain", "schema", "version"]
+    assert completed([""], nobody) == [*commands, ":4"]
     assert completed(["what-if", "un"], nobody) == ["uncordon", ":4"]
 
 

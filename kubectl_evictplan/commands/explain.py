@@ -30,9 +30,17 @@ def explain(code: str | None) -> None:
             click.echo(f"{one.code:{width}}  {one.kind}")
         return
     if code not in known:
+        words = ("explain", code)
+        if "/" in code:
+            help_on_it = Correction(words, ("what-if", "--help"))
+            raise mistake(
+                "a pod's story is told by `what-if ... --explain NAMESPACE/POD`",
+                help_on_it,
+                got=code,
+            )
         close = difflib.get_close_matches(code, known, n=1)
-        correction = Correction((code,), (close[0],), True, ()) if close else None
-        raise mistake("no finding or warning has this code", correction, got=code)
+        instead = Correction(words, ("explain", *close), bool(close))
+        raise mistake("no finding or warning has this code", instead, got=code)
     one = known[code]
     click.echo(f"{one.code}  ({one.kind})")
     for text in (one.meaning, f"What to do: {one.remedy}"):

@@ -39,7 +39,6 @@ NO_COMMAND = {
     "apply": f"apply is not in this version, which changes nothing; {_CHANGES}",
     "verify": "verify is not in this version; keep the answer of `what-if -o json`",
     "sweep": "sweep is not in this version; ask `what-if fail zone ZONE` zone by zone",
-    "explain": "explain is an option: `what-if ... --explain NAMESPACE/POD`",
 }
 
 # Flags of `kubectl drain` alone that have no value.

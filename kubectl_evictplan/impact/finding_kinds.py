@@ -26,7 +26,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "Run more replicas and spread them over nodes and zones (topologySpreadConstraints), or move the pods "
         "away before the change (kubectl drain).",
     ),
-    "quorum-lost": FindingKind(
+    "majority-lost": FindingKind(
         "critical",
         "A group that decides by majority has fewer than half of its members plus one: it stops, and what needs it "
         "stops with it. Without etcd nothing else of a prediction happens as told.",

@@ -58,7 +58,7 @@ def find(world: World, impact: Impact) -> tuple[Finding, ...]:
     """Every finding, most severe first, then in the order of the codes."""
     found = [
         finding
-        for code, author in _AUTHORS.items()
+        for code, author in AUTHORS.items()
         for finding in _merged(code, list(author(Facts(world, impact))))
     ]
     found.sort(key=lambda one: -SEVERITIES.index(one.severity))
@@ -346,9 +346,9 @@ def _empty_dir_gone(facts: Facts) -> Iterator[Item]:
             yield Item(f"{kind}/{namespace}/{name}", text, certainty)
 
 
-_AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
+AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "service-down": _service_down,
-    "quorum-lost": _quorum_lost,
+    "majority-lost": _quorum_lost,
     "budget-broken": _budget_broken,
     "drain-waits": _drain_waits,
     "identity-held": _pods(IDENTITY_HELD, "{pod} stays Terminating on {node} and is not replaced"),
