@@ -71,8 +71,9 @@ class Reply(msgspec.Struct, frozen=True):
     resource_version: str = ""
     audit_id: str = ""
     elapsed_ns: int = 0
-    # The object that a patch returned.
+    # The object that a patch returned, or what was written of a Lease.
     node: LiveNode | None = None
+    lease: LiveLease | None = None
 
 
 class SpecChange(msgspec.Struct, frozen=True):

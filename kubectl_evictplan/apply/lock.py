@@ -18,6 +18,7 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.world import World
 
+LOCK_NAME = "evictplan-apply"
 LOCK_SECONDS = 60
 RENEW_SECONDS = 15.0
 # A renewal that keeps failing ends the run while the Lease still has this long to go.
@@ -127,6 +128,7 @@ class Lock:
 
     def _hold(self, lease: LiveLease | None, reply: Reply, sent: float) -> None:
         self._renewed = sent
+        lease = reply.lease or lease
         if lease is None:
             place = self.place
             lease = LiveLease(place.name, place.namespace, "", "", place.holder, None, None, None)

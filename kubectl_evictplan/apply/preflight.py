@@ -14,6 +14,7 @@ from kubectl_evictplan.apply.changes import Standing, judge, same_taints, time_a
 from kubectl_evictplan.apply.cluster import Access, ClusterApi, LiveNode, Outcome, Reply, Request
 from kubectl_evictplan.apply.conditions import NOT_READY_NODES, UNREADY, Condition, comparisons
 from kubectl_evictplan.apply.endings import EndCode, Ending
+from kubectl_evictplan.apply.lock import LOCK_NAME
 from kubectl_evictplan.apply.records import Check, NodeImage
 from kubectl_evictplan.apply.sending import FORBIDDEN
 from kubectl_evictplan.apply.working import Working
@@ -97,9 +98,11 @@ def needed(
     for condition in conditions:
         wanted.extend(_condition_access(condition))
     if lock_namespace:
-        verbs = ("get", "create", "update")
-        group = "coordination.k8s.io"
-        wanted.extend(Access(v, "leases", group, namespace=lock_namespace) for v in verbs)
+        lease = Access("create", "leases", "coordination.k8s.io", namespace=lock_namespace)
+        wanted.append(lease)
+        # A role names the Lease for all but its creation, when there is no name to check yet.
+        named = msgspec.structs.replace(lease, name=LOCK_NAME)
+        wanted.extend(msgspec.structs.replace(named, verb=verb) for verb in ("get", "update"))
     found.update(dict.fromkeys(wanted))
     return tuple(found)
 
@@ -109,7 +112,8 @@ def _workload_access(namespace: str, owner: str) -> list[Access]:
     if kind not in WORKLOAD_RESOURCES:
         return []
     group, resource = WORKLOAD_RESOURCES[kind]
-    return [Access("get", resource, group, namespace=namespace)]
+    # One is read as a list of that name: so reading needs one verb.
+    return [Access("list", resource, group, namespace=namespace)]
 
 
 def _condition_access(condition: Condition) -> list[Access]:

@@ -37,7 +37,6 @@ from kubectl_evictplan.plans.document import Plan
 from kubectl_evictplan.world import World
 
 LOCK_NAMESPACE = "default"
-LOCK_NAME = "evictplan-apply"
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +149,7 @@ def lock_place(options: RunOptions, run_id: str) -> LockPlace:
     """Return the Lease, and what it says while this process holds it."""
     author = options.author
     holder = locks.holder(author.user, author.host, author.pid, run_id)
-    return LockPlace(options.lock_namespace, LOCK_NAME, holder)
+    return LockPlace(options.lock_namespace, locks.LOCK_NAME, holder)
 
 
 def concluded(

@@ -122,7 +122,8 @@ def _success(request: Request, answer: Answer, said: Reply) -> Reply:
         if wanted.get("kind") == "Lease":
             lease = lease_of(answer.body, name)
             outcome = Outcome.APPLIED if _is_held(lease, wanted["spec"]) else Outcome.CHANGED
-            return replace(said, outcome=outcome, resource_version=lease.resource_version)
+            version = lease.resource_version
+            return replace(said, outcome=outcome, resource_version=version, lease=lease)
         node = node_of(answer.body, name)
     except (WrongObject, msgspec.DecodeError):
         message = "the answer is not the object that was asked for"
