@@ -38,7 +38,6 @@ NO_COMMAND = {
     "evict": "evict is not predicted by itself; a scenario file can delete pods (pod-delete)",
     "apply": f"apply is not in this version, which changes nothing; {_CHANGES}",
     "verify": "verify is not in this version; keep the answer of `what-if -o json`",
-    "sweep": "sweep is not in this version; ask `what-if fail zone ZONE` zone by zone",
 }
 
 # Flags of `kubectl drain` alone that have no value.

@@ -225,10 +225,17 @@ COMMON_OPTIONS: dict[str, click.Option] = {
 class WhatIfCommand(Command):
     """A command that gets the common options as one ``WhatIfOptions`` called ``options``."""
 
+    # Common options that the command has no use for: None in ``options``.
+    left_out: frozenset[str] = frozenset()
+
     def __init__(self, *args: Any, params: Sequence[click.Parameter] = (), **settings: Any) -> None:
         # A flag of kubectl's own wins: --force of `kubectl drain`.
         own = {name for param in params for name in param.opts}
-        self._common = {k: v for k, v in COMMON_OPTIONS.items() if not own & {*v.opts}}
+        self._common = {
+            name: option
+            for name, option in COMMON_OPTIONS.items()
+            if name not in self.left_out and not own & {*option.opts}
+        }
         every = [*params, *self._common.values(), *CONNECTION_OPTIONS]
         super().__init__(*args, params=every, **settings)
 

@@ -23,6 +23,7 @@ from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord,
 from kubectl_evictplan.kube.durations import SECOND_NS
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.commands.observing import Look
     from kubectl_evictplan.commands.options import Given, WhatIfOptions
     from kubectl_evictplan.gates.document import GateResult
     from kubectl_evictplan.kube.objects import ClusterSnapshot
@@ -66,17 +67,7 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
     from kubectl_evictplan.windows.drain_runs import AssumeReady
 
     with Progress(sys.stderr) as progress:
-        snapshot = load(
-            options.filenames,
-            options.recursive,
-            options.strict,
-            progress,
-            options.connection,
-            options.kubernetes_version or "",
-        )
-        if look is not None:
-            snapshot = observed(snapshot, *look(progress))
-        _check_start(options.start or "", given.start_ns, snapshot)
+        snapshot = read_input(options, given, look, progress)
         scenario, settings, warnings = plan(snapshot, given)
         odd = [warning for warning in warnings if warning.code not in OUTAGE_CODES]
         if options.strict and odd:
@@ -107,6 +98,24 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
     results = judged(gates, prediction, snapshot)
     _show(prediction, options, explain, given.zone, results)
     refuse_failed(results)
+
+
+def read_input(
+    options: WhatIfOptions, given: Given, look: Look | None, progress: Progress
+) -> ClusterSnapshot:
+    """Return the cluster that the options name, at the second look if there is one."""
+    snapshot = load(
+        options.filenames,
+        options.recursive,
+        options.strict,
+        progress,
+        options.connection,
+        options.kubernetes_version or "",
+    )
+    if look is not None:
+        snapshot = observed(snapshot, *look(progress))
+    _check_start(options.start or "", given.start_ns, snapshot)
+    return snapshot
 
 
 def load(

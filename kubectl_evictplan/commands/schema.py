@@ -18,6 +18,7 @@ _HOMES = {
     "ledger": ("plans.ledger_document", "Ledger"),
     "policy": ("gates.policy", "policy_schema"),
     "diff": ("prediction.difference_document", "PredictionDiff"),
+    "sweep": ("sweeps.document", "Sweep"),
     "findings": ("report.findings_document", "FindingsDocument"),
 }
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

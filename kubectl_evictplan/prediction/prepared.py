@@ -59,6 +59,12 @@ class PreparedCluster:
         """How many namespaces have pods."""
         return len({pod.namespace for pod in self.snapshot.pods})
 
+    def complete(self) -> None:
+        """Find out everything now, before processes share it."""
+        for name, attribute in vars(type(self)).items():
+            if isinstance(attribute, cached_property):
+                getattr(self, name)
+
     def configuration(self, scenario: Scenario) -> ControllerConfiguration:
         """Return the configuration, with what can be seen of the monitor's phase."""
         if any(event.manager_up is not None for event in scenario.events):

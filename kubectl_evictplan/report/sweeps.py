@@ -1,0 +1,315 @@
+"""Many failures side by side, in blocks: the verdict, then one row each, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import tzinfo
+
+from kubectl_evictplan.prediction.document import Inputs
+from kubectl_evictplan.report import words
+from kubectl_evictplan.report.blocks import (
+    Block,
+    Cell,
+    Column,
+    Figures,
+    Phrase,
+    Row,
+    Table,
+    Verdict,
+)
+from kubectl_evictplan.report.words import Clock
+from kubectl_evictplan.sweeps.document import ClusterRow, FailureRow, FlagRow, Sweep
+
+ROWS_MAX = 40
+_NAMED_MAX = 3
+_KINDS = {"nodes": "node", "zones": "zone", "pairs": "pair"}
+
+
+def sweep_contents(sweep: Sweep, *, wide: bool, zone: tzinfo | None) -> Iterator[Block]:
+    """Yield the blocks of a sweep; ``wide`` shows every row and names what the others count."""
+    if sweep.what == "flags":
+        yield Verdict(tuple(_flags_verdict(sweep.cells)))
+        yield _flags_table(sweep.cells)
+    elif sweep.what == "fleet":
+        yield Verdict(tuple(_fleet_verdict(sweep.clusters)))
+        yield _fleet_table(sweep.clusters)
+    else:
+        yield Verdict(tuple(_verdict(sweep)))
+        if sweep.failures:
+            yield _table(sweep, wide=wide)
+    yield Figures("", tuple(_provenance(sweep, zone)))
+
+
+# -- failures -------------------------------------------------------------------------------------------
+
+
+def _verdict(sweep: Sweep) -> Iterator[Phrase]:
+    rows, kind = sweep.failures, _KINDS[sweep.what]
+    if not rows:
+        yield Phrase(f"There is no {kind} that could fail.", "loud")
+        return
+    tried = words.count(len(rows), kind)
+    worst = rows[0]
+    if not _costs(worst):
+        yield Phrase(f"None of {tried} costs a pod when it fails.", "good")
+        return
+    alike = sum(row.rank == worst.rank for row in rows)
+    more = f", as would {alike - 1} more" if alike > 1 else ""
+    yield Phrase(
+        f"Of {tried} the failure of {kind} {words.name(worst.name)} costs most{more}: "
+        f"{_cost(worst)}.",
+        "certain",
+    )
+    yield from _of_all(rows, kind)
+
+
+def _costs(row: FailureRow) -> bool:
+    return bool(row.evicted_certain or row.evicted_possible or row.services_down)
+
+
+def _cost(row: FailureRow) -> str:
+    """Return what a failure costs, in words."""
+    told = []
+    if row.services_down:
+        told.append(f"nobody ready behind {words.count(len(row.services_down), 'service')}")
+    if row.budgets_broken:
+        told.append(f"{words.count(len(row.budgets_broken), 'budget')} broken")
+    pods = words.count(row.evicted_certain, "pod")
+    told.append(f"{pods} evicted for certain")
+    if row.evicted_possible:
+        told.append(f"{row.evicted_possible} more perhaps")
+    if row.emptied:
+        lose = words.verb(len(row.emptied), "workload loses", "workloads lose")
+        told.append(f"{len(row.emptied)} {lose} every pod")
+    if row.not_coming_back:
+        told.append(f"{words.count(len(row.not_coming_back), 'pod')} not coming back by itself")
+    return ", ".join(told)
+
+
+def _of_all(rows: Sequence[FailureRow], kind: str) -> Iterator[Phrase]:
+    """Yield how many of all failures have each of the costs that reviewers ask for."""
+    for number, what in (
+        (sum(bool(row.services_down) for row in rows), "leave some service with nobody ready"),
+        (sum(bool(row.budgets_broken) for row in rows), "break a budget"),
+        (sum(bool(row.emptied) for row in rows), "take every pod of some workload"),
+        (sum(bool(row.not_coming_back) for row in rows), "take pods that do not come back"),
+    ):
+        if number:
+            yield Phrase(f"{number} of {words.count(len(rows), kind)} would {what}.", "possible")
+    spared = sum(not _costs(row) for row in rows)
+    if spared:
+        yield Phrase(f"{spared} would cost no pod.", "good")
+
+
+_ZONE, _PODS = Column("ZONE", 3), Column("PODS", 1)
+
+
+def _columns(rows: Sequence[FailureRow], kind: str, *, wide: bool) -> tuple[Column, ...]:
+    evaluated = any(row.services_down is not None for row in rows)
+    return (
+        Column("RANK"),
+        Column(kind.upper()),
+        *((_ZONE,) if kind != "zone" else (Column("NODES"),)),
+        _PODS,
+        Column("EVICTED"),
+        *((Column("POSSIBLE"),) if any(row.evicted_possible for row in rows) or wide else ()),
+        Column("FIRST"),
+        Column("LAST", 4),
+        *((Column("SERVICES-DOWN"), Column("BUDGETS-BROKEN")) if evaluated else ()),
+        Column("EMPTIED"),
+        Column("SINGLE", 2),
+        Column("NOT-BACK"),
+        *((Column("STUCK"), Column("UNKNOWN")) if wide else ()),
+    )
+
+
+def _table(sweep: Sweep, *, wide: bool) -> Table:
+    kind = _KINDS[sweep.what]
+    shown = sweep.failures if wide else sweep.failures[:ROWS_MAX]
+    heads = _columns(sweep.failures, kind, wide=wide)
+    left = len(sweep.failures) - len(shown)
+    meaning = (
+        "EMPTIED: workloads that lose every pod for certain; SINGLE: those of them that have one; "
+        "NOT-BACK: pods that do not come back by themselves."
+    )
+    notes = [meaning]
+    if left:
+        notes.append(f"And {left} more that cost no more than these (-o wide).")
+    rows = [_row(row, kind, heads, wide=wide) for row in shown]
+    return Table(heads, rows, "Failures, the worst first", notes=tuple(notes))
+
+
+def _row(row: FailureRow, kind: str, heads: Sequence[Column], *, wide: bool) -> Row:
+    zones = words.listed(row.zones, _NAMED_MAX) or words.NONE
+    cells: dict[str, Cell] = {
+        "RANK": str(row.rank),
+        kind.upper(): words.name(row.name),
+        "ZONE": zones,
+        "NODES": str(len(row.nodes)),
+        "PODS": str(row.pods),
+        "EVICTED": Phrase(str(row.evicted_certain), "certain" if row.evicted_certain else "plain"),
+        "POSSIBLE": str(row.evicted_possible),
+        "FIRST": words.window(row.first_earliest_seconds, row.first_latest_seconds)
+        if row.first_earliest_seconds is not None
+        else words.NONE,
+        "LAST": words.window(row.last_earliest_seconds, row.last_latest_seconds)
+        if row.last_earliest_seconds is not None
+        else words.NONE,
+        "SERVICES-DOWN": _names(row.services_down, wide=wide),
+        "BUDGETS-BROKEN": _names(row.budgets_broken, wide=wide),
+        "EMPTIED": _names(row.emptied, wide=wide),
+        "SINGLE": _names(row.single_replica, wide=wide),
+        "NOT-BACK": _names(row.not_coming_back, wide=wide),
+        "STUCK": str(row.stuck),
+        "UNKNOWN": words.window(row.unknown_earliest_seconds, row.unknown_latest_seconds)
+        if row.unknown_earliest_seconds is not None
+        else words.NONE,
+    }
+    return tuple(cells[head.header] for head in heads)
+
+
+def _names(names: Sequence[str] | None, *, wide: bool) -> str:
+    """Return how many there are, and wide also which."""
+    if names is None:
+        return words.UNKNOWN
+    if not wide or not names:
+        return str(len(names))
+    return f"{len(names)} ({words.listed(names, len(names))})"
+
+
+# -- flags ----------------------------------------------------------------------------------------------
+
+
+def _flags_verdict(cells: Sequence[FlagRow]) -> Iterator[Phrase]:
+    failure = cells[0].failure
+    yield Phrase(
+        f"The failure of {words.name(failure.what)} {words.name(failure.name)} under "
+        f"{words.count(len(cells), 'choice')} of flags and tolerations."
+    )
+    timed = [cell for cell in cells if cell.failure.first_earliest_seconds is not None]
+    if not timed:
+        yield Phrase("None of them evicts a pod.", "good")
+        return
+    first = min(timed, key=lambda cell: (_first(cell), cells.index(cell)))
+    last = max(timed, key=lambda cell: (_first(cell), -cells.index(cell)))
+    if _first(first) == _first(last):
+        yield Phrase("All of them evict the first pod at the same time.")
+        return
+    yield Phrase(
+        f"Soonest with {_choice(first)}: the first pod goes {_when_first(first)}; "
+        f"latest with {_choice(last)}: {_when_first(last)}."
+    )
+    yield Phrase(
+        f"What that costs: with {_choice(first)} a silence of {_first(first):g}s evicts a pod already, "
+        f"and {words.count(first.missed_renewals, 'lost renewal')} in a row "
+        f"{words.verb(first.missed_renewals, 'is', 'are')} the most that no node is given up for.",
+        "possible",
+    )
+
+
+def _first(cell: FlagRow) -> float:
+    return cell.failure.first_earliest_seconds or 0.0
+
+
+def _when_first(cell: FlagRow) -> str:
+    row = cell.failure
+    return words.window(row.first_earliest_seconds, row.first_latest_seconds)
+
+
+def _choice(cell: FlagRow) -> str:
+    told = [f"{name}={value}" for name, value in cell.flags.items()]
+    if cell.toleration_seconds is not None:
+        told.append(f"tolerationSeconds {cell.toleration_seconds}")
+    return ", ".join(told) or "the present values"
+
+
+def _flags_table(cells: Sequence[FlagRow]) -> Table:
+    names = list(dict.fromkeys(name for cell in cells for name in cell.flags))
+    tolerated = any(cell.toleration_seconds is not None for cell in cells)
+    heads = (
+        *(Column(name.upper()) for name in names),
+        *((Column("TOLERATION"),) if tolerated else ()),
+        *map(Column, ("UNKNOWN", "FIRST", "LAST", "EVICTED", "POSSIBLE", "MISSED-RENEWALS")),
+    )
+    rows = []
+    for cell in cells:
+        row = cell.failure
+        seconds = cell.toleration_seconds
+        rows.append(
+            (
+                *(cell.flags.get(name, words.NONE) for name in names),
+                *((words.NONE if seconds is None else f"{seconds}s",) if tolerated else ()),
+                _span(row.unknown_earliest_seconds, row.unknown_latest_seconds),
+                _span(row.first_earliest_seconds, row.first_latest_seconds),
+                _span(row.last_earliest_seconds, row.last_latest_seconds),
+                str(row.evicted_certain),
+                str(row.evicted_possible),
+                str(cell.missed_renewals),
+            )
+        )
+    note = (
+        "UNKNOWN: when the node is given up and its endpoints leave; a silence shorter than its beginning is "
+        "not noticed, one shorter than that of FIRST costs no pod. MISSED-RENEWALS: so many in a row may "
+        "be lost and no node is given up."
+    )
+    return Table(heads, rows, "What a faster detection buys and costs", notes=(note,))
+
+
+def _span(earliest: float | None, latest: float | None) -> str:
+    return words.NONE if earliest is None else words.window(earliest, latest)
+
+
+# -- fleets ---------------------------------------------------------------------------------------------
+
+
+def _fleet_verdict(clusters: Sequence[ClusterRow]) -> Iterator[Phrase]:
+    number = words.count(len(clusters), "cluster")
+    tried = words.count(sum(cluster.tried for cluster in clusters), "failure")
+    worst = clusters[0].worst if clusters else None
+    if worst is None:
+        yield Phrase(f"{tried} in {number}: none costs a pod.", "good")
+        return
+    where = f"node {words.name(worst.name)} of {words.name(clusters[0].cluster)}"
+    yield Phrase(f"Of {tried} in {number} that of {where} costs most: {_cost(worst)}.", "certain")
+
+
+def _fleet_table(clusters: Sequence[ClusterRow]) -> Table:
+    heads = ("CLUSTER", "NODES", "PODS", "WORST-NODE", "EVICTED", "FIRST", "EMPTIED", "NOT-BACK")
+    rows = []
+    for cluster in clusters:
+        worst = cluster.worst
+        cells = [words.NONE] * 5
+        if worst is not None:
+            first = _span(worst.first_earliest_seconds, worst.first_latest_seconds)
+            emptied, back = len(worst.emptied), len(worst.not_coming_back)
+            cells = [words.name(worst.name), str(worst.evicted_certain), first]
+            cells += [str(emptied), str(back)]
+        rows.append((words.name(cluster.cluster), str(cluster.nodes), str(cluster.pods), *cells))
+    return Table(tuple(map(Column, heads)), rows, "Clusters, the worst first")
+
+
+# -- where it comes from --------------------------------------------------------------------------------
+
+
+def _provenance(sweep: Sweep, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
+    for assumption in sweep.assumptions:
+        yield "Assumed", assumption
+    inputs = sweep.inputs
+    if inputs is None:
+        return
+    nodes, pods = words.count(inputs.nodes, "node"), words.count(inputs.pods, "pod")
+    yield "Read", f"{nodes}, {pods}; Kubernetes {words.sourced(inputs.release)}"
+    yield "Flags", _flags(inputs)
+    start = Clock(str(inputs.start.value), zone).start() or str(inputs.start.value)
+    yield "Start", f"{start} ({inputs.start.source}) is +0s of every failure"
+    yield "Reasons", "kubectl evictplan what-if fail says the same of one failure, and why"
+
+
+def _flags(inputs: Inputs) -> str:
+    told = [
+        f"{name}={value.value} ({value.source})"
+        for name, value in sorted(inputs.flags.items())
+        if not value.source.startswith("default")
+    ]
+    defaults = len(inputs.flags) - len(told)
+    return "; ".join([*told, f"{defaults} at default of release"] if defaults else told)

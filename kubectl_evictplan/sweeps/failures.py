@@ -1,0 +1,198 @@
+"""Failures of nodes, each predicted as ``what-if fail`` would, and ranked by what they cost. Pure.
+
+A row holds what a reviewer compares; whoever wants the reasons asks ``what-if fail`` for that failure, which says
+the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.prediction.document import CERTAIN, Inputs, Prediction
+from kubectl_evictplan.prediction.impact_document import Impact
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.prediction.prepared import PreparedCluster
+from kubectl_evictplan.scenarios.actions.processes import StartKubelet, StopKubelet
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.sweeps.document import FailureRow
+
+NODE, ZONE, PAIR = "node", "zone", "pair"
+_BARE_POD = "bare-pod-lost"
+
+
+class Failure(NamedTuple):
+    """Nodes that fall silent together; ``what`` is node, zone or pair, ``name`` what people call it."""
+
+    what: str
+    name: str
+    nodes: tuple[str, ...]
+
+
+class Failing:
+    """One cluster under one configuration, for any number of failures at one instant.
+
+    ``back_ns``: the kubelets are back after so long, None: never. Can be sent to another process.
+    """
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        configuration: ControllerConfiguration,
+        start_ns: int,
+        horizon_ns: int | None = None,
+        back_ns: int | None = None,
+    ) -> None:
+        self._snapshot = snapshot
+        self._configuration = configuration
+        self._start_ns = start_ns
+        self._horizon_ns = horizon_ns
+        self._back_ns = back_ns
+        self._prepared: PreparedCluster | None = None
+
+    def prepare(self) -> None:
+        """Find out what all failures have in common, before processes share it."""
+        if self._prepared is None:
+            self._prepared = PreparedCluster(self._snapshot, self._configuration, self._start_ns)
+            self._prepared.complete()
+
+    def scenario(self, failure: Failure) -> Scenario:
+        """Return the failure as a scenario: kubelets fall silent at its start."""
+        name = f"fail {failure.what} {failure.name}"
+        events: list[ScenarioEvent] = [StopKubelet(at_ns=0, nodes=failure.nodes, origin=name)]
+        if self._back_ns is not None:
+            events.append(StartKubelet(at_ns=self._back_ns, nodes=failure.nodes, origin=name))
+        return Scenario(self._start_ns, tuple(events), horizon_ns=self._horizon_ns, name=name)
+
+    def predicted(self, failure: Failure) -> Prediction:
+        """Return what ``what-if fail`` says."""
+        self.prepare()
+        return predict(
+            self._snapshot, self.scenario(failure), self._configuration, prepared=self._prepared
+        )
+
+    def row(self, failure: Failure) -> FailureRow:
+        """Return what the failure costs, not ranked yet."""
+        return failure_row(failure, self.predicted(failure))
+
+    def inputs(self, failure: Failure) -> Inputs:
+        """Return what decided, apart from the failure itself."""
+        return replace(self.predicted(failure).inputs, events=())
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_prepared": None}
+
+
+def failure_row(failure: Failure, prediction: Prediction) -> FailureRow:
+    """Return the figures of one prediction; pods are counted once, however often they go."""
+    evictions = prediction.evictions
+    certain = {eviction.key for eviction in evictions if eviction.certainty == CERTAIN}
+    possible = {eviction.key for eviction in evictions} - certain
+    kept = {kept.key for kept in prediction.kept} - certain - possible
+    emptied = _emptied(prediction)
+    unknown = [
+        (change.earliest_seconds, change.latest_seconds)
+        for report in prediction.nodes
+        if report.node in failure.nodes
+        for change in report.changes
+        if change.what == "ready" and change.value == "Unknown"
+    ]
+    # Of pods that may go twice the first time counts for the first eviction, the last for the last.
+    spans = [(eviction.earliest_seconds, eviction.latest_seconds) for eviction in evictions]
+    impact = prediction.impact
+    return FailureRow(
+        rank=0,
+        what=failure.what,
+        name=failure.name,
+        zones=tuple(sorted({r.zone for r in prediction.nodes if r.node in failure.nodes})),
+        nodes=failure.nodes,
+        pods=len(certain | possible | kept),
+        evicted_certain=len(certain),
+        evicted_possible=len(possible),
+        kept=len(kept),
+        unknown_earliest_seconds=min((low for low, _ in unknown), default=None),
+        unknown_latest_seconds=min((high for _, high in unknown), default=None),
+        first_earliest_seconds=min((low for low, _ in spans), default=None),
+        first_latest_seconds=min((high for _, high in spans), default=None),
+        last_earliest_seconds=max((low for low, _ in spans), default=None),
+        last_latest_seconds=max((high for _, high in spans), default=None),
+        stuck=len({eviction.key for eviction in evictions if eviction.gone.stuck is not None}),
+        emptied=tuple(name for name, _ in emptied),
+        single_replica=tuple(name for name, pods in emptied if pods == 1),
+        not_coming_back=_not_coming_back(prediction),
+        services_down=None if impact is None else _services_down(impact),
+        budgets_broken=None if impact is None else _budgets_broken(impact),
+    )
+
+
+def _emptied(prediction: Prediction) -> list[tuple[str, int]]:
+    """Return the workloads of which every pod goes for certain, and how many pods they have."""
+    going: dict[tuple[str, str], set[str]] = {}
+    for eviction in prediction.evictions:
+        if eviction.certainty == CERTAIN:
+            going.setdefault((eviction.namespace, eviction.owner), set()).add(eviction.pod)
+    return [
+        (f"{report.namespace}/{report.workload}", report.pods)
+        for report in prediction.workloads
+        if sum(len(going.get((report.namespace, o), ())) for o in report.owners) >= report.pods
+    ]
+
+
+def _services_down(impact: Impact) -> tuple[str, ...]:
+    """Return "namespace/name" of the services that have nobody ready at some time."""
+    return tuple(f"{one.namespace}/{one.service}" for one in impact.services if one.nobody_ready)
+
+
+def _budgets_broken(impact: Impact) -> tuple[str, ...]:
+    """Return "namespace/name" of the budgets that have too few healthy pods at some time."""
+    return tuple(f"{one.namespace}/{one.budget}" for one in impact.budgets if one.broken)
+
+
+def _not_coming_back(prediction: Prediction) -> tuple[str, ...]:
+    """Return "namespace/name" of pods that do not come back, or not by themselves."""
+    lost = {
+        key
+        for warning in prediction.warnings
+        if warning.code == _BARE_POD
+        for key in warning.objects
+    }
+    if prediction.impact is not None:
+        lost |= {f"{one.namespace}/{one.pod}" for one in prediction.impact.not_coming_back}
+    return tuple(sorted(lost))
+
+
+def ranked(rows: Iterable[FailureRow]) -> tuple[FailureRow, ...]:
+    """Return the rows with their ranks, the worst first; those that cost the same by name."""
+    order = sorted(rows, key=lambda row: (_cost(row), row.what, row.name))
+    found: list[FailureRow] = []
+    for place, row in enumerate(order):
+        alike = place > 0 and _cost(order[place - 1]) == _cost(row)
+        found.append(replace(row, rank=found[-1].rank if alike else place + 1))
+    return tuple(found)
+
+
+def _cost(row: FailureRow) -> tuple[float, ...]:
+    """What the rank goes by, the worst least: services, budgets, workloads, pods, and how soon."""
+    first = row.first_earliest_seconds
+    return (
+        -len(row.services_down or ()),
+        -len(row.budgets_broken or ()),
+        -len(row.emptied),
+        -len(row.not_coming_back),
+        -row.evicted_certain,
+        -row.evicted_possible,
+        float("inf") if first is None else first,
+    )
+
+
+def failures_of_pairs(names: Sequence[str]) -> list[Failure]:
+    """Return every pair of the nodes, in order."""
+    return [
+        Failure(PAIR, f"{one}, {other}", (one, other))
+        for place, one in enumerate(names)
+        for other in names[place + 1 :]
+    ]

@@ -1,0 +1,172 @@
+"""A sweep says of every failure what ``what-if fail`` says of it alone, and ranks them by what they cost."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.sources.files import load_files
+from kubectl_evictplan.sweeps.document import FailureRow
+from kubectl_evictplan.sweeps.failures import (
+    NODE,
+    Failing,
+    Failure,
+    failure_row,
+    failures_of_pairs,
+    ranked,
+)
+
+ROOT = Path(__file__).parents[2]
+CLUSTERS = [
+    str(ROOT / "fixtures" / name)
+    for name in ("clusters/kubeadm-15-nodes-1.29.json", "examples/mini-cluster.yaml")
+]
+
+
+def failing(snapshot: ClusterSnapshot, release: str = "") -> Failing:
+    settings = ControllerSettings(release, None, {})
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    return Failing(snapshot, configuration, snapshot.taken_at_ns)
+
+
+def single(name: str) -> Failure:
+    return Failure(NODE, name, (name,))
+
+
+@pytest.mark.parametrize(
+    ("path", "release"),
+    [
+        (CLUSTERS[0], ""),
+        (CLUSTERS[1], "1.18"),
+        pytest.param(CLUSTERS[0], "1.18", marks=pytest.mark.slow),
+        pytest.param(CLUSTERS[0], "1.35", marks=pytest.mark.slow),
+    ],
+)
+def test_every_row_says_what_the_prediction_of_that_failure_alone_says(
+    path: str, release: str
+) -> None:
+    snapshot = load_files([path])
+    many = failing(snapshot, release)
+    settings = ControllerSettings(release, None, {})
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+
+    for failure in [single(node.name) for node in snapshot.nodes]:
+        alone = predict(snapshot, many.scenario(failure), configuration)
+
+        assert many.predicted(failure) == alone
+        assert many.row(failure) == failure_row(failure, alone)
+
+
+def test_what_a_failure_costs_is_counted_by_pod() -> None:
+    snapshot = load_files(CLUSTERS[:1])
+    row = failing(snapshot).row(single("worker-b2"))
+
+    assert (row.pods, row.evicted_certain, row.evicted_possible, row.kept) == (7, 5, 0, 2)
+    assert row.not_coming_back == ("shop/debug-shell",)
+    assert row.zones == ("eu-1/eu-1b",)
+    assert row.stuck == 5
+    assert row.unknown_earliest_seconds is not None
+    assert row.first_earliest_seconds is not None
+    assert row.unknown_earliest_seconds < row.first_earliest_seconds
+
+
+def test_a_workload_is_emptied_when_all_its_pods_go_for_certain() -> None:
+    snapshot = load_files(CLUSTERS[:1])
+    many = failing(snapshot)
+    pods = {one.pod: one.owner for one in many.predicted(single("worker-b4")).evictions}
+    row = many.row(single("worker-b4"))
+
+    assert row.emptied == row.single_replica
+    assert len(row.emptied) == 2
+    assert len(pods) == row.evicted_certain == 6
+
+
+def a_row(name: str = "n", **figures: object) -> FailureRow:
+    nothing = FailureRow(
+        rank=0,
+        what=NODE,
+        name=name,
+        zones=(),
+        nodes=(name,),
+        pods=0,
+        evicted_certain=0,
+        evicted_possible=0,
+        kept=0,
+        unknown_earliest_seconds=None,
+        unknown_latest_seconds=None,
+        first_earliest_seconds=None,
+        first_latest_seconds=None,
+        last_earliest_seconds=None,
+        last_latest_seconds=None,
+        stuck=0,
+        emptied=(),
+        single_replica=(),
+        not_coming_back=(),
+        services_down=None,
+        budgets_broken=None,
+    )
+    return replace(nothing, **figures)
+
+
+def test_services_weigh_more_than_budgets_than_workloads_than_pods() -> None:
+    rows = [
+        a_row("possible", evicted_possible=50),
+        a_row("pods", evicted_certain=50),
+        a_row("lost", not_coming_back=("a/b",)),
+        a_row("workload", emptied=("a/b/c",)),
+        a_row("budget", budgets_broken=("a/b",)),
+        a_row("service", services_down=("a/b",)),
+        a_row("nothing"),
+    ]
+
+    assert [row.name for row in ranked(rows)] == [
+        "service",
+        "budget",
+        "workload",
+        "lost",
+        "pods",
+        "possible",
+        "nothing",
+    ]
+
+
+def test_of_equal_losses_the_sooner_one_is_worse() -> None:
+    late = a_row("a", evicted_certain=1, first_earliest_seconds=300.0)
+    soon = a_row("b", evicted_certain=1, first_earliest_seconds=30.0)
+
+    assert [row.name for row in ranked([late, soon])] == ["b", "a"]
+
+
+def test_what_costs_the_same_has_the_same_rank_and_stands_by_name() -> None:
+    rows = [a_row("c"), a_row("a", evicted_certain=3), a_row("b"), a_row("d", evicted_certain=3)]
+
+    assert [(row.rank, row.name) for row in ranked(rows)] == [
+        (1, "a"),
+        (1, "d"),
+        (3, "b"),
+        (3, "c"),
+    ]
+
+
+def test_pairs_are_all_pairs_of_the_nodes() -> None:
+    assert [failure.nodes for failure in failures_of_pairs(["a", "b", "c"])] == [
+        ("a", "b"),
+        ("a", "c"),
+        ("b", "c"),
+    ]
+
+
+def test_what_is_sent_to_another_process_says_the_same_there() -> None:
+    many = failing(load_files(CLUSTERS[1:]))
+    many.prepare()
+
+    sent: Failing = pickle.loads(pickle.dumps(many))
+
+    assert sent.row(single("a1")) == many.row(single("a1"))
