@@ -13,12 +13,14 @@ from kubectl_evictplan.impact.comebacks import not_coming_back
 from kubectl_evictplan.impact.findings import find
 from kubectl_evictplan.impact.quorums import quorum_impacts
 from kubectl_evictplan.impact.ready_after import LEARNT
+from kubectl_evictplan.impact.replacements import ASSUMPTION, replacement_fits
 from kubectl_evictplan.impact.services import service_impacts, services_listed
 from kubectl_evictplan.impact.volumes import UNKNOWN
 from kubectl_evictplan.impact.workloads import workload_impacts
 from kubectl_evictplan.impact.world import Assumed, World
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.scheduling.answers import Verdict
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.impact_document import Impact
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -51,6 +53,7 @@ def assess_impact(
         not_coming_back=not_coming_back(world),
         quorums=quorum_impacts(world, frozenset(quorums)),
         findings=(),
+        replacements=replacement_fits(world),
     )
     return replace(
         impact,
@@ -76,7 +79,9 @@ def _assumptions(impact: Impact, ready: AssumeReady, *, given: bool) -> Iterator
         yield f"a replacement is Ready {span} after it is bound, where its owner's pods do not tell (the default)"
     if learnt:
         yield f"replacements of {learnt} workloads take as long to be Ready as their owners' pods took"
-    yield "every replacement finds a node at once; which one is not predicted"
+    yield "times count every replacement as if it found a node at once"
+    if impact.replacements:
+        yield ASSUMPTION
     yield "a silent node answers nobody; whether its containers run on is not known"
     yield "endpoints follow pods, and owners follow deletions, within half a second"
 
@@ -89,6 +94,9 @@ def _not_evaluated(snapshot: ClusterSnapshot, impact: Impact) -> Iterator[str]:
     if "PodDisruptionBudget" not in snapshot.kinds_seen:
         why = "may not be read" if "PodDisruptionBudget" in denied else "are not in the input"
         yield f"budgets: PodDisruptionBudgets {why}"
+    unfitted = sum(one.verdict == Verdict.UNKNOWN for one in impact.replacements)
+    if unfitted:
+        yield f"placement: whether the replacements of {unfitted} groups of pods fit anywhere is not known"
     unknown = sum(one.code == UNKNOWN for one in impact.volumes)
     if unknown:
         yield f"volumes: {unknown} claims of pods that go away are not in the input"

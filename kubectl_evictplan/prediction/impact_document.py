@@ -208,6 +208,42 @@ class QuorumImpact(Record):
     majority_lost: tuple[Spell, ...]
 
 
+class FilterCount(Record):
+    """A filter of kube-scheduler by its name, and how many nodes it is the first to refuse a pod."""
+
+    filter: str
+    nodes: int
+
+
+class ReplacementFit(Record):
+    """Where the replacements of one workload's evicted pods (``pods``, of which ``pod`` is one) can run.
+
+    By the scheduler's filters alone; what preferences would choose is not predicted. ``verdict``: fits | partly (some
+    find no place) | noRoomLeft (replacements before them take the room) | onlyOnLeaving (cordons,
+    taints, affinity and volumes allow only nodes that the change takes) | nowhere | unknown. ``on_nodes`` pass every filter when the first
+    looks for a place, ``nodes`` names some; leaving nodes are not counted. ``placed`` find one. ``because`` says
+    what refuses the first one that finds none, or, when all find one, the first of all. ``returns_to`` counts leaving
+    nodes that would take it as they are then. ``lower_priority`` counts nodes where pods of lower priority hold
+    the room, which the scheduler may preempt. ``unknown`` names what would have to be known to say that it fits:
+    needs | scheduler | devices | volumes | offers | otherPods | namespaces.
+    """
+
+    namespace: str
+    workload: str
+    pod: str
+    pods: int
+    verdict: str
+    on_nodes: int
+    nodes: tuple[str, ...]
+    placed: int
+    only_on_leaving: bool
+    nowhere: bool
+    returns_to: int
+    lower_priority: int
+    because: tuple[FilterCount, ...]
+    unknown: tuple[str, ...]
+
+
 class Finding(Record):
     """Something that a reviewer must know, with what to do about it.
 
@@ -237,3 +273,4 @@ class Impact(Record):
     findings: tuple[Finding, ...]
     assumptions: tuple[str, ...] = ()
     not_evaluated: tuple[str, ...] = ()
+    replacements: tuple[ReplacementFit, ...] = ()

@@ -69,8 +69,8 @@ class Fit(NamedTuple):
     ``on_nodes`` pass every filter when the first of ``pods`` looks for a place, ``nodes`` are the first
     of them; nodes that leave are not counted. ``placed`` found a place. ``because`` says why nodes
     refuse the first one that found none, or, when all found one, the first of all. ``returns_to`` counts leaving nodes that would
-    take it as they are then: it goes back there. ``only_on_leaving``: the scenario took the only
-    nodes that its rules allow. ``room_taken``: those before it took the room. ``lower_priority``: nodes
+    take it as they are then: it goes back there. ``only_on_leaving``: no other node is allowed
+    by what looks at a node alone (cordons, taints, affinity, volumes), or only leaving ones pass. ``room_taken``: those before it took the room. ``lower_priority``: nodes
     that would have room without pods of lower priority, which the scheduler may preempt.
     """
 

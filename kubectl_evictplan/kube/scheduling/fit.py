@@ -222,7 +222,7 @@ class _Check:
             placed,
             self._refusals(first.chain),
             (first.passing & ~self._staying).bit_count(),
-            not on_nodes and self._fitted_before(group),
+            not on_nodes and self._only_on_leaving(group, standing, first.passing),
             pending and self._has_room(self._at_first, needs, standing),
             self._below(needs, standing) if pending else 0,
             tuple(dict.fromkeys((*unknown, *first.unknown))),
@@ -321,9 +321,11 @@ class _Check:
             left &= nodes
         return tuple(found)
 
-    def _fitted_before(self, group: _Group) -> bool:
-        """Whether some leaving node, as it was, passes what looks at the node alone."""
-        return bool(self._leaving) and bool(self._standing(group, self._former).all)
+    def _only_on_leaving(self, group: _Group, standing: _Standing, passing: NodeSet) -> bool:
+        """Whether only a leaving node takes it, or would as it was, whatever room there is."""
+        if passing & ~self._staying:
+            return True
+        return not standing.all & self._staying and bool(self._standing(group, self._former).all)
 
     def _below(self, needs: PodNeeds, standing: _Standing) -> int:
         """Count the nodes that have room when pods of lower priority are not counted."""

@@ -1,0 +1,109 @@
+"""What the impact of a prediction says of where replacements can run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from builders import make_event, make_node, make_pod, make_scenario, make_snapshot
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.impact.assess import assess_impact
+from kubectl_evictplan.impact.replacement_words import fit_sentence
+from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds, TopologySpreadConstraint
+from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.prediction.impact_document import ReplacementFit
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
+
+ZONE = "topology.kubernetes.io/zone"
+APP = (("app", "In", ("web",)),)
+NEEDS = PodNeeds((("cpu", 1000),))
+
+
+def node(name: str, cpu: int = 4000, **fields: Any) -> Node:
+    made = make_node(name, **fields)
+    return msgspec.structs.replace(made, allocatable={"cpu": cpu, "pods": 10})
+
+
+def pod(name: str, at: str, needs: PodNeeds | None = NEEDS, **fields: Any) -> Pod:
+    fields = {"owner": "ReplicaSet/web", "labels": {"app": "web"}, **fields}
+    return msgspec.structs.replace(make_pod(name, at, **fields), needs=needs)
+
+
+def told(nodes: list[Node], pods: list[Pod], *events: Any) -> list[ReplacementFit]:
+    snapshot, scenario = make_snapshot(nodes, pods), make_scenario(events, horizon=900)
+    configuration = resolve_configuration(ControllerSettings("1.34.0"), snapshot.control_plane)
+    prediction = predict(snapshot, scenario, configuration)
+    return list(assess_impact(snapshot, scenario, configuration, prediction).replacements)
+
+
+def maintenance(name: str) -> Any:
+    return make_event(0, "taint", name, taint="maintenance:NoExecute")
+
+
+def test_who_is_evicted_by_a_taint_may_run_on_the_other_nodes() -> None:
+    (fit,) = told([node("n1"), node("n2"), node("n3")], [pod("p", "n1")], maintenance("n1"))
+    assert (fit.verdict, fit.on_nodes, fit.nodes) == ("fits", 2, ("n2", "n3"))
+    assert (fit.workload, fit.pod) == ("ReplicaSet/web", "p")
+    assert fit_sentence(fit) == "fits on 2 nodes"
+
+
+def test_what_runs_on_elsewhere_keeps_its_room() -> None:
+    (fit,) = told(
+        [node("n1"), node("n2", 1500)], [pod("p", "n1"), pod("q", "n2")], maintenance("n1")
+    )
+    assert (fit.verdict, fit.nowhere) == ("nowhere", True)
+    assert fit_sentence(fit) == (
+        "fits nowhere: would stay Pending, because 1 node fails TaintToleration, 1 node fails NodeResourcesFit"
+    )
+
+
+def test_a_selector_may_allow_only_the_node_that_goes_away() -> None:
+    needs = msgspec.structs.replace(NEEDS, node_selector=(("disk", "ssd"),))
+    nodes = [node("n1", labels={"disk": "ssd"}), node("n2")]
+    for event in (
+        maintenance("n1"),
+        make_event(0, "node-delete", "n1"),
+        make_event(0, "drain", "n1"),
+    ):
+        (fit,) = told(nodes, [pod("p", "n1", needs)], event)
+        assert (fit.verdict, fit.only_on_leaving) == ("onlyOnLeaving", True)
+
+
+def test_a_zone_that_is_gone_still_counts_for_spread() -> None:
+    spread = (TopologySpreadConstraint(ZONE, selector=APP),)
+    needs = msgspec.structs.replace(NEEDS, topology_spread=spread)
+    nodes = [node("n1", zone="a"), node("n2", zone="b")]
+    (fit,) = told(nodes, [pod("p", "n1", needs), pod("q", "n2", needs)], maintenance("n1"))
+    assert [(one.filter, one.nodes) for one in fit.because] == [
+        *(("TaintToleration", 1), ("PodTopologySpread", 1)),
+    ]
+
+
+def test_a_pod_that_stays_terminating_on_a_silent_node_still_keeps_its_zone() -> None:
+    apart = (PodAffinityTerm(ZONE, APP),)
+    needs = msgspec.structs.replace(NEEDS, pod_anti_affinity=apart)
+    nodes = [node("n1", zone="a"), node("n2", zone="a")]
+    (silent,) = told(nodes, [pod("p", "n1", needs)], make_event(0, "kubelet-stop", "n1"))
+    assert (silent.verdict, silent.because[-1].filter) == ("nowhere", "InterPodAffinity")
+    (tainted,) = told(nodes, [pod("p", "n1", needs)], maintenance("n1"))
+    assert tainted.verdict == "fits"
+
+
+def test_nothing_is_said_of_pods_that_nobody_makes_anew() -> None:
+    pods = [pod("bare", "n1", owner=""), pod("daemon", "n1", owner="DaemonSet/d")]
+    assert told([node("n1"), node("n2")], pods, maintenance("n1")) == []
+
+
+def test_a_snapshot_of_before_says_that_it_does_not_know() -> None:
+    (fit,) = told([make_node("n1"), make_node("n2")], [pod("p", "n1", None)], maintenance("n1"))
+    assert (fit.verdict, fit.unknown) == ("unknown", ("needs",))
+    assert fit_sentence(fit) == "whether it fits is unknown: its spec is not in the input"
+
+
+def test_those_that_find_no_place_are_told_first() -> None:
+    large = msgspec.structs.replace(NEEDS, requests=(("cpu", 9000),))
+    pods = [pod("a", "n1"), pod("z", "n1", large, owner="ReplicaSet/z")]
+    found = told([node("n1"), node("n2")], pods, maintenance("n1"))
+    assert [one.workload for one in found] == ["ReplicaSet/z", "ReplicaSet/web"]
