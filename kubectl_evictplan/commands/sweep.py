@@ -8,6 +8,8 @@ COMMANDS = {
     "nodes": ("sweep_failures", "Every node fails, one at a time"),
     "zones": ("sweep_failures", "Every zone fails, one at a time"),
     "pairs": ("sweep_failures", "Every pair of some nodes fails together"),
+    "flags": ("sweep_flags", "One failure, with other flags and tolerations"),
+    "fleet": ("sweep_fleet", "Every node of every cluster of a directory fails"),
 }
 
 

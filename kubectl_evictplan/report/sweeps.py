@@ -19,6 +19,7 @@ from kubectl_evictplan.report.blocks import (
 )
 from kubectl_evictplan.report.words import Clock
 from kubectl_evictplan.sweeps.document import ClusterRow, FailureRow, FlagRow, Sweep
+from kubectl_evictplan.sweeps.failures import is_costly
 
 ROWS_MAX = 40
 _NAMED_MAX = 3
@@ -50,7 +51,7 @@ def _verdict(sweep: Sweep) -> Iterator[Phrase]:
         return
     tried = words.count(len(rows), kind)
     worst = rows[0]
-    if not _costs(worst):
+    if not is_costly(worst):
         yield Phrase(f"None of {tried} costs a pod when it fails.", "good")
         return
     alike = sum(row.rank == worst.rank for row in rows)
@@ -61,10 +62,6 @@ def _verdict(sweep: Sweep) -> Iterator[Phrase]:
         "certain",
     )
     yield from _of_all(rows, kind)
-
-
-def _costs(row: FailureRow) -> bool:
-    return bool(row.evicted_certain or row.evicted_possible or row.services_down)
 
 
 def _cost(row: FailureRow) -> str:
@@ -96,7 +93,7 @@ def _of_all(rows: Sequence[FailureRow], kind: str) -> Iterator[Phrase]:
     ):
         if number:
             yield Phrase(f"{number} of {words.count(len(rows), kind)} would {what}.", "possible")
-    spared = sum(not _costs(row) for row in rows)
+    spared = sum(not is_costly(row) for row in rows)
     if spared:
         yield Phrase(f"{spared} would cost no pod.", "good")
 
@@ -200,15 +197,18 @@ def _flags_verdict(cells: Sequence[FlagRow]) -> Iterator[Phrase]:
         f"latest with {_choice(last)}: {_when_first(last)}."
     )
     yield Phrase(
-        f"What that costs: with {_choice(first)} a silence of {_first(first):g}s evicts a pod already, "
-        f"and {words.count(first.missed_renewals, 'lost renewal')} in a row "
-        f"{words.verb(first.missed_renewals, 'is', 'are')} the most that no node is given up for.",
+        f"What that costs: with {_choice(first)} a silence of {_silence(first)} may evict a pod already, and "
+        f"a node may be given up after {words.count(first.missed_renewals + 1, 'lost renewal')} in a row.",
         "possible",
     )
 
 
 def _first(cell: FlagRow) -> float:
     return cell.failure.first_earliest_seconds or 0.0
+
+
+def _silence(cell: FlagRow) -> str:
+    return words.offset(_first(cell)).removeprefix("+")
 
 
 def _when_first(cell: FlagRow) -> str:
@@ -250,7 +250,7 @@ def _flags_table(cells: Sequence[FlagRow]) -> Table:
     note = (
         "UNKNOWN: when the node is given up and its endpoints leave; a silence shorter than its beginning is "
         "not noticed, one shorter than that of FIRST costs no pod. MISSED-RENEWALS: so many in a row may "
-        "be lost and no node is given up."
+        "be lost and no node is ever given up for it."
     )
     return Table(heads, rows, "What a faster detection buys and costs", notes=(note,))
 
@@ -274,7 +274,17 @@ def _fleet_verdict(clusters: Sequence[ClusterRow]) -> Iterator[Phrase]:
 
 
 def _fleet_table(clusters: Sequence[ClusterRow]) -> Table:
-    heads = ("CLUSTER", "NODES", "PODS", "WORST-NODE", "EVICTED", "FIRST", "EMPTIED", "NOT-BACK")
+    heads = (
+        "CLUSTER",
+        "NODES",
+        "PODS",
+        "COSTLY",
+        "WORST-NODE",
+        "EVICTED",
+        "FIRST",
+        "EMPTIED",
+        "NOT-BACK",
+    )
     rows = []
     for cluster in clusters:
         worst = cluster.worst
@@ -284,7 +294,15 @@ def _fleet_table(clusters: Sequence[ClusterRow]) -> Table:
             emptied, back = len(worst.emptied), len(worst.not_coming_back)
             cells = [words.name(worst.name), str(worst.evicted_certain), first]
             cells += [str(emptied), str(back)]
-        rows.append((words.name(cluster.cluster), str(cluster.nodes), str(cluster.pods), *cells))
+        rows.append(
+            (
+                words.name(cluster.cluster),
+                str(cluster.nodes),
+                str(cluster.pods),
+                str(cluster.costly),
+                *cells,
+            )
+        )
     return Table(tuple(map(Column, heads)), rows, "Clusters, the worst first")
 
 

@@ -60,16 +60,17 @@ class FlagRow(Record):
 
 
 class ClusterRow(Record):
-    """One cluster of a fleet: how many failures were tried and the worst of them; null when there are none."""
+    """One cluster of a fleet: how many failures were tried, how many cost something, and the worst of them.
+
+    ``worst`` is null where none costs anything.
+    """
 
     cluster: str
     nodes: int
     pods: int
     tried: int
+    costly: int
     worst: FailureRow | None
-    evicted_certain_most: int
-    budgets_broken_by: int | None
-    services_down_by: int | None
 
 
 class Sweep(Record):

@@ -19,7 +19,7 @@ from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.scenarios.actions.processes import StartKubelet, StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.sweeps.document import FailureRow
+from kubectl_evictplan.sweeps.document import ClusterRow, FailureRow
 
 NODE, ZONE, PAIR = "node", "zone", "pair"
 _BARE_POD = "bare-pod-lost"
@@ -196,3 +196,32 @@ def failures_of_pairs(names: Sequence[str]) -> list[Failure]:
         for place, one in enumerate(names)
         for other in names[place + 1 :]
     ]
+
+
+def cluster_row(name: str, snapshot: ClusterSnapshot, failing: Failing) -> ClusterRow:
+    """Return the worst failure of a single node of one cluster."""
+    singles = [Failure(NODE, node.name, (node.name,)) for node in snapshot.nodes]
+    rows = ranked(map(failing.row, singles))
+    worst = rows[0] if rows and is_costly(rows[0]) else None
+    return ClusterRow(
+        cluster=name,
+        nodes=len(snapshot.nodes),
+        pods=len(snapshot.pods),
+        tried=len(rows),
+        costly=sum(map(is_costly, rows)),
+        worst=worst,
+    )
+
+
+def ranked_clusters(rows: Iterable[ClusterRow]) -> tuple[ClusterRow, ...]:
+    """Return the clusters, that with the worst failure first; equal ones by name."""
+
+    def place(row: ClusterRow) -> tuple[bool, tuple[float, ...], str]:
+        return row.worst is None, _cost(row.worst) if row.worst is not None else (), row.cluster
+
+    return tuple(sorted(rows, key=place))
+
+
+def is_costly(row: FailureRow) -> bool:
+    """Whether a failure costs a pod or a service at all."""
+    return bool(row.evicted_certain or row.evicted_possible or row.services_down)

@@ -99,3 +99,86 @@ def test_an_interruption_ends_the_workers_and_nothing_else_begins() -> None:
             asked.append(1)
 
     assert len(asked) < 1000
+
+
+def test_a_faster_detection_is_a_grid_of_flags_and_tolerations(ask: Ask) -> None:
+    words = ("--controller-flag", "node-monitor-grace-period=20s,50s", "--tolerations", "30,300")
+    answer = ask(
+        "sweep", "flags", "--fail", "node", "worker-b4", *words, "-f", CLUSTER, "-o", "json"
+    )
+    cells = json.loads(answer.out)["cells"]
+
+    found = [
+        (cell["flags"], cell["tolerationSeconds"], round(cell["failure"]["firstEarliestSeconds"]))
+        for cell in cells
+    ]
+    assert found == [
+        ({"node-monitor-grace-period": "20s"}, 30, 55),
+        ({"node-monitor-grace-period": "20s"}, 300, 325),
+        ({"node-monitor-grace-period": "50s"}, 30, 85),
+        ({"node-monitor-grace-period": "50s"}, 300, 355),
+    ]
+    # Renewals come every 10 s and a little more.
+    assert [cell["missedRenewals"] for cell in cells] == [0, 0, 3, 3]
+
+
+def test_each_cell_is_what_what_if_says_with_these_flags(ask: Ask) -> None:
+    flag = ("--controller-flag", "node-monitor-grace-period=50s")
+    question = ("-f", CLUSTER, "-o", "json")
+    alone = json.loads(ask("what-if", "fail", "node", "worker-b4", *flag, *question).out)
+    many = ask(
+        "sweep", "flags", "--fail", "node", "worker-b4", f"{flag[0]}={flag[1]},20s", *question
+    )
+    cell = json.loads(many.out)["cells"][0]["failure"]
+
+    assert cell["firstEarliestSeconds"] == min(e["earliestSeconds"] for e in alone["evictions"])
+    assert cell["evictedCertain"] == len(alone["evictions"])
+
+
+def test_without_a_failure_the_worst_node_is_taken_and_said(ask: Ask) -> None:
+    answer = ask("sweep", "flags", "--tolerations", "30,300", "-f", CLUSTER, "--jobs", "1")
+
+    assert answer.out.startswith("The failure of node worker-b4 under 2 choices")
+    assert "the failure of this node costs most of 15" in answer.out
+
+
+def test_a_fleet_is_a_directory_of_clusters_with_the_worst_first(ask: Ask, tmp_path: Path) -> None:
+    small = ROOT / "fixtures/examples/mini-cluster.yaml"
+    for path in (Path(CLUSTER), small):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+
+    found = json.loads(ask("sweep", "fleet", str(tmp_path), "-o", "json", "--jobs", "1").out)
+
+    clusters = [(one["cluster"], one["tried"], one["costly"]) for one in found["clusters"]]
+    assert clusters == [(Path(CLUSTER).name, 15, 14), (small.name, 3, 1)]
+    (alone,) = json.loads(ask("sweep", "nodes", "a1", "-f", str(small), "-o", "json").out)[
+        "failures"
+    ]
+    assert found["clusters"][1]["worst"] == alone
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("flags",), "what is to be tried?"),
+        (("flags", "--tolerations", "soon"), "--tolerations: not a list of seconds"),
+        (("flags", "worker-a1", "--tolerations", "1,2"), "--fail says whether"),
+        (("flags", "--controller-flag", "node-monitor-grace-period=20s,x"), "(got 'x'"),
+        (("flags", "--fail", "pod", "x", "--tolerations", "1,2"), "--fail: unknown value"),
+    ],
+)
+def test_what_is_no_grid_is_said_in_one_line(ask: Ask, words: tuple[str, ...], said: str) -> None:
+    assert said in ask("sweep", *words, "-f", CLUSTER).problem()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "which directory?"),
+        (("nowhere",), "nowhere: not a directory"),
+        ((str(ROOT / "fixtures/traces"),), "holds no .json"),
+        ((".", "-f", CLUSTER), "a fleet is a directory, without -f"),
+    ],
+)
+def test_what_is_no_fleet_is_said_in_one_line(ask: Ask, words: tuple[str, ...], said: str) -> None:
+    assert said in ask("sweep", "fleet", *words).problem()
