@@ -59,6 +59,7 @@ COMMANDS = {
     "what-if": ("what_if", "Predict which pods a change or a failure evicts, when and why"),
     "snapshot": ("snapshot", "Write a cluster into one small file to predict from"),
     "sweep": ("sweep", "Rank many failures by what they cost: nodes, zones, pairs, flags, fleets"),
+    "verify": ("verify", "Hold what happened against what was predicted"),
     "diff": ("diff", "Compare two predictions: what is new, gone, earlier, later"),
     "explain": ("explain", "Tell what the code of a finding or of a warning means"),
     "schema": ("schema", "Print the JSON Schema of a file this program reads or writes"),

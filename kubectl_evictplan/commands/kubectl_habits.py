@@ -37,7 +37,6 @@ NO_COMMAND = {
     },
     "evict": "evict is not predicted by itself; a scenario file can delete pods (pod-delete)",
     "apply": f"apply is not in this version, which changes nothing; {_CHANGES}",
-    "verify": "verify is not in this version; keep the answer of `what-if -o json`",
 }
 
 # Flags of `kubectl drain` alone that have no value.

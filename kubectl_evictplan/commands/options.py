@@ -193,7 +193,7 @@ class WhatIfOptions:
         version = self.kubernetes_version or ""
         if self.kubernetes_version is not None:
             _check_version(version, problems)
-        zone = _time_zone(self.time_zone, problems)
+        zone = named_time_zone(self.time_zone, problems)
         ready_ns = parsed("--assume-ready", self.assume_ready, _range_ns, _likely_range, problems)
         if problems:
             raise InputError(problems)
@@ -321,7 +321,7 @@ def _likely_range(text: str) -> str:
     return "..".join(sorted(ends, key=_range_ns))
 
 
-def _time_zone(text: str, problems: list[Problem]) -> tzinfo | None:
+def named_time_zone(text: str, problems: list[Problem]) -> tzinfo | None:
     """Return the zone; None for the system's own, or after noting that there is no such zone."""
     if text.lower() in ("utc", "z"):
         return UTC

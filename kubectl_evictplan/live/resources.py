@@ -54,6 +54,9 @@ NODES = Resource("Node", "nodes", namespaced=False, required=True)
 PODS = Resource("Pod", "pods", required=True)
 LEASES = Resource("Lease", "leases", "coordination.k8s.io", whole_cluster=True)
 
+# Asked for only to tell afterwards what happened. The same objects in two groups, for rules that name one.
+EVENTS = (Resource("Event", "events"), Resource("Event", "events", "events.k8s.io"))
+
 # Of OpenShift only: what its operators run the control plane with. Asked where the nodes are its own.
 OPENSHIFT = (
     *(

@@ -54,3 +54,9 @@ class ServerClock:
         if self._least_ns <= 0 <= self._most_ns:
             return 0
         return (self._least_ns + self._most_ns) // 2
+
+    def bounds_ns(self) -> tuple[int, int]:
+        """Return the least and the most to add to local time; (0, 0) when nothing is known."""
+        if self._least_ns is None or self._most_ns is None:
+            return 0, 0
+        return self._least_ns, self._most_ns

@@ -56,13 +56,17 @@ class Expectation(msgspec.Struct, frozen=True):
     nodes: frozenset[str]
 
     @property
-    def horizon_ns(self) -> int:
-        """How far ahead the prediction looks; after that nothing was predicted to stay."""
-        value = self.prediction.inputs.horizon.value
+    def reach_ns(self) -> int:
+        """How far ahead the prediction looks; after that nothing was predicted, not even to stay."""
+        found = self.prediction
+        ends = [one.latest_seconds for one in found.evictions]
+        ends += [one.latest_seconds for report in found.nodes for one in report.changes]
+        ends += [one.end_latest_seconds or 0.0 for one in found.drains]
+        last_ns = round(max(ends, default=0.0) * SECOND_NS)
         try:
-            return parse_duration_ns(str(value))
+            return max(last_ns, parse_duration_ns(str(found.inputs.horizon.value)))
         except ValueError:
-            return 0
+            return last_ns
 
 
 def expectation_of_plan(plan: Plan) -> Expectation:

@@ -69,6 +69,16 @@ def has_left(entry: PodEntry | NodeEntry | DrainEntry) -> bool:
     return entry.verdict in LEFT and entry.why not in ("created-later", "finished-before")
 
 
+def goes_on(ledger: Ledger) -> bool:
+    """Tell whether anything is still to come."""
+    entries: list[PodEntry | NodeEntry | DrainEntry] = [
+        *ledger.pods,
+        *ledger.nodes,
+        *ledger.drains,
+    ]
+    return any(one.verdict == NOT_YET_DUE and not one.why for one in entries)
+
+
 def _looked(sightings: Sightings) -> Interval | None:
     return Interval(sightings.from_ns, sightings.until_ns) if sightings.looks else None
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.sightings import Interval
+from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.plans.expectation import (
     DONE,
     NOT_DONE,
@@ -148,12 +149,8 @@ def _could_be(change: NodeChange, history: NodeHistory) -> bool:
         return last.ready == change.value
     if change.what == DELETED:
         return False
-    has = any(_is(change.value, f"{one.key}", one.effect, one.value) for one in last.taints)
+    has = any(key_and_effect(one) == change.value for one in last.taints)
     return has == (change.what == TAINT_ADDED)
-
-
-def _is(text: str, key: str, effect: str, value: str) -> bool:
-    return text == (f"{key}={value}:{effect}" if value else f"{key}:{effect}")
 
 
 def drain_entries(

@@ -199,8 +199,7 @@ class _Judge:
             for one in expectation.operations
             if isinstance(one, Evict) and one.number in done and done[one.number].outcome == DONE
         }
-        last = max((one.latest_seconds for one in expectation.prediction.evictions), default=0.0)
-        self._reach_ns = max(expectation.horizon_ns, round(last * SECOND_NS))
+        self._reach_ns = expectation.reach_ns
 
     def predicted(self, predicted: _Predicted, history: PodHistory | None) -> PodEntry:
         """Return the entry of a pod that was predicted to go."""

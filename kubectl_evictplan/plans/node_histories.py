@@ -13,7 +13,7 @@ import msgspec
 
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.sightings import Interval, SeenEvent, SeenNode, whole_second
-from kubectl_evictplan.kube.taints import taint_text
+from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.plans.sightings import Sightings
 
 READY, TAINT_ADDED, TAINT_REMOVED, DELETED = "ready", "taint-added", "taint-removed", "deleted"
@@ -94,12 +94,12 @@ def _between(
             continue
         else:
             at = _changed(node, between)
-        changes.add(NodeChangeSeen(at, TAINT_ADDED, (taint_text(taint),)))
+        changes.add(NodeChangeSeen(at, TAINT_ADDED, (key_and_effect(taint),)))
     now = {_identity(taint) for taint in node.taints}
     for taint in known.taints if known else ():
         if _identity(taint) not in now:
             at = _changed(node, between)
-            changes.add(NodeChangeSeen(at, TAINT_REMOVED, (taint_text(taint),)))
+            changes.add(NodeChangeSeen(at, TAINT_REMOVED, (key_and_effect(taint),)))
     return changes
 
 

@@ -132,6 +132,24 @@ def blocks(
     yield Figures("Where this comes from", tuple(_figures(ledger, clock)))
 
 
+def line_of(pod: PodEntry, ledger: Ledger, zone: tzinfo | None) -> str:
+    """Return one line about a pod for which something is decided, "" as long as nothing is."""
+    if pod.verdict == "not-yet-due":
+        return ""
+    deleted = pod.deleted
+    at = None if deleted is None else deleted.earliest_seconds
+    time = Clock(ledger.start, zone).time(at)
+    what = f"{pod.key} on {words.name(pod.node)}"
+    if deleted is not None:
+        by = f" by {pod.by.controller or pod.by.reason}" if pod.by else ""
+        what += f" deleted {_span(deleted)}{by}"
+    predicted = " or ".join(_span(window) for window in pod.windows)
+    off = _off_by(pod.off_by_seconds) if pod.off_by_seconds else ""
+    why = _WHYS.get(pod.why, "")
+    parts = (pod.verdict, f"predicted {predicted}" if predicted else "", off, why)
+    return f"{time}  {what}: {', '.join(filter(None, parts))}".strip()
+
+
 def _verdict(ledger: Ledger, clock: Clock) -> Iterator[Phrase]:
     counts = ledger.summary.pods
     pods = len(ledger.pods)

@@ -1,0 +1,215 @@
+"""``verify``: what was predicted next to what happened, afterwards or while it happens."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kubectl_evictplan.commands.command import Choice, command
+from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, take_connection
+from kubectl_evictplan.commands.options import COMMON_OPTIONS, named_time_zone
+from kubectl_evictplan.commands.output import write_document
+from kubectl_evictplan.commands.reviewed_file import read_expectation
+from kubectl_evictplan.display import escape
+from kubectl_evictplan.errors import (
+    EXIT_GATE,
+    EXIT_INTERRUPTED,
+    Correction,
+    InputError,
+    Problem,
+    mistake,
+)
+from kubectl_evictplan.kube.durations import HOUR_NS, SECOND_NS
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.live.flags import ConnectionFlags
+    from kubectl_evictplan.live.observation import Observation
+    from kubectl_evictplan.plans.expectation import Expectation, Start
+    from kubectl_evictplan.plans.ledger_document import Ledger
+    from kubectl_evictplan.plans.sightings import Sightings
+    from kubectl_evictplan.report.blocks import Block
+
+OUTPUTS = ("table", "wide", "json", "yaml", "markdown")
+# So long after the end of what was predicted it is waited for a look that decides it.
+_PATIENCE_NS = 30 * SECOND_NS
+_STARTED = "--started-at"
+_COMMON = ("time_zone", "color")
+
+
+@command(
+    "# A change that somebody carried out, by what the cluster still shows",
+    "kubectl evictplan verify plan.json --started-at 2026-11-20T22:00:00Z",
+    "# An outage, while it lasts",
+    "kubectl evictplan what-if fail zone eu-1a -o json > prediction.json",
+    "kubectl evictplan verify prediction.json --started-at 2026-11-20T22:00:00Z --watch",
+    "# For the ticket",
+    "kubectl evictplan verify plan.json -o markdown > ledger.md",
+    params=[*(COMMON_OPTIONS[name] for name in _COMMON), *CONNECTION_OPTIONS],
+)
+@click.argument("words", nargs=-1, metavar="PLAN|PREDICTION")
+@click.option(
+    _STARTED, metavar="TIME", help="When the change began (RFC 3339); default: as far as known."
+)
+@click.option("--watch", "-w", is_flag=True, help="Follow it until everything is decided.")
+@click.option("--fail-on-unknown", is_flag=True, help="Exit with 1 also for what is not known.")
+@click.option(
+    "-o",
+    "--output",
+    type=Choice(*OUTPUTS, meant={"yml": "yaml", "md": "markdown", "text": "table"}),
+    default="table",
+    show_default=True,
+    help="Output format.",
+)
+def verify(
+    words: tuple[str, ...],
+    started_at: str | None,
+    watch: bool,
+    fail_on_unknown: bool,
+    output: str,
+    time_zone: str,
+    color: str,
+    **connection: Any,
+) -> None:
+    """Hold what happened against a plan, or against a prediction that `what-if -o json` wrote.
+
+    Exits with 1 when reality left the predicted windows. Nothing is ever changed.
+    """
+    flags = take_connection(connection)
+    zone = _zone(time_zone)
+    given = _given_start(started_at)
+    expectation, cluster_uid = read_expectation(_file(words))
+    watched = _Watched(expectation, given, zone)
+    with _observing(flags, expectation, cluster_uid) as observation:
+        interrupted = watch and watched.follow(observation)
+        ledger = watched.ledger(observation.sightings())
+    from kubectl_evictplan.report.ledger import blocks
+
+    def shown(wide: bool) -> Iterator[Block]:
+        return blocks(ledger, zone, every_row=wide, titled=output == "markdown")
+
+    write_document(ledger, shown, output, color)
+    if interrupted:
+        raise click.exceptions.Exit(EXIT_INTERRUPTED)
+    if ledger.summary.left_windows or (fail_on_unknown and not ledger.summary.complete):
+        raise click.exceptions.Exit(EXIT_GATE)
+
+
+def _file(words: tuple[str, ...]) -> str:
+    if len(words) == 1:
+        return words[0]
+    if not words:
+        known = Correction((), ("plan.json",), example=True)
+        raise mistake("which plan, or which prediction?", known)
+    known = Correction(words, words[:1], example=True)
+    raise mistake("one plan or prediction at a time", known, got=" ".join(words))
+
+
+def _zone(text: str) -> tzinfo | None:
+    problems: list[Problem] = []
+    zone = named_time_zone(text, problems)
+    if problems:
+        raise InputError(problems)
+    return zone
+
+
+def _given_start(text: str | None) -> Start | None:
+    """Return when the change began by --started-at; a time without a fraction is a whole second."""
+    if text is None:
+        return None
+    from kubectl_evictplan.commands.likely import likely_instant
+    from kubectl_evictplan.kube.sightings import Interval, whole_second
+    from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
+    from kubectl_evictplan.plans.expectation import Start
+
+    try:
+        ns = parse_rfc3339_ns(text)
+        message = "the zero time is no beginning"
+    except ValueError as error:
+        ns, message = None, str(error)
+    if ns is None:
+        # A time of day without a date is the last one, not the next.
+        likely = likely_instant(text, time.time_ns() - 24 * HOUR_NS)
+        known = Correction((text,), (likely or "2026-11-20T22:00:00Z",), not likely, (_STARTED,))
+        expected = "date, time and zone, such as 2026-11-20T22:00:00Z"
+        raise mistake(message, known, location=_STARTED, got=repr(text), expected=expected)
+    return Start(Interval(ns, ns) if ns % SECOND_NS else whole_second(ns), "given")
+
+
+def _observing(flags: ConnectionFlags, expectation: Expectation, cluster_uid: str) -> Any:
+    """Return the observation of the cluster, which must be the plan's own."""
+    from kubectl_evictplan.live.observation import observing
+
+    return observing(
+        flags,
+        os.environ,
+        nodes=expectation.nodes,
+        pods={pod.key for pod in expectation.known},
+        cluster_uid=cluster_uid,
+        warn=lambda text: _say(f"warning: {text}"),
+    )
+
+
+class _Watched:
+    """The ledger as it grows, and what was told of it already."""
+
+    def __init__(self, expectation: Expectation, given: Start | None, zone: tzinfo | None) -> None:
+        self._expectation = expectation
+        self._given = given
+        self._zone = zone
+        self._told: dict[str, str] = {}
+
+    def ledger(self, sightings: Sightings) -> Ledger:
+        """Return the ledger by what was seen so far; InputError when nobody knows the beginning."""
+        from kubectl_evictplan.plans.ledger import ledger_of
+
+        return ledger_of(self._expectation, sightings, self._start(sightings))
+
+    def follow(self, observation: Observation) -> bool:
+        """Follow until everything is decided, or the prediction ends; True when interrupted."""
+        from kubectl_evictplan.plans.ledger import goes_on
+
+        try:
+            while True:
+                sightings = observation.sightings()
+                ledger = self.ledger(sightings)
+                self._tell(ledger)
+                end_ns = self._start(sightings).at.latest_ns + self._expectation.reach_ns
+                if not goes_on(ledger) or observation.now_ns() > end_ns + _PATIENCE_NS:
+                    return False
+                observation.more()
+        except KeyboardInterrupt:
+            _say("interrupted: this is what was seen so far")
+            return True
+
+    def _start(self, sightings: Sightings) -> Start:
+        from kubectl_evictplan.plans.beginnings import beginning
+
+        if self._given is not None:
+            return self._given
+        start = beginning(self._expectation, sightings)
+        if start is None:
+            now = "2026-11-20T22:00:00Z"
+            known = Correction((), (_STARTED, now), example=True)
+            raise mistake("nothing in the cluster tells when the change began", known)
+        return start
+
+    def _tell(self, ledger: Ledger) -> None:
+        """Say, line by line, what has been decided since the last time."""
+        from kubectl_evictplan.report.ledger import line_of
+
+        for pod in ledger.pods:
+            line = line_of(pod, ledger, self._zone)
+            if line and self._told.get(pod.uid) != line:
+                self._told[pod.uid] = line
+                _say(line)
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"{escape(text)}\n")

@@ -1,0 +1,194 @@
+"""What is seen of a live cluster while something happens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from live.api_server import SECOND_NS, START_NS, Fault, reset, status
+from live.watched_server import WatchedServer, deleting, gone, time_of
+
+from kubectl_evictplan.errors import AccessError
+from kubectl_evictplan.live.flags import ConnectionFlags
+from kubectl_evictplan.live.observation import Observation, observing
+from kubectl_evictplan.plans.sightings import PodHistories, PodHistory, Sightings
+
+ENVIRONMENT = {"HOME": "/nonexistent", "PATH": "/usr/bin:/bin"}
+
+
+def pod(name: str, node: str = "n1", uid: str = "") -> dict[str, Any]:
+    meta = {"name": name, "namespace": "default", "uid": uid or f"uid-{name}"}
+    meta["creationTimestamp"] = time_of(-900)
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": meta, "spec": {"nodeName": node}}
+
+
+def node(name: str = "n1") -> dict[str, Any]:
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": time_of(-900)}
+    return {
+        "kind": "Node", "apiVersion": "v1", "metadata": {"name": name},
+        "status": {"conditions": [ready]},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def server() -> WatchedServer:
+    found = WatchedServer()
+    found.add(pod("web"), pod("api"), pod("far", node="n2"), node(), node("n2"))
+    return found
+
+
+def observed(
+    server: WatchedServer,
+    pieces: int,
+    *,
+    nodes: tuple[str, ...] = ("n1",),
+    between: Callable[[Observation], None] = lambda _: None,
+    **flags: Any,
+) -> Sightings:
+    with server.serve():
+        connection = ConnectionFlags(server=server.url)._replace(**flags)
+        world = server.clock.world(server.read_seconds_max)
+        with observing(
+            connection, ENVIRONMENT, nodes=nodes, pods=("default/web",), world=world
+        ) as observation:
+            for _ in range(pieces):
+                observation.more()
+                between(observation)
+            return observation.sightings()
+
+
+def history(sightings: Sightings, name: str = "web") -> PodHistory:
+    (found,) = PodHistories(sightings).named(f"default/{name}")
+    return found
+
+
+def seconds(ns: int) -> float:
+    return (ns - START_NS) / SECOND_NS
+
+
+def test_a_deletion_is_told_by_its_own_timestamp(server: WatchedServer) -> None:
+    server.happens = [deleting("web", 3.4, reason="EvictionByEvictionAPI"), gone("web", 5.0)]
+    found = history(observed(server, 4))
+    assert found.deletion is not None
+    assert seconds(found.deletion.sure.earliest_ns) == 3.0
+    assert found.disruption == "EvictionByEvictionAPI"
+    assert found.gone is not None
+    assert seconds(found.gone.latest_ns) < 8
+
+
+def test_a_pod_whose_end_alone_is_told_was_deleted_in_that_piece_of_the_watch(
+    server: WatchedServer,
+) -> None:
+    server.happens = [gone("web", 5.0)]
+    found = history(observed(server, 6))
+    assert found.deletion is not None
+    earliest, latest = map(seconds, found.deletion.sure)
+    assert earliest <= 5.0 <= latest
+    assert latest - earliest < 6
+
+
+def test_pods_of_other_nodes_are_not_kept(server: WatchedServer) -> None:
+    server.happens = [gone("far", 1.0)]
+    for nodes in (("n1",), ("n1", "n3")):
+        seen = PodHistories(observed(server, 2, nodes=nodes)).by_uid
+        assert {one.pod.name for one in seen.values()} == {"web", "api"}
+
+
+def test_after_410_the_pods_are_listed_anew_and_what_vanished_is_not_missed(
+    server: WatchedServer,
+) -> None:
+    went: list[float] = []
+
+    def vanishes(_: Observation) -> None:
+        if server.elapsed() > 4 and not went:
+            went.append(server.elapsed())
+            server.remove("web")
+            server.forgets = server.resource_version
+
+    sightings = observed(server, 6, between=vanishes)
+    found = history(sightings)
+    assert found.deletion is not None
+    earliest, latest = map(seconds, found.deletion.sure)
+    assert earliest <= went[0] <= latest
+    assert found.deletion.told_by == "disappearance"
+
+
+def test_a_watch_that_is_cut_is_asked_for_again_from_where_it_was(server: WatchedServer) -> None:
+    server.happens = [deleting("web", 3.4)]
+    server.faults = [Fault("pods", reset, after=2, times=2)]
+    found = history(observed(server, 5))
+    assert found.deletion is not None
+    assert found.deletion.told_by == "deletion-timestamp"
+
+
+def test_a_server_that_does_not_answer_leaves_a_gap_and_nothing_else(
+    server: WatchedServer,
+) -> None:
+    server.faults = [Fault("pods", reset, after=3, times=5)]
+    sightings = observed(server, 4)
+    (gap,) = sightings.gaps
+    assert "connection broke off" in gap.why
+    assert history(sightings).deletion is None
+
+
+def test_who_may_list_and_not_watch_looks_again_and_again(server: WatchedServer) -> None:
+    server.may_watch = False
+    server.happens = [deleting("web", 3.4)]
+    sightings = observed(server, 4)
+    assert "watch of pods" in sightings.not_evaluated
+    assert history(sightings).deletion is not None
+
+
+def test_events_that_may_not_be_read_are_not_evaluated(server: WatchedServer) -> None:
+    server.allowed = {("", "pods"), ("", "nodes")}
+    sightings = observed(server, 1)
+    assert "events is forbidden" in sightings.not_evaluated["Event"]
+    assert history(sightings).there_ns is not None
+
+
+def test_pods_that_may_not_be_listed_end_it(server: WatchedServer) -> None:
+    server.allowed = {("", "nodes")}
+    with pytest.raises(AccessError, match="list pods"):
+        observed(server, 1)
+
+
+def test_only_events_about_these_pods_and_nodes_are_kept_and_no_message(
+    server: WatchedServer,
+) -> None:
+    def event(name: str, reason: str, message: str) -> dict[str, Any]:
+        about = {"kind": "Pod", "namespace": "default", "name": name}
+        return {
+            "kind": "Event", "apiVersion": "v1", "involvedObject": about, "reason": reason,
+            "message": message, "firstTimestamp": time_of(1), "lastTimestamp": time_of(1),
+            "metadata": {"name": f"{name}.{reason}", "namespace": "default"},
+        }  # fmt: skip
+
+    server.add(
+        event("web", "TaintManagerEviction", "Marking for deletion Pod default/web"),
+        event("web", "Pulled", "secret"),
+        event("other", "TaintManagerEviction", "Marking for deletion Pod default/other"),
+    )
+    (found,) = observed(server, 1).events
+    assert (found.name, found.told) == ("web", "marking")
+
+
+def test_a_node_that_is_gone_is_seen_to_be_gone(server: WatchedServer) -> None:
+    def vanish(watched: Any) -> None:
+        watched.objects["nodes"] = [node("n2")]
+
+    server.happens = [(15.0, vanish)]
+    looks = [look for look in observed(server, 14).looks if look.nodes is not None]
+    assert [bool(look.nodes) for look in looks] == [True, True, False]
+
+
+def test_a_forbidden_node_list_is_told(server: WatchedServer) -> None:
+    server.faults = [Fault("nodes", status(403, "Forbidden", "nodes is forbidden"), times=None)]
+    assert "Node" in observed(server, 1).not_evaluated
+
+
+def test_nothing_is_asked_for_but_lists_a_watch_of_pods_and_events(server: WatchedServer) -> None:
+    observed(server, 3)
+    asked = {(seen.plural, seen.query.get("watch", "")) for seen in server.seen}
+    assert asked == {("pods", ""), ("nodes", ""), ("events", ""), ("pods", "true")}
+    assert {seen.method for seen in server.seen} == {"GET"}
