@@ -139,8 +139,9 @@ def reopen(path: Path, files: Files) -> tuple[Journal, RunState]:
     try:
         contents = read(path, files)
         state = added_up(path, contents)
-        file.truncate(contents.size)
-        file.sync()
+        if contents.torn:
+            file.truncate(contents.size)
+            file.sync()
     except OSError as error:
         file.close()
         raise _unusable(path, error) from error

@@ -263,8 +263,8 @@ class RollbackVerify(Verify, frozen=True, tag="rollback-verify", kw_only=True):
 class Kept(Enum):
     """Why an operation is not taken back."""
 
-    # Nothing of ours to take back: it was so before, or another did it.
-    NOT_OURS = "not-ours"
+    # It was sent without an answer, and is so: by us or by another, nobody can tell.
+    UNSURE = "unsure"
     NODE_GONE = "node-gone"
     NODE_RECREATED = "node-recreated"
     # Everything is as it was before the run: another has taken it back.

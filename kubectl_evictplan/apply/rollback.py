@@ -98,13 +98,19 @@ def _take_back(run: Working, options: RunOptions) -> Ending:
     for place in reversed(_places(state.operations.values())):
         _take_back_place(run, place, uids)
     for doing in state.operations.values():
-        if isinstance(doing.operation, Evict) and doing.attempts:
+        if doing.attempts and isinstance(doing.operation, Evict):
             _leave(run, doing, Kept.CANNOT_BE_UNDONE)
-    left = [doing for doing in state.reversals.values() if doing.kept is Kept.CHANGED_SINCE]
+        elif doing.attempts and doing.phase is Phase.DONE and not doing.executed:
+            _leave(run, doing, Kept.UNSURE)
+    left = [doing for doing in state.reversals.values() if doing.kept in _LEFT_BEHIND]
     if left:
         told = tuple(doing.operation.told for doing in left)
         return Ending(EndCode.CHANGED_SINCE, objects=told)
     return Ending(EndCode.FINISHED)
+
+
+# What the operator has to look at.
+_LEFT_BEHIND = (Kept.CHANGED_SINCE, Kept.UNSURE)
 
 
 class Place(NamedTuple):
