@@ -24,6 +24,7 @@ from kubectl_evictplan.cluster.timeline import (
 )
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
@@ -122,6 +123,26 @@ def test_a_drain_that_can_never_end_is_seen_to_be_waiting_and_costs_nothing() ->
     assert run.complete
     assert (ends(run), exit_codes(run)) == ([], [])
     assert len(run.entries) < 20
+
+
+@pytest.mark.parametrize(("label", "drained"), [("b1", True), ("a1", False), ("a2", False)])
+def test_a_replacement_that_no_other_node_lets_in_keeps_its_budget_spent(
+    label: str, drained: bool
+) -> None:
+    """Node a2 is cordoned: only b1 can stand in for a1."""
+    cluster = drained_cluster(WEB)
+    needs = PodNeeds(node_selector=(("disk", "ssd"),))
+    nodes = tuple(
+        replace(
+            node,
+            labels={"disk": "ssd"} if node.name == label else {},
+            unschedulable=node.name == "a2",
+        )
+        for node in cluster.nodes
+    )
+    pods = tuple(replace(pod, needs=needs) for pod in cluster.pods)
+    run = play(replace(cluster, nodes=nodes, pods=pods), drain("a1"))
+    assert ends(run) == ([("a1", "drained")] if drained else [])
 
 
 def test_a_timeout_is_seen_at_the_next_try_by_a_pod_that_is_refused() -> None:

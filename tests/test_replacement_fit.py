@@ -220,6 +220,8 @@ def test_a_pod_stuck_in_deletion_still_keeps_its_zone() -> None:
     nodes = [node("n1", zone="a"), node("n2", zone="a")]
     stuck = pod("a", "n1", apart(ZONE), deleted=-10)
     assert one(nodes, pod("p", needs=apart(ZONE)), running=[stuck]).verdict == Verdict.NOWHERE
+    careless = pod("a", "n1", deleted=-10)
+    assert one(nodes, pod("p", needs=apart(ZONE)), running=[careless]).verdict == Verdict.NOWHERE
 
 
 def test_others_that_keep_apart_refuse_those_they_name() -> None:

@@ -1,12 +1,13 @@
 """Scheduler and kubelets, as far as a replacement needs them to become Ready.
 
-Where the scheduler puts a pod is not predicted. What counts is whether there is any node left that takes pods, and
-that a replacement may come to a node that is drained later: such runs are tried too.
+Where the scheduler puts a pod is not predicted. What counts is whether any node is left whose cordon, taints and labels
+let the pod in, and that a replacement may come to a node that is drained later: such runs are tried too. Room is not
+looked at: ``kube.scheduling`` tells of it beside the prediction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from msgspec.structs import replace
 
@@ -16,10 +17,33 @@ from kubectl_evictplan.engine.drain_timing import DrainTiming, Latency
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Node, Pod
+from kubectl_evictplan.kube.scheduling.node_filters import matches_node
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations
 
 # A container runs at the latest so long after the pod was bound (as far as anybody here looks at it).
 _RUNNING_AFTER_NS = SECOND_NS
+
+
+class Elsewhere:
+    """Nodes that no drain empties, as they are at the start."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._nodes = [node for node in nodes if _takes_pods(node)]
+        # Needs and tolerations are shared by the pods of a template; the pod keeps them alive.
+        self._known: dict[tuple[int, int], tuple[Pod, Node | None]] = {}
+
+    def takes(self, pod: Pod) -> bool:
+        """Whether one of them lets the pod in."""
+        return self.first(pod) is not None
+
+    def first(self, pod: Pod) -> Node | None:
+        """Return the first of them that lets the pod in."""
+        key = (id(pod.needs), id(pod.tolerations))
+        known = self._known.get(key)
+        if known is None:
+            found = next((node for node in self._nodes if _lets_in(node, pod)), None)
+            known = self._known[key] = (pod, found)
+        return known[1]
 
 
 class Placement:
@@ -31,9 +55,9 @@ class Placement:
         timing: DrainTiming,
         drained: Collection[str],
         *,
-        elsewhere: bool,
+        elsewhere: Elsewhere,
     ) -> None:
-        """``drained``: nodes of drains. ``elsewhere``: some other node of the cluster takes pods."""
+        """``drained``: nodes of drains. ``elsewhere``: the other nodes of the cluster."""
         self._state = state
         self._timing = timing
         self._drained = drained
@@ -82,16 +106,17 @@ class Placement:
             for name in self._drained
             if (node := self._state.nodes.get(name)) is not None
             and _takes_pods(node)
-            and _tolerates(pod, node)
+            and _lets_in(node, pod)
         ]
         number = self._state.number(key)
         joins = self._timing.joins_drained_nodes and self._timing.draw("joins", number) < 0.5
-        if nodes and (joins or not self._elsewhere):
+        elsewhere = self._elsewhere.takes(pod)
+        if nodes and (joins or not elsewhere):
             place = int(self._timing.draw("node", number) * len(nodes))
             bound = replace(pod, node_name=nodes[place])
             self._state.update_pod(pod, bound)
             self._become_ready_later(bound, 0)
-        elif self._elsewhere:
+        elif elsewhere:
             # It is not bound here: nothing of that node takes part.
             self._become_ready_later(pod, 0)
         else:
@@ -132,11 +157,9 @@ def _takes_pods(node: Node) -> bool:
     return not node.unschedulable and ready is not None and ready.status == "True"
 
 
-def _tolerates(pod: Pod, node: Node) -> bool:
+def _lets_in(node: Node, pod: Pod) -> bool:
+    """Whether the pod tolerates the node's taints and, where its needs are known, wants its labels."""
     taints = tuple(t for t in node.taints if t.effect in (NO_SCHEDULE, NO_EXECUTE))
-    return get_matching_tolerations(taints, pod.tolerations)[0]
-
-
-def takes_replacements(node: Node) -> bool:
-    """Whether a node takes pods that tolerate nothing in particular."""
-    return _takes_pods(node) and all(t.effect not in (NO_SCHEDULE, NO_EXECUTE) for t in node.taints)
+    if not get_matching_tolerations(taints, pod.tolerations)[0]:
+        return False
+    return pod.needs is None or matches_node(pod.needs, node, pod.node_name)

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from kubectl_evictplan.cluster.disruption_budgets import DisruptionBudgets
 from kubectl_evictplan.cluster.drains import KubectlDrains
 from kubectl_evictplan.cluster.eviction_api import EvictionApi
-from kubectl_evictplan.cluster.placement import Placement, takes_replacements
+from kubectl_evictplan.cluster.placement import Elsewhere, Placement
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import Causes
 from kubectl_evictplan.controllers.disruption import DisruptionController, OwnerScales
@@ -78,9 +78,7 @@ def drain_parts(
     budgets = DisruptionBudgets(state, snapshot.budgets)
     workloads = {(one.kind, one.namespace, one.name): one for one in snapshot.workloads}
     replication = ReplicationControllers(state, workloads, timing)
-    elsewhere = any(
-        node.name not in drained and takes_replacements(node) for node in snapshot.nodes
-    )
+    elsewhere = Elsewhere(node for node in snapshot.nodes if node.name not in drained)
     placement = Placement(state, timing, drained, elsewhere=elsewhere)
     placement.start_pods_of_snapshot(state.events.now_ns)
     disruption = DisruptionController(state, budgets, OwnerScales(snapshot.workloads), timing)

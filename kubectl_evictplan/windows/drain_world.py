@@ -2,7 +2,7 @@
 
 The drained nodes with their pods, whatever their budgets cover elsewhere, and their StatefulSets: the
 next ordinal may have to wait for another. Where no other event happens and every node is healthy, that and
-one more node for replacements is all, and node lifecycle has no part in it.
+some more nodes for replacements are all, and node lifecycle has no part in it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
-from kubectl_evictplan.cluster.placement import takes_replacements
+from kubectl_evictplan.cluster.placement import Elsewhere
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, PodDisruptionBudget, Workload
@@ -56,7 +56,7 @@ def drain_world(
             name for event in scenario.events for name in event.touched_nodes
         }
         nodes = [node for node in snapshot.nodes if node.name in used]
-        nodes += _one_that_takes_pods(snapshot.nodes, used)
+        nodes += _some_that_take_pods(snapshot.nodes, used, pods)
         configuration = replace(
             configuration,
             node_lifecycle_enabled=False,
@@ -157,6 +157,8 @@ def _is_steady(node: Node, snapshot: ClusterSnapshot, scenario: Scenario) -> boo
     )
 
 
-def _one_that_takes_pods(nodes: Iterable[Node], used: set[str]) -> list[Node]:
-    """Some other node that stands for all on which replacements may land."""
-    return next(([n] for n in nodes if n.name not in used and takes_replacements(n)), [])
+def _some_that_take_pods(nodes: Iterable[Node], used: set[str], pods: Iterable[Pod]) -> list[Node]:
+    """Some other nodes that stand for all on which replacements of these pods may land."""
+    elsewhere = Elsewhere(node for node in nodes if node.name not in used)
+    found = {node.name: node for pod in pods if (node := elsewhere.first(pod)) is not None}
+    return list(found.values())
