@@ -31,7 +31,7 @@ _Value = TypeVar("_Value")
 _MEANT_OUTPUTS = {
     "yml": "yaml",
     **dict.fromkeys(("jsonpath", "jq", "csv"), "json"),
-    **dict.fromkeys(("text", "txt", "human", "plain", "html"), "table"),
+    **dict.fromkeys(("text", "txt", "human", "plain"), "table"),
     "md": "markdown",
     **dict.fromkeys(("names", "short"), "name"),
     **dict.fromkeys(("long", "full", "custom"), "wide"),

@@ -96,7 +96,8 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
                     *known, assume_ready=given.assume_ready_ns, quorums=options.quorums
                 )
     results = judged(gates, prediction, snapshot)
-    _show(prediction, options, explain, given.zone, results)
+    with collecting_rarely():
+        _show(prediction, options, explain, given.zone, results)
     refuse_failed(results)
 
 

@@ -115,6 +115,13 @@ def _markdown(prediction: Prediction, look: Look) -> Iterator[str]:
     return markdown.render(ticket(prediction, look.zone, look.gates))
 
 
+def _html(prediction: Prediction, look: Look) -> Iterator[str]:
+    from kubectl_evictplan.report import html_page
+    from kubectl_evictplan.report.ticket import ticket
+
+    return html_page.render(ticket(prediction, look.zone, look.gates, whole=True))
+
+
 def _findings(prediction: Prediction, look: Look) -> FindingsDocument:
     from kubectl_evictplan.report.content import plain_verdict
     from kubectl_evictplan.report.findings_document import findings_document
@@ -147,6 +154,7 @@ _FORMATS: dict[str, Callable[[Prediction, Look], Iterator[str]]] = {
     "yaml": _yaml,
     "name": _name,
     "markdown": _markdown,
+    "html": _html,
     "findings": _findings_json,
     "junit": _junit,
     "github": _github,

@@ -43,6 +43,26 @@ def columns(*headers: str) -> tuple[Column, ...]:
     return tuple(map(Column, headers))
 
 
+class Moment(NamedTuple):
+    """Something that happens; ``grounds`` is for those who want to look it up."""
+
+    time: str
+    offset: str
+    text: str
+    grounds: str = ""
+
+
+class Stories(NamedTuple):
+    """How each row of a table comes about, what rows share told once.
+
+    ``of_row`` is the place in ``chains`` of each row; a chain are places in ``moments``, in order.
+    """
+
+    moments: Sequence[Moment]
+    chains: Sequence[tuple[int, ...]]
+    of_row: Sequence[int]
+
+
 class Table(NamedTuple):
     """Rows of names and figures; ``notes`` tell once what all rows share."""
 
@@ -51,15 +71,7 @@ class Table(NamedTuple):
     title: str = ""
     total: Row | None = None
     notes: tuple[str, ...] = ()
-
-
-class Moment(NamedTuple):
-    """Something that happens; ``grounds`` is for those who want to look it up."""
-
-    time: str
-    offset: str
-    text: str
-    grounds: str = ""
+    stories: Stories | None = None
 
 
 class Timeline(NamedTuple):
@@ -108,12 +120,13 @@ class Commands(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A stretch of time on a chart, in seconds from the start."""
+    """A stretch of time on a chart, in seconds from the start; ``told`` says it in words."""
 
     label: str
     from_seconds: float
     to_seconds: float
     tone: Tone = "plain"
+    told: str = ""
 
 
 class BarGroup(NamedTuple):
@@ -130,6 +143,59 @@ class Gantt(NamedTuple):
     groups: tuple[BarGroup, ...]
     start: datetime | None
     note: str = ""
+    # Whether tones need words: not where labels say what they mean.
+    legend: bool = True
 
 
-Block = Title | Verdict | Table | Timeline | Findings | Figures | Commands | Gantt
+class Point(NamedTuple):
+    """From ``at_seconds`` until the next point at least and at most so many."""
+
+    at_seconds: float
+    least: float
+    most: float
+
+
+class Band(NamedTuple):
+    """One number over time, between its bounds; ``end_seconds`` is where the chart ends."""
+
+    name: str
+    points: tuple[Point, ...]
+    end_seconds: float
+
+
+class Bands(NamedTuple):
+    """Charts of numbers over time, one for each band; ``unit`` says what is counted."""
+
+    title: str
+    unit: str
+    bands: tuple[Band, ...]
+    note: str = ""
+
+
+class Counts(NamedTuple):
+    """A chart of a few numbers beside each other."""
+
+    title: str
+    unit: str
+    counts: tuple[tuple[str, int, Tone], ...]
+
+
+Block = (
+    Title
+    | Verdict
+    | Table
+    | Timeline
+    | Findings
+    | Figures
+    | Commands
+    | Gantt
+    | Bands
+    | Counts
+    | Verdict
+    | Table
+    | Timeline
+    | Findings
+    | Figures
+    | Commands
+    | Gantt
+)

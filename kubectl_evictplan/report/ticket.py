@@ -14,20 +14,30 @@ from kubectl_evictplan.prediction.document import CERTAIN, Prediction
 from kubectl_evictplan.prediction.fingerprint import fingerprint
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Block, Figures, Phrase, Table, Title, Verdict, columns
+from kubectl_evictplan.report.charts import charts
 from kubectl_evictplan.report.commands_to_run import commands
 from kubectl_evictplan.report.content import details, facts
 from kubectl_evictplan.report.drains import drain_tables
 from kubectl_evictplan.report.evictions import PODS_MAX, group_table, pod_table
 from kubectl_evictplan.report.gantt import gantt
+from kubectl_evictplan.report.impact_tables import finding_table, impact_tables, not_evaluated
+from kubectl_evictplan.report.stories import stories
 from kubectl_evictplan.report.verdict import alerts, all_warnings, verdict
 from kubectl_evictplan.report.what_happens import asked, timeline
 from kubectl_evictplan.report.words import Clock
 
 
 def ticket(
-    prediction: Prediction, zone: tzinfo | None, gates: Sequence[GateResult] = ()
+    prediction: Prediction,
+    zone: tzinfo | None,
+    gates: Sequence[GateResult] = (),
+    *,
+    whole: bool = False,
 ) -> Iterator[Block]:
-    """Yield the blocks of a ticket; ``zone`` is that of clock times (None: the system's)."""
+    """Yield the blocks of a ticket; ``zone`` is that of clock times (None: the system's).
+
+    ``whole``: with every pod, the story of each, and all charts; otherwise what a text has room for.
+    """
     clock = Clock(str(prediction.inputs.start.value), zone)
     yield Title(f"Predicted evictions: {'; '.join(asked(prediction)) or 'nothing is done'}")
     loud = alerts(prediction.warnings)
@@ -37,13 +47,21 @@ def ticket(
     if gates:
         yield gate_table(gates)
     yield headline(prediction)
-    if (bars := gantt(prediction, clock)) is not None:
+    impact = prediction.impact
+    if impact is not None and (findings := finding_table(impact)) is not None:
+        yield findings
+    if whole:
+        yield from charts(prediction, clock)
+    elif (bars := gantt(prediction, clock)) is not None:
         yield bars
     if (moments := timeline(prediction, clock, wide=False)) is not None:
         yield moments
-    yield from _tables(prediction)
+    if impact is not None:
+        yield from impact_tables(impact)
+    yield from _tables(prediction, whole=whole)
     if (found := all_warnings(prediction.warnings)) is not None:
         yield found
+    yield from not_evaluated(impact, prediction.inputs.assumptions)
     yield from commands(prediction)
     yield provenance(prediction, clock)
 
@@ -85,13 +103,15 @@ def headline(prediction: Prediction) -> Table:
     return Table(columns("FIGURE", "VALUE"), rows, "Figures")
 
 
-def _tables(prediction: Prediction) -> Iterator[Block]:
+def _tables(prediction: Prediction, *, whole: bool) -> Iterator[Block]:
     yield from drain_tables(prediction, wide=False)
     if prediction.evictions:
         table = group_table(prediction, "workload")
         yield table._replace(title="Evictions by workload")
-        if len(prediction.evictions) <= PODS_MAX:
-            yield pod_table(prediction.evictions)._replace(title="Evicted pods")
+        if whole or len(prediction.evictions) <= PODS_MAX:
+            pods = pod_table(prediction.evictions)._replace(title="Evicted pods")
+            told = stories(prediction.evictions) if whole else None
+            yield pods._replace(stories=told)
     yield from details(prediction)
 
 

@@ -139,12 +139,13 @@ def _together(changes: Iterable[_Change]) -> Iterator[list[_Change]]:
     for members in alike.values():
         members.sort(key=lambda c: (c.when.earliest_seconds, c.when.latest_seconds))
         group: list[_Change] = []
+        last = 0.0
         for change in members:
-            last = max((one.when.latest_seconds for one in group), default=0.0)
             if group and change.when.earliest_seconds > last:
                 yield group
-                group = []
+                group, last = [], 0.0
             group.append(change)
+            last = max(last, change.when.latest_seconds)
         yield group
 
 

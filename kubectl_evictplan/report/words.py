@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.kube.durations import HOUR_NS, MILLISECOND_NS, MINUTE_NS, format_duration
@@ -38,6 +39,7 @@ def offset(seconds: float | None) -> str:
     return UNKNOWN if ms is None else _offset(ms)
 
 
+@lru_cache(maxsize=100_000)  # most of them repeat: many pods share a node
 def window(
     earliest_seconds: float | None, latest_seconds: float | None, *, exact: bool = False
 ) -> str:
@@ -54,6 +56,19 @@ def window(
     # Each bound by its own size: a cause is never shown after its effect.
     down, up = (1, 1) if exact else (_rounding_step_ms(abs(first)), _rounding_step_ms(abs(last)))
     return f"{_coarse(first // down * down, down)} .. {_coarse(-(-last // up) * up, up)}"
+
+
+def lasting(least_seconds: float | None, most_seconds: float | None) -> str:
+    """Return how long something lasts, rounded outwards; None has no end within reach."""
+    if least_seconds is None:
+        return "no end in sight"
+    if most_seconds is None:
+        least = window(least_seconds, least_seconds)[1:]
+        return f"at least {least}, no end in sight" if least_seconds else "possibly without end"
+    first, _, last = window(least_seconds, most_seconds).replace("+", "").partition(" .. ")
+    if not last:
+        return first
+    return f"{first} to {last}" if least_seconds else f"up to {last}"
 
 
 def outcomes(windows: Iterable[document.OutcomeWindow], *, exact: bool = False) -> str:

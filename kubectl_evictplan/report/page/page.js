@@ -1,0 +1,213 @@
+// Charts, sorting, filtering and the story of a row. Texts go into the page as text, never as markup.
+(() => {
+  "use strict";
+  const PAGE_ROWS = 100;
+  const byId = (id) => document.getElementById(id);
+  const make = (tag, text = "", attributes = {}) => {
+    const element = document.createElement(tag);
+    element.textContent = text;
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    return element;
+  };
+  const data = async (id) => {
+    const element = byId(id);
+    if (element.type === "application/json") return JSON.parse(element.textContent);
+    const bytes = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
+    const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(plain).text());
+  };
+
+  // -- charts ----------------------------------------------------------------------------------
+  const hint = byId("hint");
+  const tooltip = (_, event, item, value) => {
+    if (!value) { hint.hidden = true; return; }
+    hint.replaceChildren(...Object.entries(value).filter(([, text]) => text !== "").map(([key, text]) => {
+      const line = make("div");
+      line.append(make("small", `${key}: `), make("span", String(text)));
+      return line;
+    }));
+    hint.hidden = false;
+    const left = Math.min(event.clientX + 14, innerWidth - hint.offsetWidth - 8);
+    const below = event.clientY + 14;
+    const top = below + hint.offsetHeight > innerHeight ? event.clientY - hint.offsetHeight - 8 : below;
+    hint.style.left = `${Math.max(left, 4)}px`;
+    hint.style.top = `${Math.max(top, 4)}px`;
+  };
+  const config = (width) => {
+    const style = getComputedStyle(document.documentElement);
+    const text = style.getPropertyValue("--text").trim();
+    const line = style.getPropertyValue("--line").trim();
+    const font = "system-ui, sans-serif";
+    return {
+      background: "transparent", font, view: { stroke: null },
+      axis: { labelColor: text, titleColor: text, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontWeight: 500 },
+      axisY: { labelLimit: Math.max(90, Math.round(width * 0.36)) },
+      legend: { labelColor: text, titleColor: text, labelFontSize: 12 },
+      text: { color: text, fontSize: 12 },
+    };
+  };
+  const views = new Map();
+  const draw = async (box) => {
+    const spec = JSON.parse(byId(box.dataset.spec).textContent);
+    views.get(box)?.finalize();
+    const compiled = vegaLite.compile(spec, { config: config(box.clientWidth) }).spec;
+    const view = new vega.View(vega.parse(compiled, null, { ast: true }), {
+      expr: vegaInterpreter, renderer: "svg", container: box, hover: true, tooltip, logLevel: vega.Error,
+    });
+    views.set(box, view);
+    await view.runAsync();
+  };
+  const drawAll = () => Promise.all([...document.querySelectorAll(".chart")].map((box) =>
+    draw(box).catch((error) => { box.textContent = `This chart could not be drawn: ${error.message}`; })));
+  let width = innerWidth;
+  let due = 0;
+  addEventListener("resize", () => {
+    if (innerWidth === width) return;
+    width = innerWidth;
+    clearTimeout(due);
+    due = setTimeout(drawAll, 200);
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  matchMedia("print").addEventListener("change", drawAll);
+
+  // -- tables ----------------------------------------------------------------------------------
+  const DURATION = /([+-]?)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?/;
+  const natural = new Intl.Collator("en", { numeric: true });
+  const weight = (text) => {
+    if (/^[+-]?\d+(\.\d+)?( of \d+| to \d+)?$/.test(text)) return parseFloat(text);
+    const [all, sign, hours = 0, minutes = 0, seconds = 0, milliseconds = 0] = DURATION.exec(text) || [""];
+    if (!/^[+-]\d/.test(all)) return NaN;
+    return (sign === "-" ? -1 : 1) * (hours * 3600 + minutes * 60 + +seconds + milliseconds / 1000);
+  };
+  const compare = (a, b) => {
+    const [left, right] = [weight(a), weight(b)];
+    if (!isNaN(left) && !isNaN(right)) return left - right;
+    if (isNaN(left) !== isNaN(right)) return isNaN(left) ? 1 : -1;
+    return natural.compare(a, b);
+  };
+  const columnsOf = (table) => {
+    const rows = [...table.tBodies[0].rows];
+    return [...table.tHead.rows[0].cells].map((_, at) => {
+      const places = new Map();
+      const tones = [];
+      const found = rows.map((row) => {
+        const cell = row.cells[at];
+        const text = cell.textContent;
+        if (!places.has(text)) { places.set(text, places.size); tones.push(cell.className); }
+        return places.get(text);
+      });
+      return { texts: [...places.keys()], tones, rows: found };
+    });
+  };
+
+  const enhance = async (table) => {
+    const columns = table.dataset.rows ? await data(table.dataset.rows) : columnsOf(table);
+    const total = columns[0].rows.length;
+    const stories = table.dataset.stories ? await data(table.dataset.stories) : null;
+    const named = Math.max(0, [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === "POD"));
+    const body = table.tBodies[0];
+    const every = Array.from({ length: total }, (_, at) => at);
+    let chosen = every;
+    let page = 0;
+
+    const tell = (row, at, button) => {
+      if (row.nextElementSibling?.className === "story") {
+        row.nextElementSibling.remove();
+        button.setAttribute("aria-expanded", "false");
+        return;
+      }
+      const list = make("ol");
+      for (const place of stories.chains[stories.rows[at]]) {
+        const [offset, text, grounds] = stories.moments[place];
+        const item = make("li");
+        item.append(make("i", `${offset} `), make("span", text), make("small", grounds ? ` (${grounds})` : ""));
+        list.append(item);
+      }
+      const cell = make("td", "", { colspan: String(columns.length) });
+      cell.append(make("p", "How it comes about, in one of the possible timings:"), list);
+      const told = make("tr", "", { class: "story" });
+      told.append(cell);
+      row.after(told);
+      button.setAttribute("aria-expanded", "true");
+    };
+    const rowOf = (at) => {
+      const row = make("tr");
+      columns.forEach((column, place) => {
+        const text = column.texts[column.rows[at]];
+        const cell = make("td", "", { class: column.tones[column.rows[at]] ?? "" });
+        if (stories && place === named) {
+          const button = make("button", text, { type: "button", "aria-expanded": "false" });
+          button.addEventListener("click", () => tell(row, at, button));
+          cell.append(button);
+        } else cell.textContent = text;
+        row.append(cell);
+      });
+      return row;
+    };
+    const tools = make("div", "", { class: "tools" });
+    const status = make("span", "", { role: "status" });
+    const [back, on] = ["Previous", "Next"].map((word) => make("button", word, { type: "button" }));
+    const show = () => {
+      const from = page * PAGE_ROWS;
+      body.replaceChildren(...chosen.slice(from, from + PAGE_ROWS).map(rowOf));
+      const to = Math.min(from + PAGE_ROWS, chosen.length);
+      status.textContent = chosen.length ? `Rows ${from + 1} to ${to} of ${chosen.length}` : "No row matches";
+      back.disabled = page === 0;
+      on.disabled = to >= chosen.length;
+    };
+    back.addEventListener("click", () => { page -= 1; show(); });
+    on.addEventListener("click", () => { page += 1; show(); });
+
+    if (total > 10) {
+      const label = make("label", "Filter rows ");
+      const input = make("input", "", { type: "search", placeholder: "part of any cell" });
+      label.append(input);
+      let waiting = 0;
+      input.addEventListener("input", () => {
+        clearTimeout(waiting);
+        waiting = setTimeout(() => {
+          const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+          const hits = words.map((word) => columns.map((column) => column.texts.map((text) => text.toLowerCase().includes(word))));
+          chosen = every.filter((at) => hits.every((hit) => hit.some((texts, place) => texts[columns[place].rows[at]])));
+          order();
+          page = 0;
+          show();
+        }, 120);
+      });
+      tools.append(label, status);
+      if (total > PAGE_ROWS) tools.append(back, on);
+      table.parentElement.before(tools);
+    }
+
+    let sorted = null;
+    const order = () => {
+      if (!sorted) return;
+      const { texts, rows } = columns[sorted.place];
+      const ranks = new Array(texts.length);
+      texts.map((text, at) => [text, at]).sort(([a], [b]) => compare(a, b)).forEach(([, at], rank) => { ranks[at] = rank; });
+      chosen = [...chosen].sort((a, b) => sorted.sign * (ranks[rows[a]] - ranks[rows[b]]) || a - b);
+    };
+    [...table.tHead.rows[0].cells].forEach((head, place) => {
+      const button = make("button", head.textContent, { type: "button" });
+      head.replaceChildren(button);
+      button.addEventListener("click", () => {
+        sorted = { place, sign: sorted?.place === place ? -sorted.sign : 1 };
+        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", sorted.sign > 0 ? "ascending" : "descending");
+        order();
+        page = 0;
+        show();
+      });
+    });
+    if (table.dataset.rows) document.querySelector(`[data-more="${table.dataset.rows}"]`)?.remove();
+    if (table.dataset.rows || stories || total > PAGE_ROWS) show();
+    else status.textContent = `${total} rows`;
+  };
+
+  const start = async () => {
+    await drawAll();
+    for (const table of document.querySelectorAll("section.table table")) await enhance(table);
+    document.documentElement.dataset.ready = "true";
+  };
+  start();
+})();
