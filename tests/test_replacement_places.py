@@ -12,7 +12,7 @@ from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.impact.replacement_words import fit_sentence
 from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds, TopologySpreadConstraint
 from kubectl_evictplan.kube.objects import Node, Pod
-from kubectl_evictplan.prediction.impact_document import ReplacementFit
+from kubectl_evictplan.prediction.impact_document import Impact, ReplacementFit
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
@@ -32,14 +32,28 @@ def pod(name: str, at: str, needs: PodNeeds | None = NEEDS, **fields: Any) -> Po
 
 
 def told(nodes: list[Node], pods: list[Pod], *events: Any) -> list[ReplacementFit]:
+    return list(assessed(nodes, pods, *events).replacements)
+
+
+def assessed(nodes: list[Node], pods: list[Pod], *events: Any) -> Impact:
     snapshot, scenario = make_snapshot(nodes, pods), make_scenario(events, horizon=900)
     configuration = resolve_configuration(ControllerSettings("1.34.0"), snapshot.control_plane)
     prediction = predict(snapshot, scenario, configuration)
-    return list(assess_impact(snapshot, scenario, configuration, prediction).replacements)
+    return assess_impact(snapshot, scenario, configuration, prediction)
 
 
 def maintenance(name: str) -> Any:
     return make_event(0, "taint", name, taint="maintenance:NoExecute")
+
+
+def codes(nodes: list[Node], pods: list[Pod], *events: Any) -> dict[str, str]:
+    """Codes of findings about replacements, each with its first sentence."""
+    found = assessed(nodes, pods, *events).findings
+    return {
+        one.code: one.summary
+        for one in found
+        if one.code in ("replacement-pending", "no-room-left")
+    }
 
 
 def test_who_is_evicted_by_a_taint_may_run_on_the_other_nodes() -> None:
@@ -107,3 +121,34 @@ def test_those_that_find_no_place_are_told_first() -> None:
     pods = [pod("a", "n1"), pod("z", "n1", large, owner="ReplicaSet/z")]
     found = told([node("n1"), node("n2")], pods, maintenance("n1"))
     assert [one.workload for one in found] == ["ReplicaSet/z", "ReplicaSet/web"]
+
+
+def test_a_finding_says_who_stays_pending_and_what_would_help() -> None:
+    needs = msgspec.structs.replace(NEEDS, node_selector=(("disk", "ssd"),))
+    nodes = [node("n1", labels={"disk": "ssd"}), node("n2")]
+    pods = [pod("p", "n1", needs)]
+    (found,) = (
+        one
+        for one in assessed(nodes, pods, maintenance("n1")).findings
+        if one.code == "replacement-pending"
+    )
+    assert (found.severity, found.certainty) == ("high", "certain")
+    assert found.objects == ("ReplicaSet/default/web",)
+    assert found.summary == (
+        "1 replacement of ReplicaSet/web in default: only fits on nodes that are going away: would stay Pending, "
+        "because 1 node fails TaintToleration, 1 node fails NodeAffinity"
+    )
+    assert found.remedy.startswith("label another node")
+
+
+def test_a_finding_says_where_room_is_short_for_all_together() -> None:
+    pods = [pod(f"p{number}", "n1") for number in range(3)]
+    found = codes([node("n1"), node("n2", 2000)], pods, maintenance("n1"))
+    assert found == {
+        "no-room-left": "3 replacements of ReplicaSet/web in default: 2 of 3 find a place, the others would "
+        "stay Pending, because 1 node fails TaintToleration, 1 node fails NodeResourcesFit"
+    }
+
+
+def test_where_all_fit_there_is_no_finding() -> None:
+    assert codes([node("n1"), node("n2")], [pod("p", "n1")], maintenance("n1")) == {}

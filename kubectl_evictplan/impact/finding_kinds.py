@@ -51,6 +51,19 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "Bring the kubelet back. Only when the machine is surely powered off, taint the node "
         "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: pods are then removed and volumes detached.",
     ),
+    "replacement-pending": FindingKind(
+        "high",
+        "Every node refuses the replacement by one of the scheduler's filters while the change is on: it stays Pending. "
+        "Taken by itself, whatever other replacements do; what preferences would choose plays no part.",
+        "Look at the filter that most nodes fail: free room or add nodes, widen the selector or the affinity, let spread "
+        "honour taints, or do less at a time.",
+    ),
+    "no-room-left": FindingKind(
+        "high",
+        "One replacement would fit, but all together need more than the other nodes have left. Who finds no place depends "
+        "on the order in which they come, which is not predicted.",
+        "Add nodes before the change, lower requests, or do less at a time.",
+    ),
     "bare-pod-gone": FindingKind(
         "high",
         "No controller owns the pod: once deleted it is not made anew.",

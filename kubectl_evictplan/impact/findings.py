@@ -13,9 +13,16 @@ from typing import NamedTuple
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.impact.comebacks import BARE_POD, DAEMON_SET, IDENTITY_HELD, JOB_FAILED
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
+from kubectl_evictplan.impact.replacement_words import (
+    CROWDED,
+    PENDING,
+    fit_sentence,
+    what_would_help,
+)
 from kubectl_evictplan.impact.volumes import FORCE_DETACH, HELD, NEVER_MOVES
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
+from kubectl_evictplan.kube.scheduling.answers import Verdict
 from kubectl_evictplan.prediction.impact_document import (
     Finding,
     Impact,
@@ -346,12 +353,33 @@ def _empty_dir_gone(facts: Facts) -> Iterator[Item]:
             yield Item(f"{kind}/{namespace}/{name}", text, certainty)
 
 
+def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[Item]]:
+    """Items of workloads whose replacements find no place, or not all of them."""
+
+    def author(facts: Facts) -> Iterator[Item]:
+        for one in facts.impact.replacements:
+            if one.verdict in verdicts and not one.returns_to:
+                kind, _, name = one.workload.partition("/")
+                pods = _count(one.pods, "replacement")
+                text = f"{pods} of {one.workload} in {one.namespace}: {fit_sentence(one)}"
+                deletion = facts.world.deletions.get(f"{one.namespace}/{one.pod}")
+                sure = verdicts is PENDING and deletion is not None and deletion.certain
+                weight = float(one.pods - one.placed)
+                certainty = CERTAIN if sure else POSSIBLE
+                name = f"{kind}/{one.namespace}/{name}"
+                yield Item(name, text, certainty, weight, what_would_help(one))
+
+    return author
+
+
 AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "service-down": _service_down,
     "majority-lost": _quorum_lost,
     "budget-broken": _budget_broken,
     "drain-waits": _drain_waits,
     "identity-held": _pods(IDENTITY_HELD, "{pod} stays Terminating on {node} and is not replaced"),
+    "replacement-pending": _replacements(PENDING),
+    "no-room-left": _replacements(CROWDED),
     "bare-pod-gone": _pods(BARE_POD, "{pod} has no owner and is gone for good"),
     "volume-never-moves": _volumes(
         frozenset({NEVER_MOVES}), "{claim} of {pod} lies on the disk of {node} and never moves"

@@ -1,9 +1,13 @@
-"""What a ``ReplacementFit`` says, in a sentence for people."""
+"""What a ``ReplacementFit`` says, in a sentence for people, and what would help."""
 
 from __future__ import annotations
 
-from kubectl_evictplan.kube.scheduling.answers import Unknown, Verdict
+from kubectl_evictplan.kube.scheduling.answers import Filter, Unknown, Verdict
 from kubectl_evictplan.prediction.impact_document import ReplacementFit
+
+# No node takes the replacement; some of several find no place.
+PENDING = frozenset({Verdict.NOWHERE, Verdict.ONLY_ON_LEAVING})
+CROWDED = frozenset({Verdict.NO_ROOM_LEFT, Verdict.PARTLY})
 
 _UNKNOWN = {
     Unknown.NEEDS: "its spec is not in the input",
@@ -37,6 +41,28 @@ def fit_sentence(fit: ReplacementFit) -> str:
         case Verdict.UNKNOWN:
             reasons = " and ".join(_UNKNOWN[Unknown(one)] for one in fit.unknown)
             return f"whether it fits is unknown: {reasons}"
+
+
+_HELP = {
+    Filter.NODE_UNSCHEDULABLE: "uncordon a node for them (kubectl uncordon), or do less at a time",
+    Filter.TAINT_TOLERATION: "keep a node without the taint, or let the pod template tolerate it",
+    Filter.NODE_AFFINITY: "label another node as the pod template's nodeSelector and affinity ask, or widen them",
+    Filter.NODE_PORTS: "free the hostPort on another node, or give the template another one",
+    Filter.NODE_RESOURCES_FIT: "add nodes before the change, or lower resources.requests",
+    Filter.VOLUME_BINDING: "keep a node from which the volume can be reached, or restore the data elsewhere",
+    Filter.POD_TOPOLOGY_SPREAD: "set nodeTaintsPolicy: Honor in topologySpreadConstraints, or raise maxSkew",
+    Filter.INTER_POD_AFFINITY: "make the podAntiAffinity or podAffinity preferred, or add nodes to other domains",
+}
+# What the change itself brings refuses most nodes; the others are of interest.
+_OF_THE_CHANGE = (Filter.NODE_UNSCHEDULABLE, Filter.TAINT_TOLERATION)
+
+
+def what_would_help(fit: ReplacementFit) -> str:
+    """Return what to do about the filter that the most nodes fail, "" when none does."""
+    others = [one for one in fit.because if one.filter not in _OF_THE_CHANGE] or list(fit.because)
+    if not others:
+        return ""
+    return _HELP[Filter(max(others, key=lambda one: one.nodes).filter)]
 
 
 def _because(fit: ReplacementFit) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from kubectl_evictplan.impact.replacement_words import PENDING
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
 from kubectl_evictplan.prediction.impact_document import BudgetImpact, Impact, Spell
 from kubectl_evictplan.report import words
@@ -33,6 +34,18 @@ def costs(prediction: Prediction) -> Iterator[Phrase]:
                 "stuck",
             )
     yield from _budgets(impact.budgets)
+    yield from _pending(impact)
+
+
+def _pending(impact: Impact) -> Iterator[Phrase]:
+    """Say whose replacements find no node at all."""
+    pending = [one for one in impact.replacements if one.verdict in PENDING and not one.returns_to]
+    names = list(
+        dict.fromkeys(f"{one.namespace}/{one.workload.partition('/')[2]}" for one in pending)
+    )
+    if names:
+        text = f"Replacements of {words.count(len(names), 'workload')} fit on no node that is left"
+        yield Phrase(f"{text}: {words.listed(names, _NAMED_MAX)}.", "stuck")
 
 
 def _hits(named: Iterable[tuple[str, Iterable[Spell]]]) -> list[_Hit]:
