@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import tzinfo
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,11 +24,13 @@ from kubectl_evictplan.errors import (
     Correction,
     InputError,
     Problem,
+    help_on,
     mistake,
 )
 from kubectl_evictplan.kube.durations import HOUR_NS, SECOND_NS
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.apply.evidence import JournalEvidence
     from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.live.observation import Observation
     from kubectl_evictplan.plans.expectation import Expectation, Start
@@ -56,6 +59,11 @@ _COMMON = ("time_zone", "color")
 @click.option(
     _STARTED, metavar="TIME", help="When the change began (RFC 3339); default: as far as known."
 )
+@click.option(
+    "--journal",
+    metavar="FILE",
+    help="What `apply` wrote; default: PLAN.journal.jsonl if it is there.",
+)
 @click.option("--watch", "-w", is_flag=True, help="Follow it until everything is decided.")
 @click.option("--fail-on-unknown", is_flag=True, help="Exit with 1 also for what is not known.")
 @click.option(
@@ -69,6 +77,7 @@ _COMMON = ("time_zone", "color")
 def verify(
     words: tuple[str, ...],
     started_at: str | None,
+    journal: str | None,
     watch: bool,
     fail_on_unknown: bool,
     output: str,
@@ -83,8 +92,9 @@ def verify(
     flags = take_connection(connection)
     zone = _zone(time_zone)
     given = _given_start(started_at)
-    expectation, cluster_uid = read_expectation(_file(words))
-    watched = _Watched(expectation, given, zone)
+    name = _file(words)
+    expectation, cluster_uid = read_expectation(name)
+    watched = _Watched(expectation, given, _evidence(name, journal, expectation), zone)
     with _observing(flags, expectation, cluster_uid) as observation:
         interrupted = watch and watched.follow(observation)
         ledger = watched.ledger(observation.sightings())
@@ -108,6 +118,22 @@ def _file(words: tuple[str, ...]) -> str:
         raise mistake("which plan, or which prediction?", known)
     known = Correction(words, words[:1], example=True)
     raise mistake("one plan or prediction at a time", known, got=" ".join(words))
+
+
+def _evidence(name: str, journal: str | None, expectation: Expectation) -> JournalEvidence | None:
+    """Return what the plan's journal tells; None without one."""
+    from kubectl_evictplan.commands.ledgers import beside, read_evidence
+
+    if not expectation.fingerprint and journal is None:
+        return None
+    path = beside(name, ".journal.jsonl") if journal is None else Path(journal)
+    if journal is None and not path.exists():
+        return None
+    evidence = read_evidence(path)
+    if evidence.fingerprint != expectation.fingerprint:
+        known = help_on("verify")
+        raise mistake("the journal of another plan", known, location=str(path))
+    return evidence
 
 
 def _zone(text: str) -> tzinfo | None:
@@ -158,17 +184,29 @@ def _observing(flags: ConnectionFlags, expectation: Expectation, cluster_uid: st
 class _Watched:
     """The ledger as it grows, and what was told of it already."""
 
-    def __init__(self, expectation: Expectation, given: Start | None, zone: tzinfo | None) -> None:
+    def __init__(
+        self,
+        expectation: Expectation,
+        given: Start | None,
+        evidence: JournalEvidence | None,
+        zone: tzinfo | None,
+    ) -> None:
         self._expectation = expectation
         self._given = given
+        self._evidence = evidence
         self._zone = zone
         self._told: dict[str, str] = {}
 
     def ledger(self, sightings: Sightings) -> Ledger:
         """Return the ledger by what was seen so far; InputError when nobody knows the beginning."""
+        from kubectl_evictplan.commands.ledgers import with_journal
         from kubectl_evictplan.plans.ledger import ledger_of
 
-        return ledger_of(self._expectation, sightings, self._start(sightings))
+        start = self._start(sightings)
+        if self._evidence is None:
+            return ledger_of(self._expectation, sightings, start)
+        sightings = with_journal(sightings, self._evidence)
+        return ledger_of(self._expectation, sightings, start, self._evidence.begun)
 
     def follow(self, observation: Observation) -> bool:
         """Follow until everything is decided, or the prediction ends; True when interrupted."""
@@ -192,6 +230,8 @@ class _Watched:
 
         if self._given is not None:
             return self._given
+        if self._evidence is not None and self._evidence.start is not None:
+            return self._evidence.start
         start = beginning(self._expectation, sightings)
         if start is None:
             now = "2026-11-20T22:00:00Z"

@@ -72,7 +72,8 @@ class ActualDeletion(Span):
     """When a pod was deleted, and what tells it.
 
     ``told_by``: deletion-timestamp | event (the controller's own) | killing-event (the kubelet stops its
-    containers, some seconds after at most while it is alive) | disappearance (between two looks).
+    containers, some seconds after at most while it is alive) | operation (our own request) | disappearance
+    (between two looks).
     """
 
     told_by: str

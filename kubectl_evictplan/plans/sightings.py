@@ -54,6 +54,14 @@ class Gap(msgspec.Struct, frozen=True):
     why: str
 
 
+class OwnDeletion(msgspec.Struct, frozen=True):
+    """A pod that we evicted ourselves: from sending to the answer; and when we found it gone."""
+
+    uid: str
+    at: Interval | None
+    gone: Interval | None = None
+
+
 class Sightings(msgspec.Struct, frozen=True):
     """All that was seen. ``not_evaluated``: kinds that may not be read, with the server's words."""
 
@@ -62,6 +70,7 @@ class Sightings(msgspec.Struct, frozen=True):
     events: tuple[SeenEvent, ...] = ()
     gaps: tuple[Gap, ...] = ()
     not_evaluated: dict[str, str] = {}
+    own: tuple[OwnDeletion, ...] = ()
 
     @property
     def until_ns(self) -> int:
@@ -132,6 +141,10 @@ class PodHistories:
                 self._seen[change.pod.uid].ends.append(change.at)
         for pod in known:
             self._seen[pod.uid].known = (known_at_ns, pod)
+        self._own = {one.uid: one for one in sightings.own}
+        for one in sightings.own:
+            if one.gone is not None and one.uid in self._seen:
+                self._seen[one.uid].ends.append(one.gone)
         self._events = EventIndex(sightings.events, self._pods())
         self.by_uid = {uid: self._history(uid, seen) for uid, seen in sorted(self._seen.items())}
 
@@ -184,6 +197,9 @@ class PodHistories:
             told = min(known for _, known in marked)
             shown_ns = min(at.latest_ns for at, _ in marked)
             return Deletion(self._agreed(told, alive_ns, shown_ns), None, "deletion-timestamp")
+        own = self._own.get(pod.uid)
+        if own is not None and own.at is not None:
+            return Deletion(own.at, None, "operation")
         if gone is None:
             return None
         last_ns = since_ns if alive_ns is None else max(alive_ns, since_ns)

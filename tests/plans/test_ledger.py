@@ -22,7 +22,7 @@ from kubectl_evictplan.kube.sightings import (
 from kubectl_evictplan.plans.document import AddTaint, Cordon, Evict
 from kubectl_evictplan.plans.expectation import Begun, Expectation, Start
 from kubectl_evictplan.plans.ledger import ledger_of
-from kubectl_evictplan.plans.sightings import Cover, Gap, Sightings
+from kubectl_evictplan.plans.sightings import Cover, Gap, OwnDeletion, Sightings
 from kubectl_evictplan.prediction.document import (
     Eviction,
     TaintReference,
@@ -252,3 +252,14 @@ def test_a_start_known_to_a_minute_moves_both_ends_of_a_window() -> None:
     for seconds, verdict in ((10, "inside"), (71, "inside"), (80, "outside")):
         ledger = ledger_of(expected, Sightings((look(99, deleted(POD, seconds)),)), start)
         assert ledger.pods[0].verdict == verdict
+
+
+def test_what_we_evicted_ourselves_needs_nobody_who_looks() -> None:
+    own = OwnDeletion("u1", Interval(at(5), at(5.1)), Interval(at(6), at(7)))
+    expected = expectation(predicted((5, 6), controller="eviction-api"))
+    entry = entry_of(expected, look(300), own=(own,))
+    assert entry.verdict == "inside"
+    assert entry.deleted is not None
+    assert entry.deleted.told_by == "operation"
+    assert entry.gone is not None
+    assert entry.gone.latest_seconds == 7.0

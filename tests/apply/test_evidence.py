@@ -1,0 +1,81 @@
+"""What a journal tells a ledger is what happened in the cluster, after crashes as well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from apply.clusters import BENCHES
+from apply.crashes import NONE, killed_then_resumed
+from apply.runs import JOURNAL, Bench
+from apply.simulated_cluster import SimulatedCluster, SimulatedPod
+
+from kubectl_evictplan.apply.evidence import JournalEvidence, evidence_of
+from kubectl_evictplan.apply.journal import read
+from kubectl_evictplan.plans.document import Evict
+from kubectl_evictplan.plans.expectation import DONE, NOT_DONE
+
+
+@pytest.fixture
+def deleted_ns(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """When the cluster deletes each pod, as it goes."""
+    found: dict[str, int] = {}
+    delete = SimulatedCluster.delete
+
+    def noted(cluster: SimulatedCluster, pod: SimulatedPod) -> None:
+        found.setdefault(pod.uid, cluster.now)
+        delete(cluster, pod)
+
+    monkeypatch.setattr(SimulatedCluster, "delete", noted)
+    return found
+
+
+def evidence(bench: Bench) -> JournalEvidence:
+    return evidence_of(read(Path(JOURNAL), bench.files).records)
+
+
+def check(bench: Bench, deleted_ns: dict[str, int]) -> None:
+    told = evidence(bench)
+    asked = {one.uid for one in bench.plan.operations if isinstance(one, Evict)}
+    assert {one.uid for one in told.deletions if one.at} == asked
+    for one in told.deletions:
+        assert one.at is not None
+        assert one.at.earliest_ns <= deleted_ns[one.uid] <= one.at.latest_ns
+        assert one.gone is not None
+        assert one.gone.latest_ns >= deleted_ns[one.uid]
+    assert {one.outcome for one in told.begun} == {DONE}
+    assert told.start is not None
+    assert told.start.at.earliest_ns == min(one.at.earliest_ns for one in told.begun if one.at)
+
+
+def test_the_journal_of_a_drain_tells_when_each_pod_was_evicted_and_gone(
+    deleted_ns: dict[str, int],
+) -> None:
+    bench = BENCHES["drain"]()
+    assert bench.apply().exit_code == 0
+    check(bench, deleted_ns)
+    assert evidence(bench).fingerprint == bench.plan.fingerprint
+
+
+@pytest.mark.parametrize("at", range(3, 60, 7))
+def test_a_run_that_was_killed_and_resumed_tells_the_same(
+    at: int, deleted_ns: dict[str, int]
+) -> None:
+    bench, result = killed_then_resumed(BENCHES["drain"], (at,), NONE)
+    assert result.exit_code == 0
+    check(bench, deleted_ns)
+
+
+def test_an_operation_that_was_never_sent_is_not_done() -> None:
+    bench = BENCHES["taint"]()
+    bench.cluster.before_mutation = lambda _: bench.stop.request("SIGINT")
+    bench.apply()
+    outcomes = [one.outcome for one in evidence(bench).begun]
+    assert outcomes == [DONE, NOT_DONE]
+
+
+def test_a_journal_without_a_mutation_tells_no_beginning() -> None:
+    bench = BENCHES["taint"]()
+    bench.stop.request("SIGINT")
+    bench.apply()
+    assert evidence(bench).start is None
