@@ -76,12 +76,13 @@ def load_drain_recording(folder: Path) -> DrainRecording:
         trace,
         commands,
         [one for one in recorded["requests"] if one["client"] == "kubectl"],
-        _assumed_ready(recorded["kubelets"]),
+        assumed_ready(recorded["kubelets"]),
         _never_exit(trace, recorded["kubelets"]),
     )
 
 
-def _assumed_ready(kubelets: dict[str, Any]) -> tuple[int, int | None]:
+def assumed_ready(kubelets: dict[str, Any]) -> tuple[int, int | None]:
+    """From when to when replacements get ready, by the rules of the fake kubelets."""
     rules = [
         rule["after"]
         for rule in kubelets["readyAfterSeconds"]
