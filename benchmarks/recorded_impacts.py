@@ -179,7 +179,8 @@ def _successors(recording: ImpactRecording) -> Iterator[Checked]:
                     "successor ready", event["pod"], at, _within(fate.successor.ready, at)
                 )
         for event in events[len(fates) :]:
-            again = any(fate.pod.key in recording.world.returning for fate in fates)
+            returns = any(fate.pod.key in recording.world.returning for fate in fates)
+            again = returns or bool(recording.world.prediction.drains)
             yield Checked("successor again", event["pod"], event["t"], again)
 
 

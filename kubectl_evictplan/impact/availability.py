@@ -45,18 +45,22 @@ class _Together(NamedTuple):
 
 
 class Availability:
-    """Bounds over time for a group of ``before`` members."""
+    """Bounds over time for a group of ``before`` members.
 
-    def __init__(self, before: int, groups: Sequence[Group]) -> None:
+    ``gains`` are instants from which on there may be one more than before.
+    """
+
+    def __init__(self, before: int, groups: Sequence[Group], gains: Sequence[int] = ()) -> None:
         self.before = before
-        # Of equal length: instants, and how many are possibly and surely away from then on.
+        # Of equal length: instants, and how many are possibly and surely away from then on; of the latter gains are
+        # taken off.
         self.instants: list[int] = []
         self._possibly: list[int] = []
         self._surely: list[int] = []
-        self._sweep(groups)
+        self._sweep(groups, gains)
         self._together = list(self._groups_together(groups)) if self.instants else []
 
-    def _sweep(self, groups: Sequence[Group]) -> None:
+    def _sweep(self, groups: Sequence[Group], gains: Sequence[int]) -> None:
         changes: dict[int, list[tuple[int, int, int]]] = {}
         for place, group in enumerate(groups):
             for one, number in group.absences.items():
@@ -66,12 +70,15 @@ class Availability:
                 for low_ns, high_ns in one.sure:
                     changes.setdefault(low_ns, []).append((place, 0, number))
                     changes.setdefault(high_ns, []).append((place, 0, -number))
+        for at_ns in gains:
+            changes.setdefault(at_ns, []).append((-1, 0, -1))
         changes.pop(FOREVER_NS, None)
         possibly, surely = [0] * len(groups), 0
         limits = [self.before if one.away_max is None else one.away_max for one in groups]
         for at_ns in sorted(changes):
             for place, more, more_surely in changes[at_ns]:
-                possibly[place] += more
+                if more:
+                    possibly[place] += more
                 surely += more_surely
             away = sum(map(min, possibly, limits))
             self.instants.append(at_ns)

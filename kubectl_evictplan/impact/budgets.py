@@ -26,9 +26,8 @@ def budget_impacts(world: World) -> tuple[BudgetImpact, ...]:
 
 
 def _impact(world: World, covered: Covered, waits: Iterable[str]) -> BudgetImpact:
-    counted = [fate for fate in covered.fates if is_counted(fate.pod)]
     before = sum(map(is_counted, covered.pods))
-    healthy = world.availability(before, counted)
+    healthy = world.availability(before, covered.fates)
     desired = covered.desired
     least, most = healthy.fewest
     broken_by = Count(0, 0)

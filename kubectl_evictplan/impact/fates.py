@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.impact.deletions import Deletion
@@ -18,15 +18,13 @@ from kubectl_evictplan.impact.stretches import (
     first_of,
     together,
 )
-from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
+from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 
 # Creating a pod and binding it takes at most that (ranges of ``engine/drain_timing.py``), and so does telling that it
 # is Ready.
 CREATION_MAX_NS = 350 * MILLISECOND_NS
-_TOLD_MAX_NS = 400 * MILLISECOND_NS
-# A pod that returns to the node that evicts it again: so many rounds are told apart.
-_ROUNDS_MAX = 20
+TOLD_MAX_NS = 400 * MILLISECOND_NS
 
 
 class Successor(NamedTuple):
@@ -55,6 +53,15 @@ class Fate(NamedTuple):
     dead: Absence
     leaves: Between
 
+    @property
+    def gain_ns(self) -> int | None:
+        """From when on there may be one more than at the start: a pod that was not Ready has a successor."""
+        pod = self.pod
+        if self.deletion is None or pod.ready == "True" or pod.finished:
+            return None
+        ready_ns = self.successor.ready.earliest_ns
+        return ready_ns if ready_ns < FOREVER_NS else None
+
 
 def fate_of(
     pod: Pod,
@@ -62,10 +69,9 @@ def fate_of(
     deletion: Deletion | None,
     successor: Successor,
     readiness: Readiness,
-    *,
-    returns: bool,
+    again: Sequence[Between] = (),
 ) -> Fate:
-    """Put it together. ``returns``: a successor may land on the node that evicted the pod, and go again."""
+    """Put it together. ``again``: when a successor may be deleted once more (``again.py``)."""
     leaves = _leaves(life, deletion)
     if pod.ready != "True" or pod.deletion_timestamp_ns is not None or pod.finished:
         return Fate(pod, life, deletion, successor, NONE, NONE, leaves)
@@ -82,8 +88,11 @@ def fate_of(
                 together=_token(pod, deletion.by, deletion.when),
             )
         )
-        if returns and deletion.tolerated_seconds is not None:
-            parts.append(_rounds(deletion, life, readiness))
+        for when in again:
+            until = when.later(
+                readiness.least_ns, readiness.most_ns + CREATION_MAX_NS + TOLD_MAX_NS
+            )
+            parts.append(absence(when, until, certain=False))
     away = together(*parts)
     return Fate(
         pod, life, deletion, successor, away, _dead(pod, life, deletion, successor, away), leaves
@@ -125,25 +134,6 @@ def _while_unready(
     return absence(since, until, certain=unready.certain, least_ns=least_ns, together=token)
 
 
-def _rounds(deletion: Deletion, life: NodeLife, readiness: Readiness) -> Absence:
-    """Successors that come back to the node and are evicted after the same toleration, again and again."""
-    assert deletion.tolerated_seconds is not None
-    period_ns = max(deletion.tolerated_seconds, 1) * SECOND_NS
-    ends = [when.latest_ns for when in life.untainted.get(deletion.taint, ())]
-    end_ns = max(ends, default=FOREVER_NS)
-    slack_ns = 2 * CREATION_MAX_NS
-    parts = []
-    for turn in range(1, _ROUNDS_MAX + 1):
-        since = deletion.when.later(turn * period_ns, turn * (period_ns + slack_ns))
-        if since.earliest_ns >= end_ns:
-            break
-        until = since.later(readiness.least_ns, readiness.most_ns + slack_ns)
-        if turn == _ROUNDS_MAX:
-            until = NEVER
-        parts.append(absence(since, until, certain=False))
-    return together(*parts)
-
-
 def _dead(
     pod: Pod, life: NodeLife, deletion: Deletion | None, successor: Successor, away: Absence
 ) -> Absence:
@@ -179,5 +169,5 @@ def successor_after(
             max(created.earliest_ns, ready_not_before.earliest_ns),
             max(created.latest_ns, ready_not_before.latest_ns),
         )
-    ready = start.later(readiness.least_ns, readiness.most_ns).later(0, _TOLD_MAX_NS)
+    ready = start.later(readiness.least_ns, readiness.most_ns).later(0, TOLD_MAX_NS)
     return Successor(created, ready, readiness.least_ns)

@@ -154,19 +154,17 @@ def _of_slices(
 ) -> _Behind:
     """A pod counts once, whatever the number of its addresses; what is no pod is always there."""
     names: set[str] = set()
-    others = 0
-    for one in slices:
-        for endpoint in one.endpoints:
-            if endpoint.ready is False:
-                continue
-            if endpoint.pod:
-                names.add(f"{key[0]}/{endpoint.pod}")
-            else:
-                others += 1
-    # An endpoint whose pod is not in the input stays as it is.
-    there = [name for name in sorted(names) if name not in pods or is_counted(pods[name])]
-    fates = [world.fates[name] for name in there if name in world.fates]
-    return _Behind(*key, ENDPOINT_SLICES, len(there) + others, fates)
+    ready: set[str] = set()
+    for place, endpoint in enumerate(endpoint for one in slices for endpoint in one.endpoints):
+        name = f"{key[0]}/{endpoint.pod}" if endpoint.pod else f"{place}"
+        names.add(name)
+        # An endpoint whose pod is not in the input stays as it is.
+        if endpoint.ready is not False and (name not in pods or is_counted(pods[name])):
+            ready.add(name)
+    moving = (world.fates[name] for name in sorted(names) if name in world.fates)
+    # A Ready pod whose endpoint is not: whoever writes endpoints is late, and it does not count.
+    fates = [fate for fate in moving if fate.pod.key in ready or not is_counted(fate.pod)]
+    return _Behind(*key, ENDPOINT_SLICES, len(ready), fates)
 
 
 def _of_selectors(world: World, services: Sequence[Service]) -> Iterator[_Behind]:
@@ -183,10 +181,9 @@ def _of_selectors(world: World, services: Sequence[Service]) -> Iterator[_Behind
 
 
 def _of_pods(world: World, name: str, source: str, pods: Sequence[Pod]) -> _Behind:
-    there = [pod for pod in pods if is_counted(pod)]
-    fates = [world.fates[pod.key] for pod in there if pod.key in world.fates]
+    fates = [world.fates[pod.key] for pod in pods if pod.key in world.fates]
     namespace = pods[0].namespace if pods else ""
-    return _Behind(namespace, name, source, len(there), fates)
+    return _Behind(namespace, name, source, sum(map(is_counted, pods)), fates)
 
 
 def _by_app_labels(world: World) -> Iterator[_Behind]:

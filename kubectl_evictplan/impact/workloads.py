@@ -33,7 +33,7 @@ def _impact(
 ) -> WorkloadImpact:
     pods = [pod for owner in owners for pod in world.by_owner[owner]]
     before = sum(map(is_counted, pods))
-    ready = world.availability(before, [fate for fate in fates if is_counted(fate.pod)])
+    ready = world.availability(before, fates)
     wanted = _wanted(world, key, pods)
     return WorkloadImpact(
         namespace=key[0],

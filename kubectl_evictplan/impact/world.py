@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.impact.again import later_drains, rounds
 from kubectl_evictplan.impact.availability import Availability, Group
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked
 from kubectl_evictplan.impact.deletions import deletions
@@ -235,8 +236,11 @@ class World:
             if lower is not None:
                 since = in_order(since, {k: (a.possible, a.sure) for k, a in lower.items()})
             next_one = successor(since, readiness, ready_not_before(self.holds(pod)))
-        returns = pod.key in self.returning
-        return fate_of(pod, life, deletion, next_one, readiness, returns=returns)
+        again: list[Between] = []
+        if deletion is not None:
+            again.extend(later_drains(self.prediction.drains, deletion))
+            again.extend(rounds(deletion, life) if pod.key in self.returning else ())
+        return fate_of(pod, life, deletion, next_one, readiness, again)
 
     def _stateful_set(self, owner: OwnerKey, pods: list[Pod]) -> Iterator[tuple[str, Fate]]:
         workload = self.workloads.get(owner)
@@ -272,22 +276,25 @@ class World:
     def availability(
         self, before: int, fates: Iterable[Fate], *, dead: bool = False, endpoints: bool = False
     ) -> Availability:
-        """How many of ``before`` are there over time; ``fates`` are those of its members that move.
+        """How many of ``before`` are there over time; ``fates`` are those of all members that move.
 
         ``dead``: who answers, instead of who is Ready. ``endpoints``: as the EndpointSlices show it.
         """
         free: Counter[Absence] = Counter()
         asked: dict[str, Counter[Absence]] = {}
+        gains: list[int] = []
         for one in fates:
             away = one.dead if dead else one.away
             if away is NONE:
+                if (gain_ns := one.gain_ns) is not None:
+                    gains.append(gain_ns)
                 continue
             budget = self.asked_budget.get(one.pod.key)
             numbers = free if budget is None else asked.setdefault(budget, Counter())
             numbers[away] += 1
         groups = [Group(self._as_endpoints(free) if endpoints else free)]
         groups += [Group(numbers, self.spare[budget]) for budget, numbers in asked.items()]
-        return Availability(before, groups)
+        return Availability(before, groups, gains)
 
     def _as_endpoints(self, absences: Counter[Absence]) -> Mapping[Absence, int]:
         """The same while nobody writes endpoints for a time."""
