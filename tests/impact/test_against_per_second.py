@@ -1,0 +1,212 @@
+"""Bounds of the impact hold in every run, second by second; figures that are exact agree."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+from per_second import READY_NS, ready_each_second
+
+from builders import (
+    default_tolerations,
+    make_event,
+    make_lease,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    ns,
+    tolerates,
+)
+from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.impact.assess import assess_impact
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Workload
+from kubectl_evictplan.prediction.impact_document import Impact, Step, WorkloadImpact
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate
+
+SECONDS = 420
+NODES = ("a1", "a2", "b1", "b2")
+KINDS = ("ReplicaSet", "StatefulSet", "DaemonSet", "")
+
+
+def cluster(chance: random.Random) -> ClusterSnapshot:
+    """Four nodes with a few owners of every kind, of all sorts of tolerations."""
+    pods, workloads = [], []
+    for number in range(chance.randint(2, 5)):
+        kind = chance.choice(KINDS)
+        name = f"w{number}"
+        tolerations = [
+            *chance.choice([(), default_tolerations(chance.choice((30, 60, 300)))]),
+            *chance.choice([(), (tolerates("maint"),), (tolerates("maint", 20),)]),
+        ]
+        count = len(NODES) if kind == "DaemonSet" else chance.randint(1, 4)
+        for place in range(count):
+            pods.append(
+                make_pod(
+                    f"{name}-{place}",
+                    NODES[place] if kind == "DaemonSet" else chance.choice(NODES),
+                    owner=f"{kind}/{name}" if kind else "",
+                    tolerations=tolerations,
+                    grace_seconds=chance.choice((5, 30)),
+                    ready=chance.choice(("True", "True", "True", "False")),
+                    labels={"app": name},
+                )
+            )
+        policy = chance.choice(("Parallel", ""))
+        workloads.append(Workload(kind, "default", name, pod_management_policy=policy))
+    leases = [make_lease(node, -chance.uniform(0, 9)) for node in NODES]
+    snapshot = make_snapshot(NODES, pods, leases=leases)
+    return replace(snapshot, workloads=tuple(workloads))
+
+
+def events(chance: random.Random) -> list[ScenarioEvent]:
+    """Taints that come and go, kubelets that fall silent and come back, a node that is deleted."""
+    found: list[ScenarioEvent] = []
+    for node in chance.sample(NODES, chance.randint(1, 2)):
+        at = chance.uniform(0, 30)
+        later = at + chance.choice((25, 70, 200))
+        what = chance.choice(("taint", "silent", "delete"))
+        if what == "taint":
+            found.append(make_event(at, "taint", node, taint="maint=yes:NoExecute"))
+            if chance.random() < 0.5:
+                found.append(make_event(later, "untaint", node, taint="maint:NoExecute"))
+        elif what == "silent":
+            found.append(make_event(at, "kubelet-stop", node))
+            if chance.random() < 0.5:
+                found.append(make_event(later, "kubelet-start", node))
+        else:
+            found.append(make_event(at, "node-delete", node))
+    return found
+
+
+World = tuple[ClusterSnapshot, Scenario, ControllerConfiguration]
+
+
+def world_of(seed: int) -> World:
+    chance = random.Random(seed)
+    snapshot = cluster(chance)
+    scenario = make_scenario(events(chance), horizon=SECONDS)
+    settings = ControllerSettings(chance.choice(("1.29.6", "1.37.0")))
+    return snapshot, scenario, resolve_configuration(settings, snapshot.control_plane)
+
+
+def timings(configuration: ControllerConfiguration) -> Iterator[Timing]:
+    for phase in (0.0, 0.5, 0.99):
+        phase_ns = int(configuration.node_monitor_period_ns * phase)
+        yield Timing(
+            monitor_phase_ns=phase_ns, pod_exit_fraction=phase, pod_gc_phase_ns=int(20e9 * phase)
+        )
+
+
+def bounds(before: int, steps: tuple[Step, ...], low: float, high: float) -> tuple[int, int]:
+    """At least and at most, anywhere between two instants."""
+    found = [(before, before)]
+    for step in steps:
+        if step.at_seconds > high:
+            break
+        if step.at_seconds <= low:
+            found.clear()
+        found.append((step.least, step.most))
+    return min(least for least, _ in found), max(most for _, most in found)
+
+
+def impact_of(world: World) -> Impact:
+    return assess_impact(*world, predict(*world), assume_ready=(READY_NS, READY_NS))
+
+
+def assert_admitted(world: World, impact: Impact) -> None:
+    workloads = {one.workload: one for one in impact.workloads}
+    services = {one.service: one for one in impact.services}
+    for timing in timings(world[2]):
+        fewest: dict[str, int] = {}
+        below: dict[str, list[int]] = {}
+        fewest_answering: dict[str, int] = {}
+        run = simulate(*world, timing)
+        for second, ready, answering in ready_each_second(world[0], run, SECONDS):
+            for name, number in ready.items():
+                fewest[name] = min(number, fewest.get(name, number))
+                if (found := workloads.get(name)) is None:
+                    continue
+                if number < found.ready_before:
+                    below.setdefault(name, []).append(second)
+                least, most = bounds(found.ready_before, found.steps, second - 1, second)
+                assert least <= number <= most, (name, second, number, least, most)
+            for app, number in answering.items():
+                fewest_answering[app] = min(number, fewest_answering.get(app, number))
+        for name, number in fewest.items():
+            if name in workloads:
+                assert_fewest(workloads[name], number)
+                assert_begins(workloads[name], below.get(name, []))
+        for app, number in fewest_answering.items():
+            if app in services:
+                told = services[app].fewest_answering
+                assert told.least <= number <= told.most, (app, number, told)
+
+
+def assert_fewest(told: WorkloadImpact, number: int) -> None:
+    assert told.fewest_ready.least <= number <= told.fewest_ready.most, (told.workload, number)
+    certain = [spell for spell in told.zero if spell.certainty == "certain"]
+    if certain:
+        assert number == 0
+    if not told.zero:
+        assert number > 0 or told.ready_before == 0
+
+
+def assert_begins(told: WorkloadImpact, below: list[int]) -> None:
+    """What is certain begins when it is told to; nothing begins before."""
+    if below:
+        assert told.below_before[0].since.earliest_seconds <= below[0]
+    for spell in told.below_before:
+        latest = spell.since.latest_seconds
+        if spell.certainty == "certain" and latest < SECONDS - 1 and (spell.least_seconds or 9) > 1:
+            assert any(spell.since.earliest_seconds <= at <= latest + 1 for at in below)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_hold_in_every_run(seed: int) -> None:
+    world = world_of(seed)
+    assert_admitted(world, impact_of(world))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1300))
+def test_bounds_hold_in_every_run_of_many_clusters(seed: int) -> None:
+    world = world_of(seed)
+    assert_admitted(world, impact_of(world))
+
+
+def test_workloads_without_an_impact_keep_what_they_have() -> None:
+    for seed in range(12):
+        world = world_of(seed)
+        touched = {one.workload for one in impact_of(world).workloads}
+        for timing in timings(world[2]):
+            runs = ready_each_second(world[0], simulate(*world, timing), SECONDS)
+            seen: dict[str, set[int]] = {}
+            for _, ready, _ in runs:
+                for name, number in ready.items():
+                    seen.setdefault(name, set()).add(number)
+            assert all(len(found) == 1 for name, found in seen.items() if name not in touched)
+
+
+def test_a_taint_at_a_known_instant_has_exact_figures() -> None:
+    pods = [make_pod(f"w-{n}", "a1", owner="ReplicaSet/w", labels={"app": "w"}) for n in range(3)]
+    world = (
+        make_snapshot(NODES, pods),
+        make_scenario([make_event(10, "taint", "a1", taint="maint=yes:NoExecute")]),
+        resolve_configuration(ControllerSettings("1.37.0"), make_snapshot().control_plane),
+    )
+    [told] = impact_of(world).workloads
+    [zero] = told.zero
+    assert (told.fewest_ready.least, told.fewest_ready.most) == (0, 0)
+    assert (zero.since.earliest_seconds, zero.least_seconds) == (10.0, READY_NS / ns(1))
+    seconds = [
+        s
+        for s, ready, _ in ready_each_second(world[0], simulate(*world, Timing()), 60)
+        if not ready["ReplicaSet/w"]
+    ]
+    assert seconds[0] == 10
+    assert len(seconds) == READY_NS / ns(1)
