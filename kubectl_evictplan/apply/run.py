@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -128,9 +128,34 @@ def carry_out(run: Working, plan: Plan, conditions: Conditions, options: RunOpti
         raise Ended(failed.ending) from failed
     if run.state.preflight is None:
         run.note(Preflight(checks=tuple(checks)))
-    run.watches = watches
+    run.watches = (StillAsPlanned(plan, uids), *watches)
     known = frozenset(pod.uid for pod in plan.pods)
     return Course(run, plan.execution, uids, known, owners, conditions).follow()
+
+
+class StillAsPlanned:
+    """After the machine slept: this is still the plan's cluster, and the rest still to be done."""
+
+    def __init__(self, plan: Plan, uids: Mapping[str, str]) -> None:
+        self._plan = plan
+        self._uids = uids
+
+    def look(self, run: Working) -> None:
+        """Do nothing: every mutation is preceded by a read of its object anyway."""
+
+    def look_again(self, run: Working) -> None:
+        """Check the cluster's identity and the nodes of all that is left to do."""
+        todo = [
+            doing.operation
+            for doing in run.state.operations.values()
+            if doing.phase is Phase.WAITING
+        ]
+        try:
+            with run.reading():
+                preflight.same_cluster(self._plan.cluster, run.api)
+            preflight.nodes_as_planned(run, todo, self._uids)
+        except CheckFailed as failed:
+            raise Ended(failed.ending) from failed
 
 
 def take_lock(run: Working, run_id: str, options: RunOptions) -> None:

@@ -25,6 +25,7 @@ class Fault(Enum):
     UNAUTHENTICATED = "401"
     WEBHOOK_CHANGES = "a webhook adds a taint"
     UNOBSERVED_BUDGET = "429 with Retry-After"
+    NO_DRY_RUN = "a webhook that knows no dry run"
 
     def reply(self) -> Reply:
         """Return the answer of a fault that needs no cluster."""
@@ -38,6 +39,9 @@ _REPLIES = {
     Fault.FORBIDDEN: Reply(Outcome.REFUSED, status=403, message="forbidden"),
     Fault.INVALID: Reply(Outcome.REFUSED, status=422, message="invalid"),
     Fault.UNAUTHENTICATED: Reply(Outcome.UNAUTHENTICATED, status=401),
+    Fault.NO_DRY_RUN: Reply(
+        Outcome.REFUSED, status=400, message='admission webhook "w" does not support dry run'
+    ),
     Fault.UNOBSERVED_BUDGET: Reply(
         Outcome.BUDGET, status=429, causes=("DisruptionBudget",), retry_after_seconds=10.0
     ),
@@ -60,6 +64,8 @@ class Faults:
     def take(self, request: Request) -> Fault | None:
         """Return what the next mutation meets."""
         fault = self.line.popleft() if self.line else self.always
+        if fault is Fault.NO_DRY_RUN:
+            return None
         if fault is Fault.UNOBSERVED_BUDGET and request.method == "PATCH":
             return None
         if fault is not None:

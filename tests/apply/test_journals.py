@@ -1,0 +1,278 @@
+"""A journal is durable before what it announces, and a damaged one is refused whole."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from apply.clusters import drain_bench, taint_bench
+from apply.runs import JOURNAL, Bench
+
+from kubectl_evictplan.apply import journal as journals
+from kubectl_evictplan.apply.endings import EndCode
+from kubectl_evictplan.apply.files import LocalFiles
+from kubectl_evictplan.apply.states import Phase
+from kubectl_evictplan.apply.status import status
+from kubectl_evictplan.errors import InputError
+
+
+def rewritten(bench: Bench, change: Any) -> InputError:
+    """Return what a journal is refused with, after a change of its lines."""
+    lines = bench.lines
+    change(lines)
+    bench.files.stored[JOURNAL].written = b"\n".join(lines) + b"\n"
+    sent = len(bench.cluster.mutations)
+    with pytest.raises(InputError) as caught:
+        bench.resume()
+    with pytest.raises(InputError):
+        bench.rollback()
+    with pytest.raises(InputError):
+        status(JOURNAL, bench.files)
+    assert len(bench.cluster.mutations) == sent
+    assert not bench.files.stored[JOURNAL].locked
+    return caught.value
+
+
+def test_every_line_names_the_digest_of_the_line_before() -> None:
+    bench = taint_bench()
+    bench.apply()
+
+    lines = bench.lines
+    assert json.loads(lines[0])["prev"] == ""
+    for line, following in pairwise(lines):
+        assert json.loads(following)["prev"] == journals.digest(line)
+
+
+def test_a_run_has_these_records_in_this_order() -> None:
+    bench = taint_bench()
+    bench.apply()
+
+    kinds = [json.loads(line)["record"] for line in bench.lines]
+    assert kinds == [
+        "begin",
+        "preflight",
+        *("intent", "result", "node"),
+        *("intent", "result", "node"),
+        "end",
+    ]
+
+
+def test_an_intent_holds_what_was_there_what_is_wanted_and_what_is_sent() -> None:
+    bench = taint_bench()
+    bench.apply()
+
+    intent = next(found for found in map(json.loads, bench.lines) if found["record"] == "intent")
+    assert intent["target"] == {"kind": "Node", "namespace": "", "name": "n1", "uid": "uid-1"}
+    assert [t["key"] for t in intent["before"]["taints"]] == ["gpu"]
+    assert [t["key"] for t in intent["wanted"]["taints"]] == ["gpu", "maintenance"]
+    assert json.loads(intent["request"]["body"])["metadata"]["resourceVersion"]
+    assert intent["request"]["path"].startswith("/api/v1/nodes/n1?fieldManager=")
+
+
+def test_strings_of_a_cluster_cannot_steer_a_terminal() -> None:
+    bench = taint_bench()
+    bench.cluster.nodes["n1"].taints[0]["value"] = "\x1b[2J\u202e"
+
+    bench.apply()
+
+    assert all(32 <= byte < 127 for line in bench.lines for byte in line)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda lines: lines.pop(2), 3),
+        (lambda lines: lines.insert(2, lines[2]), 4),
+        (lambda lines: lines.__setitem__(3, lines[3].replace(b"applied", b"refused")), 5),
+        (lambda lines: lines.__setitem__(3, lines[3][:-9]), 4),
+        (lambda lines: lines.__setitem__(3, b"[]"), 4),
+        (lambda lines: lines.__setitem__(3, b"\xff"), 4),
+        (lambda lines: lines.__setitem__(3, b""), 4),
+        (lambda lines: lines.pop(0), 1),
+        (lambda lines: lines.reverse(), 1),
+    ],
+)
+def test_damage_anywhere_is_refused_with_its_line(change: Any, line: int) -> None:
+    bench = taint_bench()
+    bench.apply()
+
+    refused = rewritten(bench, change)
+
+    assert refused.exit_code == 2
+    assert refused.problems[0].location == f"{JOURNAL}:{line}"
+
+
+def test_a_journal_of_another_version_is_refused() -> None:
+    bench = taint_bench()
+    bench.apply()
+
+    def change(lines: list[bytes]) -> None:
+        lines[0] = lines[0].replace(b"evictplan.dev/v1alpha1", b"evictplan.dev/v9")
+
+    assert "another version" in str(rewritten(bench, change))
+
+
+def test_the_rest_of_a_line_without_its_end_is_dropped() -> None:
+    bench = taint_bench()
+    bench.apply()
+    whole = bench.lines
+    bench.files.stored[JOURNAL].written = b"\n".join(whole[:-1]) + b"\n" + whole[-1]
+
+    assert status(JOURNAL, bench.files).torn
+    assert bench.resume().exit_code == 0
+    assert json.loads(bench.lines[-1])["record"] == "end"
+    assert not status(JOURNAL, bench.files).torn
+
+
+def test_another_plan_is_not_gone_on_with() -> None:
+    bench = taint_bench()
+    bench.apply()
+    other = drain_bench()
+    other.files = bench.files
+    object.__setattr__(other, "plan", _fingerprinted(other, "sha256:other"))
+
+    with pytest.raises(InputError, match="another plan"):
+        other.resume()
+
+
+def _fingerprinted(bench: Bench, fingerprint: str) -> Any:
+    import msgspec
+
+    return msgspec.structs.replace(bench.plan, fingerprint=fingerprint)
+
+
+def test_an_existing_journal_is_not_written_over() -> None:
+    bench = taint_bench()
+    bench.apply()
+
+    with pytest.raises(InputError, match="a journal already"):
+        bench.apply()
+
+
+def test_a_run_that_is_taken_back_is_not_gone_on_with() -> None:
+    bench = taint_bench()
+    bench.cluster.faults.line.extend([None, _forbidden()])
+    bench.apply()
+    bench.rollback()
+
+    with pytest.raises(InputError, match="taken back"):
+        bench.resume()
+
+
+def _forbidden() -> Any:
+    from apply.faults import Fault
+
+    return Fault.FORBIDDEN
+
+
+def test_a_journal_that_a_process_holds_is_not_touched() -> None:
+    bench = taint_bench()
+    bench.apply()
+    bench.files.stored[JOURNAL].locked = True
+
+    with pytest.raises(InputError, match="right now"):
+        bench.rollback()
+    assert status(JOURNAL, bench.files).at_work
+
+
+def test_no_mutation_is_sent_whose_intent_is_not_durable() -> None:
+    bench = drain_bench()
+    whole = drain_bench()
+    whole.apply()
+    for full_at in range(2, whole.files.appends + 1):
+        bench = drain_bench()
+        bench.files.full_at = full_at
+
+        result = bench.apply()
+
+        intents = sum(json.loads(line)["record"] == "intent" for line in _complete(bench))
+        assert len(bench.cluster.mutations) == intents
+        unknown = any(one.phase is Phase.UNKNOWN for one in result.state.operations.values())
+        assert result.exit_code == (7 if unknown else result.exit_code)
+        assert result.exit_code in (2, 3, 7)
+        assert json.loads(result.unwritten)["record"]
+
+
+def _complete(bench: Bench) -> list[bytes]:
+    return bench.files.read(JOURNAL).split(b"\n")[:-1]
+
+
+def test_a_result_that_cannot_be_written_is_handed_over_to_be_shown() -> None:
+    bench = taint_bench()
+    bench.files.full_at = 4
+
+    result = bench.apply()
+
+    assert (result.exit_code, result.ending.code) == (7, EndCode.JOURNAL_LOST)
+    assert json.loads(result.unwritten)["outcome"] == "applied"
+    assert len(bench.cluster.mutations) == 1
+
+
+def test_after_a_full_disk_the_run_is_gone_on_with() -> None:
+    bench = taint_bench()
+    bench.files.full_at = 4
+    bench.apply()
+    bench.files.full_at = None
+
+    assert bench.resume().exit_code == 0
+    assert len(bench.cluster.mutations) == 2
+
+
+@pytest.mark.parametrize("syncs_fail_at", [1])
+def test_a_disk_that_cannot_sync_is_refused_before_anything_is_sent(syncs_fail_at: int) -> None:
+    bench = taint_bench()
+    bench.files.syncs_fail_at = syncs_fail_at
+
+    with pytest.raises(InputError, match="nothing was sent"):
+        bench.apply()
+    assert bench.cluster.mutations == []
+    assert JOURNAL not in bench.files.stored
+
+
+# -- real files ----------------------------------------------------------------------------------------
+
+
+def test_a_real_journal_is_its_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        LocalFiles().create(tmp_path / "journal").close()
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / "journal").stat().st_mode) == 0o600
+
+
+def test_a_real_journal_is_locked_while_it_is_open(tmp_path: Path) -> None:
+    files, path = LocalFiles(), tmp_path / "journal"
+    opened = files.create(path)
+    opened.append(b"one\n")
+    opened.sync()
+    files.sync_directory(path)
+
+    assert files.locked(path)
+    with pytest.raises(BlockingIOError):
+        files.open(path)
+    opened.close()
+    assert not files.locked(path)
+    again = files.open(path)
+    again.append(b"two\n")
+    again.truncate(4)
+    again.close()
+    assert files.read(path) == b"one\n"
+    files.remove(path)
+    assert not path.exists()
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "target").write_bytes(b"")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+
+    with pytest.raises(OSError) as caught:
+        LocalFiles().open(tmp_path / "link")
+    assert caught.value.errno == errno.ELOOP

@@ -1,0 +1,135 @@
+"""The Lease keeps two runs apart, is explained when it is stale, and never broken silently."""
+
+from __future__ import annotations
+
+import pytest
+from apply.clusters import drain_bench, taint_bench
+from apply.crashes import KEEPS, killing
+from apply.crashing_files import Killed
+from apply.runs import Bench
+
+from kubectl_evictplan.apply.cluster import LiveLease, Outcome
+from kubectl_evictplan.apply.endings import EndCode
+from kubectl_evictplan.apply.lock import LOCK_NAME, LOCK_SECONDS
+from kubectl_evictplan.apply.run import LOCK_NAMESPACE
+from kubectl_evictplan.kube.durations import SECOND_NS
+
+PLACE = f"{LOCK_NAMESPACE}/{LOCK_NAME}"
+
+
+def held_by_another(bench: Bench, seconds_ago: float = 0.0) -> LiveLease:
+    at = bench.cluster.now - round(seconds_ago * SECOND_NS)
+    lease = LiveLease(
+        LOCK_NAME, LOCK_NAMESPACE, "uid-l", "1", "other@host/7/run-x", at, at, LOCK_SECONDS
+    )
+    bench.cluster.leases[PLACE] = lease
+    return lease
+
+
+def test_the_lock_is_held_while_it_runs_and_given_back() -> None:
+    bench = taint_bench()
+    holders = []
+    bench.cluster.before_mutation = lambda _request: holders.append(
+        bench.cluster.leases[PLACE].holder_identity
+    )
+
+    assert bench.apply().exit_code == 0
+    assert holders == ["operator@laptop/1/run-1"] * 2
+    assert bench.cluster.leases[PLACE].holder_identity == ""
+
+
+@pytest.mark.parametrize(("seconds_ago", "message"), [(0.0, ""), (120.0, "expired")])
+def test_a_run_beside_another_ends_before_anything_is_sent(
+    seconds_ago: float, message: str
+) -> None:
+    bench = taint_bench()
+    lease = held_by_another(bench, seconds_ago)
+
+    result = bench.apply()
+
+    assert (result.exit_code, result.ending.code) == (4, EndCode.LOCKED)
+    assert result.ending.objects[0] == "other@host/7/run-x"
+    assert result.ending.message == message
+    assert (bench.cluster.mutations, bench.cluster.dry_runs) == ([], 0)
+    assert bench.cluster.leases[PLACE] == lease
+
+
+def test_a_lock_that_is_not_expired_cannot_be_stolen() -> None:
+    bench = taint_bench()
+    held_by_another(bench, 30.0)
+
+    assert bench.apply(steal_lock=True).exit_code == 4
+
+
+def test_an_expired_lock_is_taken_over_when_that_is_asked_for() -> None:
+    bench = taint_bench()
+    held_by_another(bench, 120.0)
+
+    assert bench.apply(steal_lock=True).exit_code == 0
+
+
+def test_a_run_that_died_is_gone_on_with_at_once() -> None:
+    bench = taint_bench()
+    killing(bench, 8)
+    with pytest.raises(Killed):
+        bench.apply()
+    killing(bench, None)
+    bench.files.crash(KEEPS["all"])
+    assert bench.cluster.leases[PLACE].holder_identity
+
+    assert bench.resume().exit_code == 0
+
+
+def test_without_the_lock_nothing_is_asked_of_leases() -> None:
+    bench = taint_bench()
+    held_by_another(bench)
+    bench.cluster.denied.add(("create", "leases"))
+
+    assert bench.apply(lock_namespace="").exit_code == 0
+
+
+def test_losing_the_lock_stops_new_mutations() -> None:
+    bench = taint_bench(settle_seconds=100.0)
+    bench.cluster.after(30.0, lambda: held_by_another(bench) and None)
+
+    result = bench.apply()
+
+    assert (result.exit_code, result.ending.code) == (4, EndCode.LOCK_LOST)
+    assert result.ending.objects[0] == "other@host/7/run-x"
+    assert len(bench.cluster.mutations) == 1
+    assert bench.cluster.leases[PLACE].holder_identity == "other@host/7/run-x"
+
+
+def test_a_lock_that_cannot_be_renewed_ends_the_run_before_it_expires() -> None:
+    bench = taint_bench(settle_seconds=600.0)
+    bench.cluster.after(5.0, lambda: _unreachable(bench))
+    begun = bench.cluster.now
+
+    result = bench.apply()
+
+    assert result.ending.code is EndCode.LOCK_LOST
+    assert len(bench.cluster.mutations) == 1
+    assert (bench.cluster.now - begun) / SECOND_NS < LOCK_SECONDS + 5.0
+
+
+def _unreachable(bench: Bench) -> None:
+    bench.cluster.faults.lease_outcome = Outcome.NOT_SENT
+
+
+def test_the_lock_is_kept_through_a_long_drain() -> None:
+    bench = drain_bench()
+    for pod in bench.cluster.pods.values():
+        pod.exit_seconds = 300.0
+
+    assert bench.apply().exit_code == 0
+
+
+def test_a_lease_that_may_not_be_written_ends_the_run_with_zero_changes() -> None:
+    bench = taint_bench()
+    bench.cluster.denied.add(("create", "leases"))
+
+    result = bench.apply()
+
+    assert (result.exit_code, result.ending.code) == (5, EndCode.DENIED)
+    assert result.ending.objects == ("create leases.coordination.k8s.io in namespace default",)
+    assert bench.cluster.leases == {}
