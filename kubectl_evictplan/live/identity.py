@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import ssl
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -40,6 +41,7 @@ class _Object(msgspec.Struct, frozen=True):
 
 
 class _Objects(msgspec.Struct, frozen=True):
+    kind: str = ""
     items: list[_Object] | None = None
 
 
@@ -54,6 +56,9 @@ class _ReviewStatus(msgspec.Struct, rename="camel", frozen=True):
 class _Review(msgspec.Struct, frozen=True):
     kind: str = ""
     status: _ReviewStatus = _ReviewStatus()
+
+
+_Kind = TypeVar("_Kind", _Objects, _Review)
 
 
 def cluster_identity(
@@ -82,12 +87,9 @@ def read_identity(transport: Transport) -> ClusterIdentity:
 
 def _kube_system_uid(transport: Transport) -> str:
     def decode(answer: Answer) -> str:
-        if answer.status != 200:
+        found = _decoded(answer, _Objects, "NamespaceList")
+        if found is None:
             return ""
-        try:
-            found = msgspec.json.decode(answer.body, type=_Objects)
-        except (msgspec.DecodeError, RecursionError):
-            raise Unusable("the answer is no valid JSON, or was cut") from None
         named = [one.metadata for one in found.items or () if one.metadata.name == "kube-system"]
         return named[0].uid if named else ""
 
@@ -113,13 +115,8 @@ def _user(transport: Transport) -> str:
     """
 
     def decode(answer: Answer) -> str:
-        if answer.status not in (200, 201):
-            return ""
-        try:
-            found = msgspec.json.decode(answer.body, type=_Review)
-        except (msgspec.DecodeError, RecursionError):
-            raise Unusable("the answer is no valid JSON, or was cut") from None
-        return found.status.user_info.username
+        found = _decoded(answer, _Review, "SelfSubjectReview")
+        return found.status.user_info.username if found else ""
 
     for version in _REVIEW_VERSIONS:
         kind = {"apiVersion": f"authentication.k8s.io/{version}", "kind": "SelfSubjectReview"}
@@ -131,3 +128,18 @@ def _user(transport: Transport) -> str:
     if target.impersonation.user:
         return target.impersonation.user
     return f"kubeconfig:{target.user_name}" if target.user_name else ""
+
+
+def _decoded(answer: Answer, kind: type[_Kind], name: str) -> _Kind | None:
+    """Return what was asked for; None where it may not be had or is not served."""
+    if answer.status in (403, 404):
+        return None
+    if answer.status not in (200, 201):
+        raise Unusable(f"answered {answer.status}")
+    try:
+        found = msgspec.json.decode(answer.body, type=kind)
+    except (msgspec.DecodeError, RecursionError):
+        raise Unusable("the answer is no valid JSON, or was cut") from None
+    if found.kind != name:
+        raise Unusable("this is no answer of an API server")
+    return found

@@ -24,7 +24,7 @@ from kubectl_evictplan.apply.cluster import (
     Reply,
     Request,
 )
-from kubectl_evictplan.errors import AccessError, InputError
+from kubectl_evictplan.errors import AccessError, InputError, UnreachableError
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.live.access import is_allowed
@@ -80,8 +80,7 @@ class LiveCluster:
 
     def identity(self) -> ClusterIdentity:
         """Return which cluster this is and who asks."""
-        self._transport.begin_reading()
-        return read_identity(self._transport)
+        return self._read(lambda: read_identity(self._transport))
 
     # Reads.
 
@@ -97,18 +96,17 @@ class LiveCluster:
 
     def list_pods(self, node: str) -> tuple[Pod, ...]:
         """Read all pods of a node."""
-        self._transport.begin_reading()
-        return pods_of_node(self._transport, node, chunk_size=self._chunk_size)
+        size = self._chunk_size
+        return self._read(lambda: pods_of_node(self._transport, node, chunk_size=size))
 
     def get_workload(self, namespace: str, kind: str, name: str) -> LiveWorkload | None:
         """Read the counts of one workload."""
-        self._transport.begin_reading()
-        return workload_counts(self._transport, namespace, kind, name)
+        return self._read(lambda: workload_counts(self._transport, namespace, kind, name))
 
     def count_not_ready_nodes(self) -> int:
         """Count the nodes of the cluster whose condition Ready is not True."""
-        self._transport.begin_reading()
-        return not_ready_nodes(self._transport, chunk_size=self._chunk_size)
+        size = self._chunk_size
+        return self._read(lambda: not_ready_nodes(self._transport, chunk_size=size))
 
     def get_lease(self, namespace: str, name: str) -> LiveLease | None:
         """Read a Lease."""
@@ -117,8 +115,7 @@ class LiveCluster:
 
     def may(self, access: Access) -> bool | None:
         """Tell whether that is allowed; None when the server does not say."""
-        self._transport.begin_reading()
-        return is_allowed(self._transport, access)
+        return self._read(lambda: is_allowed(self._transport, access))
 
     # Mutations.
 
@@ -195,10 +192,12 @@ class LiveCluster:
     def _served_eviction_version(self) -> str:
         """Return the version of policy that ``pods/eviction`` is of: v1 since 1.22."""
         if not self._eviction_version:
-            self._transport.begin_reading()
+            transport = self._transport
             try:
-                self._eviction_version = self._transport.get("/api/v1", decode=_eviction_version)
-            except (AccessError, InputError):
+                self._eviction_version = self._read(
+                    lambda: transport.get("/api/v1", decode=_eviction_version)
+                )
+            except AccessError:
                 return "v1"
         return self._eviction_version
 
@@ -206,10 +205,22 @@ class LiveCluster:
         self, path: str, name: str, decode: Callable[[bytes], Found], *, fresh: bool = False
     ) -> Found | None:
         transport = self._transport
-        transport.begin_reading()
         if fresh:
             transport.reconnect()
-        return transport.get(path, decode=lambda answer: self._found(answer, path, name, decode))
+        return self._read(
+            lambda: transport.get(
+                path, decode=lambda answer: self._found(answer, path, name, decode)
+            )
+        )
+
+    def _read(self, read: Callable[[], Found]) -> Found:
+        """Read something, in the time of a reading of its own."""
+        self._transport.begin_reading()
+        try:
+            return read()
+        except InputError as error:
+            # An answer beyond all limits: nobody here chose what was asked for.
+            raise UnreachableError(error.problems) from None
 
     def _found(
         self, answer: Answer, path: str, name: str, decode: Callable[[bytes], Found]
@@ -217,6 +228,8 @@ class LiveCluster:
         where = self._transport.where()
         if answer.status == 200:
             try:
+                if not answer.is_json:
+                    raise WrongObject
                 return decode(answer.body)
             except WrongObject:
                 message = f"GET {path}: this is no answer of an API server"
@@ -241,15 +254,20 @@ class _Resource(msgspec.Struct, frozen=True):
 
 
 class _Resources(msgspec.Struct, frozen=True):
+    kind: str = ""
     resources: tuple[_Resource, ...] | None = None
 
 
 def _eviction_version(answer: Answer) -> str:
+    if answer.status != 200:
+        return "v1"
     try:
-        found = msgspec.json.decode(answer.body, type=_Resources).resources or ()
+        found = msgspec.json.decode(answer.body, type=_Resources)
     except (msgspec.DecodeError, RecursionError):
         raise Unusable("the answer is no valid JSON, or was cut") from None
-    versions = (one.version for one in found if one.name == "pods/eviction")
+    if found.kind != "APIResourceList":
+        raise Unusable("this is no answer of an API server")
+    versions = (one.version for one in found.resources or () if one.name == "pods/eviction")
     # Without it the server refuses the eviction itself: nothing is deleted instead.
     return next(versions, "") or "v1"
 

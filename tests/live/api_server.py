@@ -199,7 +199,7 @@ class ApiServer:
             server.shutdown()
             server.server_close()
             thread.join()
-        assert self.problems == []
+        assert self.problems == [], self.problems
 
 
 class _Server(ThreadingHTTPServer):

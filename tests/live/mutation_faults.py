@@ -40,7 +40,7 @@ def _named(code: int, **more: str) -> Action:
     def act(handler: Handler) -> None:
         assert isinstance(handler, WritingHandler)
         asked = handler.asked
-        name = asked.name or asked.body["metadata"]["name"]
+        name = asked.name or asked.body.get("metadata", {}).get("name", "")
         refused = failure(code, "no", details={"name": name, "kind": asked.plural}, **more)  # type: ignore[arg-type]
         _send(handler, refused)
 

@@ -82,7 +82,8 @@ class Asked(NamedTuple):
 
     @property
     def site(self) -> str:
-        return f"{self.verb} {self.resource}"
+        """What faults are told by: the verb and the resource, and whether it is a dry run."""
+        return f"{self.verb} {self.resource}{' dry-run' if self.is_dry else ''}"
 
     @property
     def is_dry(self) -> bool:

@@ -473,7 +473,8 @@ def executed(action: Action) -> Action:
 
     def act(handler: Handler) -> None:
         assert isinstance(handler, WritingHandler)
-        handler.execute()
+        if handler.asked.verb not in ("get", "list"):
+            handler.execute()
         action(handler)
 
     return act
