@@ -103,6 +103,7 @@ def measure(path: Path, repetitions: int) -> list[Measure]:
         ]
     rows += [
         ("evictions predicted", "", predicted["evictions"]),
+        ("where replacements can run", "s", predicted["fit_seconds"]),
         ("report as table", "s", predicted["table_seconds"]),
         ("report as JSON", "s", predicted["json_seconds"]),
         ("size of that JSON", "MiB", predicted["json_mib"]),

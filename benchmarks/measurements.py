@@ -22,7 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.controllers.flags import ControllerConfiguration
+    from kubectl_evictplan.kube.objects import ClusterSnapshot
     from kubectl_evictplan.prediction.document import Prediction
+    from kubectl_evictplan.scenarios.scenario import Scenario
 
 MIB = 1 << 20
 KIB_PER_MIB = 1024
@@ -37,6 +40,7 @@ spec:
 PROGRAM = (sys.executable, "-m", "kubectl_evictplan")
 
 Report = dict[str, float]
+Known = tuple["ClusterSnapshot", "Scenario", "ControllerConfiguration"]
 
 
 def snapshot_path(path: Path) -> Path:
@@ -83,10 +87,9 @@ def run_write(path: Path) -> Report:
     return measured(lambda: write_snapshot(snapshot, str(snapshot_path(path)), force=True))
 
 
-def zone_failure(path: Path, release: str) -> Callable[[], Prediction]:
-    """Return what predicts that all kubelets of one zone fall silent; everything is loaded."""
+def zone_failure(path: Path, release: str) -> Known:
+    """Return what a prediction is made of in which all kubelets of one zone fall silent."""
     from kubectl_evictplan.controllers.flags import resolve_configuration
-    from kubectl_evictplan.prediction.predict import predict
     from kubectl_evictplan.scenarios.files import load_scenario
     from kubectl_evictplan.sources.files import load_files
 
@@ -94,18 +97,20 @@ def zone_failure(path: Path, release: str) -> Callable[[], Prediction]:
     text = SCENARIO.replace("RELEASE", release).replace("ZONE", ZONE)
     loaded = load_scenario(text, "zone-failure", snapshot)
     configuration = resolve_configuration(loaded.settings, snapshot.control_plane)
-    return lambda: predict(snapshot, loaded.scenario, configuration)
+    return snapshot, loaded.scenario, configuration
 
 
 def run_predict(path: Path, release: str) -> Report:
     from kubectl_evictplan.commands.run import collecting_rarely
+    from kubectl_evictplan.prediction.predict import predict
     from kubectl_evictplan.report import render
 
-    work = zone_failure(path, release)
+    known = zone_failure(path, release)
     predictions: list[Prediction] = []
     with collecting_rarely():
-        report = measured(lambda: predictions.append(work()))
-    prediction = predictions[0]
+        report = measured(lambda: predictions.append(predict(*known)))
+        prediction = predictions[0]
+        report["fit_seconds"] = seconds_to_fit(known, prediction)
     report["evictions"] = len(prediction.evictions)
     for output in ("table", "json"):
         started = time.perf_counter()
@@ -113,6 +118,18 @@ def run_predict(path: Path, release: str) -> Report:
         report[f"{output}_seconds"] = time.perf_counter() - started
         report[f"{output}_mib"] = size / MIB
     return report
+
+
+def seconds_to_fit(known: Known, prediction: Prediction) -> float:
+    """Return how long it takes to say where the replacements of all evicted pods can run."""
+    from kubectl_evictplan.impact.replacements import replacement_fits
+    from kubectl_evictplan.impact.world import Assumed, World
+    from kubectl_evictplan.windows.drain_runs import AssumeReady
+
+    world = World(*known, prediction, Assumed(AssumeReady(), given=False))
+    started = time.perf_counter()
+    replacement_fits(world)
+    return time.perf_counter() - started
 
 
 RUNS: dict[str, Callable[[Path], Report]] = {

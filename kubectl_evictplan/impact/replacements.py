@@ -6,6 +6,8 @@ change is on its nodes. Pods that wait for a place already are left out, they ma
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kubectl_evictplan.impact.later_nodes import later_nodes
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
 from kubectl_evictplan.impact.world import World
@@ -33,7 +35,7 @@ _VERDICTS = [
 def replacement_fits(world: World) -> tuple[ReplacementFit, ...]:
     """Return where successors can run, by owner and needs: those that find no place first, then by name."""
     evicted = _evicted(world)
-    replaced = [pod for pod in evicted if world.owner_of(pod)[1] not in _NOT_REPLACED]
+    replaced = [pod for pod in evicted.values() if world.owner_of(pod)[1] not in _NOT_REPLACED]
     if not replaced:
         return ()
     found = [_record(world, fit) for fit in fits(_surroundings(world, evicted), replaced)]
@@ -42,26 +44,26 @@ def replacement_fits(world: World) -> tuple[ReplacementFit, ...]:
     return tuple(found)
 
 
-def _evicted(world: World) -> list[Pod]:
-    """Pods in the order in which they may be deleted first."""
-    deletions = world.deletions
-    keys = sorted(deletions, key=lambda key: (deletions[key].when.earliest_ns, key))
-    return [world.fates[key].pod for key in keys if key in world.fates]
+def _evicted(world: World) -> dict[str, Pod]:
+    """Pods by their keys, in the order in which they may be deleted first."""
+    fates = world.fates
+    order = sorted((one.when.earliest_ns, key) for key, one in world.deletions.items())
+    return {key: fates[key].pod for _, key in order if key in fates}
 
 
-def _surroundings(world: World, evicted: list[Pod]) -> Surroundings:
+def _surroundings(world: World, evicted: Mapping[str, Pod]) -> Surroundings:
     snapshot, deletions = world.snapshot, world.deletions
-    gone = {id(pod) for pod in evicted}
-    stuck = {pod.key for pod in evicted if deletions[pod.key].gone.latest_ns >= FOREVER_NS}
-    instants = [deletions[pod.key].when for pod in evicted]
+    stuck = {key for key in evicted if deletions[key].gone.latest_ns >= FOREVER_NS}
+    gone = {id(pod) for key, pod in evicted.items() if key not in stuck}
+    instants = [deletions[key].when for key in evicted]
     then = later_nodes(
         snapshot.nodes,
         world.prediction.nodes,
         world.scenario.events,
-        {pod.node_name for pod in evicted},
+        {pod.node_name for pod in evicted.values()},
         (seconds(min(instants).earliest_ns), seconds(_last(instants))),
     )
-    running = [pod for pod in snapshot.pods if id(pod) not in gone or (stuck and pod.key in stuck)]
+    running = [pod for pod in snapshot.pods if id(pod) not in gone]
     infrastructure = snapshot.infrastructure
     return Surroundings(
         then.nodes,

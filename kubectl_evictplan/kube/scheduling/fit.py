@@ -57,6 +57,24 @@ class _Canonical(Generic[T]):
         return found
 
 
+class _GroupKeys:
+    """What tells the groups of pods apart."""
+
+    def __init__(self, volumes: Volumes) -> None:
+        self._volumes = volumes
+        self._needs = _Canonical[PodNeeds | None]()
+        self._tolerations = _Canonical[object]()
+
+    def key(self, pod: Pod, *, has_claims: bool) -> tuple[object, Reach]:
+        """Return the key, and where the pod's volumes can be reached from."""
+        owner = pod.controller()
+        reach = self._volumes.reach(pod) if has_claims else Reach()
+        own = pod.node_name if pod.needs and pod.needs.only_own_node else ""
+        name = (owner.kind, owner.name) if owner else (pod.name,)
+        equal = (id(self._needs.of(pod.needs)), id(self._tolerations.of(pod.tolerations)))
+        return (pod.namespace, name, equal, reach, own), reach
+
+
 class _Group(NamedTuple):
     """Pods of one owner with equal needs."""
 
@@ -126,28 +144,30 @@ class _Check:
 
     def _grouped(self, replacements: Sequence[Pod]) -> Iterator[_Group]:
         found: dict[object, _Group] = {}
-        no_volumes = Reach()
-        needs_of, tolerations_of = _Canonical[PodNeeds | None](), _Canonical[object]()
         claiming = {(one.namespace, one.name) for one in self._around.infrastructure.pod_claims}
+        # Pods of one template share all that decides, as objects: those need be compared once only.
+        alike: dict[tuple[int, int, int, str], _Group] = {}
+        key_of = _GroupKeys(self._volumes)
         for pod in replacements:
-            owner = pod.controller()
-            has_claims = (pod.namespace, pod.name) in claiming
-            reach = self._volumes.reach(pod) if has_claims else no_volumes
-            needs = needs_of.of(pod.needs)
-            own = pod.node_name if needs and needs.only_own_node else ""
-            name = (owner.kind, owner.name) if owner else (pod.name,)
-            tolerations = tolerations_of.of(pod.tolerations)
-            key = (pod.namespace, name, id(needs), id(tolerations), reach, own)
-            group = found.get(key)
+            token = (id(pod.owner_references), id(pod.needs), id(pod.tolerations), pod.namespace)
+            has_claims = bool(claiming) and (pod.namespace, pod.name) in claiming
+            group = None if has_claims else alike.get(token)
             if group is None:
-                group = found[key] = _Group(needs or _NO_NEEDS, reach, [])
+                key, reach = key_of.key(pod, has_claims=has_claims)
+                group = found.get(key)
+                if group is None:
+                    group = found[key] = _Group(pod.needs or _NO_NEEDS, reach, [])
+                if not has_claims and not group.needs.only_own_node and pod.owner_references:
+                    alike[token] = group
             group.pods.append(pod)
         yield from found.values()
 
     def _count_running(self) -> list[tuple[int, PodNeeds | None, int]]:
         """Return how many pods with which needs are on which node."""
-        counts = Counter([(place, id(pod.needs)) for place, pod in self._alive])
-        needs_of = {id(pod.needs): pod.needs for _, pod in self._alive}
+        needs = [pod.needs for _, pod in self._alive]
+        identities = list(map(id, needs))
+        counts = Counter(zip((place for place, _ in self._alive), identities, strict=True))
+        needs_of = dict(zip(identities, needs, strict=True))
         return [(place, needs_of[at], count) for (place, at), count in counts.items()]
 
     def _peers(self) -> tuple[PodIndex, Spread, InterPodAffinity]:
