@@ -67,6 +67,7 @@ class WritableServer(ApiServer):
     before: list[Callable[[Asked], None]] = field(default_factory=list)
     executed: list[tuple[str, str, Tree]] = field(default_factory=list)
     sites: list[str] = field(default_factory=list)
+    understood: list[Asked] = field(default_factory=list)
     # Held while a request is handled; tests that change objects while others ask hold it too.
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
     _made: int = 0
@@ -171,8 +172,9 @@ class WritableServer(ApiServer):
     def allows(self, verb: str, group: str, resource: str, name: str, token: str = "") -> bool:
         """Tell whether the rules allow that."""
         if token in self.powerless:
-            return resource in ("", "version", *_REVIEWS)
-        if self.rules is None or resource in ("", "version", *_REVIEWS):
+            return resource in ("api", "version", *_REVIEWS)
+        # Everybody may ask who they are; to ask what one may do takes a rule.
+        if self.rules is None or resource in ("api", "version", "selfsubjectreviews"):
             return True
         return any(
             group in rule["apiGroups"]
@@ -409,6 +411,7 @@ class WritingHandler(Handler):
             seen = Seen(self.command, address.path, self.plural, query, headers)
             self.api.seen.append(seen)
             self.api.sites.append(self.asked.site)
+            self.api.understood.append(self.asked)
             met = next((one for one in self.api.faults if one.applies(self.asked.site)), None)
         if met:
             met.action(self)
