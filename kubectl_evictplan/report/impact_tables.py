@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from kubectl_evictplan.impact.replacement_words import fit_sentence
 from kubectl_evictplan.prediction.impact_document import (
     Count,
     Impact,
@@ -57,6 +58,7 @@ def impact_tables(impact: Impact) -> Iterator[Block]:
     yield from _named("Workloads", _workloads(impact), _WORKLOAD)
     yield from _named("Disruption budgets", _budgets(impact), _BUDGET)
     yield from _named("Groups that need a majority", _quorums(impact), _QUORUM)
+    yield from _named("Where replacements can run", _replacements(impact), _REPLACEMENT)
     yield from _named("Volumes", _volumes(impact), _VOLUME)
     yield from _named("What does not come back by itself", _lost(impact), _LOST)
 
@@ -112,6 +114,8 @@ _BUDGET = columns("NAMESPACE", "BUDGET", "WANTS", "FEWEST", "BROKEN", "FOR", "AS
 _QUORUM = columns("GROUP", "MEMBERS", "NEEDED", "FEWEST", "MAJORITY LOST", "FOR", "TOLD BY")
 _VOLUME = columns("NAMESPACE", "CLAIM", "POD", "NODE", "WHAT", "FREE", "WHY")
 _LOST = columns("NAMESPACE", "POD", "NODE", "WHAT", "WHY", "RELEASED BY")
+
+_REPLACEMENT = columns("NAMESPACE", "WORKLOAD", "PODS", "WHAT", "NODES")
 
 
 def _services(impact: Impact) -> Iterator[Row]:
@@ -183,6 +187,19 @@ def _volumes(impact: Impact) -> Iterator[Row]:
     for one in impact.volumes:
         what = (one.namespace, one.claim, one.pod, one.node, one.code)
         yield (*map(words.name, what), instant(one.free), one.why)
+
+
+def _replacements(impact: Impact) -> Iterator[Row]:
+    for one in impact.replacements:
+        more = one.on_nodes - len(one.nodes)
+        nodes = ", ".join((*map(words.name, one.nodes), *((f"{more} more",) if more > 0 else ())))
+        yield (
+            words.name(one.namespace),
+            words.name(one.workload),
+            str(one.pods),
+            fit_sentence(one),
+            nodes or words.NONE,
+        )
 
 
 def _lost(impact: Impact) -> Iterator[Row]:
