@@ -43,7 +43,7 @@ def event(name: str, namespace: str) -> Object:
     return {
         "metadata": _meta(name, namespace),
         "reason": "TaintManagerEviction",
-        "involvedObject": {"kind": "Pod", "name": "web-1"},
+        "involvedObject": {"kind": "Pod", "name": "web-1", "namespace": namespace},
         "lastTimestamp": "2026-11-20T21:58:00Z",
     }
 

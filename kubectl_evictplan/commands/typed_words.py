@@ -13,6 +13,8 @@ from kubectl_evictplan.commands.file_arguments import exists, looks_like_file, m
 from kubectl_evictplan.errors import Correction, InputError, Problem, mistyped
 from kubectl_evictplan.scenarios.names import shown
 
+# Commands whose words are files, beside those of -f.
+TAKE_FILES = ("scenario", "verify")
 EXAMPLES = {
     "--filename": "cluster.json",
     "--fail-on": "evictions > 20",
@@ -21,6 +23,8 @@ EXAMPLES = {
     "--observe-from": "leases.json",
     "--selector": "kubernetes.io/hostname",
     "--horizon": "30m",
+    "--started-at": "2026-11-20T22:00:00Z",
+    "--journal": "plan.journal.jsonl",
     "--start": "2030-01-01T02:00:00Z",
     "--kubernetes-version": "1.29",
     "--controller-flag": "node-monitor-period=2s",
@@ -142,7 +146,7 @@ def refuse_slips(words: Sequence[str], command: click.Command) -> None:
 def refuse_bare_files(words: Sequence[str], command: click.Command) -> None:
     """Raise for a file among the names of a command that was given no -f."""
     for typed in read_words(words, command):
-        if not typed.option and command.name != "scenario" and looks_like_file(typed.words[0]):
+        if not typed.option and command.name not in TAKE_FILES and looks_like_file(typed.words[0]):
             raise InputError(missing_option_f(typed.words[0]))
 
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kubectl_evictplan.commands.captured_sightings import captured_sightings
 from kubectl_evictplan.commands.command import Choice, command
 from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, take_connection
+from kubectl_evictplan.commands.file_arguments import check_files
 from kubectl_evictplan.commands.options import COMMON_OPTIONS, named_time_zone
 from kubectl_evictplan.commands.output import write_document
 from kubectl_evictplan.commands.reviewed_file import read_expectation
@@ -42,7 +44,7 @@ OUTPUTS = ("table", "wide", "json", "yaml", "markdown")
 # So long after the end of what was predicted it is waited for a look that decides it.
 _PATIENCE_NS = 30 * SECOND_NS
 _STARTED = "--started-at"
-_COMMON = ("time_zone", "color")
+_COMMON = ("filenames", "recursive", "time_zone", "color")
 
 
 @command(
@@ -51,6 +53,8 @@ _COMMON = ("time_zone", "color")
     "# An outage, while it lasts",
     "kubectl evictplan what-if fail zone eu-1a -o json > prediction.json",
     "kubectl evictplan verify prediction.json --started-at 2026-11-20T22:00:00Z --watch",
+    "# By a capture that was made afterwards; events are in it",
+    "kubectl evictplan verify prediction.json -f cluster-dump/ -R",
     "# For the ticket",
     "kubectl evictplan verify plan.json -o markdown > ledger.md",
     params=[*(COMMON_OPTIONS[name] for name in _COMMON), *CONNECTION_OPTIONS],
@@ -76,6 +80,8 @@ _COMMON = ("time_zone", "color")
 )
 def verify(
     words: tuple[str, ...],
+    filenames: tuple[str, ...],
+    recursive: bool,
     started_at: str | None,
     journal: str | None,
     watch: bool,
@@ -92,12 +98,20 @@ def verify(
     flags = take_connection(connection)
     zone = _zone(time_zone)
     given = _given_start(started_at)
+    check_files(filenames, recursive=recursive)
+    if filenames and watch:
+        message = "--watch follows a live cluster, not files"
+        raise mistake(message, help_on("verify"))
     name = _file(words)
     expectation, cluster_uid = read_expectation(name)
     watched = _Watched(expectation, given, _evidence(name, journal, expectation), zone)
-    with _observing(flags, expectation, cluster_uid) as observation:
-        interrupted = watch and watched.follow(observation)
-        ledger = watched.ledger(observation.sightings())
+    interrupted = False
+    if filenames:
+        ledger = watched.ledger(captured_sightings(filenames, recursive=recursive))
+    else:
+        with _observing(flags, expectation, cluster_uid) as observation:
+            interrupted = watch and watched.follow(observation)
+            ledger = watched.ledger(observation.sightings())
     from kubectl_evictplan.report.ledger import blocks
 
     def shown(wide: bool) -> Iterator[Block]:

@@ -58,7 +58,8 @@ class DocumentReader:
     def read_captured(self, content: Content) -> None:
         """Read one file of a capture: what decides nothing is counted, and so is what is no object."""
         ignored = captures.ignored_objects(content.data)
-        if ignored is None:
+        witness = self._items.witness
+        if ignored is None or (witness is not None and witness.wants(ignored)):
             self._read_any(content, is_named=False)
             return
         for kind, count in ignored.items():
@@ -152,6 +153,9 @@ class DocumentReader:
             self._assembly.objects_seen += len(envelope.items)
             kind = (envelope.kind or "").removesuffix("List")
             self._assembly.ignore(kind, len(envelope.items))
+            if (witness := self._items.witness) is not None:
+                for raw in envelope.items:
+                    witness.see(raw, kind)
         else:
             self._assembly.objects_seen += 1
             try:

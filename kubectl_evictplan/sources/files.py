@@ -26,6 +26,7 @@ from kubectl_evictplan.sources.documents import DocumentReader
 from kubectl_evictplan.sources.items import ItemReader
 from kubectl_evictplan.sources.reading import GET_COMMAND, ReadProblem
 from kubectl_evictplan.sources.snapshot import snapshot_digest
+from kubectl_evictplan.sources.witness import Witness
 
 _NAMESPACES_NAMED_MAX = 10
 _NO_NODES = "no nodes: nothing to simulate"
@@ -49,17 +50,19 @@ def load_files(
     stdin: BinaryIO | None = None,
     progress: Progress | None = None,
     manifest_version: str = "",
+    witness: Witness | None = None,
 ) -> ClusterSnapshot:
     """Return the cluster that the files describe; ``-`` is ``stdin``.
 
     ``recursive`` opens directories. ``strict`` makes warnings errors. ``progress`` is told
     (file, files done, files in all) before each file. ``manifest_version`` is the Kubernetes
-    version whose validation hand-written manifests must pass; "" is the newest. Raises
-    InputError with every problem of every file.
+    version whose validation hand-written manifests must pass; "" is the newest. With a ``witness``,
+    who is shown every object, files without nodes will do. Raises InputError with every problem of
+    every file.
     """
     diagnostics = Diagnostics(strict=strict)
     assembly = Assembly(diagnostics)
-    items = ItemReader(assembly, manifest_version=manifest_version)
+    items = ItemReader(assembly, manifest_version=manifest_version, witness=witness)
     documents = DocumentReader(items)
     with collector_paused():
         inputs = list(_expand(filenames, assembly, recursive=recursive))
@@ -72,6 +75,8 @@ def load_files(
             progress("", len(inputs), len(inputs))
         if documents.kept_snapshot is not None:
             return _stored(documents.kept_snapshot, diagnostics, inputs[0].name)
+        if witness is not None and assembly.objects_seen:
+            return completed(assembly, items)
         return finish(items, filenames)
 
 

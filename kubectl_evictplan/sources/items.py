@@ -25,6 +25,7 @@ from kubectl_evictplan.sources.json_reader import JsonSyntaxError, read_json
 from kubectl_evictplan.sources.kinds import IGNORED, Classified, Verdict, classify, item_kind
 from kubectl_evictplan.sources.marked_tree import Path
 from kubectl_evictplan.sources.model_builder import BadTimestamp, ModelBuilder
+from kubectl_evictplan.sources.witness import Witness
 
 NODE_LEASE_NAMESPACE = "kube-node-lease"
 # A pod of 150,000 may be odd; a list within a list within a list is a mistake.
@@ -39,13 +40,19 @@ class ItemReader:
     """Reads objects into an assembly.
 
     ``manifest_version``: the Kubernetes version whose validation manifests must pass; "" is the
-    newest.
+    newest. ``witness`` is shown every object before it is reduced to what decides.
     """
 
     def __init__(
-        self, assembly: Assembly, *, manifest_version: str = "", build: ModelBuilder | None = None
+        self,
+        assembly: Assembly,
+        *,
+        manifest_version: str = "",
+        build: ModelBuilder | None = None,
+        witness: Witness | None = None,
     ) -> None:
         self.assembly = assembly
+        self.witness = witness
         self.diagnostics = assembly.diagnostics
         # Readers may share one, and so what repeats among their objects.
         self.build = build or ModelBuilder()
@@ -75,6 +82,8 @@ class ItemReader:
             self.assembly.kinds_seen.add(kind)
         store_pod, build_pod = self._store_pod, self.build.pod
         for index, raw in enumerate(raws):
+            if self.witness is not None:
+                self.witness.see(raw, kind)
             try:
                 if search:
                     read_json(bytes(raw))
@@ -199,6 +208,8 @@ class ItemReader:
             tree = {**tree, "kind": tree.get("kind") or kind, "apiVersion": version}
         kind = tree.get("kind") or ""
         found = classify(kind, tree.get("apiVersion") or None, tree)
+        if self.witness is not None:
+            self.witness.see_tree(tree, kind)
         if found.verdict is Verdict.READ:
             self._read_object(kind, tree, origin)
         elif found.verdict is Verdict.LIST:
@@ -242,6 +253,8 @@ class ItemReader:
             for number, item in enumerate(items):
                 if unsaid and isinstance(item, dict) and not item.get("kind"):
                     self.assembly.ignore(unsaid)
+                    if self.witness is not None:
+                        self.witness.see_tree(item, unsaid)
                 else:
                     self.read_tree(item, origin.item(number), listed, depth + 1)
 

@@ -216,6 +216,7 @@ def seen_event(raw: Raw | bytes) -> SeenEvent | None:
     first = _cut(found.first_timestamp or found.deprecated_first_timestamp) or exactly
     last = _cut(found.last_timestamp or found.deprecated_last_timestamp)
     last = _exactly(series.last_observed_time) or last or first
+    first = first or last
     if first is None or last is None:
         raise Unreadable("no time")
     # What a recorder of events.k8s.io wrote says more exactly when the first one was.

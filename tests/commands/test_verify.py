@@ -182,3 +182,27 @@ def test_an_interrupt_shows_what_was_seen_so_far(
     assert answer.code == 130
     assert verdicts(answer.out) == {"now": "inside", "soon": "not-yet-due"}
     assert told(answer.err)[-1] == "interrupted: this is what was seen so far"
+
+
+def test_a_capture_with_events_tells_it_without_a_cluster(ask: Ask) -> None:
+    event = {
+        "kind": "Event", "apiVersion": "v1", "reason": "TaintManagerEviction",
+        "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "soon"},
+        "message": "Marking for deletion Pod default/soon",
+        "firstTimestamp": time_of(8), "lastTimestamp": time_of(8),
+    }  # fmt: skip
+    later = {
+        **pod("other"),
+        "metadata": {**pod("other")["metadata"], "creationTimestamp": time_of(60)},
+    }
+    items = [node(), later, event]
+    Path("after.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
+    answer = ask("verify", "prediction.json", "-f", "after.json", *STARTED, "-o", "json")
+    assert answer.code == 0, answer.err
+    assert verdicts(answer.out) == {"now": "unknown", "soon": "inside"}
+
+
+def test_files_are_not_watched(ask: Ask) -> None:
+    answer = ask("verify", "prediction.json", "-f", "cluster.json", "--watch")
+    assert answer.problem() == "--watch follows a live cluster, not files"

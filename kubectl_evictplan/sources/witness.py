@@ -1,0 +1,62 @@
+"""Who is shown the objects of files as they are, before reading reduces them to what decides.
+
+Predictions need none of it; whoever asks what happened does: when pods were deleted, who did it, and what
+events tell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kubectl_evictplan.kube.sightings import SeenEvent, SeenNode, SeenPod
+from kubectl_evictplan.sources import wire
+from kubectl_evictplan.sources.sightings import Unreadable, seen_event, seen_node, seen_pod
+
+EVENTS_MAX = 200_000
+
+
+class Witness:
+    """Keeps what it sees of pods, nodes and events. ``unreadable`` counts what no API server writes."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, SeenPod] = {}
+        self.nodes: dict[str, SeenNode] = {}
+        self.events: dict[SeenEvent, None] = {}
+        self.events_seen = False
+        self.unreadable = 0
+
+    def wants(self, kinds: Mapping[str, int]) -> bool:
+        """Tell whether a file with objects of these kinds is worth reading."""
+        return "Event" in kinds
+
+    def see(self, raw: msgspec.Raw | bytes, kind: str = "") -> None:
+        """Take in one object; ``kind`` is what its list says, "" when it says so itself."""
+        try:
+            self._see(raw, kind or wire.ENVELOPE.decode(raw).kind or "")
+        except (msgspec.DecodeError, RecursionError, Unreadable):
+            self.unreadable += 1
+
+    def see_tree(self, tree: dict[str, Any], kind: str) -> None:
+        """Take in one object that was parsed already."""
+        if kind in ("Pod", "Node", "Event"):
+            self.see(json.dumps(tree, default=str).encode(), kind)
+
+    def _see(self, raw: msgspec.Raw | bytes, kind: str) -> None:
+        if kind == "Pod":
+            pod = seen_pod(raw)
+            known = self.pods.get(pod.uid)
+            # Nothing of a deletion is undone: the state that shows one is the later of two.
+            if known is None or known.deletion_timestamp_ns is None:
+                self.pods[pod.uid] = pod
+        elif kind == "Node":
+            node = seen_node(raw)
+            self.nodes[node.name] = node
+        elif kind == "Event":
+            self.events_seen = True
+            event = seen_event(raw)
+            if event is not None and len(self.events) < EVENTS_MAX:
+                self.events[event] = None
