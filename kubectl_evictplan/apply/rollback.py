@@ -169,8 +169,6 @@ def _take_back_newest(run: Working, place: Place, doing: Doing, uid: str) -> Kep
     def judged(node: LiveNode, _marked: str) -> Judgement:
         return _judge(place, node)
 
-    if doing.phase is Phase.LEFT:
-        return doing.kept
     if doing.phase is Phase.UNKNOWN:
         doing.moved_told = True
         if read_back(run, TAKING_BACK, doing, uid, judged) is not Verdict.NOT_APPLIED:

@@ -166,8 +166,7 @@ def _note_run(state: RunState, record: AnyRecord) -> None:
         case Resume():
             _begin_again(state)
         case RollbackBegin():
-            state.rolling_back = True
-            state.rollback_ending = state.rollback_exit_code = None
+            _take_back_again(state)
         case RollbackEnd():
             state.rollback_ending, state.rollback_exit_code = record.ending, record.exit_code
         case End():
@@ -183,6 +182,15 @@ def _begin_again(state: RunState) -> None:
     for doing in state.operations.values():
         if doing.phase is Phase.LEFT:
             doing.phase = Phase.WAITING
+
+
+def _take_back_again(state: RunState) -> None:
+    """What was left alone is looked at again: others may have made room meanwhile."""
+    state.rolling_back = True
+    state.rollback_ending = state.rollback_exit_code = None
+    for doing in state.reversals.values():
+        if doing.phase is Phase.LEFT:
+            doing.phase, doing.kept = Phase.WAITING, None
 
 
 def reversal(state: RunState, number: int) -> Doing:

@@ -57,6 +57,7 @@ class Faults:
         self.dry_run: Fault | None = None
         self.lease_outcome: Outcome | None = None
         self.unreachable_reads = 0
+        self.stale_reads = 0
         self.wall_offset_ns = 0
         self.identity: ClusterIdentity | None = None
         self.met: Counter[Fault] = Counter()

@@ -102,6 +102,8 @@ class SimulatedCluster:
         self.met_newcomer = 0
         self.before_mutation: Callable[[Request], None] = lambda _request: None
         self.after_mutation: Callable[[Request], None] = lambda _request: None
+        # Each node before its last patch: what a server that lags behind still answers.
+        self._before: dict[str, LiveNode] = {}
         self._versions = count(100)
         self._uids = count(1)
         self._events: list[tuple[int, int, Callable[[], None]]] = []
@@ -187,7 +189,13 @@ class SimulatedCluster:
     def get_node(self, name: str, *, fresh: bool = False) -> LiveNode | None:
         self._read()
         node = self.nodes.get(name)
-        return None if node is None else self._live(node)
+        if node is None:
+            return None
+        live = self._live(node)
+        if self.faults.stale_reads and name in self._before:
+            self.faults.stale_reads -= 1
+            return self._before[name]
+        return live
 
     def get_pod(self, namespace: str, name: str, *, fresh: bool = False) -> Pod | None:
         self._read()
@@ -302,6 +310,8 @@ class SimulatedCluster:
             return Reply(Outcome.CONFLICT, status=409, reason="Conflict")
         if dry_run:
             before = (list(node.taints), node.unschedulable, node.version, dict(node.owners))
+        if not dry_run:
+            self._before[name] = self._live(node)
         if "taints" in body["spec"]:
             self.write_taints(name, body["spec"]["taints"], FIELD_MANAGER)
         else:

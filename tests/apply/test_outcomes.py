@@ -7,12 +7,16 @@ from typing import Any, NamedTuple
 
 import pytest
 from apply.clusters import FOREIGN, taint_bench, three_nodes
+from apply.crashes import KEEPS
+from apply.crashing_files import Killed
 from apply.faults import Fault
 from apply.runs import MAINTENANCE, Bench, add_taint, drain, plan_of, remove_taint, replace_taint
 from apply.simulated_cluster import SimulatedCluster
 
+from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.records import Verdict
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.plans.document import RemoveTaint
 from kubectl_evictplan.prediction.document import TaintReference
 
@@ -293,3 +297,102 @@ def test_the_same_marks_are_kept_for_every_attempt_at_a_taint() -> None:
     assert len(set(first)) == 1
     assert first[0] in [t.get("timeAdded") for t in bench.cluster.nodes["n1"].taints]
     assert MAINTENANCE.key == bench.cluster.nodes["n1"].taints[-1]["key"]
+
+
+def test_a_taint_that_another_took_off_while_our_answer_was_lost_is_not_called_ours() -> None:
+    cluster = three_nodes()
+    stage = TaintReference("stage", "NoSchedule", "old")
+    bench = Bench(cluster, plan_of(cluster, remove_taint("n2", taint=stage)))
+    cluster.faults.line.append(Fault.LOST_BEFORE)
+    cluster.after_mutation = lambda _request: cluster.write_taints("n2", [dict(FOREIGN)], "other")
+
+    assert bench.apply().exit_code == 0
+    assert records(bench, "verify")[0]["verdict"] == "already"
+    cluster.after_mutation = lambda _request: None
+    assert bench.rollback().exit_code == 3
+    assert cluster.nodes["n2"].taints == [FOREIGN]
+
+
+def test_a_patch_that_a_dead_process_left_open_and_that_nobody_can_tell_of_ends_with_7_once() -> (
+    None
+):
+    bench = taint_bench()
+    bench.cluster.before_mutation = _dies
+    with pytest.raises(Killed):
+        bench.apply()
+    bench.files.crash(KEEPS["all"])
+    bench.cluster.before_mutation = lambda _request: None
+    bench.cluster.heartbeat("n1")
+
+    first, sent = bench.resume(), len(bench.cluster.mutations)
+    second = bench.resume()
+
+    assert (first.exit_code, first.ending.code, sent) == (7, EndCode.UNKNOWN, 0)
+    assert second.exit_code == 0
+
+
+def _dies(_request: object) -> None:
+    raise Killed
+
+
+def test_an_eviction_that_a_dead_process_left_open_is_not_sent_again_too_early() -> None:
+    bench = one_pod()
+    bench.cluster.before_mutation = _dies
+    with pytest.raises(Killed):
+        bench.apply()
+    died = bench.cluster.now
+    bench.files.crash(KEEPS["all"])
+    sent: list[int] = []
+    bench.cluster.before_mutation = lambda _request: sent.append(bench.cluster.now)
+
+    assert bench.resume().exit_code == 0
+    assert [round((at - died) / SECOND_NS) for at in sent] == [60]
+
+
+def test_a_pod_that_stands_on_another_node_is_not_evicted() -> None:
+    bench = one_pod()
+    bench.cluster.add_node("n2")
+    bench.cluster.pods["shop/web"].node = "n2"
+
+    result = bench.apply()
+
+    assert (result.exit_code, bench.cluster.mutations) == (4, [])
+
+
+def test_a_budget_that_was_not_observed_yet_says_when_to_ask_again() -> None:
+    bench = one_pod()
+    bench.cluster.faults.line.append(Fault.UNOBSERVED_BUDGET)
+    sent: list[int] = []
+    bench.cluster.before_mutation = lambda _request: sent.append(bench.cluster.now)
+
+    bench.apply()
+
+    assert round((sent[1] - sent[0]) / SECOND_NS) == 10
+
+
+def test_a_server_that_lags_behind_is_not_believed() -> None:
+    bench = taint_bench()
+    bench.cluster.after_mutation = lambda _request: setattr(
+        bench.cluster.faults, "stale_reads", 2 if len(bench.cluster.mutations) == 2 else 0
+    )
+
+    assert bench.apply().exit_code == 0
+
+
+def test_a_pod_that_went_as_asked_counts_as_evicted() -> None:
+    bench = one_pod()
+
+    result = bench.apply()
+
+    assert result.state.operations[1].outcome is Outcome.APPLIED
+    assert result.state.operations[1].done_at
+
+
+def test_one_server_that_lags_behind_does_not_make_a_patch_look_unsent() -> None:
+    bench = taint_bench()
+    bench.cluster.faults.line.append(Fault.LOST_AFTER)
+    bench.cluster.after_mutation = lambda _request: setattr(
+        bench.cluster.faults, "stale_reads", 1 if len(bench.cluster.mutations) == 1 else 0
+    )
+
+    check(bench, PATCHES[Fault.LOST_AFTER])

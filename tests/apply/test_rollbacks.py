@@ -264,3 +264,17 @@ def test_a_conflict_while_taking_back_looks_at_the_node_again() -> None:
 
     assert kept(result) == {1: None, 2: Kept.CHANGED_SINCE}
     assert bench.cluster.nodes["n2"].taints == theirs
+
+
+def test_what_was_left_alone_is_looked_at_again() -> None:
+    cluster = three_nodes()
+    bench = Bench(cluster, plan_of(cluster, add_taint("n1")))
+    bench.apply()
+    theirs = {"key": "maintenance", "value": "theirs", "effect": "NoExecute"}
+    cluster.write_taints("n1", [dict(FOREIGN), theirs], "other")
+    assert bench.rollback().exit_code == 3
+    cluster.write_taints("n1", [dict(FOREIGN)], "other")
+
+    result = bench.rollback()
+
+    assert (result.exit_code, kept(result)) == (0, {1: Kept.UNDONE_ALREADY})

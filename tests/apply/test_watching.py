@@ -125,6 +125,30 @@ def test_offsets_count_from_the_first_mutation_also_after_an_interruption() -> N
     assert 42.0 <= seconds_between_patches(bench) < 43.0
 
 
+def test_offsets_count_from_the_first_mutation_and_from_no_later_one() -> None:
+    cluster = three_nodes()
+    operations = [add_taint("n1"), add_taint("n2", 20.0), add_taint("n3", 42.0)]
+    bench = Bench(cluster, plan_of(cluster, *operations))
+    cluster.after(30.0, lambda: bench.stop.request("SIGINT"))
+
+    assert bench.apply().exit_code == 130
+    assert bench.resume().exit_code == 0
+    at = [event.at_ns for event in bench.told if isinstance(event, RequestSent)]
+    assert 42.0 <= (at[2] - at[0]) / SECOND_NS < 43.0
+
+
+def test_a_pause_that_is_over_is_not_made_again() -> None:
+    cluster = three_nodes()
+    plan = plan_of(cluster, add_taint("n1"), add_taint("n2"), add_taint("n3"), settle_seconds=60.0)
+    bench = Bench(cluster, plan)
+    cluster.after(90.0, lambda: bench.stop.request("SIGINT"))
+
+    assert bench.apply().exit_code == 130
+    assert bench.resume().exit_code == 0
+    settled = [e.node for e in bench.told if isinstance(e, Paused) and e.why == "settle"]
+    assert settled == ["n1", "n2", "n2"]
+
+
 def test_a_pause_comes_after_each_node_but_the_last() -> None:
     bench = drain_bench(settle_seconds=60.0)
 
