@@ -45,6 +45,29 @@ OUTPUTS = ("table", "wide", "json", "yaml", "markdown")
 _PATIENCE_NS = 30 * SECOND_NS
 _STARTED = "--started-at"
 _COMMON = ("filenames", "recursive", "time_zone", "color")
+_OPTIONS = (
+    click.Option(
+        [_STARTED],
+        metavar="TIME",
+        help="When the change began (RFC 3339); default: by the journal, or what the cluster tells.",
+    ),
+    click.Option(
+        ["--journal"],
+        metavar="FILE",
+        help="What `apply` wrote; default: PLAN.journal.jsonl if it is there.",
+    ),
+    click.Option(["-w", "--watch"], is_flag=True, help="Follow it until everything is decided."),
+    click.Option(
+        ["--fail-on-unknown"], is_flag=True, help="Exit with 1 also for what is not known."
+    ),
+    click.Option(
+        ["-o", "--output"],
+        type=Choice(*OUTPUTS, meant={"yml": "yaml", "md": "markdown", "text": "table"}),
+        default="table",
+        show_default=True,
+        help="Output format.",
+    ),
+)
 
 
 @command(
@@ -57,54 +80,34 @@ _COMMON = ("filenames", "recursive", "time_zone", "color")
     "kubectl evictplan verify prediction.json -f cluster-dump/ -R",
     "# For the ticket",
     "kubectl evictplan verify plan.json -o markdown > ledger.md",
-    params=[*(COMMON_OPTIONS[name] for name in _COMMON), *CONNECTION_OPTIONS],
+    params=[*_OPTIONS, *(COMMON_OPTIONS[name] for name in _COMMON), *CONNECTION_OPTIONS],
 )
 @click.argument("words", nargs=-1, metavar="PLAN|PREDICTION")
-@click.option(
-    _STARTED, metavar="TIME", help="When the change began (RFC 3339); default: as far as known."
-)
-@click.option(
-    "--journal",
-    metavar="FILE",
-    help="What `apply` wrote; default: PLAN.journal.jsonl if it is there.",
-)
-@click.option("--watch", "-w", is_flag=True, help="Follow it until everything is decided.")
-@click.option("--fail-on-unknown", is_flag=True, help="Exit with 1 also for what is not known.")
-@click.option(
-    "-o",
-    "--output",
-    type=Choice(*OUTPUTS, meant={"yml": "yaml", "md": "markdown", "text": "table"}),
-    default="table",
-    show_default=True,
-    help="Output format.",
-)
 def verify(
     words: tuple[str, ...],
     filenames: tuple[str, ...],
     recursive: bool,
-    started_at: str | None,
-    journal: str | None,
     watch: bool,
-    fail_on_unknown: bool,
     output: str,
-    time_zone: str,
     color: str,
-    **connection: Any,
+    fail_on_unknown: bool,
+    **others: Any,
 ) -> None:
     """Hold what happened against a plan, or against a prediction that `what-if -o json` wrote.
 
     Exits with 1 when reality left the predicted windows. Nothing is ever changed.
     """
-    flags = take_connection(connection)
-    zone = _zone(time_zone)
-    given = _given_start(started_at)
+    flags = take_connection(others)
+    zone = _zone(others["time_zone"])
+    given = _given_start(others["started_at"])
     check_files(filenames, recursive=recursive)
     if filenames and watch:
         message = "--watch follows a live cluster, not files"
         raise mistake(message, help_on("verify"))
     name = _file(words)
     expectation, cluster_uid = read_expectation(name)
-    watched = _Watched(expectation, given, _evidence(name, journal, expectation), zone)
+    evidence = _evidence(name, others["journal"], expectation)
+    watched = _Watched(expectation, given, evidence, zone)
     interrupted = False
     if filenames:
         ledger = watched.ledger(captured_sightings(filenames, recursive=recursive))
@@ -112,16 +115,20 @@ def verify(
         with _observing(flags, expectation, cluster_uid) as observation:
             interrupted = watch and watched.follow(observation)
             ledger = watched.ledger(observation.sightings())
+    _write(ledger, output, color, zone)
+    if interrupted:
+        raise click.exceptions.Exit(EXIT_INTERRUPTED)
+    if ledger.summary.left_windows or (fail_on_unknown and not ledger.summary.complete):
+        raise click.exceptions.Exit(EXIT_GATE)
+
+
+def _write(ledger: Ledger, output: str, color: str, zone: tzinfo | None) -> None:
     from kubectl_evictplan.report.ledger import blocks
 
     def shown(wide: bool) -> Iterator[Block]:
         return blocks(ledger, zone, every_row=wide, titled=output == "markdown")
 
     write_document(ledger, shown, output, color)
-    if interrupted:
-        raise click.exceptions.Exit(EXIT_INTERRUPTED)
-    if ledger.summary.left_windows or (fail_on_unknown and not ledger.summary.complete):
-        raise click.exceptions.Exit(EXIT_GATE)
 
 
 def _file(words: tuple[str, ...]) -> str:
