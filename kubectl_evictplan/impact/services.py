@@ -19,7 +19,7 @@ from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE
 SELECTOR, ENDPOINT_SLICES, LABELS = "selector", "endpointSlices", "labels"
 SILENT, NODE_DELETED = "silent", "node-deleted"
 # Labels by which people name an application, where the input holds no Services.
-_APP_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
+APP_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
 
 
 class _Behind(NamedTuple):
@@ -190,7 +190,7 @@ def _by_app_labels(world: World) -> Iterator[_Behind]:
     groups: dict[tuple[str, str], list[Pod]] = {}
     for (namespace, _), pods in world.by_labels.items():
         labels = pods[0].labels
-        name = next((labels[label] for label in _APP_LABELS if label in labels), "")
+        name = next((labels[label] for label in APP_LABELS if label in labels), "")
         if name:
             groups.setdefault((namespace, name), []).extend(pods)
     for (_, name), pods in groups.items():

@@ -102,7 +102,6 @@ _ZONE, _PODS = Column("ZONE", 3), Column("PODS", 1)
 
 
 def _columns(rows: Sequence[FailureRow], kind: str, *, wide: bool) -> tuple[Column, ...]:
-    evaluated = any(row.services_down is not None for row in rows)
     return (
         Column("RANK"),
         Column(kind.upper()),
@@ -112,7 +111,8 @@ def _columns(rows: Sequence[FailureRow], kind: str, *, wide: bool) -> tuple[Colu
         *((Column("POSSIBLE"),) if any(row.evicted_possible for row in rows) or wide else ()),
         Column("FIRST"),
         Column("LAST", 4),
-        *((Column("SERVICES-DOWN"), Column("BUDGETS-BROKEN")) if evaluated else ()),
+        Column("SERVICES-DOWN"),
+        Column("BUDGETS-BROKEN"),
         Column("EMPTIED"),
         Column("SINGLE", 2),
         Column("NOT-BACK"),
@@ -126,6 +126,7 @@ def _table(sweep: Sweep, *, wide: bool) -> Table:
     heads = _columns(sweep.failures, kind, wide=wide)
     left = len(sweep.failures) - len(shown)
     meaning = (
+        "SERVICES-DOWN: nobody is ready at some time; BUDGETS-BROKEN: too few pods are healthy (+: perhaps); "
         "EMPTIED: workloads that lose every pod for certain; SINGLE: those of them that have one; "
         "NOT-BACK: pods that do not come back by themselves."
     )
@@ -152,11 +153,11 @@ def _row(row: FailureRow, kind: str, heads: Sequence[Column], *, wide: bool) -> 
         "LAST": words.window(row.last_earliest_seconds, row.last_latest_seconds)
         if row.last_earliest_seconds is not None
         else words.NONE,
-        "SERVICES-DOWN": _names(row.services_down, wide=wide),
-        "BUDGETS-BROKEN": _names(row.budgets_broken, wide=wide),
-        "EMPTIED": _names(row.emptied, wide=wide),
-        "SINGLE": _names(row.single_replica, wide=wide),
-        "NOT-BACK": _names(row.not_coming_back, wide=wide),
+        "SERVICES-DOWN": _names(row.services_down, row.services_down_perhaps, wide=wide),
+        "BUDGETS-BROKEN": _names(row.budgets_broken, row.budgets_broken_perhaps, wide=wide),
+        "EMPTIED": _names(row.emptied, (), wide=wide),
+        "SINGLE": _names(row.single_replica, (), wide=wide),
+        "NOT-BACK": _names(row.not_coming_back, (), wide=wide),
         "STUCK": str(row.stuck),
         "UNKNOWN": words.window(row.unknown_earliest_seconds, row.unknown_latest_seconds)
         if row.unknown_earliest_seconds is not None
@@ -165,13 +166,16 @@ def _row(row: FailureRow, kind: str, heads: Sequence[Column], *, wide: bool) -> 
     return tuple(cells[head.header] for head in heads)
 
 
-def _names(names: Sequence[str] | None, *, wide: bool) -> str:
-    """Return how many there are, and wide also which."""
-    if names is None:
-        return words.UNKNOWN
-    if not wide or not names:
-        return str(len(names))
-    return f"{len(names)} ({words.listed(names, len(names))})"
+def _names(sure: Sequence[str], perhaps: Sequence[str], *, wide: bool) -> str:
+    """Return how many there are for certain and how many perhaps, and wide also which."""
+    told = [_named(sure, wide=wide)]
+    told += [f"+{_named(perhaps, wide=wide)}"] if perhaps else []
+    return " ".join(told)
+
+
+def _named(names: Sequence[str], *, wide: bool) -> str:
+    shown = f" ({words.listed(names, len(names))})" if wide and names else ""
+    return f"{len(names)}{shown}"
 
 
 # -- flags ----------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What many failures would do, ranked, as documents; ``schema sweep`` prints their schema.
 
-All ``...Seconds`` are offsets from the failure. A figure that is null is not known: it was not evaluated.
+All ``...Seconds`` are offsets from the failure.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class FailureRow(Record):
     node becomes Ready=Unknown, ``first_...`` and ``last_...`` when the first and the last pod is evicted.
     ``stuck`` pods stay Terminating. ``emptied`` are workloads that lose every pod they have for certain
     ("namespace/Kind/name"), ``single_replica`` those of them that have one. ``not_coming_back`` are pods that
-    nobody makes anew, or that do not come back by themselves. ``services_down`` have nobody ready at some time,
-    ``budgets_broken`` have too few healthy pods.
+    nobody makes anew, or that do not come back by themselves. ``services_down`` have nobody ready at some time and
+    ``budgets_broken`` too few healthy pods, for certain; those ``..._perhaps`` in some runs only.
     """
 
     rank: int
@@ -41,8 +41,10 @@ class FailureRow(Record):
     emptied: tuple[str, ...]
     single_replica: tuple[str, ...]
     not_coming_back: tuple[str, ...]
-    services_down: tuple[str, ...] | None
-    budgets_broken: tuple[str, ...] | None
+    services_down: tuple[str, ...]
+    services_down_perhaps: tuple[str, ...]
+    budgets_broken: tuple[str, ...]
+    budgets_broken_perhaps: tuple[str, ...]
 
 
 class FlagRow(Record):

@@ -6,20 +6,26 @@ the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.impact.budgets import budget_impacts
+from kubectl_evictplan.impact.comebacks import not_coming_back
+from kubectl_evictplan.impact.coupled import CoupledPods
+from kubectl_evictplan.impact.endpoints import Endpoints
+from kubectl_evictplan.impact.world import Assumed, World
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.document import CERTAIN, Inputs, Prediction
-from kubectl_evictplan.prediction.impact_document import Impact
+from kubectl_evictplan.prediction.impact_document import Impact, Spell
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.scenarios.actions.processes import StartKubelet, StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.sweeps.document import ClusterRow, FailureRow
+from kubectl_evictplan.windows.drain_runs import AssumeReady
 
 NODE, ZONE, PAIR = "node", "zone", "pair"
 _BARE_POD = "bare-pod-lost"
@@ -31,6 +37,23 @@ class Failure(NamedTuple):
     what: str
     name: str
     nodes: tuple[str, ...]
+
+
+class Costs(NamedTuple):
+    """What rows tell of the impact: when services have nobody ready and budgets too few, and who stays away."""
+
+    nobody_ready: Mapping[str, tuple[Spell, ...]]
+    broken: Mapping[str, tuple[Spell, ...]]
+    not_coming_back: frozenset[str]
+
+
+def costs_of(impact: Impact) -> Costs:
+    """Return what rows tell of an impact that is there already."""
+    return Costs(
+        {f"{one.namespace}/{one.service}": one.nobody_ready for one in impact.services},
+        {f"{one.namespace}/{one.budget}": one.broken for one in impact.budgets},
+        frozenset(f"{one.namespace}/{one.pod}" for one in impact.not_coming_back),
+    )
 
 
 class Failing:
@@ -46,19 +69,25 @@ class Failing:
         start_ns: int,
         horizon_ns: int | None = None,
         back_ns: int | None = None,
+        assume_ready: tuple[int, int | None] | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._configuration = configuration
         self._start_ns = start_ns
         self._horizon_ns = horizon_ns
         self._back_ns = back_ns
+        self._assume_ready = assume_ready
         self._prepared: PreparedCluster | None = None
+        self._coupled: CoupledPods | None = None
+        self._endpoints: Endpoints | None = None
 
     def prepare(self) -> None:
         """Find out what all failures have in common, before processes share it."""
         if self._prepared is None:
             self._prepared = PreparedCluster(self._snapshot, self._configuration, self._start_ns)
             self._prepared.complete()
+            self._coupled = CoupledPods(self._snapshot)
+            self._endpoints = Endpoints(self._snapshot)
 
     def scenario(self, failure: Failure) -> Scenario:
         """Return the failure as a scenario: kubelets fall silent at its start."""
@@ -77,17 +106,34 @@ class Failing:
 
     def row(self, failure: Failure) -> FailureRow:
         """Return what the failure costs, not ranked yet."""
-        return failure_row(failure, self.predicted(failure))
+        prediction = self.predicted(failure)
+        return failure_row(failure, prediction, self._costs(failure, prediction))
+
+    def _costs(self, failure: Failure, prediction: Prediction) -> Costs:
+        """Return those parts of the impact that rows tell, from the part of the cluster that they need."""
+        assert self._prepared is not None, "prepared by the prediction"
+        assert self._coupled is not None and self._endpoints is not None, "likewise"
+        scenario = self.scenario(failure)
+        part = self._coupled.around(self._prepared.relevant(scenario, None))
+        given = self._assume_ready is not None
+        assumed = Assumed(AssumeReady(*(self._assume_ready or AssumeReady())), given)
+        configuration = self._prepared.configuration(scenario)
+        world = World(part, scenario, configuration, prediction, assumed)
+        return Costs(
+            {"/".join(key): spells for key, spells in self._endpoints.nobody_ready(world)},
+            {f"{one.namespace}/{one.budget}": one.broken for one in budget_impacts(world)},
+            frozenset(f"{one.namespace}/{one.pod}" for one in not_coming_back(world)),
+        )
 
     def inputs(self, failure: Failure) -> Inputs:
         """Return what decided, apart from the failure itself."""
         return replace(self.predicted(failure).inputs, events=())
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_prepared": None}
+        return {**self.__dict__, "_prepared": None, "_coupled": None, "_endpoints": None}
 
 
-def failure_row(failure: Failure, prediction: Prediction) -> FailureRow:
+def failure_row(failure: Failure, prediction: Prediction, costs: Costs) -> FailureRow:
     """Return the figures of one prediction; pods are counted once, however often they go."""
     evictions = prediction.evictions
     certain = {eviction.key for eviction in evictions if eviction.certainty == CERTAIN}
@@ -103,7 +149,7 @@ def failure_row(failure: Failure, prediction: Prediction) -> FailureRow:
     ]
     # Of pods that may go twice the first time counts for the first eviction, the last for the last.
     spans = [(eviction.earliest_seconds, eviction.latest_seconds) for eviction in evictions]
-    impact = prediction.impact
+    services, budgets = map(_certain_and_perhaps, (costs.nobody_ready, costs.broken))
     return FailureRow(
         rank=0,
         what=failure.what,
@@ -123,9 +169,11 @@ def failure_row(failure: Failure, prediction: Prediction) -> FailureRow:
         stuck=len({eviction.key for eviction in evictions if eviction.gone.stuck is not None}),
         emptied=tuple(name for name, _ in emptied),
         single_replica=tuple(name for name, pods in emptied if pods == 1),
-        not_coming_back=_not_coming_back(prediction),
-        services_down=None if impact is None else _services_down(impact),
-        budgets_broken=None if impact is None else _budgets_broken(impact),
+        not_coming_back=_not_coming_back(prediction, costs),
+        services_down=services[0],
+        services_down_perhaps=services[1],
+        budgets_broken=budgets[0],
+        budgets_broken_perhaps=budgets[1],
     )
 
 
@@ -142,17 +190,16 @@ def _emptied(prediction: Prediction) -> list[tuple[str, int]]:
     ]
 
 
-def _services_down(impact: Impact) -> tuple[str, ...]:
-    """Return "namespace/name" of the services that have nobody ready at some time."""
-    return tuple(f"{one.namespace}/{one.service}" for one in impact.services if one.nobody_ready)
+def _certain_and_perhaps(
+    told: Mapping[str, tuple[Spell, ...]],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of what comes in every run, and of what comes in some only."""
+    sure = {key for key, spells in told.items() if any(one.certainty == CERTAIN for one in spells)}
+    perhaps = {key for key, spells in told.items() if spells} - sure
+    return tuple(sorted(sure)), tuple(sorted(perhaps))
 
 
-def _budgets_broken(impact: Impact) -> tuple[str, ...]:
-    """Return "namespace/name" of the budgets that have too few healthy pods at some time."""
-    return tuple(f"{one.namespace}/{one.budget}" for one in impact.budgets if one.broken)
-
-
-def _not_coming_back(prediction: Prediction) -> tuple[str, ...]:
+def _not_coming_back(prediction: Prediction, costs: Costs) -> tuple[str, ...]:
     """Return "namespace/name" of pods that do not come back, or not by themselves."""
     lost = {
         key
@@ -160,9 +207,7 @@ def _not_coming_back(prediction: Prediction) -> tuple[str, ...]:
         if warning.code == _BARE_POD
         for key in warning.objects
     }
-    if prediction.impact is not None:
-        lost |= {f"{one.namespace}/{one.pod}" for one in prediction.impact.not_coming_back}
-    return tuple(sorted(lost))
+    return tuple(sorted(lost | costs.not_coming_back))
 
 
 def ranked(rows: Iterable[FailureRow]) -> tuple[FailureRow, ...]:
@@ -179,8 +224,10 @@ def _cost(row: FailureRow) -> tuple[float, ...]:
     """What the rank goes by, the worst least: services, budgets, workloads, pods, and how soon."""
     first = row.first_earliest_seconds
     return (
-        -len(row.services_down or ()),
-        -len(row.budgets_broken or ()),
+        -len(row.services_down),
+        -len(row.services_down_perhaps),
+        -len(row.budgets_broken),
+        -len(row.budgets_broken_perhaps),
         -len(row.emptied),
         -len(row.not_coming_back),
         -row.evicted_certain,

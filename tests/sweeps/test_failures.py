@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
@@ -18,6 +19,7 @@ from kubectl_evictplan.sweeps.failures import (
     NODE,
     Failing,
     Failure,
+    costs_of,
     failure_row,
     failures_of_pairs,
     ranked,
@@ -58,10 +60,12 @@ def test_every_row_says_what_the_prediction_of_that_failure_alone_says(
     configuration = resolve_configuration(settings, snapshot.control_plane)
 
     for failure in [single(node.name) for node in snapshot.nodes]:
-        alone = predict(snapshot, many.scenario(failure), configuration)
+        scenario = many.scenario(failure)
+        alone = predict(snapshot, scenario, configuration)
 
         assert many.predicted(failure) == alone
-        assert many.row(failure) == failure_row(failure, alone)
+        known = snapshot, scenario, configuration, alone
+        assert many.row(failure) == failure_row(failure, alone, costs_of(assess_impact(*known)))
 
 
 def test_what_a_failure_costs_is_counted_by_pod() -> None:
@@ -109,8 +113,10 @@ def a_row(name: str = "n", **figures: object) -> FailureRow:
         emptied=(),
         single_replica=(),
         not_coming_back=(),
-        services_down=None,
-        budgets_broken=None,
+        services_down=(),
+        services_down_perhaps=(),
+        budgets_broken=(),
+        budgets_broken_perhaps=(),
     )
     return replace(nothing, **figures)
 
