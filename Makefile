@@ -9,7 +9,7 @@ RELEASE ?= 1.37.0 1.30.14
 CLUSTER := fixtures/clusters/kubeadm-15-nodes-1.29.json
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-slow controlplane e2e check lint type imports sizes format bench fidelity golden \
+.PHONY: help venv demo test test-slow controlplane e2e check lint type imports sizes format bench fidelity docs golden \
 	dist smoke clean
 
 help: ## Say what the targets do
@@ -65,6 +65,10 @@ bench: $(STAMP) ## Measure time and memory on generated clusters
 
 fidelity: $(STAMP) ## Compare predictions with recorded runs of real control planes; renews the table in the README
 	$(BIN)/python benchmarks/fidelity.py --readme --upstream
+
+docs: $(STAMP) ## Write the worked examples of docs/examples anew
+	$(BIN)/python .ci/examples.py
+	@git --no-pager diff --stat -- docs/examples
 
 golden: $(STAMP) ## Rewrite the expected reports; read the difference before you commit it
 	EVICTPLAN_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q -k golden

@@ -21,6 +21,8 @@ from kubectl_evictplan.report.what_happens import timeline
 from kubectl_evictplan.report.words import Clock
 
 _GROUPS_MAX = 40
+# The label of an assumption among the facts.
+ASSUMED = "Assumed"
 
 
 def contents(
@@ -153,7 +155,7 @@ def facts(inputs: Inputs, clock: Clock) -> Iterator[tuple[str, str]]:
     for flag, value in sorted(inputs.flags.items()) + sorted(inputs.api_server_flags.items()):
         yield "Flag", f"{flag}={words.sourced_wholly(value)}"
     for assumption in inputs.assumptions:
-        yield "Assumed", assumption
+        yield ASSUMED, assumption
     yield "Made by", f"kubectl-evictplan {inputs.tool_version}"
 
 

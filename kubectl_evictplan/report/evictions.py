@@ -72,8 +72,10 @@ def _with_columns(shown: Sequence[int], table: Table) -> Table:
 
 
 def _is_alike(header: str, at: int, rows: Sequence[Row]) -> bool:
+    if header not in _ALIKE:
+        return False
     texts = {cell if isinstance(cell, str) else cell.text for cell in (row[at] for row in rows)}
-    return header in _ALIKE and len(texts) == 1 and _ALIKE[header] in (None, *texts)
+    return len(texts) == 1 and _ALIKE[header] in (None, *texts)
 
 
 def _narrow_row(entry: Eviction, why: str) -> Row:
@@ -183,13 +185,15 @@ def grouped(prediction: Prediction, by: str) -> dict[_Key, list[Eviction]]:
     return dict(sorted(members.items(), key=lambda item: (*_rank(item[1]), item[0])))
 
 
-def group_table(prediction: Prediction, by: str, rows_max: int | None = None) -> Table:
+def group_table(
+    prediction: Prediction, by: str, rows_max: int | None = None, *, explained: bool = True
+) -> Table:
     """Return one row per ``by``, the most pods first, and the totals.
 
-    Beyond ``rows_max`` rows the rest is one row.
+    Beyond ``rows_max`` rows the rest is one row. Not ``explained``: a table of pods tells why.
     """
     evictions = prediction.evictions
-    _, notes = _whys(evictions)
+    notes = _whys(evictions)[1] if explained else ()
     members = grouped(prediction, by)
     sizes = _sizes(prediction, by, members)
     order = list(members)

@@ -28,6 +28,7 @@ from kubectl_evictplan.report.blocks import (
 )
 
 _OBJECTS_NAMED_MAX = 5
+_NOTHING = "none"
 _RANKS = {"critical": 0, "high": 1, "medium": 2, "low": 3, "info": 4}
 _LOUD = ("critical", "high")
 _TONES: dict[str, Tone] = {"critical": "loud", "high": "certain", "medium": "possible"}
@@ -43,7 +44,7 @@ def finding_table(impact: Impact) -> Table | None:
             Phrase(one.severity, _TONES.get(one.severity, "plain")),
             one.code,
             one.summary if one.certainty == CERTAIN else f"{one.summary} (possible)",
-            one.remedy or words.NONE,
+            one.remedy or _NOTHING,
         )
         for one in found
     ]
@@ -116,6 +117,15 @@ _VOLUME = columns("NAMESPACE", "CLAIM", "POD", "NODE", "WHAT", "FREE", "WHY")
 _LOST = columns("NAMESPACE", "POD", "NODE", "WHAT", "WHY", "RELEASED BY")
 
 _REPLACEMENT = columns("NAMESPACE", "WORKLOAD", "PODS", "WHAT", "NODES")
+# The verdicts of ``ReplacementFit``, the worst first.
+_FITS: dict[str, Tone] = {
+    "nowhere": "stuck",
+    "onlyOnLeaving": "stuck",
+    "noRoomLeft": "stuck",
+    "partly": "possible",
+    "unknown": "possible",
+    "fits": "good",
+}
 
 
 def _services(impact: Impact) -> Iterator[Row]:
@@ -155,7 +165,7 @@ def _workloads(impact: Impact) -> Iterator[Row]:
             *_spells(one.zero),
             _spells(one.below_before)[1],
             instant(one.whole_again),
-            words.listed(one.never_replaced, 3) or words.NONE,
+            words.listed(one.never_replaced, 3) or _NOTHING,
         )
 
 
@@ -167,7 +177,7 @@ def _budgets(impact: Impact) -> Iterator[Row]:
             words.UNKNOWN if one.desired_healthy is None else str(one.desired_healthy),
             _count(one.fewest_healthy),
             *_spells(one.broken),
-            ", ".join(map(words.name, one.paths)) or words.NONE,
+            ", ".join(map(words.name, one.paths)) or _NOTHING,
         )
 
 
@@ -190,15 +200,18 @@ def _volumes(impact: Impact) -> Iterator[Row]:
 
 
 def _replacements(impact: Impact) -> Iterator[Row]:
-    for one in impact.replacements:
+    ranks = list(_FITS)
+    for one in sorted(
+        impact.replacements, key=lambda r: (ranks.index(r.verdict), r.namespace, r.workload)
+    ):
         more = one.on_nodes - len(one.nodes)
         nodes = ", ".join((*map(words.name, one.nodes), *((f"{more} more",) if more > 0 else ())))
         yield (
             words.name(one.namespace),
             words.name(one.workload),
             str(one.pods),
-            fit_sentence(one),
-            nodes or words.NONE,
+            Phrase(fit_sentence(one), _FITS[one.verdict]),
+            nodes or _NOTHING,
         )
 
 
@@ -225,7 +238,7 @@ def _count(found: Count) -> str:
 def _spells(spells: Sequence[Spell]) -> tuple[Phrase | str, str]:
     """Return when they begin and end, and how long they last together."""
     if not spells:
-        return words.NONE, words.NONE
+        return _NOTHING, _NOTHING
     sure = any(one.certainty == CERTAIN for one in spells)
     first, more = spells[0], len(spells) - 1
     until = instant(first.until)

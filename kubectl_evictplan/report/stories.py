@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from kubectl_evictplan.prediction.document import Eviction
+from kubectl_evictplan.prediction.document import Because, Eviction
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Moment, Stories
 
 _Link = tuple[float | None, str, str, str]
 
 
-def stories(evictions: Iterable[Eviction]) -> Stories:
+def stories(evictions: Sequence[Eviction]) -> Stories:
     """Return the chain of causes of each eviction; the row's own pod is not named in them."""
     links: dict[_Link, int] = {}
+    # Pods of one node share most links, as the same objects: those are looked at once.
+    shared: dict[int, int] = {}
     chains: dict[tuple[int, ...], int] = {}
     of_row = []
     for entry in evictions:
         own = f"pod/{entry.namespace}/{entry.pod}"
-        chain = tuple(
-            links.setdefault(
-                (
-                    link.offset_seconds,
-                    link.what,
-                    "" if link.object == own else link.object,
-                    link.rule,
-                ),
-                len(links),
-            )
-            for link in entry.because
-        )
-        of_row.append(chains.setdefault(chain, len(chains)))
+        chain = []
+        for link in entry.because:
+            at = shared.get(id(link))
+            if at is None:
+                at = links.setdefault(_link(link, own), len(links))
+                if link.object != own:
+                    shared[id(link)] = at
+            chain.append(at)
+        of_row.append(chains.setdefault(tuple(chain), len(chains)))
     moments = [
         Moment("", words.offset(at), f"{_of(subject)}{what or words.UNKNOWN}", rule)
         for at, what, subject, rule in links
     ]
     return Stories(moments, list(chains), of_row)
+
+
+def _link(link: Because, own: str) -> _Link:
+    subject = "" if link.object == own else link.object
+    return link.offset_seconds, link.what, subject, link.rule
 
 
 def _of(subject: str) -> str:

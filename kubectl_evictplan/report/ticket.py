@@ -16,7 +16,7 @@ from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Block, Figures, Phrase, Table, Title, Verdict, columns
 from kubectl_evictplan.report.charts import charts
 from kubectl_evictplan.report.commands_to_run import commands
-from kubectl_evictplan.report.content import details, facts
+from kubectl_evictplan.report.content import ASSUMED, details, facts
 from kubectl_evictplan.report.drains import drain_tables
 from kubectl_evictplan.report.evictions import PODS_MAX, group_table, pod_table
 from kubectl_evictplan.report.gantt import gantt
@@ -73,7 +73,7 @@ def gate_table(gates: Sequence[GateResult]) -> Table:
             Phrase("FAILED", "loud") if gate.failed else Phrase("passed", "good"),
             gate.rule,
             "; ".join((*gate.numbers, *gate.unknown)),
-            gate.reason or words.NONE,
+            gate.reason or "none",
             gate.origin,
         )
         for gate in sorted(gates, key=lambda gate: not gate.failed)
@@ -106,9 +106,10 @@ def headline(prediction: Prediction) -> Table:
 def _tables(prediction: Prediction, *, whole: bool) -> Iterator[Block]:
     yield from drain_tables(prediction, wide=False)
     if prediction.evictions:
-        table = group_table(prediction, "workload")
+        every_pod = whole or len(prediction.evictions) <= PODS_MAX
+        table = group_table(prediction, "workload", explained=not every_pod)
         yield table._replace(title="Evictions by workload")
-        if whole or len(prediction.evictions) <= PODS_MAX:
+        if every_pod:
             pods = pod_table(prediction.evictions)._replace(title="Evicted pods")
             told = stories(prediction.evictions) if whole else None
             yield pods._replace(stories=told)
@@ -117,6 +118,7 @@ def _tables(prediction: Prediction, *, whole: bool) -> Iterator[Block]:
 
 def provenance(prediction: Prediction, clock: Clock) -> Figures:
     """Return everything that decided the answer, and what ties this page to it."""
-    found = tuple(facts(prediction.inputs, clock))
+    # What was assumed has a section of its own.
+    found = tuple(fact for fact in facts(prediction.inputs, clock) if fact[0] != ASSUMED)
     tie = f"{fingerprint(prediction)} (of the prediction as -o json, written canonically)"
     return Figures("Inputs, with where each comes from", (*found, ("Fingerprint", tie)))
