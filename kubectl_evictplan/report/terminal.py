@@ -15,6 +15,7 @@ from kubectl_evictplan.report.blocks import (
     Block,
     Cell,
     Column,
+    Commands,
     Figures,
     Findings,
     Row,
@@ -75,6 +76,8 @@ class Terminal:
                 yield from self._title(title)
                 for label, text in facts:
                     yield from self._prose(f"{label}: {text}", hanging="  ")
+            case Commands():
+                yield from self._commands(block)
 
     # -- prose ------------------------------------------------------------------------------------
 
@@ -175,6 +178,12 @@ class Terminal:
         for code, message, objects in block.findings:
             text = f"{code}: {escape(message, max_columns=_MESSAGE_COLUMNS_MAX)}"
             yield from self._prose(f"{text} ({objects})" if objects else text, "  ", "    ")
+
+    def _commands(self, block: Commands) -> Iterator[str]:
+        yield from self._title(f"{block.title}: {block.note}" if block.note else block.title)
+        for line in block.lines:
+            # Never wrapped: it is to be copied.
+            yield f"  {escape(line, ascii_only=self.ascii_only)}\n"
 
     def _cell(self, cell: Cell) -> str:
         return escape(cell if isinstance(cell, str) else cell.text, ascii_only=True)

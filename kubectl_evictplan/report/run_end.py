@@ -1,0 +1,153 @@
+"""How a run stands, from its journal's state: what is done, what is not, and which command comes next."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+
+from kubectl_evictplan.apply.endings import EndCode
+from kubectl_evictplan.apply.run import RunResult
+from kubectl_evictplan.apply.states import Doing, Phase, RunState
+from kubectl_evictplan.apply.status import Status
+from kubectl_evictplan.plans.document import Evict
+from kubectl_evictplan.report.blocks import (
+    Block,
+    Commands,
+    Figures,
+    Phrase,
+    Row,
+    Table,
+    Tone,
+    Verdict,
+    columns,
+)
+from kubectl_evictplan.report.run_words import (
+    KEPT,
+    ending_words,
+    outcome_words,
+    server_said,
+    told,
+)
+from kubectl_evictplan.report.words import name
+
+_PHASES = {
+    Phase.WAITING: "not begun",
+    Phase.UNKNOWN: "outcome unknown",
+    Phase.ACCEPTED: "accepted, the pod is still there",
+    Phase.DONE: "done",
+    Phase.LEFT: "given up",
+}
+_ROWS_MAX = 40
+
+
+def result_blocks(result: RunResult, program: str) -> Iterator[Block]:
+    """Yield how a run ended. ``program``: the words that run this program."""
+    yield Verdict(tuple(_sentences(result.state)))
+    yield from _rest(result.state)
+    path = str(result.journal)
+    yield from _commands(
+        path, program, resumable=result.resumable, can_roll_back=result.can_roll_back
+    )
+
+
+def status_blocks(status: Status, path: str, program: str) -> Iterator[Block]:
+    """Yield what a journal says of a run, whoever runs it and whether it still works."""
+    first = []
+    if status.at_work:
+        first.append(Phrase("A process of this machine is at work on this run right now."))
+    if status.torn:
+        first.append(Phrase("The last line was cut off by a crash and counts for nothing."))
+    yield Verdict((*first, *_sentences(status.state)))
+    yield from _rest(status.state)
+    yield from _provenance(status.state)
+    yield from _commands(
+        path, program, resumable=status.resumable, can_roll_back=status.can_roll_back
+    )
+
+
+def _sentences(state: RunState) -> Iterator[Phrase]:
+    ending = state.rollback_ending or state.ending
+    what = "Rollback" if state.rolling_back else "Run"
+    if ending is None:
+        yield Phrase(f"{what} not ended: it was killed, or is still at work.", "loud")
+    else:
+        tone: Tone = "good" if ending.code is EndCode.FINISHED else "loud"
+        words = ending_words(ending, back=state.rolling_back)
+        where = f" at operation {ending.number}" if ending.number else ""
+        yield Phrase(f"{what} ended{where}: {words}.", tone)
+    doings = _concerned(state)
+    counted = Counter(map(_phase, doings))
+    parts = [f"{number} {words}" for words, number in sorted(counted.items())]
+    if parts:
+        yield Phrase(f"Of {len(doings)} operation{'s' * (len(doings) != 1)}: {', '.join(parts)}.")
+    if state.unknown:
+        yield Phrase("Going on looks first what became of those whose outcome is unknown.")
+
+
+def _concerned(state: RunState) -> list[Doing]:
+    """Return the operations that the run, or its rollback, is about: no rollback is about evictions."""
+    if not state.rolling_back:
+        return list(state.operations.values())
+    return [one for one in state.reversals.values() if not isinstance(one.operation, Evict)]
+
+
+def _phase(doing: Doing) -> str:
+    return "left alone" if doing.kept is not None else _PHASES[doing.phase]
+
+
+def _rest(state: RunState) -> Iterator[Block]:
+    """Yield the operations that are not done, and those that a rollback leaves alone."""
+    left = [doing for doing in _concerned(state) if doing.phase is not Phase.DONE]
+    if left:
+        rows = [_row(doing) for doing in left[:_ROWS_MAX]]
+        notes = (f"and {len(left) - _ROWS_MAX} more",) if len(left) > _ROWS_MAX else ()
+        yield Table(columns("NO", "OPERATION", "STATE", "WHY"), rows, "Not done", notes=notes)
+    evicted = [
+        doing
+        for doing in state.operations.values()
+        if isinstance(doing.operation, Evict) and doing.executed
+    ]
+    if state.rolling_back and evicted:
+        gone = [(str(doing.operation.number), told(doing.operation)) for doing in evicted]
+        yield Table(
+            columns("NO", "OPERATION"), gone[:_ROWS_MAX], "Evictions, which cannot be undone"
+        )
+
+
+def _row(doing: Doing) -> Row:
+    why = []
+    if doing.kept is not None:
+        why.append(KEPT[doing.kept])
+    elif doing.outcome is not None:
+        why.append(outcome_words(doing.outcome))
+    if doing.causes:
+        why.append(", ".join(map(name, doing.causes)))
+    if doing.message:
+        why.append(server_said(doing.message))
+    return str(doing.operation.number), told(doing.operation), _phase(doing), ": ".join(why)
+
+
+def _provenance(state: RunState) -> Iterator[Block]:
+    begin = state.begin
+    yield Figures(
+        "Run",
+        (
+            ("run", begin.run_id),
+            ("plan", f"{begin.plan} ({begin.plan_fingerprint})"),
+            ("title", begin.title),
+            ("cluster", f"{begin.cluster.context} {begin.cluster.server}".strip()),
+            ("by", f"{begin.author.user} on {begin.author.host}"),
+            ("begun", begin.at),
+            ("last record", state.last_at),
+        ),
+    )
+
+
+def _commands(path: str, program: str, *, resumable: bool, can_roll_back: bool) -> Iterator[Block]:
+    journal = shlex.quote(path)
+    if resumable:
+        yield Commands("Go on", (f"{program} apply --resume {journal}",))
+    if can_roll_back:
+        note = "taints and cordons of this run, never what others did"
+        yield Commands("Take back", (f"{program} apply --rollback {journal}",), note)

@@ -1,0 +1,144 @@
+"""Where a run is: what its events add up to, node by node and pod by pod. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from kubectl_evictplan.apply import progress
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.plans.document import AnyOperation, Evict
+from kubectl_evictplan.prediction.document import OutcomeWindow, Prediction
+
+
+class Stage(Enum):
+    """How far a node is."""
+
+    WAITING = "waiting"
+    CHANGING = "being changed"
+    PREPARED = "cordoned"
+    EVICTING = "evicting"
+    SETTLING = "settling"
+    DONE = "done"
+    STOPPED = "not done"
+
+
+class PodStage(Enum):
+    """How far one eviction is."""
+
+    WAITING = "waiting"
+    ASKED = "asked"
+    BUDGET = "waits for its budget"
+    GOING = "being deleted"
+    GONE = "gone"
+    LEFT = "given up"
+
+
+@dataclass(slots=True)
+class PodView:
+    """One eviction: ``predicted`` has its windows, in seconds from the first mutation.
+
+    ``actual_seconds``: when its eviction was accepted, on the same clock; None while it was not.
+    """
+
+    key: str
+    node: str
+    predicted: tuple[OutcomeWindow, ...]
+    stage: PodStage = PodStage.WAITING
+    actual_seconds: float | None = None
+    note: str = ""
+
+
+@dataclass(slots=True)
+class NodeView:
+    """One node of the plan, in the plan's order."""
+
+    name: str
+    stage: Stage = Stage.WAITING
+    pods: list[PodView] = field(default_factory=list)
+    others: tuple[str, ...] = ()
+
+    @property
+    def gone(self) -> int:
+        """How many of its pods are gone."""
+        return sum(pod.stage is PodStage.GONE for pod in self.pods)
+
+
+class RunView:
+    """Fills itself event by event; ``nodes`` is what there is to show."""
+
+    def __init__(self, operations: Sequence[AnyOperation], prediction: Prediction | None) -> None:
+        windows = _windows(prediction)
+        self.nodes: dict[str, NodeView] = {}
+        self._pods: dict[int, PodView] = {}
+        for operation in operations:
+            node = self.nodes.setdefault(operation.node, NodeView(operation.node))
+            if isinstance(operation, Evict):
+                found = windows.get((operation.key, operation.uid), ())
+                pod = PodView(operation.key, operation.node, found)
+                node.pods.append(pod)
+                self._pods[operation.number] = pod
+        self._first_ns: int | None = None
+
+    def add(self, event: progress.AnyProgress) -> None:
+        """Take in one event."""
+        match event:
+            case progress.RequestSent():
+                if self._first_ns is None:
+                    self._first_ns = event.at_ns
+            case progress.NodeStarted():
+                self.nodes[event.node].stage = Stage.CHANGING
+            case progress.NodeDone():
+                self.nodes[event.node].stage = Stage.DONE
+                self.nodes[event.node].others = event.others
+            case progress.Paused():
+                if event.node in self.nodes and event.why in ("settle", "until-ready"):
+                    self.nodes[event.node].stage = Stage.SETTLING
+            case progress.RunEnded():
+                for node in self.nodes.values():
+                    if node.stage not in (Stage.DONE, Stage.WAITING):
+                        node.stage = Stage.STOPPED
+            case _:
+                self._operation(event)
+
+    def _operation(self, event: progress.AnyProgress) -> None:
+        operation = getattr(event, "operation", None)
+        if operation is None:
+            return
+        node = self.nodes[operation.node]
+        pod = self._pods.get(operation.number)
+        if pod is None:
+            # kubectl drain cordons all nodes before it evicts from the first.
+            if isinstance(event, progress.OperationDone) and node.pods:
+                node.stage = Stage.PREPARED
+            return
+        match event:
+            case progress.OperationStarted():
+                pod.stage, node.stage = PodStage.ASKED, Stage.EVICTING
+            case progress.BudgetWaits():
+                pod.stage, pod.note = PodStage.BUDGET, ", ".join(event.causes)
+            case progress.EvictionAccepted():
+                pod.stage, pod.note = PodStage.GOING, ""
+                pod.actual_seconds = self.seconds(event.at_ns)
+            case progress.PodGone():
+                pod.stage = PodStage.GONE
+                if event.replaced:
+                    pod.note = "replaced"
+            case progress.OperationLeft():
+                pod.stage = PodStage.LEFT
+
+    def seconds(self, at_ns: int) -> float | None:
+        """Return an instant as an offset from the first mutation; None before it."""
+        return None if self._first_ns is None else (at_ns - self._first_ns) / SECOND_NS
+
+
+def _windows(
+    prediction: Prediction | None,
+) -> Mapping[tuple[str, str], tuple[OutcomeWindow, ...]]:
+    if prediction is None:
+        return {}
+    found: dict[tuple[str, str], tuple[OutcomeWindow, ...]] = {}
+    for eviction in prediction.evictions:
+        found.setdefault((eviction.key, eviction.uid), eviction.windows)
+    return found

@@ -1,0 +1,204 @@
+"""What a person sees of a run: lines, the view that redraws itself, and how it ended."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import msgspec
+import pytest
+from apply.clusters import drain_bench, taint_bench
+from apply.runs import JOURNAL
+
+from kubectl_evictplan.apply.cluster import Outcome
+from kubectl_evictplan.apply.endings import EndCode, Ending
+from kubectl_evictplan.apply.progress import (
+    AnyProgress,
+    BudgetWaits,
+    EvictionAccepted,
+    LeftAlone,
+    Paused,
+    RunEnded,
+    WasReadBack,
+)
+from kubectl_evictplan.apply.records import Kept, Verdict
+from kubectl_evictplan.apply.status import status
+from kubectl_evictplan.plans.document import Evict
+from kubectl_evictplan.report.live_view import PlainLines, following
+from kubectl_evictplan.report.run_end import result_blocks, status_blocks
+from kubectl_evictplan.report.run_view import PodStage, RunView, Stage
+from kubectl_evictplan.report.run_words import ENDINGS, KEPT, line, outcome_words
+from kubectl_evictplan.report.terminal import Terminal
+
+PROGRAM = "kubectl evictplan"
+EVICT = Evict(1, 0.0, "n1", "shop", "web", "uid-web")
+
+
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class ClosedPipe(io.StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def waits(at_ns: int, *causes: str) -> BudgetWaits:
+    return BudgetWaits(
+        at_ns=at_ns,
+        operation=EVICT,
+        attempts=1,
+        outcome=Outcome.BUDGET,
+        causes=causes,
+        message="",
+        retry_seconds=5.0,
+    )
+
+
+def plain(*events: AnyProgress) -> list[str]:
+    stream = io.StringIO()
+    lines = PlainLines(stream)
+    for event in events:
+        lines(event)
+    return stream.getvalue().splitlines()
+
+
+def shown(blocks: Any) -> str:
+    return "".join(Terminal(None, False, False).render(blocks))
+
+
+def test_every_event_of_a_drain_is_a_line_or_nothing_a_person_needs() -> None:
+    bench = drain_bench()
+    bench.apply()
+    lines = plain(*bench.told)
+    assert lines[0].endswith("run run-1 begins: 6 operations")
+    assert "08:00:00  cordon n1: done" in lines
+    assert "08:00:00  evict shop/web-a from n1: accepted" in lines
+    assert lines[-1].endswith("ended: everything is done")
+
+
+@pytest.mark.parametrize("code", EndCode)
+def test_every_end_has_words(code: EndCode) -> None:
+    event = RunEnded(at_ns=0, ending=Ending(code), exit_code=0)
+    assert line(event) == f"ended: {ENDINGS[code]}"
+
+
+def test_every_outcome_verdict_and_reason_has_words() -> None:
+    assert all(outcome_words(outcome) for outcome in Outcome)
+    assert all(line(WasReadBack(at_ns=0, operation=EVICT, verdict=one)) for one in Verdict)
+    assert all(KEPT[why] in str(line(LeftAlone(at_ns=0, operation=EVICT, why=why))) for why in Kept)
+
+
+def test_a_wait_is_told_when_it_begins_when_its_cause_changes_and_once_a_minute() -> None:
+    second = 1_000_000_000
+    told = plain(
+        waits(second, "web"),
+        waits(6 * second, "web"),
+        waits(11 * second, "all"),
+        waits(16 * second, "all"),
+        waits(80 * second, "all"),
+    )
+    assert [one[:8] for one in told] == ["00:00:01", "00:00:11", "00:01:20"]
+
+
+def test_hostile_strings_of_servers_reach_no_line() -> None:
+    evil = "\x1b[2J\u202e\r\n"
+    pod = msgspec.structs.replace(EVICT, pod=evil, node=evil)
+    events: list[AnyProgress] = [
+        msgspec.structs.replace(waits(0, evil), message=evil, operation=pod),
+        Paused(at_ns=0, why="until-ready", node=evil, objects=(evil,)),
+        RunEnded(
+            at_ns=0, ending=Ending(EndCode.REFUSED, message=evil, objects=(evil,)), exit_code=3
+        ),
+    ]
+    assert all(str(line(event)).isprintable() for event in events)
+    assert all(text.isascii() for text in map(str, map(line, events)))
+
+
+def test_a_closed_pipe_ends_the_lines_and_not_the_run() -> None:
+    lines = PlainLines(ClosedPipe())
+    lines(waits(0, "web"))
+    lines(waits(0, "other"))
+
+
+def test_the_view_knows_how_far_each_node_and_pod_is() -> None:
+    bench = drain_bench()
+    bench.apply()
+    view = RunView(bench.plan.operations, bench.plan.prediction)
+    seen = []
+    for event in bench.told:
+        view.add(event)
+        stages = tuple(node.stage for node in view.nodes.values())
+        seen += [stages] if not seen or seen[-1] != stages else []
+    assert (Stage.PREPARED, Stage.PREPARED) in seen
+    assert (Stage.EVICTING, Stage.PREPARED) in seen
+    assert seen[-1] == (Stage.DONE, Stage.DONE)
+    pods = [pod for node in view.nodes.values() for pod in node.pods]
+    assert {pod.stage for pod in pods} == {PodStage.GONE}
+    assert all(pod.actual_seconds is not None for pod in pods)
+
+
+def test_a_run_that_stops_leaves_its_node_as_not_done() -> None:
+    bench = drain_bench()
+    view = RunView(bench.plan.operations, None)
+    view.add(EvictionAccepted(at_ns=0, operation=bench.plan.operations[2], ours=True))
+    view.nodes["n1"].stage = Stage.EVICTING
+    view.add(RunEnded(at_ns=0, ending=Ending(EndCode.ABORTED), exit_code=3))
+    assert [node.stage for node in view.nodes.values()] == [Stage.STOPPED, Stage.WAITING]
+
+
+def test_on_a_terminal_the_view_redraws_itself_and_cuts_no_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    bench = drain_bench()
+    bench.apply()
+    stream = Tty()
+    with following(stream, bench.plan.operations, None, color=False) as tell:
+        for event in bench.told:
+            tell(event)
+    assert "\x1b[" in stream.getvalue()
+    assert "shop/web-a" in stream.getvalue()
+    assert "…" not in stream.getvalue()
+
+
+def test_a_dumb_terminal_and_a_pipe_get_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    for stream in (Tty(), io.StringIO()):
+        with following(stream, (), None, color=True) as tell:
+            tell(waits(0, "web"))
+        assert "\x1b" not in stream.getvalue()
+        assert "a budget does not allow it now" in stream.getvalue()
+
+
+def test_a_run_that_could_not_finish_says_what_is_not_done_and_what_to_type() -> None:
+    bench = drain_bench(eviction_timeout_seconds=30.0)
+    bench.cluster.budgets["web"] = 0
+    text = shown(result_blocks(bench.apply(), PROGRAM))
+    assert text.startswith("Run ended at operation 3: not all pods were evicted within the time")
+    assert "3   evict shop/web-a from n1  given up" in text
+    assert f"  {PROGRAM} apply --resume {JOURNAL}\n" in text
+    assert f"  {PROGRAM} apply --rollback {JOURNAL}\n" in text
+
+
+def test_a_rollback_says_what_it_took_back_and_which_evictions_stay() -> None:
+    bench = drain_bench(eviction_timeout_seconds=30.0)
+    bench.cluster.budgets["web"] = 0
+    bench.apply()
+    text = shown(result_blocks(bench.rollback(), PROGRAM))
+    assert text.startswith("Rollback ended: what this run changed is taken back.")
+    assert "Of 2 operations: 2 done." in text
+    assert "4   evict shop/db-0 from n1" in text
+    assert "web-a" not in text
+
+
+def test_the_status_of_a_journal_tells_whose_run_it_is() -> None:
+    bench = taint_bench()
+    bench.apply()
+    found = status(JOURNAL, bench.files)
+    text = shown(status_blocks(found, str(JOURNAL), PROGRAM))
+    assert text.startswith("Run ended: everything is done.\nOf 2 operations: 2 done.")
+    assert "by: operator on laptop" in text
+    assert "--resume" not in text
