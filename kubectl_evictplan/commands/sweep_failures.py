@@ -89,7 +89,7 @@ def pairs(
 def _sweep(sweeping: Sweeping, what: str, failures_of: Any) -> None:
     with sweeping.cluster() as (snapshot, progress):
         failures = failures_of(snapshot)
-        found = sweeping.swept(sweeping.failing(snapshot), failures, what, progress)
+        found = sweeping.swept(snapshot, failures, what, progress)
     sweeping.show(found)
 
 

@@ -69,7 +69,13 @@ def flags(
         given = sweeping.given
         start_ns = snapshot.taken_at_ns if given.start_ns is None else given.start_ns
         grid = FlagGrid(
-            snapshot, given.settings, failure, start_ns, given.horizon_ns, sweeping.back_ns
+            snapshot,
+            given.settings,
+            failure,
+            start_ns,
+            given.horizon_ns,
+            sweeping.back_ns,
+            given.assume_ready_ns,
         )
         rows = tuple(sweeping.answers(grid.row, choices, progress))
         inputs = sweeping.failing(snapshot).inputs(failure)
@@ -121,7 +127,7 @@ def _failure(
     singles = [Failure(NODE, node.name, (node.name,)) for node in snapshot.nodes]
     if not singles:
         raise mistake("the input holds no node that could fail")
-    worst = sweeping.swept(sweeping.failing(snapshot), singles, "nodes", progress).failures[0]
+    worst = sweeping.swept(snapshot, singles, "nodes", progress).failures[0]
     why = f"with the present flags the failure of this node costs most of {len(singles)}"
     return Failure(NODE, worst.name, worst.nodes), (why,)
 

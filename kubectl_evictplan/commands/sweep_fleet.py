@@ -41,7 +41,8 @@ def fleet(options: WhatIfOptions, words: tuple[str, ...], **own: Any) -> None:
     from kubectl_evictplan.sweeps.document import Sweep
     from kubectl_evictplan.sweeps.failures import ranked_clusters
 
-    one = _OneCluster(sweeping.given.settings, sweeping.given.horizon_ns, sweeping.back_ns)
+    given = sweeping.given
+    one = _OneCluster(given.settings, given.horizon_ns, sweeping.back_ns, given.assume_ready_ns)
     with Progress(sys.stderr) as progress:
         rows = list(sweeping.answers(one.row, paths, progress))
     sweeping.show(Sweep("fleet", None, clusters=ranked_clusters(rows)))
@@ -53,6 +54,7 @@ class _OneCluster(NamedTuple):
     settings: ControllerSettings
     horizon_ns: int | None
     back_ns: int | None
+    assume_ready_ns: tuple[int, int] | None
 
     def row(self, path: str) -> ClusterRow:
         """Read one file and return its worst failure."""
@@ -62,8 +64,10 @@ class _OneCluster(NamedTuple):
 
         snapshot = load_files((path,), manifest_version=self.settings.kubernetes_version)
         configuration = resolve_configuration(self.settings, snapshot.control_plane)
-        start_ns = snapshot.taken_at_ns
-        failing = Failing(snapshot, configuration, start_ns, self.horizon_ns, self.back_ns)
+        start_ns, ready_ns = snapshot.taken_at_ns, self.assume_ready_ns
+        failing = Failing(
+            snapshot, configuration, start_ns, self.horizon_ns, self.back_ns, ready_ns
+        )
         return cluster_row(Path(path).name, snapshot, failing)
 
 

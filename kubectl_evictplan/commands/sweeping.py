@@ -116,19 +116,23 @@ class Sweeping:
             snapshot.taken_at_ns if given.start_ns is None else given.start_ns,
             given.horizon_ns,
             self.back_ns,
+            given.assume_ready_ns,
         )
 
     def swept(
-        self, failing: Failing, failures: Sequence[Failure], what: str, progress: Progress
+        self, snapshot: ClusterSnapshot, failures: Sequence[Failure], what: str, progress: Progress
     ) -> Sweep:
         """Return the ranked rows of all failures."""
+        from kubectl_evictplan.impact.assess import not_listed
         from kubectl_evictplan.sweeps.document import Sweep
         from kubectl_evictplan.sweeps.failures import ranked
 
+        failing = self.failing(snapshot)
         failing.prepare()
         rows = list(self.answers(failing.row, failures, progress))
         inputs = failing.inputs(failures[0]) if failures else None
-        return Sweep(what, inputs, failures=ranked(rows))
+        unknown = tuple(not_listed(snapshot))
+        return Sweep(what, inputs, failures=ranked(rows), not_evaluated=unknown)
 
     def answers(
         self, function: Callable[[Any], _Answer], tasks: Sequence[Any], progress: Progress

@@ -59,7 +59,7 @@ def assess_impact(
         impact,
         findings=find(world, impact),
         assumptions=tuple(_assumptions(impact, ready, given=given)),
-        not_evaluated=tuple(_not_evaluated(snapshot, impact)),
+        not_evaluated=(*not_listed(snapshot), *_not_evaluated(impact)),
     )
 
 
@@ -86,7 +86,8 @@ def _assumptions(impact: Impact, ready: AssumeReady, *, given: bool) -> Iterator
     yield "endpoints follow pods, and owners follow deletions, within half a second"
 
 
-def _not_evaluated(snapshot: ClusterSnapshot, impact: Impact) -> Iterator[str]:
+def not_listed(snapshot: ClusterSnapshot) -> Iterator[str]:
+    """What is not evaluated because its kind is not in the input, or may not be read."""
     denied = set(snapshot.denied)
     if not services_listed(snapshot):
         why = "may not be read" if "Service" in denied else "are not in the input"
@@ -94,6 +95,9 @@ def _not_evaluated(snapshot: ClusterSnapshot, impact: Impact) -> Iterator[str]:
     if "PodDisruptionBudget" not in snapshot.kinds_seen:
         why = "may not be read" if "PodDisruptionBudget" in denied else "are not in the input"
         yield f"budgets: PodDisruptionBudgets {why}"
+
+
+def _not_evaluated(impact: Impact) -> Iterator[str]:
     unfitted = sum(one.verdict == Verdict.UNKNOWN for one in impact.replacements)
     if unfitted:
         yield f"placement: whether the replacements of {unfitted} groups of pods fit anywhere is not known"

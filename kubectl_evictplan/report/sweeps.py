@@ -166,8 +166,10 @@ def _row(row: FailureRow, kind: str, heads: Sequence[Column], *, wide: bool) -> 
     return tuple(cells[head.header] for head in heads)
 
 
-def _names(sure: Sequence[str], perhaps: Sequence[str], *, wide: bool) -> str:
+def _names(sure: Sequence[str] | None, perhaps: Sequence[str] | None, *, wide: bool) -> str:
     """Return how many there are for certain and how many perhaps, and wide also which."""
+    if sure is None:
+        return words.UNKNOWN
     told = [_named(sure, wide=wide)]
     told += [f"+{_named(perhaps, wide=wide)}"] if perhaps else []
     return " ".join(told)
@@ -316,6 +318,8 @@ def _fleet_table(clusters: Sequence[ClusterRow]) -> Table:
 def _provenance(sweep: Sweep, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
     for assumption in sweep.assumptions:
         yield "Assumed", assumption
+    for what in sweep.not_evaluated:
+        yield "Not evaluated", what
     inputs = sweep.inputs
     if inputs is None:
         return

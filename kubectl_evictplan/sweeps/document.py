@@ -19,7 +19,8 @@ class FailureRow(Record):
     ``stuck`` pods stay Terminating. ``emptied`` are workloads that lose every pod they have for certain
     ("namespace/Kind/name"), ``single_replica`` those of them that have one. ``not_coming_back`` are pods that
     nobody makes anew, or that do not come back by themselves. ``services_down`` have nobody ready at some time and
-    ``budgets_broken`` too few healthy pods, for certain; those ``..._perhaps`` in some runs only.
+    ``budgets_broken`` too few healthy pods, for certain; those ``..._perhaps`` in some runs only; null where
+    budgets are not in the input.
     """
 
     rank: int
@@ -43,8 +44,8 @@ class FailureRow(Record):
     not_coming_back: tuple[str, ...]
     services_down: tuple[str, ...]
     services_down_perhaps: tuple[str, ...]
-    budgets_broken: tuple[str, ...]
-    budgets_broken_perhaps: tuple[str, ...]
+    budgets_broken: tuple[str, ...] | None
+    budgets_broken_perhaps: tuple[str, ...] | None
 
 
 class FlagRow(Record):
@@ -87,5 +88,6 @@ class Sweep(Record):
     cells: tuple[FlagRow, ...] = ()
     clusters: tuple[ClusterRow, ...] = ()
     assumptions: tuple[str, ...] = ()
+    not_evaluated: tuple[str, ...] = ()
     api_version: str = API_VERSION
     kind: str = "Sweep"

@@ -19,7 +19,7 @@ from kubectl_evictplan.impact.endpoints import Endpoints
 from kubectl_evictplan.impact.world import Assumed, World
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.document import CERTAIN, Inputs, Prediction
-from kubectl_evictplan.prediction.impact_document import Impact, Spell
+from kubectl_evictplan.prediction.impact_document import BudgetImpact, Impact, Spell
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.scenarios.actions.processes import StartKubelet, StopKubelet
@@ -40,20 +40,32 @@ class Failure(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """What rows tell of the impact: when services have nobody ready and budgets too few, and who stays away."""
+    """What rows tell of the impact: when services have nobody ready and budgets too few, and who stays away.
+
+    ``broken`` None: which budgets there are is not known.
+    """
 
     nobody_ready: Mapping[str, tuple[Spell, ...]]
-    broken: Mapping[str, tuple[Spell, ...]]
+    broken: Mapping[str, tuple[Spell, ...]] | None
     not_coming_back: frozenset[str]
 
 
-def costs_of(impact: Impact) -> Costs:
+def costs_of(impact: Impact, snapshot: ClusterSnapshot) -> Costs:
     """Return what rows tell of an impact that is there already."""
     return Costs(
         {f"{one.namespace}/{one.service}": one.nobody_ready for one in impact.services},
-        {f"{one.namespace}/{one.budget}": one.broken for one in impact.budgets},
+        _broken(impact.budgets) if budgets_listed(snapshot) else None,
         frozenset(f"{one.namespace}/{one.pod}" for one in impact.not_coming_back),
     )
+
+
+def _broken(budgets: Iterable[BudgetImpact]) -> dict[str, tuple[Spell, ...]]:
+    return {f"{one.namespace}/{one.budget}": one.broken for one in budgets}
+
+
+def budgets_listed(snapshot: ClusterSnapshot) -> bool:
+    """Whether the input tells which budgets there are."""
+    return "PodDisruptionBudget" in snapshot.kinds_seen
 
 
 class Failing:
@@ -121,7 +133,7 @@ class Failing:
         world = World(part, scenario, configuration, prediction, assumed)
         return Costs(
             {"/".join(key): spells for key, spells in self._endpoints.nobody_ready(world)},
-            {f"{one.namespace}/{one.budget}": one.broken for one in budget_impacts(world)},
+            _broken(budget_impacts(world)) if budgets_listed(self._snapshot) else None,
             frozenset(f"{one.namespace}/{one.pod}" for one in not_coming_back(world)),
         )
 
@@ -149,7 +161,8 @@ def failure_row(failure: Failure, prediction: Prediction, costs: Costs) -> Failu
     ]
     # Of pods that may go twice the first time counts for the first eviction, the last for the last.
     spans = [(eviction.earliest_seconds, eviction.latest_seconds) for eviction in evictions]
-    services, budgets = map(_certain_and_perhaps, (costs.nobody_ready, costs.broken))
+    services = _certain_and_perhaps(costs.nobody_ready)
+    budgets = (None, None) if costs.broken is None else _certain_and_perhaps(costs.broken)
     return FailureRow(
         rank=0,
         what=failure.what,
@@ -226,8 +239,8 @@ def _cost(row: FailureRow) -> tuple[float, ...]:
     return (
         -len(row.services_down),
         -len(row.services_down_perhaps),
-        -len(row.budgets_broken),
-        -len(row.budgets_broken_perhaps),
+        -len(row.budgets_broken or ()),
+        -len(row.budgets_broken_perhaps or ()),
         -len(row.emptied),
         -len(row.not_coming_back),
         -row.evicted_certain,

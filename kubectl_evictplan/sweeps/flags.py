@@ -51,6 +51,7 @@ class FlagGrid(NamedTuple):
     start_ns: int
     horizon_ns: int | None = None
     back_ns: int | None = None
+    assume_ready: tuple[int, int | None] | None = None
 
     def row(self, cell: Cell) -> FlagRow:
         """Return what the failure costs under that choice."""
@@ -63,7 +64,14 @@ class FlagGrid(NamedTuple):
         configuration = resolve_configuration(
             replace(self.settings, flags=flags), snapshot.control_plane
         )
-        failing = Failing(snapshot, configuration, self.start_ns, self.horizon_ns, self.back_ns)
+        failing = Failing(
+            snapshot,
+            configuration,
+            self.start_ns,
+            self.horizon_ns,
+            self.back_ns,
+            self.assume_ready,
+        )
         grace_ns = configuration.node_monitor_grace_period_ns
         return FlagRow(
             flags=dict(cell.flags),

@@ -146,7 +146,7 @@ def test_costs_are_those_of_the_whole_impact(seed: int) -> None:
         failure = Failure(NODE, name, (name,))
         prediction = failing.predicted(failure)
         impact = assess_impact(snapshot, failing.scenario(failure), configuration, prediction)
-        whole, part = costs_of(impact), failing._costs(failure, prediction)
+        whole, part = costs_of(impact, snapshot), failing._costs(failure, prediction)
 
         assert {key: spells for key, spells in whole.nobody_ready.items() if spells} == dict(
             part.nobody_ready

@@ -65,7 +65,9 @@ def test_every_row_says_what_the_prediction_of_that_failure_alone_says(
 
         assert many.predicted(failure) == alone
         known = snapshot, scenario, configuration, alone
-        assert many.row(failure) == failure_row(failure, alone, costs_of(assess_impact(*known)))
+        assert many.row(failure) == failure_row(
+            failure, alone, costs_of(assess_impact(*known), snapshot)
+        )
 
 
 def test_what_a_failure_costs_is_counted_by_pod() -> None:
@@ -176,3 +178,16 @@ def test_what_is_sent_to_another_process_says_the_same_there() -> None:
     sent: Failing = pickle.loads(pickle.dumps(many))
 
     assert sent.row(single("a1")) == many.row(single("a1"))
+
+
+def test_which_budgets_break_is_unknown_where_budgets_are_not_in_the_input() -> None:
+    snapshot = load_files(CLUSTERS[:1])
+    seen = tuple(kind for kind in snapshot.kinds_seen if kind != "PodDisruptionBudget")
+
+    known, unknown = (
+        failing(replace(snapshot, kinds_seen=kinds)).row(single("worker-b4"))
+        for kinds in (snapshot.kinds_seen, seen)
+    )
+
+    assert known.budgets_broken
+    assert (unknown.budgets_broken, unknown.budgets_broken_perhaps) == (None, None)
