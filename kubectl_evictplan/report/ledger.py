@@ -49,6 +49,7 @@ _ORDER = (
     "inside",
     "possible-did-not-happen",
 )
+_AS_PREDICTED = ("inside", "possible-did-not-happen")
 _TONES: dict[str, Tone] = {
     "outside": "loud",
     "not-predicted": "loud",
@@ -227,10 +228,11 @@ def _open(ledger: Ledger, clock: Clock) -> Iterator[Phrase]:
 def _pod_table(ledger: Ledger, *, every_row: bool) -> Table:
     pods = sorted(ledger.pods, key=lambda pod: _ORDER.index(pod.verdict))
     notes = []
-    agreed = [pod for pod in pods if pod.verdict in ("inside", "possible-did-not-happen")]
-    if not every_row and len(agreed) > AS_PREDICTED_MAX:
-        pods = [pod for pod in pods if pod not in agreed]
-        notes.append(f"And {len(agreed)} pods as predicted: -o wide has all rows.")
+    others = [pod for pod in pods if pod.verdict not in _AS_PREDICTED]
+    agreed = len(pods) - len(others)
+    if not every_row and agreed > AS_PREDICTED_MAX:
+        pods = others
+        notes.append(f"And {agreed} pods as predicted: -o wide has all rows.")
     rows = [_pod_row(pod) for pod in pods]
     if any(pod.deleted and _is_wide(pod.deleted) for pod in pods):
         notes.append("Most clocks of a cluster tell whole seconds: DELETED is from when to when.")

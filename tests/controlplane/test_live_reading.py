@@ -77,7 +77,7 @@ def test_the_readers_role_is_enough_and_nothing_less_is(start: Start, tmp_path: 
 
     assert mine.denied == theirs.denied == ()
     assert len(mine.pods) == 5
-    assert {verb for rule in rules["rules"] for verb in rule["verbs"]} == {"list"}
+    assert {verb for rule in rules["rules"] for verb in rule["verbs"]} == {"list", "watch"}
 
 
 def test_the_operators_role_is_one_that_the_server_takes(start: Start) -> None:

@@ -1,0 +1,98 @@
+"""What a real control plane did is found in it while it happens, and afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubelets import Kubelets
+from objects import create_pod, silence_tolerated, tolerate
+from plane import SHORT_FLAGS, ControlPlane, Start
+
+pytestmark = pytest.mark.live
+
+NODES = {"a1": "a", "b1": "b"}
+TAINT = ("taint", "node", "a1", "maintenance=yes:NoExecute")
+
+
+def evictplan(plane: ControlPlane, *words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "kubectl_evictplan", *words]
+    return subprocess.Popen(
+        [*command, "--kubeconfig", str(plane.kubeconfig())],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
+    )  # fmt: skip
+
+
+def answered(process: subprocess.Popen[str], code: int = 0) -> dict[str, Any]:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == code, (out, err)
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def predicted(plane: ControlPlane, tmp_path: Path, *words: str) -> str:
+    path = tmp_path / "prediction.json"
+    # Nothing in this cluster tells its flags.
+    flags = [part for pair in SHORT_FLAGS.items() for part in ("--controller-flag", "=".join(pair))]
+    words = ("what-if", *words, *flags, "-o", "json")
+    path.write_text(json.dumps(answered(evictplan(plane, *words))))
+    return str(path)
+
+
+def now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def verdicts(ledger: dict[str, Any]) -> dict[str, str]:
+    return {pod["pod"]: pod["verdict"] for pod in ledger["pods"]}
+
+
+def fill(plane: ControlPlane, kubelets: Kubelets) -> None:
+    create_pod(plane.api, "now", "a1", [])
+    create_pod(plane.api, "soon", "a1", [tolerate("maintenance", 6)])
+    create_pod(plane.api, "stays", "a1", [tolerate("maintenance")])
+    plane.settle()
+
+
+def test_a_taint_is_followed_to_its_last_eviction_and_found_afterwards(
+    start: Start, tmp_path: Path
+) -> None:
+    with start(NODES) as (plane, kubelets):
+        fill(plane, kubelets)
+        prediction = predicted(plane, tmp_path, *TAINT)
+        watching = evictplan(plane, "verify", prediction, "-w", "-o", "json", "--started-at", now())
+        plane.kubectl(*TAINT)
+        ledger = answered(watching)
+        time.sleep(2)
+        after = answered(evictplan(plane, "verify", prediction, "-o", "json"))
+
+    assert verdicts(ledger) == {"now": "inside", "soon": "inside"}
+    by = {pod["by"]["controller"] for pod in ledger["pods"]}
+    assert by == {"taint-eviction"}
+    assert {pod["deleted"]["toldBy"] for pod in ledger["pods"]} == {"deletion-timestamp"}
+    # Nobody saw them go, and they are no more: events and the node's own record tell.
+    assert after["startSource"] == "nodes"
+    assert verdicts(after) == {"now": "inside", "soon": "inside"}
+    assert {pod["deleted"]["toldBy"] for pod in after["pods"]} == {"event"}
+
+
+def test_pods_of_a_dead_node_tell_when_they_were_given_up(start: Start, tmp_path: Path) -> None:
+    with start(NODES) as (plane, kubelets):
+        create_pod(plane.api, "db", "a1", silence_tolerated(4))
+        plane.settle()
+        prediction = predicted(plane, tmp_path, "fail", "node", "a1")
+        began = now()
+        kubelets.fall_silent(["a1"])
+        ledger = answered(
+            evictplan(plane, "verify", prediction, "-w", "-o", "json", "--started-at", began)
+        )
+
+    assert verdicts(ledger) == {"db": "inside"}
+    certain = [node for node in ledger["nodes"] if node["certainty"] == "certain"]
+    assert {node["verdict"] for node in certain} == {"inside"}
