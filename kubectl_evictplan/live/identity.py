@@ -76,7 +76,7 @@ def read_identity(transport: Transport) -> ClusterIdentity:
     answer.
     """
     return ClusterIdentity(
-        cluster_uid=_kube_system_uid(transport),
+        cluster_uid=kube_system_uid(transport),
         server=transport.server,
         ca_sha256=_authorities(transport),
         user=_user(transport),
@@ -85,7 +85,9 @@ def read_identity(transport: Transport) -> ClusterIdentity:
     )
 
 
-def _kube_system_uid(transport: Transport) -> str:
+def kube_system_uid(transport: Transport) -> str:
+    """Ask for the UID of namespace kube-system; "" when it may not be read."""
+
     def decode(answer: Answer) -> str:
         found = _decoded(answer, _Objects, "NamespaceList")
         if found is None:

@@ -10,8 +10,9 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.sightings import Interval, SeenEvent
 from kubectl_evictplan.live.connecting import connected
 from kubectl_evictplan.live.flags import ConnectionFlags
-from kubectl_evictplan.live.identity import cluster_identity
+from kubectl_evictplan.live.identity import kube_system_uid
 from kubectl_evictplan.live.observer import Observer
+from kubectl_evictplan.live.transport import Transport
 from kubectl_evictplan.plans.sightings import Change, Gap, Look, Sightings
 from kubectl_evictplan.world import World
 
@@ -124,12 +125,17 @@ def observing(
     and InputError, AccessError and UnreachableError as reading a cluster does.
     """
     world = world or World()
-    if cluster_uid:
-        found = cluster_identity(flags, environ, world=world).cluster_uid
-        if found and found != cluster_uid:
-            message = "this is another cluster than the plan was made for"
-            correction = Correction((), (), first="kubectl config get-contexts")
-            raise InputError(Problem(message, correction, got=found, expected=cluster_uid))
     with connected(flags, environ, warn=warn, world=world) as transport:
+        _check_cluster(transport, cluster_uid)
         observer = Observer(transport, flags, nodes, world)
         yield Observation(observer, pods, world)
+
+
+def _check_cluster(transport: Transport, wanted: str) -> None:
+    """Raise for another cluster; where it may not be told, the pods' UIDs tell."""
+    found = kube_system_uid(transport) if wanted else ""
+    if found and found != wanted:
+        message = "this is another cluster than the plan was made for"
+        correction = Correction((), (), first="kubectl config get-contexts")
+        where = transport.where()
+        raise InputError(Problem(message, correction, location=where, got=found, expected=wanted))

@@ -8,7 +8,7 @@ had not; nothing more is claimed.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -126,7 +126,7 @@ class PodHistories:
     """The histories of all pods that were seen, or that are ``known`` to have been there, by UID."""
 
     def __init__(
-        self, sightings: Sightings, known: Iterable[SeenPod] = (), known_at_ns: int = 0
+        self, sightings: Sightings, known: Collection[SeenPod] = (), known_at_ns: int = 0
     ) -> None:
         self.oddities: Counter[str] = Counter()
         self._seen: dict[str, _Seen] = defaultdict(_Seen)
@@ -139,8 +139,12 @@ class PodHistories:
             self._add(change.at, change.pod)
             if change.gone:
                 self._seen[change.pod.uid].ends.append(change.at)
+        seen = set(self._seen)
         for pod in known:
             self._seen[pod.uid].known = (known_at_ns, pod)
+        if self._looks and known and seen.isdisjoint(pod.uid for pod in known):
+            # Perhaps all are gone; perhaps it is another cluster.
+            self.oddities["no-known-pod"] += len(known)
         self._own = {one.uid: one for one in sightings.own}
         for one in sightings.own:
             if one.gone is not None and one.uid in self._seen:

@@ -91,7 +91,8 @@ _TOLD_BY = {
 }
 _ODDITIES = {
     "clocks-disagree": "the clocks of two servers disagree about these pods: their times are wider",
-    "pod-without-uid": "sightings of pods without a UID, which are left out",
+    "no-known-pod": "none of the pods that the prediction knows was seen: is it of this cluster?",
+    "pod-without-uid": "pods without a UID are left out",
 }
 
 _POD_COLUMNS = (
@@ -391,7 +392,7 @@ def _findings(ledger: Ledger) -> Iterable[Finding]:
     for gap in ledger.gaps:
         yield Finding("gap", f"nobody could look {_span(gap)}: {gap.why}")
     for code, count in ledger.oddities.items():
-        yield Finding(code, _ODDITIES.get(code, code), f"{count}")
+        yield Finding(code, _ODDITIES.get(code, code), words.count(count, "pod"))
 
 
 def _figures(ledger: Ledger, clock: Clock) -> Iterator[tuple[str, str]]:

@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
+from apply.clusters import drain_bench
+from apply.runs import JOURNAL
+from command_lines import Ask, asker
+from live.watched_server import WatchedServer
+from msgspec.structs import replace
 from plans.ledger_worlds import POD, START, deleted, expectation, look, predicted
 
 from kubectl_evictplan.commands.ledgers import beside, exit_code_after, write_ledger
+from kubectl_evictplan.plans.document import Evict, Plan
 from kubectl_evictplan.plans.ledger import ledger_of
 from kubectl_evictplan.plans.ledger_document import Ledger
 from kubectl_evictplan.plans.sightings import Sightings
@@ -38,3 +45,78 @@ def test_a_change_that_left_its_windows_is_not_done_as_reviewed() -> None:
     assert exit_code_after(0, ledger(50)) == 3
     assert exit_code_after(130, ledger(50)) == 130
     assert exit_code_after(0, None) == 0
+
+
+# -- a run's own journal -----------------------------------------------------------------------------
+
+
+def carried_out(folder: Path) -> Plan:
+    """Carry out a drain on the simulated cluster; leave its plan and its journal in the folder."""
+    bench = drain_bench()
+    evictions = tuple(
+        predicted((0, 90), uid=one.uid, pod=one.pod, node=one.node, controller="eviction-api")
+        for one in bench.plan.operations
+        if isinstance(one, Evict)
+    )
+    prediction = replace(
+        expectation(*evictions).prediction,
+        evictions=tuple(replace(one, namespace="shop") for one in evictions),
+    )
+    bench.plan = replace(bench.plan, prediction=prediction)
+    assert bench.apply().exit_code == 0
+    (folder / "plan.json").write_bytes(msgspec.json.encode(bench.plan))
+    (folder / "plan.journal.jsonl").write_bytes(bench.files.read(JOURNAL))
+    items = [{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1", "uid": "u"}}]
+    after = {"kind": "List", "apiVersion": "v1", "items": items}
+    (folder / "after.json").write_text(json.dumps(after))
+    return bench.plan
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ask:
+    monkeypatch.chdir(tmp_path)
+    return asker(capsys, monkeypatch)
+
+
+def test_the_journal_beside_a_plan_tells_what_its_run_did(ask: Ask, tmp_path: Path) -> None:
+    plan = carried_out(tmp_path)
+    answer = ask("verify", "plan.json", "-f", "after.json", "-o", "json")
+    found = json.loads(answer.out)
+    assert answer.code == 0, answer.err
+    assert found["fingerprint"] == plan.fingerprint
+    assert found["startSource"] == "journal"
+    assert {pod["verdict"] for pod in found["pods"]} == {"inside"}
+    assert {pod["by"]["toldBy"] for pod in found["pods"]} == {"operation"}
+    assert [one["outcome"] for one in found["operations"]] == ["done"] * len(plan.operations)
+
+
+def test_the_journal_of_another_plan_is_refused(ask: Ask, tmp_path: Path) -> None:
+    plan = carried_out(tmp_path)
+    other = replace(plan, fingerprint="sha256:other")
+    Path("other.json").write_bytes(msgspec.json.encode(other))
+    command = ("verify", "other.json", "-f", "after.json", "--journal", "plan.journal.jsonl")
+    assert "the journal of another plan" in ask(*command).problem()
+
+
+def test_a_damaged_journal_is_no_evidence(ask: Ask, tmp_path: Path) -> None:
+    carried_out(tmp_path)
+    lines = Path("plan.journal.jsonl").read_bytes().splitlines(keepends=True)
+    Path("plan.journal.jsonl").write_bytes(b"".join([*lines[:2], *lines[3:]]))
+    answer = ask("verify", "plan.json", "-f", "after.json")
+    assert answer.code == 2
+    assert "does not follow from the line before it" in answer.err
+
+
+def test_another_cluster_than_the_plans_is_refused(ask: Ask, tmp_path: Path) -> None:
+    plan = carried_out(tmp_path)
+    mine, other = WatchedServer(), WatchedServer()
+    for server, uid in ((mine, plan.cluster.cluster_uid), (other, "another")):
+        meta = {"name": "kube-system", "uid": uid}
+        server.add({"kind": "Namespace", "apiVersion": "v1", "metadata": meta})
+        with server.serve():
+            answer = ask("verify", "plan.json", "-s", server.url, "-o", "json")
+        if server is mine:
+            assert answer.code == 0, answer.err
+        else:
+            assert answer.code == 2
+            assert "another cluster than the plan was made for" in answer.err

@@ -124,6 +124,7 @@ def test_a_pod_of_another_cluster_is_never_taken_for_one_of_this_one() -> None:
     )
     (entry,) = ledger.pods
     assert (entry.verdict, entry.uid) == ("unknown", "u1")
+    assert ledger.oddities == {"no-known-pod": 1}
 
 
 def test_a_pod_that_was_to_stay_and_went_is_not_predicted() -> None:

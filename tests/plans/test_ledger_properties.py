@@ -15,7 +15,7 @@ from kubectl_evictplan.plans.ledger import ledger_of
 from kubectl_evictplan.plans.ledger_document import PodEntry
 from kubectl_evictplan.plans.sightings import Change, Look, Sightings
 
-RUNS = 400
+RUNS = 150
 
 
 class World:
