@@ -92,6 +92,8 @@ class RunState:
     operations: dict[int, Doing]
     # Operations of which the rollback has said something.
     reversals: dict[int, Doing] = field(default_factory=dict)
+    # Evictions that were accepted, or found to be under way.
+    evicted: set[int] = field(default_factory=set)
     turns_done: dict[int, NodeEnd] = field(default_factory=dict)
     workloads: dict[str, dict[str, int]] = field(default_factory=dict)
     first_intent_ns: int | None = None
@@ -146,7 +148,10 @@ def note(state: RunState, record: AnyRecord) -> None:
                 state.first_intent_ns = parse_rfc3339_ns(record.at)
             _note_operation(state.operations[record.number], record)
         case Result() | Verify() | Wait() | Left():
-            _note_operation(state.operations[record.number], record)
+            doing = state.operations[record.number]
+            _note_operation(doing, record)
+            if isinstance(doing.operation, Evict) and doing.phase in (Phase.ACCEPTED, Phase.DONE):
+                state.evicted.add(record.number)
         case Interrupted():
             pass
         case Begin():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.plans.document import AnyOperation, Evict
@@ -34,13 +34,16 @@ def turns(operations: Sequence[AnyOperation]) -> tuple[Turn, ...]:
             groups[-1].append(operation)
         else:
             groups.append([operation])
+    evicted_last = {
+        group[0].node: index for index, group in enumerate(groups) if isinstance(group[0], Evict)
+    }
     return tuple(
         Turn(
             node=group[0].node,
             operations=tuple(group),
             evictions=isinstance(group[0], Evict),
             prepares=not isinstance(group[0], Evict)
-            and _evicts(group[0].node, (one for later in groups[index + 1 :] for one in later)),
+            and evicted_last.get(group[0].node, -1) > index,
         )
         for index, group in enumerate(groups)
     )
@@ -48,7 +51,3 @@ def turns(operations: Sequence[AnyOperation]) -> tuple[Turn, ...]:
 
 def _alike(one: AnyOperation, other: AnyOperation) -> bool:
     return one.node == other.node and isinstance(one, Evict) == isinstance(other, Evict)
-
-
-def _evicts(node: str, operations: Iterable[AnyOperation]) -> bool:
-    return any(isinstance(one, Evict) and one.node == node for one in operations)

@@ -13,10 +13,8 @@ from kubectl_evictplan.apply.conditions import (
     holds,
 )
 from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
-from kubectl_evictplan.apply.states import Phase
 from kubectl_evictplan.apply.working import Working
 from kubectl_evictplan.gates.language import Comparison
-from kubectl_evictplan.plans.document import Evict
 
 # What costs a request is not asked for more often.
 LOOK_SECONDS = 5.0
@@ -47,7 +45,7 @@ class Conditions:
 
     def _value(self, comparison: Comparison, run: Working) -> float | None:
         if comparison.figure == EVICTED:
-            return evicted(run)
+            return len(run.state.evicted)
         if comparison.figure == WAITING:
             return self.waited_seconds()
         key, now = (comparison.figure, comparison.argument), run.world.monotonic()
@@ -55,15 +53,6 @@ class Conditions:
             with run.reading():
                 self._read[key] = (now, _asked(comparison, run))
         return self._read[key][1]
-
-
-def evicted(run: Working) -> int:
-    """Count the pods that this run has evicted, also in earlier processes."""
-    return sum(
-        isinstance(doing.operation, Evict)
-        and (doing.executed or doing.phase in (Phase.ACCEPTED, Phase.DONE))
-        for doing in run.state.operations.values()
-    )
 
 
 def _asked(comparison: Comparison, run: Working) -> float | None:
