@@ -142,6 +142,8 @@ def reopen(path: Path, files: Files) -> tuple[Journal, RunState]:
         if contents.torn:
             file.truncate(contents.size)
             file.sync()
+        # The process that made the file may have died before its name was durable.
+        files.sync_directory(path)
     except OSError as error:
         file.close()
         raise _unusable(path, error) from error

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from apply.clusters import drain_bench, taint_bench
+from apply.crashes import KEEPS, killing
+from apply.crashing_files import Killed
 from apply.runs import JOURNAL, Bench
 
 from kubectl_evictplan.apply import journal as journals
@@ -276,3 +278,18 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OSError) as caught:
         LocalFiles().open(tmp_path / "link")
     assert caught.value.errno == errno.ELOOP
+
+
+def test_who_goes_on_makes_sure_of_the_files_name_too() -> None:
+    bench = taint_bench()
+    killing(bench, 4)
+    with pytest.raises(Killed):
+        bench.apply()
+    bench.files.crash(KEEPS["all"])
+    assert not bench.files.stored[JOURNAL].named
+    killing(bench, None)
+
+    bench.resume()
+    bench.files.crash(KEEPS["none"])
+
+    assert JOURNAL in bench.files.stored
