@@ -14,10 +14,12 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 def fingerprint(prediction: Prediction) -> str:
     """Return "sha256:<hex>" over the prediction's canonical JSON: keys in order, no blanks, UTF-8.
 
-    A lone surrogate, which has no UTF-8, counts as three bytes of its own.
+    ``impact`` counts as null: it follows from the rest, and a plan is made without it. Where a lone surrogate
+    has no UTF-8, Python's spelling of the document counts.
     """
+    bare = msgspec.structs.replace(prediction, impact=None)
     try:
-        content = _encoder.encode(prediction)
+        content = _encoder.encode(bare)
     except UnicodeEncodeError:
-        content = repr(msgspec.to_builtins(prediction)).encode("utf-8", "surrogatepass")
+        content = repr(msgspec.to_builtins(bare)).encode("utf-8", "surrogatepass")
     return f"sha256:{hashlib.sha256(content).hexdigest()}"

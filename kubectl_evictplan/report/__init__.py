@@ -30,8 +30,8 @@ GROUPINGS = ("pod", "node", "workload", "namespace", "zone")
 class Look:
     """How an answer is to look, besides its format.
 
-    ``explain`` ("NAMESPACE/POD") limits data and the terminal's formats to that pod; the latter then tell its
-    story. Only they know the other options: ``by`` groups the evictions (None: as suits their number), ``headers``
+    ``explain`` ("NAMESPACE/POD") limits every format to that pod; those for people then tell its story. ``by``
+    groups the evictions (None: as suits their number) for people. Only a terminal's formats know the rest: ``headers``
     False leaves rows of evictions alone, always with the same columns, ``columns`` is the width of a terminal
     (None: no limit), ``color`` adds ANSI colours. ``zone`` is the zone of clock times (None: the system's).
     ``ascii_only`` escapes everything outside ASCII: for JSON on a terminal and for streams that cannot encode
@@ -66,10 +66,16 @@ def render(prediction: Prediction, output: str, **look: Any) -> Iterator[str]:
 
 
 def _terminal(prediction: Prediction, look: Look, *, wide: bool = False) -> Iterator[str]:
-    from kubectl_evictplan.report.content import contents
     from kubectl_evictplan.report.terminal import Terminal
 
-    blocks = contents(
+    blocks = _blocks(prediction, look, wide=wide)
+    return Terminal(look.columns, look.color, look.ascii_only, look.headers).render(blocks)
+
+
+def _blocks(prediction: Prediction, look: Look, *, wide: bool) -> Iterator[Block]:
+    from kubectl_evictplan.report.content import contents
+
+    return contents(
         prediction,
         wide=wide,
         by=look.by,
@@ -77,7 +83,6 @@ def _terminal(prediction: Prediction, look: Look, *, wide: bool = False) -> Iter
         explain=look.explain,
         rows_only=not look.headers,
     )
-    return Terminal(look.columns, look.color, look.ascii_only, look.headers).render(blocks)
 
 
 def _wide(prediction: Prediction, look: Look) -> Iterator[str]:
@@ -108,25 +113,32 @@ def _name(prediction: Prediction, look: Look) -> Iterator[str]:
     return render_names(_data(prediction, look))
 
 
-def _markdown(prediction: Prediction, look: Look) -> Iterator[str]:
-    from kubectl_evictplan.report import markdown
+def _ticket(prediction: Prediction, look: Look, *, whole: bool) -> Iterator[Block]:
+    if look.explain is not None:
+        return _blocks(prediction, look, wide=whole)
     from kubectl_evictplan.report.ticket import ticket
 
-    return markdown.render(ticket(prediction, look.zone, look.gates))
+    return ticket(prediction, look.zone, look.gates, by=look.by or "workload", whole=whole)
+
+
+def _markdown(prediction: Prediction, look: Look) -> Iterator[str]:
+    from kubectl_evictplan.report import markdown
+
+    return markdown.render(_ticket(prediction, look, whole=False))
 
 
 def _html(prediction: Prediction, look: Look) -> Iterator[str]:
     from kubectl_evictplan.report import html_page
-    from kubectl_evictplan.report.ticket import ticket
 
-    return html_page.render(ticket(prediction, look.zone, look.gates, whole=True))
+    return html_page.render(_ticket(prediction, look, whole=True))
 
 
 def _findings(prediction: Prediction, look: Look) -> FindingsDocument:
     from kubectl_evictplan.report.content import plain_verdict
     from kubectl_evictplan.report.findings_document import findings_document
 
-    return findings_document(prediction, look.gates, plain_verdict(prediction, look.zone))
+    shown = _data(prediction, look)
+    return findings_document(shown, look.gates, plain_verdict(shown, look.zone))
 
 
 def _findings_json(prediction: Prediction, look: Look) -> Iterator[str]:

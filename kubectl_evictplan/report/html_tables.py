@@ -25,7 +25,7 @@ def table(block: Table, at: int) -> Iterator[str]:
     name = f"t{at}"
     data = f' data-rows="{name}"' if long else ""
     told = f' data-stories="{name}s"' if stories is not None else ""
-    yield f'<div class="wide" tabindex="0" role="region" aria-labelledby="h{at}"><table{data}{told}>\n'
+    yield f'<div class="wide" tabindex="0" role="group" aria-labelledby="h{at}"><table{data}{told}>\n'
     heads = "".join(f'<th scope="col">{escaped(column.header)}</th>' for column in block.columns)
     yield f"<thead><tr>{heads}</tr></thead>\n<tbody>\n"
     for number, row in enumerate(shown):

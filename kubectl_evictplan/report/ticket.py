@@ -32,9 +32,10 @@ def ticket(
     zone: tzinfo | None,
     gates: Sequence[GateResult] = (),
     *,
+    by: str = "workload",
     whole: bool = False,
 ) -> Iterator[Block]:
-    """Yield the blocks of a ticket; ``zone`` is that of clock times (None: the system's).
+    """Yield the blocks of a ticket; ``zone`` is that of clock times (None: the system's), ``by`` groups evictions.
 
     ``whole``: with every pod, the story of each, and all charts; otherwise what a text has room for.
     """
@@ -58,7 +59,7 @@ def ticket(
         yield moments
     if impact is not None:
         yield from impact_tables(impact)
-    yield from _tables(prediction, whole=whole)
+    yield from _tables(prediction, by, whole=whole)
     if (found := all_warnings(prediction.warnings)) is not None:
         yield found
     yield from not_evaluated(impact, prediction.inputs.assumptions)
@@ -103,12 +104,13 @@ def headline(prediction: Prediction) -> Table:
     return Table(columns("FIGURE", "VALUE"), rows, "Figures")
 
 
-def _tables(prediction: Prediction, *, whole: bool) -> Iterator[Block]:
+def _tables(prediction: Prediction, by: str, *, whole: bool) -> Iterator[Block]:
     yield from drain_tables(prediction, wide=False)
     if prediction.evictions:
-        every_pod = whole or len(prediction.evictions) <= PODS_MAX
-        table = group_table(prediction, "workload", explained=not every_pod)
-        yield table._replace(title="Evictions by workload")
+        every_pod = whole or by == "pod" or len(prediction.evictions) <= PODS_MAX
+        if by != "pod":
+            table = group_table(prediction, by, explained=not every_pod)
+            yield table._replace(title=f"Evictions by {by}")
         if every_pod:
             pods = pod_table(prediction.evictions)._replace(title="Evicted pods")
             told = stories(prediction.evictions) if whole else None
@@ -120,5 +122,5 @@ def provenance(prediction: Prediction, clock: Clock) -> Figures:
     """Return everything that decided the answer, and what ties this page to it."""
     # What was assumed has a section of its own.
     found = tuple(fact for fact in facts(prediction.inputs, clock) if fact[0] != ASSUMED)
-    tie = f"{fingerprint(prediction)} (of the prediction as -o json, written canonically)"
+    tie = f"{fingerprint(prediction)} (of the prediction, as a plan made from it holds it)"
     return Figures("Inputs, with where each comes from", (*found, ("Fingerprint", tie)))

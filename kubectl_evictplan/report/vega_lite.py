@@ -59,7 +59,8 @@ def gantt(chart: Gantt) -> Spec:
                 }
             )
     x = _time("from", max(ends, default=0.0))
-    tooltip = [{"field": key, "title": key} for key in ("what", "of", "when", "kind")]
+    told = ("what", "of", "when", *(("kind",) if chart.legend else ()))
+    tooltip = [{"field": key, "title": key} for key in told]
     encoding = {
         "y": {
             "field": "row",
@@ -74,13 +75,13 @@ def gantt(chart: Gantt) -> Spec:
     band = {"mark": {"type": "bar", "height": 11, "cornerRadius": 2}}
     # What has no width to speak of is shown by a tick.
     instant = {"mark": {"type": "tick", "thickness": 3, "size": 13}}
+    layers = [{**band, "encoding": {"x2": {"field": "to"}}}]
+    if any(row["short"] for row in rows):
+        layers.append({**instant, "transform": [{"filter": "datum.short"}]})
     return {
         **_base(rows, _ROW_PIXELS * max(len(rows), 1)),
         "encoding": encoding,
-        "layer": [
-            {**band, "encoding": {"x2": {"field": "to"}}},
-            {**instant, "transform": [{"filter": "datum.short"}]},
-        ],
+        "layer": layers,
     }
 
 

@@ -11,6 +11,8 @@ from report.builders import eviction, one_of_each, prediction, text_of
 from report.hostile import strings
 
 from kubectl_evictplan.display import escape
+from kubectl_evictplan.prediction.fingerprint import fingerprint
+from kubectl_evictplan.prediction.impact_document import Impact
 from kubectl_evictplan.report import markdown
 from kubectl_evictplan.report.blocks import (
     Bar,
@@ -190,6 +192,28 @@ def test_the_verdict_comes_first_and_the_fingerprint_last() -> None:
     assert lines[0].startswith("# Predicted evictions: kubelet-stop n1")
     assert lines[2].startswith("- **1 pod is evicted for certain")
     assert "- Fingerprint: sha256:" in lines[-1]
+
+
+def test_the_fingerprint_is_that_of_the_prediction_without_what_it_costs() -> None:
+    empty = Impact((), (), (), (), (), (), ())
+
+    assert fingerprint(prediction(impact=empty)) == fingerprint(prediction())
+    assert fingerprint(prediction(impact=empty)) != fingerprint(one_of_each())
+
+
+def test_explain_tells_the_story_of_one_pod_in_tickets_too() -> None:
+    for output in ("markdown", "html"):
+        text = text_of(one_of_each(), output, explain="default/web-0")
+        assert "How it comes about" in text
+        assert "the timer fires" in text
+        assert "db-0" not in text
+
+
+def test_evictions_are_grouped_as_asked() -> None:
+    text = text_of(one_of_each(), "markdown", by="node")
+
+    assert "## Evictions by node" in text
+    assert "## Evictions by workload" not in text
 
 
 def test_the_fingerprint_changes_with_the_prediction() -> None:
