@@ -6,23 +6,22 @@ Cost follows the number of different absences: pods that share theirs are counte
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kubectl_evictplan.impact.stretches import FOREVER_NS, Absence, Anchor, Between, Stretch
+from kubectl_evictplan.impact.stretches import FOREVER_NS, Absence, Between, Stretch
 
 # Of absences that begin together so many groups are looked at; what is left out only makes bounds wider.
 _GROUPS_MAX = 48
 
 
 class Group(NamedTuple):
-    """Absences with how many have them; at most ``away_max`` of these are away at one time.
+    """Absences, each with how many have it; at most ``away_max`` of these are away at one time.
 
     A budget that a drain asks is such a limit; None: there is none.
     """
 
-    absences: Mapping[Absence, int]
+    absences: Sequence[tuple[Absence, int]]
     away_max: int | None = None
 
 
@@ -57,52 +56,60 @@ class Availability:
         self.instants: list[int] = []
         self._possibly: list[int] = []
         self._surely: list[int] = []
+        self._dips: dict[int, list[Dip]] = {}
         self._sweep(groups, gains)
         self._together = list(self._groups_together(groups)) if self.instants else []
 
     def _sweep(self, groups: Sequence[Group], gains: Sequence[int]) -> None:
-        changes: dict[int, list[tuple[int, int, int]]] = {}
-        for place, group in enumerate(groups):
-            for one, number in group.absences.items():
-                for low_ns, high_ns in one.possible:
-                    changes.setdefault(low_ns, []).append((place, number, 0))
-                    changes.setdefault(high_ns, []).append((place, -number, 0))
-                for low_ns, high_ns in one.sure:
-                    changes.setdefault(low_ns, []).append((place, 0, number))
-                    changes.setdefault(high_ns, []).append((place, 0, -number))
+        surely: dict[int, int] = {}
+        possibly = [self._changes(group, surely) for group in groups]
         for at_ns in gains:
-            changes.setdefault(at_ns, []).append((-1, 0, -1))
-        changes.pop(FOREVER_NS, None)
-        possibly, surely = [0] * len(groups), 0
+            surely[at_ns] = surely.get(at_ns, 0) - 1
+        instants = {*surely, *(at_ns for changes in possibly for at_ns in changes)}
+        instants.discard(FOREVER_NS)
+        self.instants = sorted(instants)
         limits = [self.before if one.away_max is None else one.away_max for one in groups]
-        for at_ns in sorted(changes):
-            for place, more, more_surely in changes[at_ns]:
-                if more:
-                    possibly[place] += more
-                surely += more_surely
-            away = sum(map(min, possibly, limits))
-            self.instants.append(at_ns)
-            self._possibly.append(min(max(away, surely), self.before))
-            self._surely.append(min(surely, self.before))
+        away, sure, before = [0] * len(groups), 0, self.before
+        for at_ns in self.instants:
+            sure += surely.get(at_ns, 0)
+            total = 0
+            for place, changes in enumerate(possibly):
+                away[place] += changes.get(at_ns, 0)
+                total += min(away[place], limits[place])
+            self._possibly.append(min(max(total, sure), before))
+            self._surely.append(min(sure, before))
+
+    @staticmethod
+    def _changes(group: Group, surely: dict[int, int]) -> dict[int, int]:
+        """How many more are possibly away at each instant; those that surely are go to ``surely``."""
+        possibly: dict[int, int] = {}
+        for one, number in group.absences:
+            for low_ns, high_ns in one.possible:
+                possibly[low_ns] = possibly.get(low_ns, 0) + number
+                possibly[high_ns] = possibly.get(high_ns, 0) - number
+            for low_ns, high_ns in one.sure:
+                surely[low_ns] = surely.get(low_ns, 0) + number
+                surely[high_ns] = surely.get(high_ns, 0) - number
+        return possibly
 
     def _groups_together(self, groups: Sequence[Group]) -> Iterator[_Together]:
         """Yield what is certain of those that begin at one instant, whenever that is."""
-        numbers: Counter[Anchor] = Counter()
+        # By what begins together: the window, how many, and for how long at least.
+        found: dict[object, tuple[Between, int, int]] = {}
         for group in groups:
-            for one, number in group.absences.items():
-                for anchor in one.anchors:
-                    if anchor.since.latest_ns > anchor.since.earliest_ns:
-                        numbers[anchor] += number
-        by_token: dict[object, list[tuple[Anchor, int]]] = {}
-        for anchor, number in numbers.items():
-            alone = anchor.together is None
-            token = (anchor, "alone") if alone else (anchor.together, anchor.since)
-            by_token.setdefault(token, []).append((anchor, 1 if alone else number))
-        found = sorted(by_token.values(), key=lambda some: -sum(number for _, number in some))
-        for some in found[:_GROUPS_MAX]:
-            since = some[0][0].since
-            away = sum(number for _, number in some) + self._surely_throughout(since)
-            least_ns = min(anchor.least_ns for anchor, _ in some)
+            for one, number in group.absences:
+                for since, least_ns, token in one.anchors:
+                    if since.latest_ns <= since.earliest_ns:
+                        continue
+                    if token is None:
+                        found[len(found), "alone"] = since, 1, least_ns
+                    elif (known := found.get(token)) is None:
+                        found[token] = since, number, least_ns
+                    else:
+                        found[token] = since, known[1] + number, min(known[2], least_ns)
+        largest = sorted(found.values(), key=lambda one: -one[1])[:_GROUPS_MAX]
+        for since, number, least_ns in largest:
+            away = number + self._surely_throughout(since)
             yield _Together(since, least_ns, min(away, self.before))
 
     def _surely_throughout(self, since: Between) -> int:
@@ -136,22 +143,27 @@ class Availability:
 
     def below(self, wanted: int) -> list[Dip]:
         """When there are fewer than ``wanted``, in order; nothing where that is so all the time."""
-        if wanted > self.before:
-            return []
-        spare = self.before - wanted
-        sure = self._stretches(self._surely, lambda away: away > spare)
-        return [
-            self._dip(possible, sure, spare)
-            for possible in self._stretches(self._possibly, lambda away: away > spare)
-        ]
+        known = self._dips.get(wanted)
+        if known is None:
+            known = self._dips[wanted] = self._find_dips(wanted)
+        return known
 
-    def _stretches(self, away: Sequence[int], wrong: Callable[[int], bool]) -> list[Stretch]:
+    def _find_dips(self, wanted: int) -> list[Dip]:
+        spare = self.before - wanted
+        if spare < 0 or max(self._possibly, default=0) <= spare:
+            return []
+        sure = self._stretches(self._surely, spare)
+        return [self._dip(one, sure, spare) for one in self._stretches(self._possibly, spare)]
+
+    def _stretches(self, away: Sequence[int], spare: int) -> list[Stretch]:
+        """When more than ``spare`` are away."""
         found: list[Stretch] = []
         since_ns: int | None = None
         for at_ns, number in zip(self.instants, away, strict=True):
-            if wrong(number) and since_ns is None:
-                since_ns = at_ns
-            elif not wrong(number) and since_ns is not None:
+            if number > spare:
+                if since_ns is None:
+                    since_ns = at_ns
+            elif since_ns is not None:
                 found.append((since_ns, at_ns))
                 since_ns = None
         if since_ns is not None:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from kubectl_evictplan.cluster.timeline import EVICTION_API
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.covered import Covered
-from kubectl_evictplan.impact.fates import Fate
-from kubectl_evictplan.impact.world import World, is_counted
+from kubectl_evictplan.impact.fates import Fate, is_counted
+from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.prediction.impact_document import BudgetImpact, Count
 
 NEVER_ASKED, NOT_READY, ASKED = "never-asked", "not-ready", "asked"

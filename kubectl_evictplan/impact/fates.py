@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.impact.deletions import Deletion
@@ -52,6 +52,8 @@ class Fate(NamedTuple):
     away: Absence
     dead: Absence
     leaves: Between
+    # At the start it is Ready and not on its way out.
+    counted: bool
 
     @property
     def gain_ns(self) -> int | None:
@@ -61,6 +63,11 @@ class Fate(NamedTuple):
             return None
         ready_ns = self.successor.ready.earliest_ns
         return ready_ns if ready_ns < FOREVER_NS else None
+
+
+def is_counted(pod: Pod) -> bool:
+    """Whether a pod counts as there at the start: Ready, not on its way out."""
+    return pod.ready == "True" and pod.deletion_timestamp_ns is None and not pod.finished
 
 
 def fate_of(
@@ -73,8 +80,8 @@ def fate_of(
 ) -> Fate:
     """Put it together. ``again``: when a successor may be deleted once more (``again.py``)."""
     leaves = _leaves(life, deletion)
-    if pod.ready != "True" or pod.deletion_timestamp_ns is not None or pod.finished:
-        return Fate(pod, life, deletion, successor, NONE, NONE, leaves)
+    if not is_counted(pod):
+        return Fate(pod, life, deletion, successor, NONE, NONE, leaves, counted=False)
     parts = [
         _while_unready(pod, life, place, deletion, successor) for place in range(len(life.unready))
     ]
@@ -94,14 +101,16 @@ def fate_of(
             )
             parts.append(absence(when, until, certain=False))
     away = together(*parts)
-    return Fate(
-        pod, life, deletion, successor, away, _dead(pod, life, deletion, successor, away), leaves
-    )
+    dead = _dead(pod, life, deletion, successor, away)
+    return Fate(pod, life, deletion, successor, away, dead, leaves, counted=True)
 
 
-def _token(pod: Pod, by: Hashable, since: Between) -> Hashable:
-    """What begins at one instant, although nobody knows when: what one controller does on one node."""
-    return (pod.node_name, by, since)
+def _token(pod: Pod, by: object, since: Between) -> str:
+    """What begins at one instant, although nobody knows when: what one controller does on one node.
+
+    A text, which is hashed once.
+    """
+    return f"{pod.node_name} {by} {since.earliest_ns} {since.latest_ns}"
 
 
 def _leaves(life: NodeLife, deletion: Deletion | None) -> Between:

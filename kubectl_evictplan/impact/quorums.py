@@ -6,7 +6,8 @@ import re
 from collections.abc import Collection
 
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.world import World, is_counted
+from kubectl_evictplan.impact.fates import is_counted
+from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.impact_document import QuorumImpact
 

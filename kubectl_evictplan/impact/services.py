@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.fates import Fate, is_counted
 from kubectl_evictplan.impact.node_lives import thawed
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
-from kubectl_evictplan.impact.world import World, is_counted
+from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.infrastructure import EndpointSlice, Service
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.causes import seconds
@@ -20,6 +20,10 @@ SELECTOR, ENDPOINT_SLICES, LABELS = "selector", "endpointSlices", "labels"
 SILENT, NODE_DELETED = "silent", "node-deleted"
 # Labels by which people name an application, where the input holds no Services.
 APP_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
+
+
+# The node, why, since when and until when.
+_Place = tuple[str, str, Between, Between]
 
 
 class _Behind(NamedTuple):
@@ -65,13 +69,17 @@ def _impact(world: World, behind: _Behind) -> ServiceImpact:
 
 
 def _black_holes(world: World, fates: Iterable[Fate]) -> tuple[tuple[BlackHole, ...], Spell | None]:
-    by_place: dict[tuple[str, str, Between, Between], list[str]] = {}
+    by_place: dict[_Place, list[str]] = {}
+    # Alike pods of one node share what they are made of.
+    known: dict[tuple[int, int], list[_Place]] = {}
     for fate in fates:
-        if not is_counted(fate.pod):
+        if not fate.counted:
             continue
-        leaves = thawed(fate.leaves, world.frozen)
-        for why, since, until in _dead_stretches(fate, leaves):
-            by_place.setdefault((fate.pod.node_name, why, since, until), []).append(fate.pod.name)
+        token = id(fate.life), id(fate.leaves)
+        if (places := known.get(token)) is None:
+            places = known[token] = list(_places(fate, thawed(fate.leaves, world.frozen)))
+        for place in places:
+            by_place.setdefault(place, []).append(fate.pod.name)
     holes = tuple(
         BlackHole(node, tuple(sorted(pods)), why, telling.instant(since), telling.instant(until))
         for (node, why, since, until), pods in sorted(by_place.items())
@@ -79,20 +87,21 @@ def _black_holes(world: World, fates: Iterable[Fate]) -> tuple[tuple[BlackHole, 
     return holes, _undetected(list(by_place))
 
 
-def _dead_stretches(fate: Fate, leaves: Between) -> Iterator[tuple[str, Between, Between]]:
+def _places(fate: Fate, leaves: Between) -> Iterator[_Place]:
+    node = fate.pod.node_name
     for silence in fate.life.silences:
         if silence.since.earliest_ns < leaves.latest_ns:
             # The kubelet may be back before anybody notices.
             earliest_ns = min(leaves.earliest_ns, silence.until.earliest_ns)
             until = Between(earliest_ns, min(leaves.latest_ns, silence.until.latest_ns))
             if until.latest_ns > silence.since.earliest_ns:
-                yield SILENT, silence.since, until
+                yield node, SILENT, silence.since, until
     deleted = fate.life.deleted
     if deleted.earliest_ns < leaves.latest_ns:
-        yield NODE_DELETED, deleted, leaves
+        yield node, NODE_DELETED, deleted, leaves
 
 
-def _undetected(places: Sequence[tuple[str, str, Between, Between]]) -> Spell | None:
+def _undetected(places: Sequence[_Place]) -> Spell | None:
     """From the first silence to the end of the last black hole."""
     if not places:
         return None
@@ -163,7 +172,7 @@ def _of_slices(
             ready.add(name)
     moving = (world.fates[name] for name in sorted(names) if name in world.fates)
     # A Ready pod whose endpoint is not: whoever writes endpoints is late, and it does not count.
-    fates = [fate for fate in moving if fate.pod.key in ready or not is_counted(fate.pod)]
+    fates = [fate for fate in moving if fate.pod.key in ready or not fate.counted]
     return _Behind(*key, ENDPOINT_SLICES, len(ready), fates)
 
 

@@ -54,7 +54,8 @@ def last_of(*instants: Between) -> Between:
 class Anchor(NamedTuple):
     """The certain beginning of an absence, somewhere in a window, that lasts at least so long.
 
-    Absences with one ``together`` begin at the same instant: their windows are one unknown, not several.
+    Absences with one ``together`` (None: nothing is known) begin at the same instant: their windows are one
+    unknown, not several.
     """
 
     since: Between

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from kubectl_evictplan.impact.availability import Availability, Dip
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
 from kubectl_evictplan.prediction.causes import seconds
@@ -12,11 +14,13 @@ from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE
 STEPS_MAX = 60
 
 
+@lru_cache(maxsize=100_000)  # pods of one node share their instants
 def seconds_or_null(at_ns: int) -> float | None:
     """Seconds; null for never."""
     return None if at_ns >= FOREVER_NS else seconds(at_ns)
 
 
+@lru_cache(maxsize=100_000)
 def instant(when: Between) -> Instant:
     """A window of the document."""
     return Instant(seconds_or_null(when.earliest_ns), seconds_or_null(when.latest_ns))
@@ -54,9 +58,11 @@ def whole_again(availability: Availability) -> Instant:
 def steps(availability: Availability) -> tuple[Step, ...]:
     """The curve, from the first change on; neighbours become one where there are too many, bounds stay bounds."""
     found = list(availability.steps())
+    if len(found) <= STEPS_MAX:
+        return tuple(Step(seconds_or_null(at) or 0.0, low, high) for at, low, high in found)
     size = -(-len(found) // STEPS_MAX)
-    parts = [found[at : at + size] for at in range(0, len(found), size)] if found else []
+    parts = [found[at : at + size] for at in range(0, len(found), size)]
     return tuple(
-        Step(seconds(part[0][0]), min(s[1] for s in part), max(s[2] for s in part))
+        Step(seconds_or_null(part[0][0]) or 0.0, min(s[1] for s in part), max(s[2] for s in part))
         for part in parts
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.fates import Fate, is_counted
 from kubectl_evictplan.impact.ready_after import Readiness
-from kubectl_evictplan.impact.world import OwnerKey, World, is_counted
+from kubectl_evictplan.impact.world import OwnerKey, World
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.impact_document import TwoCopies, WorkloadImpact
 

@@ -5,16 +5,15 @@ Costs one pass over the pods of the cluster; what happens is computed once for e
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.impact.again import later_drains, rounds
 from kubectl_evictplan.impact.availability import Availability, Group
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked
 from kubectl_evictplan.impact.deletions import deletions
-from kubectl_evictplan.impact.fates import NOBODY, Fate, fate_of
+from kubectl_evictplan.impact.fates import NOBODY, Fate, fate_of, is_counted
 from kubectl_evictplan.impact.node_lives import (
     NodeLife,
     between,
@@ -45,11 +44,6 @@ class Assumed(NamedTuple):
 
     ready: AssumeReady
     given: bool
-
-
-def is_counted(pod: Pod) -> bool:
-    """Whether a pod counts as there at the start: Ready, not on its way out."""
-    return pod.ready == "True" and pod.deletion_timestamp_ns is None and not pod.finished
 
 
 class World:
@@ -280,8 +274,8 @@ class World:
 
         ``dead``: who answers, instead of who is Ready. ``endpoints``: as the EndpointSlices show it.
         """
-        free: Counter[Absence] = Counter()
-        asked: dict[str, Counter[Absence]] = {}
+        free: dict[int, list[Any]] = {}
+        asked: dict[str, dict[int, list[Any]]] = {}
         gains: list[int] = []
         for one in fates:
             away = one.dead if dead else one.away
@@ -289,21 +283,19 @@ class World:
                 if (gain_ns := one.gain_ns) is not None:
                     gains.append(gain_ns)
                 continue
-            budget = self.asked_budget.get(one.pod.key)
-            numbers = free if budget is None else asked.setdefault(budget, Counter())
-            numbers[away] += 1
-        groups = [Group(self._as_endpoints(free) if endpoints else free)]
-        groups += [Group(numbers, self.spare[budget]) for budget, numbers in asked.items()]
+            budget = self.asked_budget.get(one.pod.key) if self.asked_budget else None
+            numbers = free if budget is None else asked.setdefault(budget, {})
+            # Alike pods share one object, and comparing what it holds is slow.
+            if (known := numbers.get(id(away))) is None:
+                numbers[id(away)] = [away, 1]
+            else:
+                known[1] += 1
+        thaw = self._thawed if endpoints and self.frozen else _as_it_is
+        groups = [Group([(thaw(away), number) for away, number in free.values()])]
+        for budget, numbers in asked.items():
+            absences = [(away, number) for away, number in numbers.values()]
+            groups.append(Group(absences, self.spare[budget]))
         return Availability(before, groups, gains)
-
-    def _as_endpoints(self, absences: Counter[Absence]) -> Mapping[Absence, int]:
-        """The same while nobody writes endpoints for a time."""
-        if not self.frozen:
-            return absences
-        found: Counter[Absence] = Counter()
-        for one, number in absences.items():
-            found[self._thawed(one)] += number
-        return found
 
     def _thawed(self, one: Absence) -> Absence:
         possible, sure = [], []
@@ -317,3 +309,7 @@ class World:
             if low_ns < high_ns:
                 sure.append((low_ns, high_ns))
         return Absence(tuple(possible), tuple(sure))
+
+
+def _as_it_is(one: Absence) -> Absence:
+    return one
