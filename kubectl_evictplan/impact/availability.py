@@ -94,21 +94,27 @@ class Availability:
 
     def _groups_together(self, groups: Sequence[Group]) -> Iterator[_Together]:
         """Yield what is certain of those that begin at one instant, whenever that is."""
-        # By what begins together: the window, how many, and for how long at least.
-        found: dict[object, tuple[Between, int, int]] = {}
+        # By what begins together: the window, how many, for how long at least, and whether stretches tell it too.
+        found: dict[object, tuple[Between, int, int, bool]] = {}
+        total = 0
         for group in groups:
             for one, number in group.absences:
-                for since, least_ns, token in one.anchors:
+                total += number
+                for since, least_ns, token, seen in one.anchors:
                     if since.latest_ns <= since.earliest_ns:
                         continue
                     if token is None:
-                        found[len(found), "alone"] = since, 1, least_ns
+                        found[len(found), "alone"] = since, 1, least_ns, seen
                     elif (known := found.get(token)) is None:
-                        found[token] = since, number, least_ns
+                        found[token] = since, number, least_ns, seen
                     else:
-                        found[token] = since, known[1] + number, min(known[2], least_ns)
-        largest = sorted(found.values(), key=lambda one: -one[1])[:_GROUPS_MAX]
-        for since, number, least_ns in largest:
+                        least_ns, seen = min(known[2], least_ns), known[3] and seen
+                        found[token] = since, known[1] + number, least_ns, seen
+        largest = sorted(
+            (one for one in found.values() if not one[3] or one[1] == total),
+            key=lambda one: -one[1],
+        )
+        for since, number, least_ns, _ in largest[:_GROUPS_MAX]:
             away = number + self._surely_throughout(since)
             yield _Together(since, least_ns, min(away, self.before))
 

@@ -36,46 +36,58 @@ class Deletion(NamedTuple):
         return frozenset(self.by)
 
 
-def deletions(
-    scenario: Scenario,
-    prediction: Prediction,
-    pods: Mapping[str, Pod],
-    lives: Mapping[str, NodeLife],
-) -> dict[str, Deletion]:
-    """Return the deletion of every pod of the input that is deleted in some run, by its key."""
+Rows = Mapping[str, list[Eviction]]
+
+
+def rows_of(prediction: Prediction) -> Rows:
+    """The evictions of the Prediction by pod."""
     rows: dict[str, list[Eviction]] = {}
     for row in prediction.evictions:
-        pod = pods.get(key := row.key)
-        if pod is not None and row.uid == pod.uid:
-            rows.setdefault(key, []).append(row)
+        rows.setdefault(row.key, []).append(row)
+    return rows
+
+
+def deletions(
+    scenario: Scenario, rows: Rows, pods: Mapping[str, Pod], lives: Mapping[str, NodeLife]
+) -> dict[str, Deletion]:
+    """Return the deletion of every pod of the input that is deleted in some run, by its key."""
     # Pods of one node share all of it.
     memo: dict[object, Deletion] = {}
-    found = {key: _joined(some, memo) for key, some in rows.items()}
+    found: dict[str, Deletion] = {}
+    for key, some in rows.items():
+        pod = pods.get(key)
+        # A later pod of the same name is another one.
+        own = [row for row in some if pod is not None and row.uid == pod.uid]
+        if own:
+            found[key] = _joined(own, memo)
     for event in scenario.events:
         for key in event.pods if isinstance(event, DeletePods) else ():
             pod = pods.get(key)
-            if pod is not None and (other := found.get(key)) is None:
-                found[key] = _by_scenario(pod, event.at_ns, lives.get(pod.node_name))
-            elif pod is not None and other is not None:
-                earlier = _by_scenario(pod, event.at_ns, lives.get(pod.node_name))
-                if earlier.when < other.when:
-                    found[key] = earlier
+            if pod is not None:
+                other = _by_scenario(pod, event.at_ns, lives.get(pod.node_name))
+                known = found.get(key)
+                found[key] = other if known is None or other.when < known.when else known
     return found
 
 
-def _joined(rows: list[Eviction], memo: dict[object, Deletion]) -> Deletion:
-    token = tuple(
-        (
-            r.certainty,
-            r.earliest_seconds,
-            r.latest_seconds,
-            r.controller,
-            r.gone,
-            r.taint,
-            r.toleration,
-        )
-        for r in rows
+def _token(row: Eviction) -> tuple[object, ...]:
+    """All that a deletion is made of, quick to compare."""
+    gone, taint, toleration = row.gone, row.taint, row.toleration
+    return (
+        row.certainty,
+        row.earliest_seconds,
+        row.latest_seconds,
+        row.controller,
+        gone.earliest_seconds,
+        gone.latest_seconds,
+        gone.stuck,
+        taint and (taint.key, taint.effect),
+        toleration and toleration.toleration_seconds,
     )
+
+
+def _joined(rows: list[Eviction], memo: dict[object, Deletion]) -> Deletion:
+    token = _token(rows[0]) if len(rows) == 1 else tuple(map(_token, rows))
     if (known := memo.get(token)) is not None:
         return known
     first = min(rows, key=lambda row: row.earliest_seconds)

@@ -54,6 +54,8 @@ class Fate(NamedTuple):
     leaves: Between
     # At the start it is Ready and not on its way out.
     counted: bool
+    # From when on the pod may run on beside its successor, where no kubelet can be told to end it.
+    twice: Between | None
 
     @property
     def gain_ns(self) -> int | None:
@@ -79,9 +81,9 @@ def fate_of(
     again: Sequence[Between] = (),
 ) -> Fate:
     """Put it together. ``again``: when a successor may be deleted once more (``again.py``)."""
-    leaves = _leaves(life, deletion)
+    leaves, twice = _leaves(life, deletion), _twice(life, deletion, successor)
     if not is_counted(pod):
-        return Fate(pod, life, deletion, successor, NONE, NONE, leaves, counted=False)
+        return Fate(pod, life, deletion, successor, NONE, NONE, leaves, False, twice)
     parts = [
         _while_unready(pod, life, place, deletion, successor) for place in range(len(life.unready))
     ]
@@ -102,7 +104,14 @@ def fate_of(
             parts.append(absence(when, until, certain=False))
     away = together(*parts)
     dead = _dead(pod, life, deletion, successor, away)
-    return Fate(pod, life, deletion, successor, away, dead, leaves, counted=True)
+    return Fate(pod, life, deletion, successor, away, dead, leaves, True, twice)
+
+
+def _twice(life: NodeLife, deletion: Deletion | None, successor: Successor) -> Between | None:
+    if deletion is None or successor.created.never:
+        return None
+    silent = life.silent_at(successor.created.earliest_ns) is not None
+    return successor.created if silent or not life.deleted.never else None
 
 
 def _token(pod: Pod, by: object, since: Between) -> str:

@@ -46,13 +46,12 @@ def _impact(world: World, behind: _Behind) -> ServiceImpact:
     ready = world.availability(behind.before, behind.fates, endpoints=True)
     answering = world.availability(behind.before, behind.fates, dead=True)
     holes, undetected = _black_holes(world, behind.fates)
+    owners = {world.owner_of(one.pod) for one in behind.fates}
     return ServiceImpact(
         namespace=behind.namespace,
         service=behind.name,
         source=behind.source,
-        workloads=tuple(
-            sorted({world.workload_of(world.owner_of(one.pod))[1] for one in behind.fates})
-        ),
+        workloads=tuple(sorted({world.workload_of(owner)[1] for owner in owners})),
         endpoints_before=behind.before,
         fewest_ready=telling.fewest(ready),
         fewest_answering=telling.fewest(answering),
@@ -190,7 +189,7 @@ def _of_selectors(world: World, services: Sequence[Service]) -> Iterator[_Behind
 
 
 def _of_pods(world: World, name: str, source: str, pods: Sequence[Pod]) -> _Behind:
-    fates = [world.fates[pod.key] for pod in pods if pod.key in world.fates]
+    fates = [fate for pod in pods if (fate := world.fate_of(pod)) is not None]
     namespace = pods[0].namespace if pods else ""
     return _Behind(namespace, name, source, sum(map(is_counted, pods)), fates)
 

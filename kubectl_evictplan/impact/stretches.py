@@ -61,6 +61,8 @@ class Anchor(NamedTuple):
     since: Between
     least_ns: int
     together: Hashable
+    # The absence is sure from the end of the window on: the anchor only tells better how long it lasts.
+    seen: bool
 
 
 class Absence(NamedTuple):
@@ -92,7 +94,7 @@ def absence(
         return Absence(possible)
     sure = ((since.latest_ns, until.earliest_ns),) if until.earliest_ns > since.latest_ns else ()
     lasts_ns = max(least_ns, until.earliest_ns - since.latest_ns)
-    anchors = (Anchor(since, lasts_ns, together),) if lasts_ns > 0 else ()
+    anchors = (Anchor(since, lasts_ns, together, bool(sure)),) if lasts_ns > 0 else ()
     return Absence(possible, sure, anchors)
 
 

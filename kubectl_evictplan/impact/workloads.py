@@ -19,8 +19,12 @@ def workload_impacts(world: World) -> tuple[WorkloadImpact, ...]:
     for owner in world.by_owner:
         groups.setdefault(world.workload_of(owner), []).append(owner)
     moving: dict[tuple[str, str], list[Fate]] = {}
+    names: dict[OwnerKey, list[Fate]] = {}
     for fate in world.fates.values():
-        moving.setdefault(world.workload_of(world.owner_of(fate.pod)), []).append(fate)
+        owner = world.owner_of(fate.pod)
+        if (known := names.get(owner)) is None:
+            known = names[owner] = moving.setdefault(world.workload_of(owner), [])
+        known.append(fate)
     return tuple(
         _impact(world, key, owners, moving[key])
         for key, owners in sorted(groups.items())
@@ -50,10 +54,9 @@ def _impact(
             sorted(f.pod.name for f in fates if f.deletion and f.successor.created.never)
         ),
         two_copies=tuple(
-            sorted(
-                (one for fate in fates if (one := _two_copies(fate)) is not None),
-                key=lambda one: one.pod,
-            )
+            TwoCopies(fate.pod.name, fate.pod.node_name, telling.instant(fate.twice))
+            for fate in sorted(fates, key=lambda one: one.pod.name)
+            if fate.twice is not None
         ),
         ready_after=_readiness(world, owners).document(),
         steps=telling.steps(ready),
@@ -73,14 +76,3 @@ def _wanted(world: World, key: tuple[str, str], pods: list[Pod]) -> int | None:
 def _readiness(world: World, owners: list[OwnerKey]) -> Readiness:
     """Of several revisions the one with the most pods."""
     return world.readiness_of(max(owners, key=lambda owner: (len(world.by_owner[owner]), owner)))
-
-
-def _two_copies(fate: Fate) -> TwoCopies | None:
-    """The old pod may run on where no kubelet can be told to end it."""
-    if fate.deletion is None or fate.successor.created.never:
-        return None
-    created = fate.successor.created
-    silent = fate.life.silent_at(created.earliest_ns) is not None
-    if not silent and fate.life.deleted.never:
-        return None
-    return TwoCopies(fate.pod.name, fate.pod.node_name, telling.instant(created))

@@ -12,7 +12,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.impact.again import later_drains, rounds
 from kubectl_evictplan.impact.availability import Availability, Group
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked
-from kubectl_evictplan.impact.deletions import deletions
+from kubectl_evictplan.impact.deletions import Rows, deletions, rows_of
 from kubectl_evictplan.impact.fates import NOBODY, Fate, fate_of, is_counted
 from kubectl_evictplan.impact.node_lives import (
     NodeLife,
@@ -69,8 +69,9 @@ class World:
         self._assumed = assumed
         self._drained = bool(drained_nodes(scenario))
         self._owners: dict[tuple[str, int], OwnerKey] = {}
-        touched = self._touched_pods()
-        self.deletions = deletions(scenario, prediction, touched, self.lives)
+        rows = rows_of(prediction)
+        touched = self._touched_pods(rows)
+        self.deletions = deletions(scenario, rows, touched, self.lives)
         self.returning = {
             name
             for warning in prediction.warnings
@@ -89,6 +90,8 @@ class World:
         self._out_of_service = self._out_of_service_taints()
         self._readiness: dict[OwnerKey, Readiness] = {}
         self.fates = dict(self._fates(moving))
+        # Whether a pod moves whose node does nothing.
+        self._elsewhere = any(pod.node_name not in self.lives for pod in moving.values())
         self.budgets = covered_by_budgets(snapshot, self.by_labels.values(), self.fates)
         # Pods that only drains evict, under a budget that is asked: by their keys its key, and by that how many of
         # its pods may be away at one time.
@@ -101,10 +104,14 @@ class World:
 
     # -- who is touched -----------------------------------------------------------------------------
 
-    def _touched_pods(self) -> dict[str, Pod]:
-        named = {row.key for row in self.prediction.evictions}
-        named.update(key for event in self.scenario.events for key in event.pods)
+    def _touched_pods(self, rows: Rows) -> dict[str, Pod]:
         lives = self.lives
+        named = {key for event in self.scenario.events for key in event.pods}
+        named.update(
+            key for key, some in rows.items() if any(row.node not in lives for row in some)
+        )
+        if not named:
+            return {pod.key: pod for pod in self.snapshot.pods if pod.node_name in lives}
         return {
             pod.key: pod for pod in self.snapshot.pods if pod.node_name in lives or pod.key in named
         }
@@ -112,6 +119,12 @@ class World:
     def _is_disturbed(self, node: str) -> bool:
         life = self.lives.get(node)
         return life is not None and bool(life.silences or life.unready or not life.deleted.never)
+
+    def fate_of(self, pod: Pod) -> Fate | None:
+        """What becomes of a pod; None when nothing does."""
+        if pod.node_name not in self.lives and not self._elsewhere:
+            return None
+        return self.fates.get(pod.key)
 
     def owner_of(self, pod: Pod) -> OwnerKey:
         """The managing owner; of a bare pod itself, with the kind "Pod"."""
@@ -157,19 +170,27 @@ class World:
 
     def _group(self, moving: Mapping[str, Pod]) -> None:
         wanted = {self.workload_of(owner) for owner in {self.owner_of(p) for p in moving.values()}}
-        owners: dict[OwnerKey, bool] = {}
+        # Owners and labels of pods of one template are one object each.
+        classes: dict[tuple[str, int, int], list[Pod]] = {}
         for pod in self.snapshot.pods:
-            owner = self.owner_of(pod)
-            if (hit := owners.get(owner)) is None:
-                hit = owners[owner] = self.workload_of(owner) in wanted
-            if hit:
-                self.by_owner.setdefault(owner, []).append(pod)
-            # Equal labels of pods of one template are one object.
-            labels = pod.namespace, id(pod.labels)
-            if (alike := self.by_labels.get(labels)) is None:
-                self.by_labels[labels] = [pod]
+            token = pod.namespace, id(pod.owner_references), id(pod.labels)
+            alike = classes.get(token)
+            if alike is None:
+                classes[token] = [pod]
             else:
                 alike.append(pod)
+        for (namespace, _, labels), pods in classes.items():
+            self.by_labels.setdefault((namespace, labels), []).extend(pods)
+            for owner, some in self._owned(pods):
+                if self.workload_of(owner) in wanted:
+                    self.by_owner.setdefault(owner, []).extend(some)
+
+    def _owned(self, pods: list[Pod]) -> Iterable[tuple[OwnerKey, list[Pod]]]:
+        """Pods with one object for their owners, by owner: each its own where it has none."""
+        owner = self.owner_of(pods[0])
+        if owner[1] in ("Pod", "Node"):
+            return [(self.owner_of(pod), [pod]) for pod in pods]
+        return [(owner, pods)]
 
     # -- what becomes of them -----------------------------------------------------------------------
 
