@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.fates import Fate, is_counted
 from kubectl_evictplan.impact.services import APP_LABELS
-from kubectl_evictplan.impact.world import World, is_counted
+from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.infrastructure import EndpointSlice, Service
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.impact_document import Spell

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.fates import Fate, is_counted
 from kubectl_evictplan.impact.node_lives import thawed
-from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
-from kubectl_evictplan.impact.world import World
+from kubectl_evictplan.impact.stretches import FOREVER_NS, NONE, Absence, Between, absence
+from kubectl_evictplan.impact.world import World, away, dead
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.infrastructure import EndpointSlice, Service
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.causes import seconds
@@ -34,6 +35,8 @@ class _Behind(NamedTuple):
     source: str
     before: int
     fates: list[Fate]
+    # It offers pods that are not ready, too (publishNotReadyAddresses).
+    publishes: bool = False
 
 
 def service_impacts(world: World) -> tuple[ServiceImpact, ...]:
@@ -43,8 +46,9 @@ def service_impacts(world: World) -> tuple[ServiceImpact, ...]:
 
 
 def _impact(world: World, behind: _Behind) -> ServiceImpact:
-    ready = world.availability(behind.before, behind.fates, endpoints=True)
-    answering = world.availability(behind.before, behind.fates, dead=True)
+    unlisted = _unlisted if behind.publishes else away
+    ready = world.availability(behind.before, behind.fates, unlisted, endpoints=True)
+    answering = world.availability(behind.before, behind.fates, dead)
     holes, undetected = _black_holes(world, behind.fates)
     owners = {world.owner_of(one.pod) for one in behind.fates}
     return ServiceImpact(
@@ -62,6 +66,15 @@ def _impact(world: World, behind: _Behind) -> ServiceImpact:
         whole_again=telling.whole_again(ready),
         steps=telling.steps(ready),
     )
+
+
+def _unlisted(fate: Fate) -> Absence:
+    """Of a Service that offers whoever has an address: until the pod is gone, from when its successor runs."""
+    deletion = fate.deletion
+    if deletion is None or not fate.counted:
+        return NONE
+    runs = fate.successor.created.later(0, SECOND_NS)
+    return absence(deletion.gone, runs, certain=deletion.certain)
 
 
 # -- black holes ------------------------------------------------------------------------------------------
@@ -135,7 +148,10 @@ def _behind(world: World) -> Iterator[_Behind]:
     pods = _by_name(world, {namespace for namespace, _ in slices} & touched)
     for key, some in slices.items():
         if key[0] in touched and key[1]:
-            yield from _some(_of_slices(world, key, some, pods))
+            service = listed.get(key)
+            publishes = service is not None and service.publish_not_ready_addresses
+            behind = _of_slices(world, key, some, pods)
+            yield from _some(behind._replace(publishes=publishes))
     selected = [
         service
         for key, service in listed.items()
@@ -185,7 +201,8 @@ def _of_selectors(world: World, services: Sequence[Service]) -> Iterator[_Behind
                 behind.extend(pods)
     for some in by_namespace.values():
         for service, behind in some:
-            yield from _some(_of_pods(world, service.name, SELECTOR, behind))
+            found = _of_pods(world, service.name, SELECTOR, behind)
+            yield from _some(found._replace(publishes=service.publish_not_ready_addresses))
 
 
 def _of_pods(world: World, name: str, source: str, pods: Sequence[Pod]) -> _Behind:

@@ -5,7 +5,7 @@ Costs one pass over the pods of the cluster; what happens is computed once for e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -44,6 +44,16 @@ class Assumed(NamedTuple):
 
     ready: AssumeReady
     given: bool
+
+
+def away(fate: Fate) -> Absence:
+    """Neither the pod nor a successor is Ready."""
+    return fate.away
+
+
+def dead(fate: Fate) -> Absence:
+    """Nobody answers in its place."""
+    return fate.dead
 
 
 class World:
@@ -289,32 +299,37 @@ class World:
     # -- groups -------------------------------------------------------------------------------------
 
     def availability(
-        self, before: int, fates: Iterable[Fate], *, dead: bool = False, endpoints: bool = False
+        self,
+        before: int,
+        fates: Iterable[Fate],
+        absence_of: Callable[[Fate], Absence] = away,
+        *,
+        endpoints: bool = False,
     ) -> Availability:
         """How many of ``before`` are there over time; ``fates`` are those of all members that move.
 
-        ``dead``: who answers, instead of who is Ready. ``endpoints``: as the EndpointSlices show it.
+        ``absence_of`` says what counts as being away. ``endpoints``: as the EndpointSlices show it.
         """
         free: dict[int, list[Any]] = {}
         asked: dict[str, dict[int, list[Any]]] = {}
         gains: list[int] = []
         for one in fates:
-            away = one.dead if dead else one.away
-            if away is NONE:
+            absent = absence_of(one)
+            if absent is NONE:
                 if (gain_ns := one.gain_ns) is not None:
                     gains.append(gain_ns)
                 continue
             budget = self.asked_budget.get(one.pod.key) if self.asked_budget else None
             numbers = free if budget is None else asked.setdefault(budget, {})
             # Alike pods share one object, and comparing what it holds is slow.
-            if (known := numbers.get(id(away))) is None:
-                numbers[id(away)] = [away, 1]
+            if (known := numbers.get(id(absent))) is None:
+                numbers[id(absent)] = [absent, 1]
             else:
                 known[1] += 1
         thaw = self._thawed if endpoints and self.frozen else _as_it_is
-        groups = [Group([(thaw(away), number) for away, number in free.values()])]
+        groups = [Group([(thaw(one), number) for one, number in free.values()])]
         for budget, numbers in asked.items():
-            absences = [(away, number) for away, number in numbers.values()]
+            absences = [(one, number) for one, number in numbers.values()]
             groups.append(Group(absences, self.spare[budget]))
         return Availability(before, groups, gains)
 
