@@ -21,7 +21,8 @@ from kubectl_evictplan.prediction.impact_document import FilterCount, Replacemen
 _NOT_REPLACED = frozenset({"Pod", "Node", "DaemonSet"})
 ASSUMPTION = (
     "where replacements can run: only the scheduler's filters are asked, never its preferences; each"
-    " takes the first node that passes, those of higher priority first, and nothing else moves"
+    " takes the first node that passes, those of higher priority first, and nothing else moves; limits of"
+    " volumes per node, ReadWriteOncePod claims and pods that wait already are left out"
 )
 
 

@@ -25,6 +25,7 @@ from kubectl_evictplan.sources import wire
 from kubectl_evictplan.sources.diagnostics import Diagnostics
 from kubectl_evictplan.sources.marked_tree import path_text
 from kubectl_evictplan.sources.model_builder import ModelBuilder
+from kubectl_evictplan.sources.needs_checks import needs_violations
 from kubectl_evictplan.sources.reading import GET_COMMAND
 from kubectl_evictplan.sources.schema import WrongField
 
@@ -306,6 +307,7 @@ def violations(kind: str, decoded: Any, build: ModelBuilder, version: str) -> It
             build.tolerations[bytes(decoded.spec.tolerations)],
             comparison_operators=_knows_comparison_operators(version),
         )
+        yield from needs_violations(decoded.spec)
     elif kind == "Node":
         listed, found = "taints", validation.validate_taints(build.node(decoded).taints)
     for index, (field, message, got) in found:

@@ -124,7 +124,8 @@ class ModelBuilder:
             meta.annotations.config_mirror is not None,
             spec.host_network,
             _has_empty_dir(spec.volumes),
-            _has_duplicates(spec.containers) or _has_duplicates(spec.init_containers),
+            _has_duplicates(spec.containers)
+            or (bool(spec.init_containers) and _has_duplicates(spec.init_containers)),
             shared(status.reason),
             self.needs(spec),
             after_seconds,

@@ -51,13 +51,18 @@ class NeedsBuilder:
 
     def needs(self, spec: wire.PodSpec) -> PodNeeds | None:
         """Return what the pod needs; equal needs are one object. None for a pod without its containers."""
-        resources = [bytes(one.resources) for one in spec.containers]
-        key = (*resources, spec.priority, spec.preemption_policy, spec.scheduler_name)
-        if _is_special(spec):
-            key = (*key, *_rest(spec))
+        key: tuple[object, ...] = (spec.priority, spec.preemption_policy, spec.scheduler_name)
+        special = _is_special(spec)
+        for container in spec.containers:
+            key += (bytes(container.resources),)
+            for port in container.ports:
+                if port.host_port:
+                    special = True
+        if special:
+            key += _rest(spec)
         found = self._of_texts.get(key)
         if found is None:
-            if not resources:
+            if not spec.containers:
                 return None
             found = self._read(spec)
             found = self._equal.setdefault(found, found)
@@ -142,23 +147,18 @@ def _amounts(quantities: Mapping[str, str | float]) -> dict[str, int]:
 
 
 def _is_special(spec: wire.PodSpec) -> bool:
-    """Tell whether more decides than the requests of containers, which is rare."""
-    if (
-        spec.affinity is not wire_needs.NULL
-        or spec.node_selector is not wire_needs.NULL
-        or spec.topology_spread_constraints is not wire_needs.NULL
+    """Tell whether more decides than requests and ports of containers, which is rare."""
+    null = wire_needs.NULL
+    return bool(
+        spec.affinity is not null
+        or spec.node_selector is not null
+        or spec.topology_spread_constraints is not null
         or spec.init_containers
         or spec.host_network
-        or spec.overhead is not wire_needs.NULL
-        or spec.resources is not wire_needs.NULL
+        or spec.overhead is not null
+        or spec.resources is not null
         or spec.resource_claims
-    ):
-        return True
-    for container in spec.containers:
-        for port in container.ports:
-            if port.host_port:
-                return True
-    return False
+    )
 
 
 def _rest(spec: wire.PodSpec) -> tuple[object, ...]:

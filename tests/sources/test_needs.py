@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import msgspec
@@ -172,6 +173,17 @@ def test_needs_and_allocatable_stay_in_a_snapshot_and_older_ones_have_none(load:
     assert before["needs"] == {"all": {"requests": [["cpu", 1000]]}}
 
 
+def test_a_snapshot_of_before_they_were_read_still_loads_and_knows_none(load: Any) -> None:
+    status = {"allocatable": {"cpu": "4"}}
+    snapshot = load(items(node("n2", status=status), needing(container("1"))), node=False)
+    document = msgspec.json.decode(encode_snapshot(snapshot, compress=False))
+    del document["content"]["pods"]["needs"], document["content"]["nodes"][0]["allocatable"]
+    content = msgspec.json.encode(document["content"])
+    document["metadata"]["digest"] = "sha256:" + hashlib.sha256(content).hexdigest()
+    before = decode_document(msgspec.json.encode(document))
+    assert (before.pods[0].needs, before.nodes[0].allocatable) == (None, {})
+
+
 def test_redacted_needs_still_fit_the_redacted_nodes(load: Any) -> None:
     wanted = [{"key": "cores", "operator": "Gt", "values": ["8"]}]
     affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": wanted}]}}}
@@ -194,3 +206,63 @@ def test_redacted_needs_still_fit_the_redacted_nodes(load: Any) -> None:
     assert dict(moved.needs.node_selector).items() <= seen.labels.items()
     assert moved.needs.node_affinity == (NodeSelectorTerm(((names["cores"], "Gt", ("8",)),)),)
     assert seen.labels[names["cores"]] == "16"
+
+
+def written(**spec: Any) -> dict[str, Any]:
+    return pod(stored=False, spec={"containers": [container()], **spec})
+
+
+def in_affinity(kind: str, required: Any) -> dict[str, Any]:
+    return written(affinity={kind: {REQUIRED: required}})
+
+
+def node_wish(key: str, operator: str, *values: str, part: str = "matchExpressions") -> Any:
+    wish = {"key": key, "operator": operator, "values": list(values)}
+    return in_affinity("nodeAffinity", {"nodeSelectorTerms": [{part: [wish]}]})
+
+
+def spread(**fields: Any) -> dict[str, Any]:
+    usual = {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule"}
+    return written(topologySpreadConstraints=[{**usual, **fields}])
+
+
+@pytest.mark.parametrize(
+    ("manifest", "field", "message"),
+    [
+        (node_wish("a", "Like", "x"), "operator", "must be one of In, NotIn, Exists, DoesNotExist, Gt, Lt"),
+        (node_wish("a", "Gt", "many"), "values", "Gt and Lt need one integer"),
+        (node_wish("a", "In"), "values", "In and NotIn need values"),
+        (node_wish("spec.x", "In", "n", part="matchFields"), "key", "must be metadata.name"),
+        (node_wish("metadata.name", "Exists", part="matchFields"), "operator", "must be In or NotIn"),
+        (in_affinity("nodeAffinity", {}), "nodeSelectorTerms", "at least one"),
+        (in_affinity("podAntiAffinity", [{"labelSelector": {}}]), "topologyKey", "is missing"),
+        (spread(maxSkew=0), "maxSkew", "must be more than 0"),
+        (spread(minDomains=0), "minDomains", "must be more than 0"),
+        (spread(whenUnsatisfiable=""), "whenUnsatisfiable", "must be DoNotSchedule or ScheduleAnyway"),
+        (spread(nodeTaintsPolicy="honor"), "nodeTaintsPolicy", "must be Honor or Ignore"),
+        (written(containers=[container(ports=[{"hostPort": 70000}])]), "hostPort", "must be a port"),
+    ],
+)  # fmt: skip
+def test_what_the_api_server_refuses_in_a_manifest_is_named(
+    manifest: Any, field: str, message: str, problems: Any
+) -> None:
+    (found,) = problems(manifest)
+    assert field in found
+    assert message in found
+
+
+def test_a_manifest_that_the_api_server_takes_is_taken(load: Any) -> None:
+    app = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": HOSTNAME}
+    zone = {"key": "zone", "operator": "In", "values": ["a"]}
+    loaded = load(
+        written(
+            affinity={
+                "nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}},
+                "podAffinity": {REQUIRED: [app]},
+            },
+            topologySpreadConstraints=[
+                {**app, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
+            ],
+        )
+    )
+    assert loaded.pods[0].needs.pod_affinity
