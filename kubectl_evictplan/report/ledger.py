@@ -103,9 +103,9 @@ _POD_COLUMNS = (
     Column("PREDICTED"),
     Column("DELETED"),
     Column("OFF-BY", 5),
-    Column("BY", 4),
-    Column("GONE", 2),
-    Column("WHY", 1),
+    Column("BY", 2),
+    Column("GONE", 1),
+    Column("WHY", 4),
 )
 
 
@@ -227,7 +227,7 @@ def _open(ledger: Ledger, clock: Clock) -> Iterator[Phrase]:
 
 
 def _pod_table(ledger: Ledger, *, every_row: bool) -> Table:
-    pods = sorted(ledger.pods, key=lambda pod: _ORDER.index(pod.verdict))
+    pods = sorted(ledger.pods, key=_rank)
     notes = []
     others = [pod for pod in pods if pod.verdict not in _AS_PREDICTED]
     agreed = len(pods) - len(others)
@@ -235,6 +235,7 @@ def _pod_table(ledger: Ledger, *, every_row: bool) -> Table:
         pods = others
         notes.append(f"And {agreed} pods as predicted: -o wide has all rows.")
     rows = [_pod_row(pod) for pod in pods]
+    notes += _why_notes(pods)
     if any(pod.deleted and _is_wide(pod.deleted) for pod in pods):
         notes.append("Most clocks of a cluster tell whole seconds: DELETED is from when to when.")
     return _without_empty(Table(_POD_COLUMNS, rows, "Pods", None, tuple(notes)))
@@ -257,13 +258,23 @@ def _text(cell: Cell) -> str:
     return cell if isinstance(cell, str) else cell.text
 
 
+def _rank(entry: PodEntry | NodeEntry | DrainEntry) -> tuple[bool, int]:
+    """Order rows: what left its window first."""
+    return not has_left(entry), _ORDER.index(entry.verdict)
+
+
+def _why_notes(entries: Iterable[PodEntry | NodeEntry | DrainEntry]) -> list[str]:
+    whys = dict.fromkeys(entry.why for entry in entries)
+    return [f"{why}: {_WHYS[why]}." for why in whys if why]
+
+
 def _is_wide(deleted: ActualDeletion) -> bool:
     return deleted.earliest_seconds != deleted.latest_seconds
 
 
 def _pod_row(pod: PodEntry) -> tuple[Cell, ...]:
     return (
-        _verdict_cell(pod.verdict),
+        _verdict_cell(pod),
         words.name(pod.namespace),
         words.name(pod.pod),
         words.name(pod.node),
@@ -272,7 +283,7 @@ def _pod_row(pod: PodEntry) -> tuple[Cell, ...]:
         _off_by(pod.off_by_seconds),
         _by(pod),
         _span(pod.gone) if pod.gone else "",
-        _WHYS.get(pod.why, ""),
+        pod.why,
     )
 
 
@@ -291,8 +302,9 @@ def _by(pod: PodEntry) -> Cell:
     return Phrase(f"{name}, not {pod.controller}", "loud") if pod.by_others else name
 
 
-def _verdict_cell(verdict: str) -> Cell:
-    return Phrase(verdict, _TONES.get(verdict, "plain"))
+def _verdict_cell(entry: PodEntry | NodeEntry | DrainEntry) -> Cell:
+    tone = _TONES.get(entry.verdict, "plain")
+    return Phrase(entry.verdict, "plain" if tone == "loud" and not has_left(entry) else tone)
 
 
 def _span(span: Span) -> str:
@@ -328,17 +340,17 @@ def _node_table(entries: Sequence[NodeEntry]) -> Table:
     )
     rows = [
         (
-            _verdict_cell(entry.verdict),
+            _verdict_cell(entry),
             words.name(entry.node),
             words.name(f"{entry.what} {entry.value}".strip()),
             _span(entry.window),
             _span(entry.happened) if entry.happened else words.NONE,
             _off_by(entry.off_by_seconds),
-            _WHYS.get(entry.why, ""),
+            entry.why,
         )
-        for entry in sorted(entries, key=lambda entry: _ORDER.index(entry.verdict))
+        for entry in sorted(entries, key=_rank)
     ]
-    return _without_empty(Table(heads, rows, "Nodes"))
+    return _without_empty(Table(heads, rows, "Nodes", None, tuple(_why_notes(entries))))
 
 
 def _drain_table(entries: Sequence[DrainEntry]) -> Table:
@@ -352,17 +364,17 @@ def _drain_table(entries: Sequence[DrainEntry]) -> Table:
     )
     rows = [
         (
-            _verdict_cell(entry.verdict),
+            _verdict_cell(entry),
             words.name(entry.node),
             _span(entry.window),
             _span(entry.ended) if entry.ended else words.NONE,
             _off_by(entry.off_by_seconds),
-            _WHYS.get(entry.why, ""),
+            entry.why,
         )
-        for entry in sorted(entries, key=lambda entry: _ORDER.index(entry.verdict))
+        for entry in sorted(entries, key=_rank)
     ]
     note = "A drain ends when the last pod that it evicts is gone."
-    return _without_empty(Table(heads, rows, "Drains", None, (note,)))
+    return _without_empty(Table(heads, rows, "Drains", None, (*_why_notes(entries), note)))
 
 
 def _operation_table(ledger: Ledger) -> Table:

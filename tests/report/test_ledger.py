@@ -1,0 +1,70 @@
+"""A ledger as it is read at night: what left its window first, every reason told once, nothing hostile."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import get_args
+
+from msgspec.structs import replace
+from plans.ledger_worlds import POD, START, at, deleted, expectation, look, predicted
+
+from kubectl_evictplan.kube.sightings import Interval
+from kubectl_evictplan.plans.ledger import ledger_of
+from kubectl_evictplan.plans.ledger_document import Ledger, Verdict, Why
+from kubectl_evictplan.plans.sightings import Gap, Sightings
+from kubectl_evictplan.report import ledger as report
+from kubectl_evictplan.report import markdown
+from kubectl_evictplan.report.terminal import Terminal
+
+HOSTILE = "a|b\x1b[31m<img>"
+
+
+def pods(count: int, *, late: int = 0) -> Ledger:
+    """``count`` pods in their windows, and so many more that went late; the last name is hostile."""
+    names = [f"web-{number}" for number in range(count + late)]
+    names[-1] = HOSTILE
+    evictions = [predicted((10, 12), uid=name, pod=name) for name in names]
+    objects = [replace(POD, name=name, uid=name) for name in names]
+    seen = [deleted(pod, 11 if n < count else 60) for n, pod in enumerate(objects)]
+    gap = Gap(Interval(at(2), at(9)), "no answer")
+    sightings = Sightings((look(1, *objects), look(90, *seen)), gaps=(gap,))
+    return ledger_of(expectation(*evictions), sightings, START)
+
+
+def text(ledger: Ledger, *, every_row: bool = False) -> str:
+    found = report.blocks(ledger, UTC, every_row=every_row)
+    return "".join(Terminal(None, False, False).render(found))
+
+
+def test_what_left_its_window_is_said_first_and_stands_above_the_rest() -> None:
+    lines = text(pods(3, late=1)).splitlines()
+    assert lines[0] == "Reality left the predicted windows."
+    assert lines[1].startswith("1 pod was deleted outside of its window: default/a|b")
+    rows = [line.split()[0] for line in lines if line.startswith(("inside", "outside"))]
+    assert rows == ["outside", "inside", "inside", "inside"]
+
+
+def test_many_pods_as_predicted_are_a_number_until_all_rows_are_wanted() -> None:
+    ledger = pods(report.AS_PREDICTED_MAX + 1, late=1)
+    assert text(ledger).count("\ninside") == 0
+    assert f"And {report.AS_PREDICTED_MAX + 1} pods as predicted" in text(ledger)
+    assert text(ledger, every_row=True).count("\ninside") == report.AS_PREDICTED_MAX + 1
+
+
+def test_no_name_steers_a_terminal_or_a_ticket() -> None:
+    ledger = pods(1)
+    assert "\x1b" not in text(ledger)
+    page = "".join(markdown.render(report.blocks(ledger, UTC, titled=True)))
+    assert "<img>" not in page
+    assert "\x1b" not in page
+    head, row = (line for line in page.splitlines() if line.startswith(("| VERDICT", "| inside")))
+    assert row.count("|") == head.count("|")
+
+
+def test_gaps_are_told() -> None:
+    assert "gap: nobody could look +2s .. +9s: no answer" in text(pods(1))
+
+
+def test_every_verdict_has_a_place_and_every_reason_has_words() -> None:
+    assert set(report._ORDER) == set(get_args(Verdict))
+    assert set(report._WHYS) == set(get_args(Why)) - {""}
