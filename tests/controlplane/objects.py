@@ -35,9 +35,16 @@ def create_pod(
 
 
 def create_deployment(
-    api: Api, name: str, replicas: int, tolerations: list[dict[str, Any]] | None = None
+    api: Api,
+    name: str,
+    replicas: int,
+    tolerations: list[dict[str, Any]] | None = None,
+    **spec: Any,
 ) -> None:
-    """A Deployment whose pods have the label ``app=NAME``, spread over nodes where they can be."""
+    """A Deployment whose pods have the label ``app=NAME``, spread over nodes where they can be.
+
+    ``spec`` are more fields of the pods.
+    """
     labels = {"app": name}
     spread = {
         "maxSkew": 1,
@@ -45,7 +52,7 @@ def create_deployment(
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": labels},
     }
-    pod_spec = {**_pod_spec(tolerations or []), "topologySpreadConstraints": [spread]}
+    pod_spec = {**_pod_spec(tolerations or []), "topologySpreadConstraints": [spread], **spec}
     deployment = {
         "metadata": {"name": name},
         "spec": {
