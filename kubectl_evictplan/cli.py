@@ -1,6 +1,6 @@
 """The command group and the edge where errors become messages and exit codes; nothing else.
 
-Exit codes: 0 done, 1 a gate failed or `diff --exit-code` found a difference, 2 usage or bad input, 8 our bug,
+Exit codes: 0 done, 1 a gate failed, `diff --exit-code` found a difference or `verify` that reality left the windows, 2 usage or bad input, 8 our bug,
 130 interrupted. No traceback reaches a terminal:
 ``--debug`` writes it to a file only its owner reads.
 """

@@ -262,12 +262,15 @@ class _Watched:
 
     def _tell(self, ledger: Ledger) -> None:
         """Say, line by line, what has been decided since the last time."""
-        from kubectl_evictplan.report.ledger import line_of
+        from kubectl_evictplan.report.ledger import line_of, node_line_of
 
-        for pod in ledger.pods:
-            line = line_of(pod, ledger, self._zone)
-            if line and self._told.get(pod.uid) != line:
-                self._told[pod.uid] = line
+        zone = self._zone
+        lines = {f"pod {pod.uid}": line_of(pod, ledger, zone) for pod in ledger.pods}
+        for at, node in enumerate(ledger.nodes):
+            lines[f"node {at}"] = node_line_of(node, ledger, zone)
+        for what, line in sorted(lines.items(), key=lambda item: item[1]):
+            if line and self._told.get(what) != line:
+                self._told[what] = line
                 _say(line)
 
 

@@ -107,6 +107,8 @@ class Observer:
             raise self._denied(listed)
         self._version = listed.resource_version
         pods = tuple(pod for pod in found if pod.node in self._nodes)
+        if not self._transport.clock.is_known:
+            self.not_evaluated["clock of the server"] = "not told: this machine's is used"
         at = self._between(sent_ns)
         self._since_ns = at.earliest_ns
         self._pods = {pod.uid: pod for pod in pods}

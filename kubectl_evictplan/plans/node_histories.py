@@ -80,6 +80,8 @@ def _between(
     if node is None:
         return set() if before is None else {NodeChangeSeen(between, DELETED, ("",))}
     changes: set[NodeChangeSeen] = set()
+    if before is not None and "" != before.uid != node.uid != "":
+        changes.add(NodeChangeSeen(between, DELETED, ("",)))
     known = before if before is not None and before.uid == node.uid else None
     if node.ready_since_ns is not None and (known is None or known.ready != node.ready):
         at = whole_second(node.ready_since_ns)

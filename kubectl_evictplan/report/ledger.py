@@ -134,6 +134,17 @@ def blocks(
     yield Figures("Where this comes from", tuple(_figures(ledger, clock)))
 
 
+def node_line_of(entry: NodeEntry, ledger: Ledger, zone: tzinfo | None) -> str:
+    """Return one line about a change of a node that was seen, "" for one that was not."""
+    if entry.happened is None:
+        return ""
+    time = Clock(ledger.start, zone).time(entry.happened.earliest_seconds)
+    what = f"{words.name(entry.node)} {words.name(f'{entry.what} {entry.value}'.strip())}"
+    off = _off_by(entry.off_by_seconds) if entry.off_by_seconds else ""
+    parts = (entry.verdict, f"predicted {_span(entry.window)}", off, _WHYS.get(entry.why, ""))
+    return f"{time}  {what} {_span(entry.happened)}: {', '.join(filter(None, parts))}"
+
+
 def line_of(pod: PodEntry, ledger: Ledger, zone: tzinfo | None) -> str:
     """Return one line about a pod for which something is decided, "" as long as nothing is."""
     if pod.verdict == "not-yet-due":

@@ -192,3 +192,9 @@ def test_nothing_is_asked_for_but_lists_a_watch_of_pods_and_events(server: Watch
     asked = {(seen.plural, seen.query.get("watch", "")) for seen in server.seen}
     assert asked == {("pods", ""), ("nodes", ""), ("events", ""), ("pods", "true")}
     assert {seen.method for seen in server.seen} == {"GET"}
+
+
+def test_a_server_that_does_not_tell_its_time_is_said_not_to(server: WatchedServer) -> None:
+    assert "clock of the server" not in observed(server, 1).not_evaluated
+    server.tells_time = False
+    assert "clock of the server" in observed(server, 1).not_evaluated

@@ -119,3 +119,21 @@ def test_an_event_tells_when_a_node_was_given_up() -> None:
         events=(event(44, kind="Node", namespace="", name="n1", reason="NodeNotReady", told=""),),
     )
     assert ledger_of(expected, seen, START).nodes[0].verdict == "inside"
+
+
+def test_a_node_of_another_uid_says_that_the_first_was_deleted() -> None:
+    expected = expectation(nodes=(report(change("deleted", "", 40, 46)),))
+    looks = (node_look(40, SeenNode("n1", "old")), node_look(45, SeenNode("n1", "new")))
+    assert ledger_of(expected, Sightings(looks), START).nodes[0].verdict == "inside"
+
+
+def test_an_event_that_comes_twice_is_one_event() -> None:
+    expected = expectation(predicted((100, 102)))
+    twice = (event(101), event(101))
+    assert entry_of(expected, *VANISHED, events=twice).verdict == "inside"
+
+
+def test_two_events_that_may_be_meant_tell_nothing() -> None:
+    expected = expectation(predicted((100, 102)))
+    entry = entry_of(expected, *VANISHED, events=(event(101, 150, count=2),))
+    assert (entry.verdict, entry.why) == ("unknown", "ambiguous-name")
