@@ -1,0 +1,321 @@
+"""Taints, deletions and drains: who is replaced when, which budgets break, which volumes follow, what is found."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from msgspec.structs import replace
+from worlds import READY, cluster, comebacks, finding, impact_of, pods_of, workload
+
+from builders import default_tolerations, make_event, make_node, make_pod, tolerates
+from kubectl_evictplan.kube.infrastructure import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodClaims,
+    Service,
+)
+from kubectl_evictplan.kube.objects import IntOrPercent, PodDisruptionBudget, Workload
+from kubectl_evictplan.prediction.impact_document import Impact
+
+TAINT = make_event(10, "taint", "a1", taint="maint=yes:NoExecute")
+UNTAINT = make_event(100, "untaint", "a1", taint="maint:NoExecute")
+SILENT = make_event(10, "kubelet-stop", "a1")
+
+
+def budget(name: str, *, least: int) -> PodDisruptionBudget:
+    return PodDisruptionBudget(
+        "default",
+        name,
+        {"app": name},
+        disruptions_allowed=0,
+        current_healthy=2,
+        desired_healthy=least,
+        expected_pods=2,
+        min_available=IntOrPercent(least),
+    )
+
+
+# -- who is replaced, and when -----------------------------------------------------------------------
+
+
+def test_a_replica_set_replaces_at_the_deletion() -> None:
+    impact = impact_of(cluster(pods_of("ReplicaSet", "web", ["a1"])), TAINT)
+    [spell] = workload(impact, "ReplicaSet/web").zero
+    assert (spell.since.earliest_seconds, spell.until.earliest_seconds) == (10, 30)
+    assert spell.since.latest_seconds == 10.5
+    assert spell.until.latest_seconds <= 31.5
+    assert (spell.certainty, spell.least_seconds) == ("certain", 20)
+
+
+def test_a_stateful_set_replaces_when_the_pod_is_gone() -> None:
+    pods = pods_of("StatefulSet", "db", ["a1"], grace_seconds=40)
+    [spell] = workload(impact_of(cluster(pods), TAINT), "StatefulSet/db").zero
+    assert spell.until.earliest_seconds == 30
+    assert 70 <= spell.until.latest_seconds <= 72
+
+
+def test_a_daemon_set_comes_back_when_the_taint_goes() -> None:
+    snapshot = cluster(pods_of("DaemonSet", "agent", ["a1", "a2"]))
+    stays_away = workload(impact_of(snapshot, TAINT), "DaemonSet/agent")
+    assert stays_away.never_replaced == ("agent-0",)
+    back = workload(impact_of(snapshot, TAINT, UNTAINT), "DaemonSet/agent")
+    assert (back.whole_again.earliest_seconds, back.never_replaced) == (120, ())
+
+
+def test_a_bare_pod_is_gone_for_good() -> None:
+    impact = impact_of(cluster([make_pod("tool", "a1")]), TAINT)
+    assert workload(impact, "Pod/tool").whole_again.earliest_seconds is None
+    assert comebacks(impact)["tool"].code == "bare-pod"
+    assert finding(impact, "bare-pod-gone").objects == ("Pod/default/tool",)
+
+
+def test_a_job_waits_for_its_back_off_and_one_without_retries_fails() -> None:
+    pods = pods_of("Job", "sums", ["a1"])
+    [spell] = workload(impact_of(cluster(pods), TAINT), "Job/sums").zero
+    assert (spell.until.earliest_seconds, spell.until.latest_seconds) == (30, 41.25)
+    owner = Workload("Job", "default", "sums", replicas=1, backoff_limit=0)
+    impact = impact_of(cluster(pods, workloads=[owner]), TAINT)
+    assert comebacks(impact)["sums-0"].code == "job-failed"
+    assert finding(impact, "job-fails").severity == "medium"
+
+
+def test_a_job_that_replaces_failed_pods_only_waits_for_the_end() -> None:
+    owner = Workload("Job", "default", "sums", replicas=1, replaces_failed_pods_only=True)
+    pods = pods_of("Job", "sums", ["a1"], grace_seconds=60)
+    [spell] = workload(impact_of(cluster(pods, workloads=[owner]), TAINT), "Job/sums").zero
+    assert spell.until.latest_seconds > 100
+
+
+def test_owners_that_nobody_knows_may_never_replace() -> None:
+    impact = impact_of(cluster(pods_of("Sandwich", "x", ["a1"])), TAINT)
+    [spell] = workload(impact, "Sandwich/x").zero
+    assert spell.until.latest_seconds is None
+    assert comebacks(impact)["x-0"].code == "unknown-owner"
+
+
+def test_a_deployment_is_told_by_its_own_name() -> None:
+    owners = [
+        Workload("Deployment", "default", "web", uid="d", replicas=1),
+        Workload("ReplicaSet", "default", "web-1", replicas=1, owner_references=_owned("web")),
+    ]
+    impact = impact_of(cluster(pods_of("ReplicaSet", "web-1", ["a1"]), workloads=owners), TAINT)
+    found = workload(impact, "Deployment/web")
+    assert (found.wanted, found.single_replica) == (1, True)
+    remedy = finding(impact, "single-replica").remedy
+    assert remedy == "kubectl -n default scale deployment/web --replicas=2"
+
+
+def _owned(name: str) -> tuple:
+    return make_pod("x", owner=f"Deployment/{name}").owner_references
+
+
+def test_a_pod_that_may_return_is_perhaps_evicted_again_and_again() -> None:
+    pods = pods_of("ReplicaSet", "web", ["a1"], tolerations=[tolerates("maint", 40)])
+    impact = impact_of(cluster(pods), TAINT)
+    found = workload(impact, "ReplicaSet/web")
+    assert [spell.certainty for spell in found.zero[:3]] == ["certain", "possible", "possible"]
+    # Evicted after 40 s, then every 40 s on the same node.
+    assert [spell.since.earliest_seconds for spell in found.zero[:3]] == [50, 90, 130]
+    assert found.whole_again.latest_seconds is None
+    assert finding(impact, "evicted-again").remedy == "kubectl cordon a1"
+
+
+# -- how long a replacement takes -------------------------------------------------------------------------
+
+
+def learning(*seconds: int | None) -> Impact:
+    pods = pods_of("ReplicaSet", "web", ["a1", *["a2"] * (len(seconds) - 1)])
+    pods = [replace(pod, ready_after_seconds=s) for pod, s in zip(pods, seconds, strict=True)]
+    return impact_of(cluster(pods), TAINT, assume_ready=None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "source", "least", "most", "samples"),
+    [
+        ((12, 15, 20), "learnt", 11, 21, 3),
+        # A probe that failed hours later tells nothing of the start.
+        ((12, 15, 9000), "learnt", 11, 16, 2),
+        ((None, None), "default", 30, 30, 0),
+    ],
+)
+def test_readiness_is_learnt_from_the_pods_of_the_owner(
+    seconds: tuple[int | None, ...], source: str, least: int, most: int, samples: int
+) -> None:
+    found = workload(learning(*seconds), "ReplicaSet/web").ready_after
+    assert (found.source, found.samples) == (source, samples)
+    assert (found.least_seconds, found.most_seconds) == (least, most)
+
+
+def test_what_is_given_counts_more_than_what_pods_tell() -> None:
+    pods = [replace(pod, ready_after_seconds=3) for pod in pods_of("ReplicaSet", "web", ["a1"])]
+    impact = impact_of(cluster(pods), TAINT, assume_ready=READY)
+    assert workload(impact, "ReplicaSet/web").ready_after.source == "given"
+    assert any("--assume-ready" in line for line in impact.assumptions)
+
+
+def test_a_replacement_that_is_perhaps_never_ready_is_perhaps_never_there() -> None:
+    impact = impact_of(
+        cluster(pods_of("ReplicaSet", "w", ["a1"])), TAINT, assume_ready=(READY[0], None)
+    )
+    assert workload(impact, "ReplicaSet/w").whole_again.latest_seconds is None
+
+
+# -- budgets ----------------------------------------------------------------------------------------------
+
+
+def test_a_taint_breaks_a_budget_and_never_asks_it() -> None:
+    pods = pods_of("ReplicaSet", "web", ["a1", "a1"])
+    impact = impact_of(cluster(pods, budgets=[budget("web", least=1)]), TAINT)
+    [found] = impact.budgets
+    assert (found.desired_healthy, found.healthy_before) == (1, 2)
+    assert (found.broken_by.least, found.broken_by.most) == (1, 1)
+    assert found.paths == ("never-asked",)
+    assert found.broken[0].certainty == "certain"
+    told = finding(impact, "budget-broken")
+    assert told.severity == "high"
+    assert "nobody asks it" in told.summary
+    assert "kubectl drain a1 --ignore-daemonsets" in told.remedy
+
+
+def test_a_drain_asks_and_never_goes_below_what_the_budget_wants() -> None:
+    pods = pods_of("ReplicaSet", "web", ["a1", "a1"], tolerations=default_tolerations())
+    status = replace(budget("web", least=1), disruptions_allowed=1, current_healthy=2)
+    owner = Workload("ReplicaSet", "default", "web", replicas=2)
+    drain = make_event(10, "drain", ["a1"])
+    impact = impact_of(cluster(pods, budgets=[status], workloads=[owner]), drain)
+    [found] = impact.budgets
+    assert (found.fewest_healthy.least, found.broken, found.paths) == (1, (), ("asked",))
+    assert found.waits
+    assert finding(impact, "drain-waits").objects == ("PodDisruptionBudget/default/web",)
+    # The workload is never without a pod either, although each of its windows alone would allow it.
+    assert workload(impact, "ReplicaSet/web").zero == ()
+
+
+def test_a_silent_node_takes_pods_from_a_budget_before_anybody_deletes_them() -> None:
+    pods = pods_of("ReplicaSet", "web", ["a1", "a1"], tolerations=[tolerates("", None)])
+    impact = impact_of(cluster(pods, budgets=[budget("web", least=2)]), SILENT)
+    assert impact.budgets[0].paths == ("not-ready",)
+    assert impact.budgets[0].broken_by.least == 2
+
+
+def test_unread_budgets_are_said_to_be_missing() -> None:
+    snapshot = replace(cluster(pods_of("ReplicaSet", "w", ["a1"])), kinds_seen=("Pod",))
+    assert (
+        "budgets: PodDisruptionBudgets are not in the input"
+        in impact_of(snapshot, TAINT).not_evaluated
+    )
+
+
+# -- volumes ----------------------------------------------------------------------------------------------
+
+
+def with_volume(
+    kind: str, *events: object, local: bool = False, mode: str = "ReadWriteOnce"
+) -> Impact:
+    pods = pods_of(kind, "db", ["a1"], tolerations=default_tolerations(60))
+    snapshot = cluster(
+        pods,
+        pod_claims=(PodClaims("default", "db-0", ("data",)),),
+        persistent_volume_claims=(
+            PersistentVolumeClaim("default", "data", "pv", "Bound", (mode,)),
+        ),
+        persistent_volumes=(
+            PersistentVolume("pv", "Bound", "default", "data", (mode,), local=local),
+        ),
+    )
+    return impact_of(snapshot, *events)
+
+
+def test_a_volume_of_a_drained_node_follows_its_unmount() -> None:
+    impact = with_volume("StatefulSet", TAINT)
+    [found] = impact.volumes
+    assert (found.code, found.free.earliest_seconds) == ("detach", 10)
+    assert found.free.latest_seconds <= 10 + 30 + 32
+
+
+def test_a_volume_of_a_silent_node_is_held_by_the_pod_that_stays() -> None:
+    impact = with_volume("ReplicaSet", SILENT)
+    [found] = impact.volumes
+    assert (found.code, found.free.latest_seconds) == ("held", None)
+    # The ReplicaSet replaces the pod, which then waits for the volume.
+    assert workload(impact, "ReplicaSet/db").whole_again.latest_seconds is None
+
+
+def test_six_minutes_after_a_forced_end_the_volume_is_taken_by_force() -> None:
+    impact = with_volume("ReplicaSet", SILENT, make_event(200, "node-delete", "a1"))
+    [found] = impact.volumes
+    assert found.code == "force-detach"
+    assert found.free.latest_seconds >= found.free.earliest_seconds + 360
+
+
+def test_a_local_volume_never_moves() -> None:
+    impact = with_volume("StatefulSet", TAINT, local=True)
+    assert impact.volumes[0].code == "never-moves"
+    assert workload(impact, "StatefulSet/db").whole_again.earliest_seconds is None
+    assert [one.code for one in impact.not_coming_back] == ["local-volume"]
+    assert finding(impact, "volume-never-moves").severity == "high"
+
+
+def test_a_volume_that_many_nodes_may_use_makes_nobody_wait() -> None:
+    assert with_volume("StatefulSet", TAINT, mode="ReadWriteMany").volumes == ()
+
+
+# -- quorums ----------------------------------------------------------------------------------------------
+
+
+def test_sets_need_a_majority_where_a_label_or_an_option_says_so() -> None:
+    labels = {"app": "raft", "evictplan.dev/quorum": "true"}
+    pods = pods_of("StatefulSet", "raft", ["a1", "a1", "a2"], labels=labels)
+    [found] = impact_of(cluster(pods), TAINT).quorums
+    assert (found.told_by, found.members, found.needed) == ("label", 3, 2)
+    assert (found.fewest_voting.least, found.majority_lost[0].certainty) == (1, "certain")
+    plain = cluster(pods_of("StatefulSet", "raft", ["a1", "a1", "a2"]))
+    assert impact_of(plain, TAINT).quorums == ()
+    [asked] = impact_of(plain, TAINT, quorums=["default/raft"]).quorums
+    assert asked.told_by == "option"
+
+
+# -- findings ---------------------------------------------------------------------------------------------
+
+
+def test_what_is_only_possible_is_one_step_less_severe() -> None:
+    service = Service("default", "web", {"app": "web"})
+    pods = pods_of("ReplicaSet", "web", ["a1"], tolerations=default_tolerations(60))
+    snapshot = cluster(pods, services=(service,))
+    assert finding(impact_of(snapshot, SILENT), "service-down").severity == "critical"
+    deleted = impact_of(snapshot, make_event(10, "node-delete", "a1"), horizon=60)
+    assert finding(deleted, "service-down").severity == "high"
+
+
+def test_findings_come_most_severe_first_one_for_each_code_and_certainty() -> None:
+    pods = [*pods_of("ReplicaSet", "web", ["a1"]), make_pod("tool", "a1"), make_pod("toy", "a1")]
+    found = impact_of(cluster(pods), TAINT).findings
+    order = ["critical", "high", "medium", "low", "info"]
+    assert [order.index(one.severity) for one in found] == sorted(
+        order.index(one.severity) for one in found
+    )
+    assert len({(one.code, one.certainty) for one in found}) == len(found)
+    bare = next(one for one in found if one.code == "bare-pod-gone")
+    assert bare.objects == ("Pod/default/tool", "Pod/default/toy")
+    assert bare.summary.endswith("; 1 more")
+
+
+def test_names_are_quoted_in_commands() -> None:
+    node = make_node("a1; rm -rf /")
+    pods = pods_of("ReplicaSet", "web", [node.name], tolerations=[tolerates("maint", 40)])
+    taint = make_event(10, "taint", node.name, taint="maint=yes:NoExecute")
+    impact = impact_of(cluster(pods, nodes=[node, "a2"]), taint)
+    assert shlex.split(finding(impact, "evicted-again").remedy) == ["kubectl", "cordon", node.name]
+
+
+def test_where_nothing_happens_there_is_no_impact() -> None:
+    impact = impact_of(
+        cluster(pods_of("ReplicaSet", "web", ["a1"])), make_event(10, "cordon", "a1")
+    )
+    assert (impact.services, impact.workloads, impact.findings, impact.assumptions) == (
+        (),
+        (),
+        (),
+        (),
+    )
