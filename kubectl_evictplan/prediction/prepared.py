@@ -96,7 +96,8 @@ class PreparedCluster:
         relevant = replace(self.snapshot, pods=tuple(chosen))
         if drained or not self._may_leave_out_nodes(scenario):
             return relevant
-        return self._without_bystanders(relevant, named)
+        created = [event.node for event in scenario.events if event.node is not None]
+        return self._without_bystanders(relevant, named, created)
 
     def _moving_nodes(self) -> frozenset[str]:
         """Nodes to which something happens whatever the scenario is, or may."""
@@ -130,17 +131,28 @@ class PreparedCluster:
         warm = all(event.manager_up is None for event in scenario.events)
         return warm and self._given.profile.queue_mode != "SETREMOVE"
 
-    def _without_bystanders(self, relevant: ClusterSnapshot, named: set[str]) -> ClusterSnapshot:
+    def _without_bystanders(
+        self, relevant: ClusterSnapshot, named: set[str], created: list[Node]
+    ) -> ClusterSnapshot:
         needed = {pod.node_name for pod in relevant.pods} | named
         nodes = [self.nodes[name] for name in needed if name in self._counting]
         nodes += self._never_left_out
         zones = Counter(self._counting[name] for name in needed if name in self._counting)
-        bystanders = {zone: number - zones[zone] for zone, number in self._numbers.items()}
+        bystanders = {zone: number - zones[zone] for zone, number in sorted(self._numbers.items())}
+        # That some other zone is never down matters; which one it is, and how many there are, does not.
+        changing = {*zones, *self._zones_never_left_out, *map(self._zones.zone_key, created)}
+        first, *others = [zone for zone in bystanders if zone not in changing] or [""]
+        for zone in others:
+            bystanders[first] += bystanders.pop(zone)
         return replace(
             relevant,
             nodes=tuple(sorted(nodes, key=lambda node: node.name)),
-            bystanders={zone: number for zone, number in sorted(bystanders.items()) if number},
+            bystanders={zone: number for zone, number in bystanders.items() if number},
         )
+
+    @cached_property
+    def _zones_never_left_out(self) -> frozenset[str]:
+        return frozenset(map(self._zones.zone_key, self._never_left_out))
 
     @cached_property
     def _never_left_out(self) -> list[Node]:

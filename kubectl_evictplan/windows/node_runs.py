@@ -179,7 +179,10 @@ class NodeRunner:
         self._snapshot = replace(snapshot, pods=())
         # How a waiting node stays in line is the business of the replays: no tick is needed for it.
         profile = replace(configuration.profile, queue_mode="REMOVE_ADD")
-        self._configuration = replace(configuration, profile=profile)
+        # Without pods the controllers of pods have nothing to do.
+        self._configuration = replace(
+            configuration, profile=profile, taint_eviction_enabled=False, pod_gc_enabled=False
+        )
         self._runs: dict[tuple[int, Timing], NodeRun] = {}
 
     def run(self, piece: Piece, *, last: bool = False) -> NodeRun:

@@ -8,12 +8,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.prediction.prepared import PreparedCluster
+from kubectl_evictplan.scenarios.actions.nodes import CreateNode
 from kubectl_evictplan.scenarios.actions.processes import StartKubelet, StopKubelet
+from kubectl_evictplan.scenarios.field_types import Manifest
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.scenarios.targets import nodes_by_zone
 from kubectl_evictplan.sources.files import load_files
@@ -67,3 +70,25 @@ def test_most_nodes_are_bystanders_of_one_that_fails() -> None:
 
     assert len(relevant.nodes) + sum(relevant.bystanders.values()) == len(snapshot.nodes)
     assert sum(relevant.bystanders.values()) >= 10
+
+
+def test_a_node_that_joins_another_zone_counts_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = load_files([str(CLUSTER)])
+    configuration = resolve_configuration(
+        ControllerSettings("1.31", None, {}), snapshot.control_plane
+    )
+    old = next(node for node in snapshot.nodes if node.name == "worker-c1")
+    events = (
+        StopKubelet(at_ns=0, nodes=("worker-b1",)),
+        CreateNode(
+            at_ns=10 * SECOND_NS, manifest=Manifest(replace(old, name="worker-c9", uid="u-c9"))
+        ),
+        StopKubelet(at_ns=60 * SECOND_NS, nodes=("worker-c9",)),
+    )
+    scenario = Scenario(snapshot.taken_at_ns, events, horizon_ns=400 * SECOND_NS)
+    found = predict(snapshot, scenario, configuration)
+
+    monkeypatch.setattr(PreparedCluster, "_may_leave_out_nodes", lambda *_: False)
+
+    assert predict(snapshot, scenario, configuration) == found
+    assert "worker-c9" in {report.node for report in found.nodes}
