@@ -77,15 +77,16 @@ class Lock:
         if self._lease is None:
             return
         if self._api.update_lease(self._lease, "", LOCK_SECONDS).outcome is not Outcome.APPLIED:
-            self._best_effort_release()
+            self.release_left()
         self._lease = None
 
-    def _best_effort_release(self) -> None:
+    def release_left(self) -> None:
+        """Give back what a process of this run left behind, if anything; a failure lets it expire."""
         try:
             lease = self._api.get_lease(self.place.namespace, self.place.name)
         except (AccessError, UnreachableError):
             return
-        if lease is not None and lease.holder_identity == self.place.holder:
+        if lease is not None and lease.holder_identity and self._free(lease):
             self._api.update_lease(lease, "", LOCK_SECONDS)
 
     def _renew(self, *, read_first: bool) -> Reply | None:

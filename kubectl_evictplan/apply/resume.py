@@ -10,6 +10,7 @@ from kubectl_evictplan.apply.conditions import parse_condition
 from kubectl_evictplan.apply.endings import EndCode, Ending
 from kubectl_evictplan.apply.files import Files
 from kubectl_evictplan.apply.journal import Journal
+from kubectl_evictplan.apply.lock import Lock
 from kubectl_evictplan.apply.progress import RunStarted, Tell
 from kubectl_evictplan.apply.records import Resume
 from kubectl_evictplan.apply.run import (
@@ -55,6 +56,9 @@ def resume(
         opened.close()
         raise
     if not resumable(state):
+        if options.lock_namespace:
+            # Killed after its last record, before it gave the lock back.
+            Lock(lock_place(options, state.begin.run_id), api, world).release_left()
         return _finished(opened, state, journal)
     run.watches = (conditions,)
     run_id = state.begin.run_id

@@ -109,7 +109,11 @@ class Kubelets:
                     continue
                 when, _, what = heapq.heappop(self._due)
             self.stall_seconds = max(self.stall_seconds, time.time() - when)
-            what()
+            try:
+                what()
+            except urllib3.exceptions.HTTPError:
+                # The API server is away: kubelets go on asking.
+                self._at(time.time() + 0.2, what)
 
     def _renew(self, name: str) -> None:
         with self._changed:

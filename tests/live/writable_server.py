@@ -400,7 +400,12 @@ class WritingHandler(Handler):
         address = urlsplit(self.path)
         parts = [part for part in address.path.split("/") if part]
         query = {key: values[0] for key, values in parse_qs(address.query).items()}
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if len(body) < length:
+            # Who asked is gone, in the middle of it.
+            self.close_connection = True
+            return
         self.asked = understood(
             self.command, parts, query, json.loads(body) if body else {}
         )._replace(token=(self.headers.get("Authorization") or "").partition(" ")[2])
