@@ -27,7 +27,7 @@ _PHASES = {
     Phase.LEFT: "given up",
     Phase.WAITING: "not begun",
 }
-_KEPT = {
+KEPT_TOLD = {
     Kept.UNSURE: "it is so, but nobody can tell whether by this run: left alone",
     Kept.NODE_GONE: "the node is gone: nothing to take back",
     Kept.NODE_RECREATED: "the node was recreated: nothing of this run is there",
@@ -199,7 +199,7 @@ def _reversals(state: RunState) -> Iterator[str]:
 
 
 def _not_taken_back(doing: Doing) -> str:
-    return _KEPT[doing.kept] if doing.kept is not None else _PHASES[doing.phase]
+    return KEPT_TOLD[doing.kept] if doing.kept is not None else _PHASES[doing.phase]
 
 
 def _list(doings: Sequence[Doing], told: Callable[[Doing], str]) -> Iterator[str]:

@@ -481,3 +481,17 @@ def test_retries_of_an_eviction_do_not_repeat_the_request_in_the_journal() -> No
 
     assert [one["request"] is None for one in records(bench, "intent")] == [False] + [True] * 3
     assert len(records(bench, "wait")) == 1
+
+
+def test_a_node_whose_server_asks_for_too_much_patience_ends_the_run() -> None:
+    bench = taint_bench()
+    send = bench.cluster.send
+    patience = Reply(Outcome.NOT_NOW, status=503, retry_after_seconds=61.0)
+    bench.cluster.send = lambda request: (  # type: ignore[method-assign]
+        send(request) if "dryRun" in request.path else patience
+    )
+
+    result = bench.apply()
+
+    assert (result.exit_code, result.ending.code) == (6, EndCode.UNREACHABLE)
+    assert len(records(bench, "intent")) == 1

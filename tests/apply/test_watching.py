@@ -11,6 +11,7 @@ import pytest
 from apply.clusters import drain_bench, taint_bench, three_nodes
 from apply.runs import Bench, add_taint, drain, plan_of
 from apply.simulated_cluster import START_NS
+from msgspec.structs import replace
 
 from kubectl_evictplan.apply.conditions import parse_condition
 from kubectl_evictplan.apply.endings import EndCode
@@ -208,6 +209,36 @@ def test_an_eviction_that_takes_too_long_is_left_and_named() -> None:
     assert bench.cluster.evicted == {"uid-6": 1}
     bench.cluster.budgets["web"] = 2
     assert bench.resume().exit_code == 0
+
+
+def test_a_pod_that_takes_too_long_to_go_is_not_called_given_up() -> None:
+    bench = drain_bench(eviction_timeout_seconds=20.0)
+    bench.cluster.pods["shop/db-0"].exit_seconds = 100.0
+
+    result = bench.apply()
+
+    assert (result.exit_code, result.ending.objects) == (3, ("shop/db-0",))
+    assert result.state.counts()["accepted"] == 1
+    assert "left" not in result.state.counts()
+
+
+def test_no_eviction_begins_before_its_offset() -> None:
+    cluster = three_nodes()
+    later = [one(number) for number, one in enumerate(drain(cluster, "n1")[1:], start=1)]
+    moved = [lambda number, one=one: replace(one, number=number, at_seconds=30.0) for one in later]
+    bench = Bench(cluster, plan_of(cluster, add_taint("n1"), *moved))
+
+    assert bench.apply().exit_code == 0
+    assert 30.0 <= seconds_between_patches(bench) < 31.0
+
+
+def test_waiting_is_over_when_the_budget_says_yes() -> None:
+    bench = drain_bench(abort_if=("waiting > 30s",))
+    bench.cluster.budgets["web"] = 0
+    bench.cluster.pods["shop/web-a"].exit_seconds = 100.0
+    bench.cluster.after(8.0, lambda: bench.cluster.budgets.update(web=2))
+
+    assert bench.apply().exit_code == 0
 
 
 def test_a_budget_is_asked_every_five_seconds_and_never_passed() -> None:

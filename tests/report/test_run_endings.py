@@ -122,4 +122,4 @@ def test_every_ending_has_words_and_none_lets_the_cluster_steer_the_terminal(cod
 
 
 def test_every_reason_to_leave_something_alone_has_words() -> None:
-    assert set(run_endings._KEPT) == set(Kept)
+    assert set(run_endings.KEPT_TOLD) == set(Kept)

@@ -1,0 +1,133 @@
+"""What ``apply`` does around a run: who we are, signals, and the end in words."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kubectl_evictplan import __version__
+from kubectl_evictplan.errors import EXIT_DONE
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.apply.cluster import ClusterApi
+    from kubectl_evictplan.apply.progress import AnyProgress, Tell
+    from kubectl_evictplan.apply.records import Author, Check
+    from kubectl_evictplan.apply.run import RunOptions, RunResult
+    from kubectl_evictplan.live.flags import ConnectionFlags
+    from kubectl_evictplan.plans.document import Plan
+
+
+def options(
+    api: ClusterApi,
+    flags: ConnectionFlags,
+    *,
+    plan_path: str = "",
+    checks: Sequence[Check] = (),
+    lock_namespace: str | None = None,
+    steal_lock: bool = False,
+) -> RunOptions:
+    """Return what a run is told of this process; ``lock_namespace`` "" does without the lock."""
+    from kubectl_evictplan.apply.run import LOCK_NAMESPACE, RunOptions
+    from kubectl_evictplan.kube.durations import SECOND_NS
+    from kubectl_evictplan.world import World
+
+    defaults = RunOptions(author=author())
+    deadline = flags.request_timeout_ns / SECOND_NS
+    return RunOptions(
+        author=author(),
+        plan_path=plan_path,
+        checks=tuple(checks),
+        lock_namespace=LOCK_NAMESPACE if lock_namespace is None else lock_namespace,
+        steal_lock=steal_lock,
+        request_deadline_seconds=deadline or defaults.request_deadline_seconds,
+        clock_offset_seconds=(api.now_ns() - World().wall_ns()) / SECOND_NS,
+    )
+
+
+def author() -> Author:
+    """Return who runs this program, for journals and locks: whom to ask when it is stuck."""
+    from kubectl_evictplan.apply.records import Author
+
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return Author(
+        user=user,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        tool_version=__version__,
+        python_version=platform.python_version(),
+    )
+
+
+def carry_out(plan: Plan, journal: Path, api: ClusterApi, told: Tell, how: RunOptions) -> RunResult:
+    """Carry a plan out, heeding signals."""
+    from kubectl_evictplan.apply.files import LocalFiles
+    from kubectl_evictplan.apply.run import apply_plan
+    from kubectl_evictplan.apply.stop import Stop, signals_caught
+    from kubectl_evictplan.world import World
+
+    stop = Stop()
+    with signals_caught(stop):
+        return apply_plan(plan, api, journal, World(), LocalFiles(), stop, told, how)
+
+
+def go_on(plan: Plan, journal: Path, api: ClusterApi, told: Tell, how: RunOptions) -> RunResult:
+    """Go on with a journal's run, heeding signals."""
+    from kubectl_evictplan.apply.files import LocalFiles
+    from kubectl_evictplan.apply.resume import resume
+    from kubectl_evictplan.apply.stop import Stop, signals_caught
+    from kubectl_evictplan.world import World
+
+    stop = Stop()
+    with signals_caught(stop):
+        return resume(plan, api, journal, World(), LocalFiles(), stop, told, how)
+
+
+def take_back(journal: Path, api: ClusterApi, told: Tell, how: RunOptions) -> RunResult:
+    """Take a journal's run back, heeding signals."""
+    from kubectl_evictplan.apply.files import LocalFiles
+    from kubectl_evictplan.apply.rollback import rollback
+    from kubectl_evictplan.apply.stop import Stop, signals_caught
+    from kubectl_evictplan.world import World
+
+    stop = Stop()
+    with signals_caught(stop):
+        return rollback(api, journal, World(), LocalFiles(), stop, told, how)
+
+
+def tell_plainly(event: AnyProgress) -> None:
+    """Print what a run tells on standard error, one line per event."""
+    from kubectl_evictplan.report.run_lines import line
+
+    said = line(event)
+    if said is not None:
+        click.echo(said, err=True)
+
+
+def finish(result: RunResult) -> None:
+    """Print how a run ended; exit with its code unless everything is done."""
+    from kubectl_evictplan.report.run_endings import ended
+
+    for said in ended(result):
+        click.echo(said, err=result.exit_code != EXIT_DONE)
+    if result.exit_code != EXIT_DONE:
+        raise click.exceptions.Exit(result.exit_code)
+
+
+def print_status(journal: Path) -> None:
+    """Print what a journal says, without asking the cluster."""
+    from kubectl_evictplan.apply.files import LocalFiles
+    from kubectl_evictplan.apply.status import status
+    from kubectl_evictplan.report.run_endings import status_told
+
+    for said in status_told(journal, status(journal, LocalFiles())):
+        click.echo(said)
