@@ -38,7 +38,9 @@ def captured_sightings(filenames: tuple[str, ...], *, recursive: bool) -> Sighti
         Cover(_namespaces(snapshot, pods.values())),
     )
     missing = {} if nodes else {"Node": "the files have none"}
-    if not witness.events_seen:
+    if witness.left_out:
+        missing["Event"] = "some are in files too large to read as YAML"
+    elif not witness.events_seen:
         missing["Event"] = "the files have none"
     return Sightings((look,), events=tuple(witness.events), not_evaluated=missing)
 

@@ -31,12 +31,13 @@ CONTROLLER_BY_REASON = {
 TAINT_MANAGER_EVICTION = "TaintManagerEviction"
 NODE_CONTROLLER_EVICTION = "NodeControllerEviction"
 KILLING = "Killing"
+NODE_NOT_READY = "NodeNotReady"
 # Events of any other reason tell nothing of an eviction and are never kept.
 EVENT_REASONS = {
     "Pod": frozenset(
         {TAINT_MANAGER_EVICTION, NODE_CONTROLLER_EVICTION, KILLING, "Preempted", "Evicted"}
     ),
-    "Node": frozenset({"NodeNotReady", "NodeReady", "RegisteredNode", "RemovingNode"}),
+    "Node": frozenset({NODE_NOT_READY}),
 }
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kubectl_evictplan.errors import AccessError, Correction, Problem
+from kubectl_evictplan.errors import AccessError, Correction, InputError, Problem
 from kubectl_evictplan.kube.sightings import (
     EVENT_REASONS,
     Interval,
@@ -193,7 +193,11 @@ class Observer:
         for resource in EVENTS:
             self._transport.begin_reading()
             events: list[SeenEvent | None] = []
-            listed = self._list(resource, events, seen_event, f"reason={reason}")
+            try:
+                listed = self._list(resource, events, seen_event, f"reason={reason}")
+            except InputError as error:
+                # More of them than anybody reads: they are evidence, and nothing depends on them.
+                listed = Listed(not_evaluated=str(error))
             if not listed.not_evaluated:
                 return [one for one in events if one is not None]
             refusals.append(listed.not_evaluated)

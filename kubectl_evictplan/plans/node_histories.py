@@ -12,7 +12,13 @@ from collections.abc import Iterable
 import msgspec
 
 from kubectl_evictplan.kube.objects import Taint
-from kubectl_evictplan.kube.sightings import Interval, SeenEvent, SeenNode, whole_second
+from kubectl_evictplan.kube.sightings import (
+    NODE_NOT_READY,
+    Interval,
+    SeenEvent,
+    SeenNode,
+    whole_second,
+)
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.plans.sightings import Sightings
 
@@ -124,7 +130,7 @@ def _identity(taint: Taint) -> tuple[str, str, str, int | None]:
 def _by_events(events: Iterable[SeenEvent]) -> Iterable[NodeChangeSeen]:
     for event in events:
         for at in dict.fromkeys((event.first, event.last)):
-            if event.reason == "NodeNotReady":
+            if event.reason == NODE_NOT_READY:
                 yield NodeChangeSeen(at, READY, _NOT_TRUE)
 
 

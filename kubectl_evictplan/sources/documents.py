@@ -8,7 +8,7 @@ searching a gigabyte takes longer than loading it: there only ``strict`` looks i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 CHECKED_BYTES_MAX = 4 << 20
 # Reading again for the sake of line numbers takes a second for each MiB.
 LINE_NUMBERS_BYTES_MAX = 2 << 20
+# YAML of objects that decide nothing; a MiB of it takes about a second.
+EVIDENCE_YAML_BYTES_MAX = 16 << 20
 YAML_OBJECTS_COMFORTABLE = 2000
 _BARE_WORD_BYTES_MAX = 1024
 # A comma, a line end and the deepest indent that anybody uses.
@@ -58,8 +60,7 @@ class DocumentReader:
     def read_captured(self, content: Content) -> None:
         """Read one file of a capture: what decides nothing is counted, and so is what is no object."""
         ignored = captures.ignored_objects(content.data)
-        witness = self._items.witness
-        if ignored is None or (witness is not None and witness.wants(ignored)):
+        if ignored is None or self._is_wanted(ignored, content):
             self._read_any(content, is_named=False)
             return
         for kind, count in ignored.items():
@@ -68,6 +69,17 @@ class DocumentReader:
             else:
                 self._assembly.objects_seen += count
                 self._assembly.ignore(kind, count)
+
+    def _is_wanted(self, kinds: Mapping[str, int], content: Content) -> bool:
+        """Tell whether a witness wants to see objects that decide nothing."""
+        witness = self._items.witness
+        if witness is None or not witness.wants(kinds):
+            return False
+        if content.is_json() or len(content.data) <= EVIDENCE_YAML_BYTES_MAX:
+            return True
+        # Evidence that takes minutes to read is left out, and that is said.
+        witness.left_out += 1
+        return False
 
     def _read_any(self, content: Content, is_named: bool) -> None:
         if content.has_logs:

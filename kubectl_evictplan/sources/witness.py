@@ -20,7 +20,10 @@ EVENTS_MAX = 200_000
 
 
 class Witness:
-    """Keeps what it sees of pods, nodes and events. ``unreadable`` counts what no API server writes."""
+    """Keeps what it sees of pods, nodes and events.
+
+    ``unreadable`` counts what no API server writes, ``left_out`` files of events that are too large.
+    """
 
     def __init__(self) -> None:
         self.pods: dict[str, SeenPod] = {}
@@ -28,6 +31,7 @@ class Witness:
         self.events: dict[SeenEvent, None] = {}
         self.events_seen = False
         self.unreadable = 0
+        self.left_out = 0
 
     def wants(self, kinds: Mapping[str, int]) -> bool:
         """Tell whether a file with objects of these kinds is worth reading."""

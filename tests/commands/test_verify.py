@@ -206,3 +206,17 @@ def test_a_capture_with_events_tells_it_without_a_cluster(ask: Ask) -> None:
 def test_files_are_not_watched(ask: Ask) -> None:
     answer = ask("verify", "prediction.json", "-f", "cluster.json", "--watch")
     assert answer.problem() == "--watch follows a live cluster, not files"
+
+
+def test_a_snapshot_of_ours_is_a_look_as_well(ask: Ask) -> None:
+    gone = pod("soon", 8)
+    gone["metadata"] |= {"deletionTimestamp": time_of(39), "deletionGracePeriodSeconds": 30}
+    later = pod("other")
+    later["metadata"]["creationTimestamp"] = time_of(60)
+    items = [node(), later, gone]
+    Path("after.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
+    assert ask("snapshot", "-f", "after.json", "-o", "after.snap.json.gz").code == 0
+    command = ("verify", "prediction.json", *STARTED, "-o", "json", "-f")
+    by_snapshot, by_list = (ask(*command, f"after.{end}") for end in ("snap.json.gz", "json"))
+    assert verdicts(by_snapshot.out) == {"now": "unknown", "soon": "inside"}
+    assert json.loads(by_snapshot.out)["pods"] == json.loads(by_list.out)["pods"]

@@ -23,6 +23,7 @@ from captured_clusters import (
 
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.sightings import MARKING
+from kubectl_evictplan.sources import documents
 from kubectl_evictplan.sources.files import load_files
 from kubectl_evictplan.sources.sightings import Unreadable, seen_event, seen_pod
 from kubectl_evictplan.sources.witness import Witness
@@ -62,6 +63,17 @@ def test_pods_nodes_and_events_of_every_capture_are_seen(name: str, tmp_path: Pa
         (only,) = found.events
         assert (only.name, only.reason) == ("web-1", "TaintManagerEviction")
     assert found.unreadable == 0
+
+
+def test_events_in_a_file_too_large_for_yaml_are_left_out_and_that_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "EVIDENCE_YAML_BYTES_MAX", 1500)
+    files = dump_folder(as_yaml=True)
+    name = next(name for name in files if "events" in name)
+    files[name] = files[name] + b"# " + b"x" * 1500
+    found = seen(tmp_path, files)
+    assert (found.left_out, len(found.pods)) == (1, 3)
 
 
 def test_files_without_nodes_will_do(tmp_path: Path) -> None:
