@@ -85,6 +85,24 @@ def test_a_selector_may_allow_only_the_node_that_goes_away() -> None:
         assert (fit.verdict, fit.only_on_leaving) == ("onlyOnLeaving", True)
 
 
+def test_what_is_uncordoned_after_the_evictions_is_cordoned_while_they_go_on() -> None:
+    drained = make_event(10, "drain", "n1")
+    for event, on_nodes in (("cordon", 0), ("uncordon", 1)):
+        late = make_event(300, "uncordon", "n2")
+        early = make_event(1, event, "n2")
+        nodes = [node("n1"), node("n2", unschedulable=event == "uncordon")]
+        (fit,) = told(nodes, [pod("p", "n1")], early, drained, late)
+        assert fit.on_nodes == on_nodes
+
+
+def test_a_node_that_comes_takes_replacements_if_it_says_what_it_offers() -> None:
+    new = make_event(0, "node-create", node=node("n9"))
+    (fit,) = told(
+        [node("n1")], [pod("p", "n1")], new, make_event(5, "taint", "n1", taint="x:NoExecute")
+    )
+    assert fit.nodes == ("n9",)
+
+
 def test_a_zone_that_is_gone_still_counts_for_spread() -> None:
     spread = (TopologySpreadConstraint(ZONE, selector=APP),)
     needs = msgspec.structs.replace(NEEDS, topology_spread=spread)

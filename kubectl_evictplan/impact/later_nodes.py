@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint
 from kubectl_evictplan.kube.taints import UNSCHEDULABLE, with_taint_appended, without_taint
+from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import CERTAIN, NodeReport
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, CreateNode, Uncordon
@@ -44,7 +45,7 @@ def later_nodes(
         for event in events
         if isinstance(event, AddTaint)
     }
-    cordoned = _cordoned(events)
+    cordoned = _cordoned(events, between_seconds)
     losing = set(evicting)
     found, leaving = [], []
     for node in nodes:
@@ -64,12 +65,17 @@ def later_nodes(
     return LaterNodes(tuple(found), tuple(leaving))
 
 
-def _cordoned(events: Iterable[ScenarioEvent]) -> dict[str, bool]:
-    """Whether nodes are cordoned in the end, as far as somebody says so."""
+def _cordoned(
+    events: Iterable[ScenarioEvent], between_seconds: tuple[float, float]
+) -> dict[str, bool]:
+    """Whether nodes are cordoned between the evictions, as far as somebody says so."""
+    first, last = between_seconds
     found: dict[str, bool] = {}
     for event in events:
+        takes_pods = isinstance(event, Uncordon)
         if isinstance(event, Cordon | Drain):
-            found.update((name, not isinstance(event, Uncordon)) for name in event.nodes)
+            if seconds(event.at_ns) <= (first if takes_pods else last):
+                found.update((name, not takes_pods) for name in event.nodes)
     return found
 
 

@@ -15,6 +15,7 @@ from strategies import World, worlds
 
 from builders import SECOND_NS, make_event, make_node, make_pod, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.kube.infrastructure import Infrastructure, PersistentVolume
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
@@ -67,6 +68,28 @@ def test_p28_a_prediction_is_the_same_but_for_the_names(cluster: ClusterSnapshot
         mine, theirs = told(cluster, node), told(redacted, names[node])
         assert mine["evictions"]
         assert with_names_again(theirs, names) == with_names_again(mine, {})
+
+
+def test_p28_where_replacements_can_run_is_the_same_but_for_the_names(
+    cluster: ClusterSnapshot,
+) -> None:
+    names, redacted = pseudonyms(cluster, KEY), redact(cluster, KEY)
+    node = next(one.name for one in cluster.nodes if one.name.startswith("worker-b"))
+    mine, theirs = placed(cluster, node), placed(redacted, names[node])
+    assert {one["verdict"] for one in mine} > {"fits"}
+    assert with_names_again(theirs, names) == with_names_again(mine, {})
+
+
+def placed(snapshot: ClusterSnapshot, node: str) -> Any:
+    """Return where the replacements of a node's pods can run when its kubelet falls silent."""
+    event = make_event(0, "kubelet-stop", node)
+    scenario = Scenario(snapshot.taken_at_ns, (event,), horizon_ns=600 * SECOND_NS)
+    known = (
+        snapshot,
+        scenario,
+        resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane),
+    )
+    return msgspec.to_builtins(assess_impact(*known, predict(*known)).replacements)
 
 
 @settings(max_examples=10)
