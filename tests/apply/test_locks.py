@@ -6,13 +6,15 @@ import pytest
 from apply.clusters import drain_bench, taint_bench
 from apply.crashes import KEEPS, killing
 from apply.crashing_files import Killed
-from apply.runs import Bench
+from apply.runs import AUTHOR, JOURNAL, Bench, add_taint, plan_of
+from msgspec import structs
 
-from kubectl_evictplan.apply.cluster import LiveLease, Outcome
+from kubectl_evictplan.apply.cluster import LiveLease, Outcome, Reply
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.lock import LOCK_NAME, LOCK_SECONDS
-from kubectl_evictplan.apply.run import LOCK_NAMESPACE
+from kubectl_evictplan.apply.run import LOCK_NAMESPACE, RunOptions, RunResult, apply_plan
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.prediction.document import TaintReference
 
 PLACE = f"{LOCK_NAMESPACE}/{LOCK_NAME}"
 
@@ -133,3 +135,65 @@ def test_a_lease_that_may_not_be_written_ends_the_run_with_zero_changes() -> Non
     assert (result.exit_code, result.ending.code) == (5, EndCode.DENIED)
     assert result.ending.objects == ("create leases.coordination.k8s.io in namespace default",)
     assert bench.cluster.leases == {}
+
+
+def second_run(bench: Bench, **parts: object) -> list[RunResult]:
+    """Let another operator put another taint on the same nodes, just before our first patch."""
+    other = TaintReference("other", "NoSchedule", "")
+    plan = plan_of(bench.cluster, add_taint("n1", taint=other), add_taint("n2", taint=other))
+    theirs = Bench(bench.cluster, plan)
+    results: list[RunResult] = []
+
+    def begins(_request: object) -> None:
+        if not results and not theirs.files.stored:
+            author = structs.replace(AUTHOR, user="second", pid=2)
+            results.append(
+                apply_plan(
+                    plan,
+                    bench.cluster,
+                    JOURNAL,
+                    bench.cluster.world(),
+                    theirs.files,
+                    theirs.stop,
+                    theirs.told.append,
+                    RunOptions(author=author, run_id="run-2", **parts),
+                )
+            )
+
+    bench.cluster.before_mutation = begins
+    return results
+
+
+def test_of_two_operators_at_once_the_second_ends_before_anything_is_sent() -> None:
+    bench = taint_bench()
+    results = second_run(bench)
+
+    assert bench.apply().exit_code == 0
+    assert [result.ending.code for result in results] == [EndCode.LOCKED]
+    assert len(bench.cluster.mutations) == 2
+    assert not results[0].state.changed
+
+
+def test_without_the_lock_two_operators_lose_none_of_each_others_taints() -> None:
+    bench = taint_bench()
+    results = second_run(bench, lock_namespace="")
+
+    result = bench.apply(lock_namespace="")
+
+    assert (result.exit_code, results[0].exit_code) == (0, 0)
+    for name in ("n1", "n2"):
+        keys = {taint["key"] for taint in bench.cluster.nodes[name].taints}
+        assert keys >= {"gpu", "other", "maintenance"}
+
+
+def test_a_lock_whose_creation_went_unanswered_is_found_to_be_ours() -> None:
+    bench = taint_bench()
+    create = bench.cluster.create_lease
+
+    def lost(*words: str, **_: object) -> Reply:
+        create(*words, LOCK_SECONDS)
+        return Reply(Outcome.UNKNOWN)
+
+    bench.cluster.create_lease = lambda a, b, c, _seconds: lost(a, b, c)  # type: ignore[method-assign]
+
+    assert bench.apply().exit_code == 0

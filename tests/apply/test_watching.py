@@ -173,6 +173,56 @@ def test_until_ready_waits_for_the_replacements_of_a_node() -> None:
     assert (first.at_ns - waited.at_ns) / SECOND_NS > 80.0
 
 
+def test_a_new_pod_of_a_daemon_set_is_not_in_the_way() -> None:
+    bench = drain_bench()
+    bench.cluster.after(
+        1.0, lambda: bench.cluster.add_pod("system/agent-2", "n1", "DaemonSet/agent") and None
+    )
+
+    assert bench.apply().exit_code == 0
+
+
+def test_a_canary_that_somebody_undoes_is_the_only_node_touched() -> None:
+    bench = taint_bench()
+    bench.cluster.after_mutation = lambda _request: bench.cluster.write_taints("n1", [], "other")
+
+    result = bench.apply()
+
+    assert (result.ending.code, len(bench.cluster.mutations)) == (EndCode.REVERTED, 1)
+
+
+def test_what_is_undone_in_a_pause_ends_the_run_before_the_next_node() -> None:
+    bench = taint_bench(settle_seconds=60.0, canary=False)
+    bench.cluster.after(30.0, lambda: bench.cluster.write_taints("n1", [], "other"))
+
+    result = bench.apply()
+
+    assert (result.ending.code, len(bench.cluster.mutations)) == (EndCode.REVERTED, 1)
+
+
+def test_no_more_replacements_are_waited_for_than_are_wanted_by_now() -> None:
+    bench = drain_bench(until_ready=True)
+    workload = bench.cluster.workloads["shop/ReplicaSet/web"]
+    workload.ready_seconds = 10_000.0
+    bench.cluster.budgets["web"] = 2
+    bench.cluster.after(60.0, lambda: setattr(workload, "wanted", 1))
+
+    assert bench.apply().exit_code == 0
+
+
+def test_who_goes_on_waits_for_as_many_ready_pods_as_there_were_at_first() -> None:
+    bench = drain_bench(until_ready=True)
+    database = bench.cluster.workloads["shop/StatefulSet/db"]
+    database.ready_seconds = 200.0
+    bench.cluster.after(2.0, lambda: bench.stop.request("SIGINT"))
+
+    assert bench.apply().exit_code == 130
+    assert bench.cluster.pods["shop/db-0"].deleted_ns is not None
+    assert bench.resume().exit_code == 0
+    waited = next(e for e in bench.told if isinstance(e, Paused) and e.why == "until-ready")
+    assert "shop/StatefulSet/db" in waited.objects
+
+
 def test_a_canary_that_does_not_end_as_predicted_is_the_only_node_touched() -> None:
     bench = drain_bench()
     bench.cluster.after(1.0, lambda: bench.cluster.add_pod("shop/late", "n1") and None)
