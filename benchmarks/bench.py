@@ -107,6 +107,10 @@ def measure(path: Path, repetitions: int) -> list[Measure]:
         ("report as table", "s", predicted["table_seconds"]),
         ("report as JSON", "s", predicted["json_seconds"]),
         ("size of that JSON", "MiB", predicted["json_mib"]),
+        ("what it costs", "s", predicted["impact_seconds"]),
+        ("report as Markdown", "s", predicted["markdown_seconds"]),
+        ("report as HTML", "s", predicted["html_seconds"]),
+        ("size of that HTML", "MiB", predicted["html_mib"]),
     ]
     for source, file, input_mib in (("dump", path, size_mib), ("snapshot", snapshot, 0.0)):
         whole = [program(*what_if(file)) for _ in range(repetitions)]

@@ -102,6 +102,7 @@ def zone_failure(path: Path, release: str) -> Known:
 
 def run_predict(path: Path, release: str) -> Report:
     from kubectl_evictplan.commands.run import collecting_rarely
+    from kubectl_evictplan.impact.assess import with_impact
     from kubectl_evictplan.prediction.predict import predict
     from kubectl_evictplan.report import render
 
@@ -111,12 +112,16 @@ def run_predict(path: Path, release: str) -> Report:
         report = measured(lambda: predictions.append(predict(*known)))
         prediction = predictions[0]
         report["fit_seconds"] = seconds_to_fit(known, prediction)
-    report["evictions"] = len(prediction.evictions)
-    for output in ("table", "json"):
         started = time.perf_counter()
-        size = sum(map(len, render(prediction, output)))
-        report[f"{output}_seconds"] = time.perf_counter() - started
-        report[f"{output}_mib"] = size / MIB
+        told = with_impact(*known, prediction)
+        report["impact_seconds"] = time.perf_counter() - started
+        report["evictions"] = len(prediction.evictions)
+        shown = {"table": prediction, "json": prediction, "markdown": told, "html": told}
+        for output, answer in shown.items():
+            started = time.perf_counter()
+            size = sum(len(chunk.encode()) for chunk in render(answer, output))
+            report[f"{output}_seconds"] = time.perf_counter() - started
+            report[f"{output}_mib"] = size / MIB
     return report
 
 

@@ -72,10 +72,14 @@ def _with_columns(shown: Sequence[int], table: Table) -> Table:
 
 
 def _is_alike(header: str, at: int, rows: Sequence[Row]) -> bool:
-    if header not in _ALIKE:
+    if header not in _ALIKE or not rows:
         return False
-    texts = {cell if isinstance(cell, str) else cell.text for cell in (row[at] for row in rows)}
-    return len(texts) == 1 and _ALIKE[header] in (None, *texts)
+    first = _text(rows[0][at])
+    return _ALIKE[header] in (None, first) and all(_text(row[at]) == first for row in rows)
+
+
+def _text(cell: Cell) -> str:
+    return cell if isinstance(cell, str) else cell.text
 
 
 def _narrow_row(entry: Eviction, why: str) -> Row:

@@ -39,6 +39,8 @@ def render(blocks: Iterable[Block]) -> Iterator[str]:
     for at, block in enumerate(every):
         yield from _section(block, at)
     yield '</main>\n<div id="hint" role="status" hidden></div>\n'
+    # What the script draws the rows of a table with.
+    yield json_element("bars", vega_lite.gantt(Gantt("", (), None)))
     for script in scripts():
         yield f"<script>{script}</script>\n"
     yield "</body>\n</html>\n"

@@ -39,7 +39,7 @@ def json_element(name: str, value: Any) -> str:
 
 def packed_element(name: str, value: Any) -> str:
     """Return data as compressed JSON in an element of this id, for what would be megabytes."""
-    packed = gzip.compress(msgspec.json.encode(value), 6, mtime=0)
+    packed = gzip.compress(msgspec.json.encode(value), 4, mtime=0)
     text = base64.b64encode(packed).decode()
     return f'<script type="application/gzip" id="{name}">{text}</script>\n'
 

@@ -47,8 +47,7 @@
     };
   };
   const views = new Map();
-  const draw = async (box) => {
-    const spec = JSON.parse(byId(box.dataset.spec).textContent);
+  const draw = async (box, spec = JSON.parse(byId(box.dataset.spec).textContent)) => {
     views.get(box)?.finalize();
     const compiled = vegaLite.compile(spec, { config: config(box.clientWidth) }).spec;
     const view = new vega.View(vega.parse(compiled, null, { ast: true }), {
@@ -57,7 +56,19 @@
     views.set(box, view);
     await view.runAsync();
   };
-  const drawAll = () => Promise.all([...document.querySelectorAll(".chart")].map((box) =>
+  // The rows of a table as bars: the same specification as that of the page's own charts, with other data.
+  const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+  const drawRows = (box, rows) => {
+    const spec = JSON.parse(byId("bars").textContent);
+    const end = Math.max(1, ...rows.map((row) => row.to));
+    spec.data.values = rows.map((row) => ({ ...row, kind: "evicted", short: row.to - row.from < 0.004 * end }));
+    spec.height = 18 * Math.max(1, rows.length);
+    const step = STEPS.find((one) => end / one <= 9) ?? 86400 * Math.ceil(end / 9 / 86400);
+    spec.encoding.x.axis.values = Array.from({ length: Math.floor(end / step) + 1 }, (_, at) => at * step);
+    spec.encoding.color = { value: "#5b7fb5" };
+    return draw(box, spec);
+  };
+  const drawAll = () => Promise.all([...document.querySelectorAll(".chart[data-spec]")].map((box) =>
     draw(box).catch((error) => { box.textContent = `This chart could not be drawn: ${error.message}`; })));
   let width = innerWidth;
   let due = 0;
@@ -177,6 +188,25 @@
       tools.append(label, status);
       if (total > PAGE_ROWS) tools.append(back, on);
       table.parentElement.before(tools);
+    }
+
+    if (stories) {
+      const button = make("button", "Draw these rows", { type: "button" });
+      const box = make("div", "", { class: "chart", tabindex: "0", hidden: "" });
+      const at = (head) => [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent.startsWith(head));
+      const when = at("EVICTED-AT");
+      button.addEventListener("click", () => {
+        const rows = chosen.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS).map((row, number) => {
+          const text = columns[when].texts[columns[when].rows[row]];
+          const ends = text.split(/ \.\. | or /).map(weight).filter((end) => !isNaN(end));
+          const what = columns[named].texts[columns[named].rows[row]];
+          return { row: `${String(number).padStart(4, "0")} ${what}`, what, when: text, from: Math.min(...ends), to: Math.max(...ends) };
+        }).filter((row) => isFinite(row.from));
+        box.hidden = false;
+        drawRows(box, rows);
+      });
+      tools.append(button);
+      table.parentElement.after(box);
     }
 
     let sorted = null;
