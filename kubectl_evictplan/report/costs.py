@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from kubectl_evictplan.impact.replacement_words import PENDING
@@ -77,7 +78,7 @@ def _lasting(hit: _Hit) -> str:
     name, _, seconds = hit
     if seconds is None:
         return f"{name} (no end in sight)"
-    return f"{name} (up to {words.offset(seconds).removeprefix('+')})"
+    return f"{name} (up to {words.offset(float(math.ceil(seconds))).removeprefix('+')})"
 
 
 def _budgets(budgets: Iterable[BudgetImpact]) -> Iterator[Phrase]:

@@ -1,0 +1,84 @@
+"""The verdict says in a sentence each which services nobody answers for and which budgets are broken."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from report.builders import prediction
+
+from kubectl_evictplan.prediction.impact_document import (
+    BudgetImpact,
+    Count,
+    Impact,
+    Instant,
+    QuorumImpact,
+    ServiceImpact,
+    Spell,
+)
+from kubectl_evictplan.report.costs import costs
+
+NOW = Instant(0.0, 0.0)
+NOTHING = Impact((), (), (), (), (), (), ())
+
+
+def spell(most: float | None, certainty: str = "certain") -> Spell:
+    return Spell(certainty, NOW, NOW, 0.0, most)
+
+
+def service(name: str, *spells: Spell, source: str = "selector") -> ServiceImpact:
+    some = Count(0, 0)
+    return ServiceImpact("shop", name, source, (), 2, some, some, (), (), spells, None, NOW, ())
+
+
+def budget(name: str, *paths: str, healthy: int) -> BudgetImpact:
+    some = Count(healthy, healthy)
+    return BudgetImpact(
+        "shop", name, (), 2, 2, some, (spell(5),), Count(2 - healthy, 2 - healthy), paths, (), ()
+    )
+
+
+def told(**parts: object) -> list[str]:
+    return [one.text for one in costs(prediction(impact=replace(NOTHING, **parts)))]
+
+
+def test_nothing_is_said_where_nothing_is_hit_or_nobody_asked() -> None:
+    assert told() == []
+    assert list(costs(prediction())) == []
+
+
+def test_the_longest_comes_first_and_no_end_is_longer_than_any() -> None:
+    hit = (
+        service("a", spell(12.2)),
+        service("b", spell(None)),
+        service("c", spell(80)),
+        service("d"),
+    )
+    [text] = told(services=hit)
+    assert text == (
+        "Nobody answers for 3 services: shop/b (no end in sight), shop/c (up to 1m20s), shop/a (up to 13s)."
+    )
+
+
+def test_what_is_possible_is_a_sentence_of_its_own() -> None:
+    hit = (service("a", spell(5)), service("b", spell(5, "possible")))
+    assert told(services=hit)[1] == "Perhaps nobody answers for 1 service: shop/b (up to 5s)."
+
+
+def test_pods_of_one_app_label_are_called_an_app() -> None:
+    [text] = told(services=(service("a", spell(5), source="labels"),))
+    assert text.startswith("Nobody answers for 1 app: ")
+
+
+def test_a_broken_budget_is_told_with_its_number_and_that_nobody_asks() -> None:
+    [text] = told(
+        budgets=(budget("web", "never-asked", healthy=1), budget("db", "never-asked", healthy=0))
+    )
+    assert (
+        text
+        == "2 disruption budgets are broken, and nobody asks: shop/db (0 of 2), shop/web (1 of 2)."
+    )
+    assert "nobody asks" not in told(budgets=(budget("web", "asked", "not-ready", healthy=1),))[0]
+
+
+def test_a_lost_majority_is_told() -> None:
+    lost = QuorumImpact("kube-system/etcd", "etcd", 3, 2, Count(1, 1), (spell(5),))
+    assert told(quorums=(lost,)) == ["kube-system/etcd loses its majority: 2 of 3 are needed."]
