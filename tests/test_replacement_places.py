@@ -168,5 +168,20 @@ def test_a_finding_says_where_room_is_short_for_all_together() -> None:
     }
 
 
+def test_who_may_preempt_others_is_not_said_to_wait_for_certain() -> None:
+    urgent = msgspec.structs.replace(NEEDS, priority=1000)
+    nodes, pods = [node("n1"), node("n2", 1000)], [pod("p", "n1", urgent), pod("q", "n2")]
+    (finding,) = (
+        one
+        for one in assessed(nodes, pods, maintenance("n1")).findings
+        if one.code == "replacement-pending"
+    )
+    assert finding.certainty == "possible"
+    assert finding.summary.endswith(
+        "fits only where it preempts pods of lower priority, else stays Pending, because 1 node fails "
+        "TaintToleration, 1 node fails NodeResourcesFit; 1 node would have room without pods of lower priority"
+    )
+
+
 def test_where_all_fit_there_is_no_finding() -> None:
     assert codes([node("n1"), node("n2")], [pod("p", "n1")], maintenance("n1")) == {}

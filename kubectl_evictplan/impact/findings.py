@@ -17,6 +17,7 @@ from kubectl_evictplan.impact.replacement_words import (
     CROWDED,
     PENDING,
     fit_sentence,
+    stays_pending,
     what_would_help,
 )
 from kubectl_evictplan.impact.volumes import FORCE_DETACH, HELD, NEVER_MOVES
@@ -363,7 +364,7 @@ def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[It
                 pods = _count(one.pods, "replacement")
                 text = f"{pods} of {one.workload} in {one.namespace}: {fit_sentence(one)}"
                 deletion = facts.world.deletions.get(f"{one.namespace}/{one.pod}")
-                sure = verdicts is PENDING and deletion is not None and deletion.certain
+                sure = stays_pending(one) and deletion is not None and deletion.certain
                 weight = float(one.pods - one.placed)
                 certainty = CERTAIN if sure else POSSIBLE
                 name = f"{kind}/{one.namespace}/{name}"

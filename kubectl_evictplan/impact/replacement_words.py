@@ -20,6 +20,11 @@ _UNKNOWN = {
 }
 
 
+def stays_pending(fit: ReplacementFit) -> bool:
+    """Whether no node takes it, and nobody's preemption can change that."""
+    return fit.verdict in PENDING and not fit.returns_to and not fit.lower_priority
+
+
 def fit_sentence(fit: ReplacementFit) -> str:
     """Return e.g. ``fits nowhere: would stay Pending, because 8 nodes fail NodeResourcesFit``."""
     because = _because(fit)
@@ -36,6 +41,10 @@ def fit_sentence(fit: ReplacementFit) -> str:
             return f"only fits on {_nodes(fit.returns_to)} that it is evicted from, and goes back there"
         case Verdict.ONLY_ON_LEAVING:
             return f"only fits on nodes that are going away: would stay Pending{because}"
+        case Verdict.NOWHERE if fit.lower_priority:
+            return (
+                f"fits only where it preempts pods of lower priority, else stays Pending{because}"
+            )
         case Verdict.NOWHERE:
             return f"fits nowhere: would stay Pending{because}"
         case Verdict.UNKNOWN:
@@ -72,7 +81,7 @@ def _because(fit: ReplacementFit) -> str:
     )
     text = f", because {told}" if told else ""
     if fit.lower_priority:
-        text += f"; it may preempt pods of lower priority on {_nodes(fit.lower_priority)}"
+        text += f"; {_nodes(fit.lower_priority)} would have room without pods of lower priority"
     return text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from kubectl_evictplan.impact.replacement_words import PENDING
+from kubectl_evictplan.impact.replacement_words import stays_pending
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
 from kubectl_evictplan.prediction.impact_document import BudgetImpact, Impact, Spell
 from kubectl_evictplan.report import words
@@ -40,7 +40,7 @@ def costs(prediction: Prediction) -> Iterator[Phrase]:
 
 def _pending(impact: Impact) -> Iterator[Phrase]:
     """Say whose replacements find no node at all."""
-    pending = [one for one in impact.replacements if one.verdict in PENDING and not one.returns_to]
+    pending = filter(stays_pending, impact.replacements)
     names = list(
         dict.fromkeys(f"{one.namespace}/{one.workload.partition('/')[2]}" for one in pending)
     )
