@@ -114,14 +114,10 @@ def carry_out(run: Working, plan: Plan, conditions: Conditions, options: RunOpti
         _check(run, checks, lambda: preflight.same_cluster(plan.cluster, run.api))
         _check(run, checks, lambda: _rights(run, plan, owners, options))
         take_lock(run, run.state.begin.run_id, options)
-        todo = [
-            doing.operation
-            for doing in run.state.operations.values()
-            if doing.phase not in (Phase.DONE, Phase.UNKNOWN)
-        ]
         if run.state.preflight is None:
-            _check(run, checks, lambda: preflight.nodes_as_planned(run, todo, uids))
-            _check(run, checks, lambda: preflight.dry_runs(run, todo, uids))
+            operations = plan.operations
+            _check(run, checks, lambda: preflight.nodes_as_planned(run, operations, uids))
+            _check(run, checks, lambda: preflight.dry_runs(run, operations, uids))
     except CheckFailed as failed:
         checks.append(failed.check)
         run.note(Preflight(checks=tuple(checks)))

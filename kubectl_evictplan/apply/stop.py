@@ -45,7 +45,8 @@ def signals_caught(stop: Stop) -> Iterator[None]:
     before = {}
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            before[number] = signal.signal(number, requested)
+            # None: installed by somebody else than Python, which cannot be given back.
+            before[number] = signal.signal(number, requested) or signal.SIG_DFL
     try:
         yield
     finally:

@@ -157,6 +157,15 @@ def test_an_existing_journal_is_not_written_over() -> None:
         bench.apply()
 
 
+def test_a_finished_run_stays_as_it_is() -> None:
+    bench = taint_bench()
+    bench.apply()
+    before = bench.lines
+
+    assert bench.resume().exit_code == 0
+    assert bench.lines == before
+
+
 def test_a_run_that_is_taken_back_is_not_gone_on_with() -> None:
     bench = taint_bench()
     bench.cluster.faults.line.extend([None, _forbidden()])

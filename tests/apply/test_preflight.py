@@ -6,9 +6,9 @@ import json
 
 import msgspec
 import pytest
-from apply.clusters import drain_bench, taint_bench
+from apply.clusters import drain_bench, taint_bench, three_nodes
 from apply.faults import Fault
-from apply.runs import Bench
+from apply.runs import Bench, add_taint, plan_of, remove_taint
 from apply.simulated_cluster import IDENTITY
 
 from kubectl_evictplan.apply.endings import EndCode
@@ -133,3 +133,13 @@ def test_a_server_that_does_not_answer_ends_the_run_with_zero_changes() -> None:
 
     assert (result.exit_code, result.ending.code) == (6, EndCode.UNREACHABLE)
     assert bench.cluster.mutations == []
+
+
+def test_a_patch_is_tried_on_what_earlier_ones_will_have_made_of_the_node() -> None:
+    cluster = three_nodes()
+    bench = Bench(cluster, plan_of(cluster, add_taint("n1"), remove_taint("n1", 5.0)))
+
+    bench.apply()
+
+    assert cluster.dry_runs == 2
+    assert len(cluster.mutations) == 2
