@@ -68,7 +68,7 @@ class Change:
 
 
 def made(cluster: ClusterApi, nodes: Sequence[str], execution: dict[str, Any]) -> Plan:
-    operations: list[AnyOperation] = drain_of(cluster, *nodes)
+    operations: list[AnyOperation] = drain_of(cluster, *nodes, effect="NoSchedule")
     return plan_of(cluster, operations, **execution)
 
 
@@ -244,7 +244,8 @@ def a_server_that_is_started_anew_in_the_middle_loses_nothing(
     plane.restart_api_server(down_seconds=1.0)
     set_budget(plane, 3)
     code = running.finished(90)
-    assert code in (0, 3, 7), change.ending()
+    # For a moment after its start an API server knows of no role yet: 403, which ends a run.
+    assert code in (0, 3, 5, 7), change.ending()
     if code:
         assert change.carry("resume") == 0
     assert spec(plane, "a1") == (["theirs", "maintenance"], True)

@@ -84,12 +84,14 @@ def plan_of(cluster: ClusterApi, operations: Sequence[AnyOperation], **execution
     )
 
 
-def drain_of(cluster: ClusterApi, *nodes: str, tainted: bool = True) -> list[AnyOperation]:
+def drain_of(
+    cluster: ClusterApi, *nodes: str, effect: str = MAINTENANCE.effect
+) -> list[AnyOperation]:
     """Return a drain: a taint and a cordon for each node, then each one's evictions."""
     found: list[AnyOperation] = []
     for node in nodes:
-        if tainted:
-            found.append(AddTaint(len(found) + 1, 0.0, node, MAINTENANCE))
+        taint = TaintReference(MAINTENANCE.key, effect, MAINTENANCE.value)
+        found.append(AddTaint(len(found) + 1, 0.0, node, taint))
         found.append(Cordon(len(found) + 1, 0.0, node))
     for node in nodes:
         for pod in cluster.list_pods(node):

@@ -369,6 +369,11 @@ def test_workloads_and_nodes_are_counted(api: WritableServer, cluster: ClusterAp
 
 
 RULES = [
+    {
+        "apiGroups": ["authorization.k8s.io"],
+        "resources": ["selfsubjectaccessreviews"],
+        "verbs": ["create"],
+    },
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]},
     {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
     {
