@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.fates import Fate, is_counted
+from kubectl_evictplan.impact.listed import (
+    dropped_early,
+    while_published,
+    while_unready_or_dropped,
+)
 from kubectl_evictplan.impact.node_lives import thawed
-from kubectl_evictplan.impact.stretches import FOREVER_NS, NONE, Absence, Between, absence
+from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
 from kubectl_evictplan.impact.world import World, away, dead
-from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.infrastructure import EndpointSlice, Service
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.causes import seconds
@@ -46,10 +50,14 @@ def service_impacts(world: World) -> tuple[ServiceImpact, ...]:
 
 
 def _impact(world: World, behind: _Behind) -> ServiceImpact:
-    unlisted = _unlisted if behind.publishes else away
+    # A Service that publishes addresses offers them whatever becomes of the node.
+    dropped = {} if behind.publishes else dropped_early(behind.fates)
+    unlisted: Callable[[Fate], Absence] = while_published if behind.publishes else away
+    if dropped:
+        unlisted = while_unready_or_dropped(dropped)
     ready = world.availability(behind.before, behind.fates, unlisted, endpoints=True)
     answering = world.availability(behind.before, behind.fates, dead)
-    holes, undetected = _black_holes(world, behind.fates)
+    holes, undetected = _black_holes(world, behind.fates, dropped)
     owners = {world.owner_of(one.pod) for one in behind.fates}
     return ServiceImpact(
         namespace=behind.namespace,
@@ -68,19 +76,12 @@ def _impact(world: World, behind: _Behind) -> ServiceImpact:
     )
 
 
-def _unlisted(fate: Fate) -> Absence:
-    """Of a Service that offers whoever has an address: until the pod is gone, from when its successor runs."""
-    deletion = fate.deletion
-    if deletion is None or not fate.counted:
-        return NONE
-    runs = fate.successor.created.later(0, SECOND_NS)
-    return absence(deletion.gone, runs, certain=deletion.certain)
-
-
 # -- black holes ------------------------------------------------------------------------------------------
 
 
-def _black_holes(world: World, fates: Iterable[Fate]) -> tuple[tuple[BlackHole, ...], Spell | None]:
+def _black_holes(
+    world: World, fates: Iterable[Fate], dropped: Mapping[str, int]
+) -> tuple[tuple[BlackHole, ...], Spell | None]:
     by_place: dict[_Place, list[str]] = {}
     # Alike pods of one node share what they are made of.
     known: dict[tuple[int, int], list[_Place]] = {}
@@ -89,7 +90,10 @@ def _black_holes(world: World, fates: Iterable[Fate]) -> tuple[tuple[BlackHole, 
             continue
         token = id(fate.life), id(fate.leaves)
         if (places := known.get(token)) is None:
-            places = known[token] = list(_places(fate, thawed(fate.leaves, world.frozen)))
+            leaves = thawed(fate.leaves, world.frozen)
+            earliest_ns = min(leaves.earliest_ns, dropped.get(fate.pod.node_name, FOREVER_NS))
+            leaves = leaves._replace(earliest_ns=earliest_ns)
+            places = known[token] = list(_places(fate, leaves))
         for place in places:
             by_place.setdefault(place, []).append(fate.pod.name)
     holes = tuple(

@@ -95,6 +95,19 @@ def test_a_deleted_node_s_pods_stay_ready_until_garbage_collection() -> None:
     assert found.nobody_answers[0].since.earliest_seconds == 10
 
 
+def test_anything_else_that_changes_drops_the_pods_of_a_deleted_node_early() -> None:
+    snapshot = cluster(web("a1", "a2"), services=(WEB,))
+    events = (
+        make_event(10, "node-delete", "a1"),
+        make_event(20, "pod-delete", pods="default/web-1"),
+    )
+    found = service(impact_of(snapshot, *events), "web")
+    [hole] = found.black_holes
+    # Garbage collection alone comes at 50 s.
+    assert (hole.until.earliest_seconds, found.fewest_ready.least) == (20, 0)
+    assert found.nobody_ready[0].certainty == "possible"
+
+
 def test_without_a_controller_manager_endpoints_are_frozen() -> None:
     snapshot = cluster(web("a1", "a2"), services=(WEB,))
     events = (
