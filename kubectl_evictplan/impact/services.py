@@ -13,7 +13,7 @@ from kubectl_evictplan.impact.listed import (
     while_unready_or_dropped,
 )
 from kubectl_evictplan.impact.node_lives import thawed
-from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
+from kubectl_evictplan.impact.stretches import FOREVER_NS, Absence, Between
 from kubectl_evictplan.impact.world import World, away, dead
 from kubectl_evictplan.kube.infrastructure import EndpointSlice, Service
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
