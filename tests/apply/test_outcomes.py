@@ -495,3 +495,17 @@ def test_a_node_whose_server_asks_for_too_much_patience_ends_the_run() -> None:
 
     assert (result.exit_code, result.ending.code) == (6, EndCode.UNREACHABLE)
     assert len(records(bench, "intent")) == 1
+
+
+@pytest.mark.parametrize("value", ["young", None])
+def test_a_value_is_exchanged_only_for_the_one_that_was_reviewed(value: str | None) -> None:
+    cluster = three_nodes()
+    old, new = (TaintReference("stage", "NoSchedule", value) for value in ("old", "new"))
+    bench = Bench(cluster, plan_of(cluster, replace_taint("n2", old, new)))
+    there = [] if value is None else [{"key": "stage", "value": value, "effect": "NoSchedule"}]
+    cluster.write_taints("n2", there, "other")
+
+    result = bench.apply()
+
+    assert (result.exit_code, result.ending.code) == (4, EndCode.DRIFT)
+    assert cluster.nodes["n2"].taints == there

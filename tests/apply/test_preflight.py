@@ -83,6 +83,25 @@ def test_another_cluster_or_user_ends_the_run_with_zero_changes(
     assert (bench.cluster.mutations, bench.cluster.leases) == ([], {})
 
 
+def test_two_clusters_that_cannot_be_told_are_not_the_same() -> None:
+    bench = taint_bench()
+    nobody = msgspec.structs.replace(IDENTITY, cluster_uid="")
+    bench.plan = msgspec.structs.replace(bench.plan, cluster=nobody)
+    bench.cluster.faults.identity = nobody
+
+    assert bench.apply().exit_code == 4
+    assert bench.cluster.mutations == []
+
+
+def test_a_user_that_old_servers_do_not_tell_is_let_through() -> None:
+    bench = taint_bench()
+    nobody = msgspec.structs.replace(IDENTITY, user="")
+    bench.plan = msgspec.structs.replace(bench.plan, cluster=nobody)
+    bench.cluster.faults.identity = nobody
+
+    assert bench.apply().exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("fault", "code", "exit_code"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import msgspec
 import pytest
 from apply.clusters import BENCHES, FOREIGN, drain_bench, taint_bench, three_nodes
 from apply.crashes import KEEPS, killing
@@ -20,10 +21,12 @@ from apply.runs import (
     replace_taint,
     uncordon,
 )
+from apply.simulated_cluster import IDENTITY
 
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.records import Kept
 from kubectl_evictplan.apply.run import RunResult
+from kubectl_evictplan.apply.states import Phase
 from kubectl_evictplan.prediction.document import TaintReference
 
 OLD = TaintReference("stage", "NoSchedule", "old")
@@ -278,3 +281,40 @@ def test_what_was_left_alone_is_looked_at_again() -> None:
     result = bench.rollback()
 
     assert (result.exit_code, kept(result)) == (0, {1: Kept.UNDONE_ALREADY})
+
+
+def test_a_run_is_not_taken_back_on_another_cluster_or_without_the_rights() -> None:
+    bench = taint_bench()
+    bench.apply()
+    sent = len(bench.cluster.mutations)
+    bench.cluster.faults.identity = msgspec.structs.replace(IDENTITY, cluster_uid="other")
+    elsewhere = bench.rollback()
+    bench.cluster.faults.identity = None
+    bench.cluster.denied.add(("patch", "nodes"))
+    powerless = bench.rollback()
+
+    assert (elsewhere.exit_code, elsewhere.ending.objects) == (4, ("cluster",))
+    assert (powerless.exit_code, powerless.ending.code) == (5, EndCode.DENIED)
+    assert powerless.ending.objects == ("patch nodes n1", "patch nodes n2")
+    assert len(bench.cluster.mutations) == sent
+
+
+def test_an_eviction_that_may_still_be_at_work_is_waited_for_before_it_is_judged() -> None:
+    bench = drain_bench()
+    bench.cluster.faults.line.extend([None, None, Fault.LATE])
+    bench.cluster.after_mutation = lambda _request: _dies_after(bench, 3)
+    with pytest.raises(Killed):
+        bench.apply()
+    bench.files.crash(KEEPS["all"])
+    bench.cluster.after_mutation = lambda _request: None
+
+    result = bench.rollback()
+
+    evictions = [one for one in result.state.operations.values() if one.operation.number == 3]
+    assert [one.phase for one in evictions] == [Phase.DONE]
+    assert kept(result)[3] is Kept.CANNOT_BE_UNDONE
+
+
+def _dies_after(bench: Bench, mutations: int) -> None:
+    if len(bench.cluster.mutations) == mutations:
+        raise Killed
