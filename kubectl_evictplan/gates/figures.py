@@ -257,6 +257,14 @@ FIGURES: dict[str, Figure] = {
 }
 
 
+def told(value: Value, figure: Figure) -> str:
+    """Return a value in words: one number, or from the least to the most."""
+    if isinstance(value, Unknown):
+        return f"not known: {value.why}"
+    least, most = figure.kind.show(value.least), figure.kind.show(value.most)
+    return least if least == most else f"{least} to {most}"
+
+
 def code_figure(code: str) -> Figure:
     """Return the figure of a warning's or finding's code: how many objects it is about, at least 1 where it is."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from kubectl_evictplan.gates.document import GateResult
-from kubectl_evictplan.gates.figures import FIGURES, Facts, Figure, Known, Unknown, code_figure
+from kubectl_evictplan.gates.figures import FIGURES, Facts, Known, Unknown, code_figure, told
 from kubectl_evictplan.gates.language import All, Comparison, Not, Rule
 from kubectl_evictplan.prediction.document import Prediction
 
@@ -78,7 +78,7 @@ def _compared(
     if isinstance(value, Unknown):
         unknown[f"{name} is not known: {value.why}"] = None
         return _Truth(may=True, must=False)
-    numbers[f"{name} is {_shown(value, figure)}"] = None
+    numbers[f"{name} is {told(value, figure)}"] = None
     limit = figure.kind.parse(rule.value) if rule.operator else 0.0
     return _holds(rule.operator or ">", value, limit)
 
@@ -91,8 +91,3 @@ def _holds(sign: str, value: Known, limit: float) -> _Truth:
     compare = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}[sign]
     ends = compare(least, limit), compare(most, limit)
     return _Truth(any(ends), all(ends))
-
-
-def _shown(value: Known, figure: Figure) -> str:
-    least, most = figure.kind.show(value.least), figure.kind.show(value.most)
-    return least if least == most else f"{least} to {most}"

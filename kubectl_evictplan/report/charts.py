@@ -20,6 +20,7 @@ from kubectl_evictplan.report.blocks import (
     Point,
     Tone,
 )
+from kubectl_evictplan.report.gantt import drain_bars
 from kubectl_evictplan.report.impact_tables import badness
 from kubectl_evictplan.report.words import Clock
 
@@ -38,6 +39,11 @@ _STATE_TONES: dict[str, Tone] = {
 def charts(prediction: Prediction, clock: Clock) -> Iterator[Bands | Gantt | Counts]:
     """Yield the charts that have something to show."""
     end = _end(prediction)
+    if drains := tuple(drain_bars(prediction)):
+        groups = (BarGroup("Drains", drains),)
+        yield Gantt(
+            "Drains over time", groups, clock.start_time(), "What never ends goes on to the right."
+        )
     if prediction.evictions:
         yield _gone(prediction.evictions, end)
     if prediction.impact is not None and (worst := _worst(prediction.impact, end)):
@@ -96,8 +102,8 @@ def _thinned(points: Sequence[Point]) -> tuple[Point, ...]:
     return (*found, points[-1])
 
 
-def _worst(impact: Impact, end: float) -> Bands | None:
-    """Return how many answer for the Services, else are ready of the workloads, that are hit worst."""
+def _hits(impact: Impact) -> list[_Hit]:
+    """Return every Service and workload that changes, the worst first."""
     hit = [
         _Hit(
             badness(one.nobody_answers),
@@ -121,10 +127,19 @@ def _worst(impact: Impact, end: float) -> Bands | None:
                 one.steps,
             )
         )
-    hit = sorted(
-        (one for one in hit if one.steps),
-        key=lambda one: (one.rank > 1, one.badness, one.rank, one.name),
-    )
+    # A Service and the workload behind it often have one curve: it stands there once.
+    curves: dict[tuple[str, tuple[Step, ...]], _Hit] = {}
+    for found in sorted(
+        (found for found in hit if found.steps),
+        key=lambda found: (found.rank > 1, found.badness, found.rank, found.name),
+    ):
+        curves.setdefault((found.name.partition(" ")[2], found.steps), found)
+    return list(curves.values())
+
+
+def _worst(impact: Impact, end: float) -> Bands | None:
+    """Return how many answer for the Services, else are ready of the workloads, that are hit worst."""
+    hit = _hits(impact)
     bands = tuple(
         Band(
             f"{words.name(one.name)} ({one.before} ready before)",

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
 from kubectl_evictplan.gates.document import GateResult
+from kubectl_evictplan.gates.figures import FIGURES, Facts, told
 from kubectl_evictplan.prediction.document import CERTAIN, Prediction
 from kubectl_evictplan.prediction.fingerprint import fingerprint
 from kubectl_evictplan.report import words
@@ -25,6 +26,13 @@ from kubectl_evictplan.report.stories import stories
 from kubectl_evictplan.report.verdict import alerts, all_warnings, verdict
 from kubectl_evictplan.report.what_happens import asked, timeline
 from kubectl_evictplan.report.words import Clock
+
+_COSTS = {
+    "Longest without anybody": "unavailable",
+    "Budgets broken": "pdb-broken",
+    "Pods that do not come back by themselves": "not-coming-back",
+    "Worst finding": "severity",
+}
 
 
 def ticket(
@@ -57,6 +65,7 @@ def ticket(
         yield bars
     if (moments := timeline(prediction, clock, wide=False)) is not None:
         yield moments
+    yield from drain_tables(prediction, wide=False)
     if impact is not None:
         yield from impact_tables(impact)
     yield from _tables(prediction, by, whole=whole)
@@ -97,6 +106,7 @@ def headline(prediction: Prediction) -> Table:
         ("of these stuck Terminating", str(len(stuck))),
         ("First possible eviction", words.NONE if first is None else words.offset(first)),
         ("Last possible eviction", words.NONE if last is None else words.offset(last)),
+        *_costs(prediction),
         ("Workloads hit", str(len(prediction.workloads))),
         ("Nodes affected", str(len(prediction.nodes))),
         ("Pods that stay on them", str(len({kept.key for kept in prediction.kept} - every))),
@@ -104,8 +114,16 @@ def headline(prediction: Prediction) -> Table:
     return Table(columns("FIGURE", "VALUE"), rows, "Figures")
 
 
+def _costs(prediction: Prediction) -> Iterator[tuple[str, str]]:
+    """Yield figures of docs/gates.md by the names that rules call them."""
+    facts = Facts(prediction, frozenset())
+    for label, name in _COSTS.items():
+        figure = FIGURES[name]
+        value = figure.value(facts, "")
+        yield f"{label} ({name})", told(value, figure)
+
+
 def _tables(prediction: Prediction, by: str, *, whole: bool) -> Iterator[Block]:
-    yield from drain_tables(prediction, wide=False)
     if prediction.evictions:
         every_pod = whole or by == "pod" or len(prediction.evictions) <= PODS_MAX
         if by != "pod":

@@ -74,9 +74,13 @@ def spans(prediction: Prediction) -> Iterator[tuple[str, float, float]]:
 
 
 def asked(prediction: Prediction) -> Iterator[str]:
-    """Yield what the scenario does, alike events together, without instants."""
+    """Yield what the scenario does, alike events together, without instants; as a command where it is one."""
     for event in _united(prediction.inputs.events):
-        yield _event_text(event, _NAMES_MAX)
+        if event.command and len(event.nodes) <= _NAMES_MAX:
+            names = " ".join(map(words.name, event.nodes))
+            yield " ".join(names if word == "{nodes}" else word for word in event.command)
+        else:
+            yield _event_text(event, _NAMES_MAX)
 
 
 def _united(events: Iterable[EventSummary]) -> Iterator[EventSummary]:
@@ -86,11 +90,13 @@ def _united(events: Iterable[EventSummary]) -> Iterator[EventSummary]:
         together.setdefault((event.at_seconds, event.action), []).append(event)
     for group in together.values():
         details = {event.detail for event in group}
+        commands = {event.command for event in group}
         yield replace(
             group[0],
             nodes=tuple(name for event in group for name in event.nodes),
             pods=tuple(name for event in group for name in event.pods),
             detail=details.pop() if len(details) == 1 else "",
+            command=commands.pop() if len(commands) == 1 else (),
         )
 
 

@@ -283,3 +283,15 @@ def test_a_browser_draws_every_chart_under_the_policy(tmp_path: Path) -> None:
     assert done.stdout.count("<svg") == text.count('class="chart"')
     assert "could not be drawn" not in done.stdout.partition("<script>")[0]
     assert not re.search(r"CONSOLE|Content Security Policy", done.stderr)
+
+
+@pytest.mark.slow
+def test_a_ticket_of_fifty_thousand_evictions_stays_small() -> None:
+    rows = tuple(
+        eviction(f"web-{at:06d}-x7k2q", 300.0 + at // 30, node=f"node-{at // 30:05d}", uid=f"u{at}")
+        for at in range(51_000)
+    )
+    many = prediction(evictions=rows)
+
+    assert len(text_of(many, "html").encode()) < 5 * 2**20
+    assert len(text_of(many, "markdown").encode()) <= 32_000

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC
 
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from report.builders import eviction, one_of_each, prediction, text_of
+from report.builders import eviction, inputs, one_of_each, prediction, text_of
 from report.hostile import strings
 
 from kubectl_evictplan.display import escape
+from kubectl_evictplan.prediction.document import DrainReport, EventSummary, WaitingPod
 from kubectl_evictplan.prediction.fingerprint import fingerprint
 from kubectl_evictplan.prediction.impact_document import Impact
 from kubectl_evictplan.report import markdown
@@ -31,6 +33,7 @@ from kubectl_evictplan.report.blocks import (
     Verdict,
     columns,
 )
+from kubectl_evictplan.report.ticket import ticket
 
 _PARSER = MarkdownIt("gfm-like", {"linkify": False, "html": True})
 _JOINER = "\u2060"
@@ -207,6 +210,44 @@ def test_explain_tells_the_story_of_one_pod_in_tickets_too() -> None:
         assert "How it comes about" in text
         assert "the timer fires" in text
         assert "db-0" not in text
+
+
+def test_the_title_is_the_command_where_there_is_one() -> None:
+    command = ("kubectl", "taint", "nodes", "{nodes}", "a=b:NoExecute")
+    undo = (*command[:-1], "a=b:NoExecute-")
+    event = EventSummary(0.0, "taint", ("n1", "n2"), (), "a=b:NoExecute", "", command, undo)
+    lines = text_of(prediction(inputs=inputs(events=(event,))), "markdown").splitlines()
+
+    assert lines[0] == "# Predicted evictions: kubectl taint nodes n1 n2 a=b:NoExecute"
+    assert "kubectl taint nodes n1 n2 a=b:NoExecute" in lines
+    assert "kubectl taint nodes n1 n2 a=b:NoExecute-" in lines
+
+
+@pytest.mark.parametrize("name", ["n1;reboot", "N1", "$(reboot)", "n 1", "-l", ""])
+def test_a_name_that_is_none_of_kubernetes_becomes_no_part_of_a_command(name: str) -> None:
+    command = ("kubectl", "cordon", "{nodes}")
+    event = EventSummary(0.0, "cordon", (name,), (), "", "", command, ("kubectl", "x", "{nodes}"))
+    text = text_of(prediction(inputs=inputs(events=(event,))), "markdown")
+
+    assert "```sh" not in text
+
+
+def test_a_drain_that_never_ends_is_a_bar_that_outlasts_all_others() -> None:
+    waits = WaitingPod("a/b", "a/pdb", 1.0, None, None, "never", "certain")
+    drain = DrainReport("n1", 0.5, 0.5, None, None, None, "never", (), (waits,), ())
+    [bars] = [
+        group.bars
+        for block in ticket(prediction(drains=(drain,), evictions=(eviction(at=9.0),)), UTC)
+        if isinstance(block, Gantt)
+        for group in block.groups
+        if group.name == "Drains"
+    ]
+
+    assert [(bar.label, bar.tone) for bar in bars] == [
+        ("n1 drain (never ends)", "stuck"),
+        ("a/b waits", "possible"),
+    ]
+    assert all(bar.to_seconds > 9.0 for bar in bars)
 
 
 def test_evictions_are_grouped_as_asked() -> None:

@@ -169,7 +169,7 @@
     back.addEventListener("click", () => { page -= 1; show(); });
     on.addEventListener("click", () => { page += 1; show(); });
 
-    if (total > 10) {
+    if (total > 15) {
       const label = make("label", "Filter rows ");
       const input = make("input", "", { type: "search", placeholder: "part of any cell" });
       label.append(input);
