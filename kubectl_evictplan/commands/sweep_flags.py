@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.commands.terminal import Progress
     from kubectl_evictplan.kube.objects import ClusterSnapshot
     from kubectl_evictplan.sweeps.failures import Failure
-    from kubectl_evictplan.sweeps.flags import Cell
+    from kubectl_evictplan.sweeps.flags import Cell, FlagGrid
 
 _TOLERATIONS = ("--tolerations",)
 _CELLS_MAX = 1000
@@ -59,24 +59,12 @@ def flags(
         message = "--fail says whether it is a node or a zone that NAME means"
         known = Correction(words, ("--fail", "node", *words), example=True) if words else None
         raise mistake(message, known or help_on("sweep", "flags"))
-    from kubectl_evictplan.sweeps.flags import FlagGrid
-
     seconds = _seconds(tolerations)
     choices, single = _choices(options, seconds)
     sweeping = Sweeping(replace(options, controller_flags=single), own)
     with sweeping.cluster() as (snapshot, progress):
         failure, assumed = _failure(sweeping, snapshot, progress, kind, words)
-        given = sweeping.given
-        start_ns = snapshot.taken_at_ns if given.start_ns is None else given.start_ns
-        grid = FlagGrid(
-            snapshot,
-            given.settings,
-            failure,
-            start_ns,
-            given.horizon_ns,
-            sweeping.back_ns,
-            given.assume_ready_ns,
-        )
+        grid = _grid(sweeping, snapshot, failure)
         rows = tuple(sweeping.answers(grid.row, choices, progress))
         inputs = sweeping.failing(snapshot).inputs(failure)
     from kubectl_evictplan.sweeps.document import Sweep
@@ -86,6 +74,21 @@ def flags(
             "--tolerations stand for the default seconds of admission (300, or the API server's): pods with others keep them",
         )
     sweeping.show(Sweep("flags", inputs, cells=rows, assumptions=assumed))
+
+
+def _grid(sweeping: Sweeping, snapshot: ClusterSnapshot, failure: Failure) -> FlagGrid:
+    from kubectl_evictplan.sweeps.flags import FlagGrid
+
+    given = sweeping.given
+    return FlagGrid(
+        snapshot,
+        given.settings,
+        failure,
+        snapshot.taken_at_ns if given.start_ns is None else given.start_ns,
+        given.horizon_ns,
+        sweeping.back_ns,
+        given.assume_ready_ns,
+    )
 
 
 def _choices(options: WhatIfOptions, seconds: list[int]) -> tuple[list[Cell], tuple[str, ...]]:

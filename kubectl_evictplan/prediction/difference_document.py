@@ -79,6 +79,14 @@ class DrainDifference(msgspec.Struct, frozen=True, rename="camel"):
     b: DrainSide | None
 
 
+class FindingDifference(msgspec.Struct, frozen=True, rename="camel"):
+    """What one of the predictions finds of these objects, and the other does not."""
+
+    code: str
+    severity: str
+    objects: tuple[str, ...]
+
+
 class DifferenceCounts(msgspec.Struct, frozen=True, rename="camel"):
     """How many evictions; each is counted once in the first eight, ``became_...`` beside that."""
 
@@ -95,7 +103,10 @@ class DifferenceCounts(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PredictionDiff(msgspec.Struct, frozen=True, rename="camel"):
-    """The whole comparison. ``same``: both predict the same, whatever their inputs were."""
+    """The whole comparison. ``same``: both predict the same evictions, whatever their inputs were.
+
+    Findings are compared object by object; none are told where one of the predictions has no impact.
+    """
 
     a: str
     b: str
@@ -104,6 +115,8 @@ class PredictionDiff(msgspec.Struct, frozen=True, rename="camel"):
     inputs: tuple[InputDifference, ...]
     pods: tuple[PodDifference, ...]
     drains: tuple[DrainDifference, ...]
+    findings_only_in_a: tuple[FindingDifference, ...]
+    findings_only_in_b: tuple[FindingDifference, ...]
     warnings_only_in_a: tuple[Warning, ...]
     warnings_only_in_b: tuple[Warning, ...]
     api_version: str = API_VERSION

@@ -18,6 +18,7 @@ from kubectl_evictplan.prediction.difference_document import (
     DrainDifference,
     DrainSide,
     EvictionSide,
+    FindingDifference,
     InputDifference,
     PodDifference,
     PredictionDiff,
@@ -31,6 +32,7 @@ from kubectl_evictplan.prediction.document import (
     Prediction,
     Sourced,
 )
+from kubectl_evictplan.prediction.impact_document import Impact
 
 NEW, GONE = "new", "gone"
 EARLIER, LATER = "earlier", "later"
@@ -63,6 +65,8 @@ def compare(a: Prediction, b: Prediction, name_a: str = "A", name_b: str = "B") 
         inputs=tuple(_input_differences(a.inputs, b.inputs)),
         pods=tuple(pods),
         drains=drains,
+        findings_only_in_a=_findings_only(a.impact, b.impact),
+        findings_only_in_b=_findings_only(b.impact, a.impact),
         warnings_only_in_a=_only(a.warnings, b.warnings),
         warnings_only_in_b=_only(b.warnings, a.warnings),
     )
@@ -247,6 +251,19 @@ def _events(events: Sequence[EventSummary]) -> str:
         )
         for event in events
     )
+
+
+def _findings_only(these: Impact | None, others: Impact | None) -> tuple[FindingDifference, ...]:
+    """Return what the others do not find, code by code the objects that they do not find it of."""
+    if these is None or others is None:
+        return ()
+    known = {(finding.code, one) for finding in others.findings for one in finding.objects}
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for finding in these.findings:
+        new = [one for one in finding.objects if (finding.code, one) not in known]
+        if new:
+            found.setdefault((finding.code, finding.severity), {}).update(dict.fromkeys(new))
+    return tuple(FindingDifference(*key, tuple(objects)) for key, objects in found.items())
 
 
 def _only(these: Sequence[Warning], others: Sequence[Warning]) -> tuple[Warning, ...]:

@@ -41,6 +41,7 @@ from kubectl_evictplan.report.blocks import (
 
 PODS_MAX = 40
 _GROUPS_MAX = 40
+_OBJECTS_MAX = 5
 _TONES: dict[str, Tone] = {NEW: "certain", GONE: "good", EARLIER: "possible"}
 # In the order in which they are told.
 _CHANGES = (NEW, GONE, EARLIER, LATER, WIDER, NARROWER, OTHERWISE)
@@ -67,6 +68,7 @@ def difference_contents(diff: PredictionDiff, *, wide: bool) -> Iterator[Block]:
             yield _pod_table(diff.pods)
     else:
         yield _group_table(diff.pods)
+    yield from _findings(diff)
     if wide:
         for title, found in (
             ("Warnings of A only", diff.warnings_only_in_a),
@@ -78,6 +80,22 @@ def difference_contents(diff: PredictionDiff, *, wide: bool) -> Iterator[Block]:
                     tuple(Finding(w.code, w.message, words.listed(w.objects, 3)) for w in found),
                 )
     yield Figures("", tuple(_provenance(diff, wide=wide)))
+
+
+def _findings(diff: PredictionDiff) -> Iterator[Block]:
+    """Yield what the impact of one of them finds alone, of which objects."""
+    for title, found in (
+        ("Findings of B only", diff.findings_only_in_b),
+        ("Findings of A only", diff.findings_only_in_a),
+    ):
+        if found:
+            yield Findings(
+                title,
+                tuple(
+                    Finding(one.code, one.severity, words.listed(one.objects, _OBJECTS_MAX))
+                    for one in found
+                ),
+            )
 
 
 # -- the verdict --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from report.builders import eviction, inputs, kept, one_of_each, prediction
 
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.prediction.difference_document import PredictionDiff
+from kubectl_evictplan.prediction.difference_document import FindingDifference, PredictionDiff
 from kubectl_evictplan.prediction.differences import compare
 from kubectl_evictplan.prediction.document import (
     DrainReport,
@@ -20,6 +20,8 @@ from kubectl_evictplan.prediction.document import (
     TolerationReference,
     Window,
 )
+from kubectl_evictplan.prediction.impact_document import Finding as ImpactFinding
+from kubectl_evictplan.prediction.impact_document import Impact
 from kubectl_evictplan.prediction.stored import decode_prediction
 from kubectl_evictplan.report import render_document
 from kubectl_evictplan.report.differences import difference_contents
@@ -251,3 +253,39 @@ def test_a_field_of_a_wrong_type_is_named_with_who_wrote_it() -> None:
         "a.json: evictions[0].offsetSeconds: expected `float`, got `str`; "
         "written by kubectl-evictplan 0.1.0"
     )
+
+
+# -- impacts --------------------------------------------------------------------------------------------
+
+
+def with_findings(*findings: ImpactFinding) -> Prediction:
+    impact = Impact((), (), (), (), (), (), findings=findings)
+    return prediction(impact=impact)
+
+
+def a_finding(code: str = "service-down", **fields: Any) -> ImpactFinding:
+    known = {"severity": "high", "certainty": "certain", "objects": ("Service/shop/web",)}
+    texts = {"summary": "nobody is ready for 30s", "why": "", "remedy": ""}
+    return ImpactFinding(**{"code": code, **known, **texts, **fields})
+
+
+def test_findings_are_compared_object_by_object() -> None:
+    web, db = "Service/shop/web", "Service/shop/db"
+    a = with_findings(a_finding(), a_finding("pdb-broken"))
+    b = with_findings(a_finding(objects=(web, db), severity="critical"))
+
+    diff = compare(a, b)
+
+    assert diff.findings_only_in_a == (FindingDifference("pdb-broken", "high", (web,)),)
+    assert diff.findings_only_in_b == (FindingDifference("service-down", "critical", (db,)),)
+    assert "service-down: critical (Service/shop/db)" in told(a, b)
+
+
+def test_other_numbers_in_a_summary_make_no_other_finding() -> None:
+    a, b = (with_findings(a_finding(summary=f"nobody for {n}s")) for n in (30, 40))
+
+    assert compare(a, b).findings_only_in_b == ()
+
+
+def test_without_an_impact_in_both_no_finding_is_compared() -> None:
+    assert compare(prediction(), with_findings(a_finding())).findings_only_in_b == ()

@@ -8,10 +8,12 @@ Upstream: ``NewTokenBucketRateLimiter`` over golang.org/x/time/rate, burst 1, ``
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 from kubectl_evictplan.kube.durations import SECOND_NS
 
 
+@lru_cache(maxsize=1000)  # a few rates and shares, asked for at every tick
 def float32(value: float) -> float:
     """Round to the nearest IEEE 754 single precision number (Go's ``float32(x)``)."""
     rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]

@@ -67,7 +67,7 @@ class ZoneMembership:
 
     def populated(self) -> list[str]:
         """Zones in which nodes exist, sorted."""
-        return sorted(+self._members)
+        return sorted(zone for zone, number in self._members.items() if number > 0)
 
     def is_excluded(self, node: Node) -> bool:
         """Whether the node counts in no zone; it is health-checked and tainted all the same."""
