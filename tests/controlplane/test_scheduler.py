@@ -81,8 +81,11 @@ class _Told:
         self.node: str = found["spec"].get("nodeName", "")
         conditions = found.get("status", {}).get("conditions") or ()
         reasons = [one for one in conditions if one["type"] == "PodScheduled"]
-        self.is_refused = any(one.get("reason") == "Unschedulable" for one in reasons)
         self.message = reasons[0].get("message", "") if reasons else ""
+        # The scheduler tries again when it has heard of a claim that was created just now.
+        self.is_refused = "not found" not in self.message and any(
+            one.get("reason") == "Unschedulable" for one in reasons
+        )
 
     def __repr__(self) -> str:
         return self.node or self.message
