@@ -20,6 +20,8 @@ from kubectl_evictplan.world import World
 
 LOCK_NAME = "evictplan-apply"
 LOCK_SECONDS = 60
+# The message of an ending by another's lock whose time is over.
+EXPIRED = "expired"
 RENEW_SECONDS = 15.0
 # A renewal that keeps failing ends the run while the Lease still has this long to go.
 SAFETY_SECONDS = 15.0
@@ -152,7 +154,7 @@ class Lock:
             raise Ended(
                 Ending(
                     EndCode.LOCKED,
-                    message="expired" if expired else "",
+                    message=EXPIRED if expired else "",
                     objects=_told(lease, expires_ns),
                 )
             )

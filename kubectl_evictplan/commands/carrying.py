@@ -5,23 +5,27 @@ from __future__ import annotations
 import getpass
 import os
 import platform
+import shutil
 import socket
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from kubectl_evictplan import __version__
+from kubectl_evictplan.commands.terminal import use_color, wants_ascii
 from kubectl_evictplan.errors import EXIT_DONE
 
 if TYPE_CHECKING:
     from kubectl_evictplan.apply.cluster import ClusterApi
-    from kubectl_evictplan.apply.progress import AnyProgress, Tell
+    from kubectl_evictplan.apply.progress import Tell
     from kubectl_evictplan.apply.records import Author, Check
     from kubectl_evictplan.apply.run import RunOptions, RunResult
     from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.plans.document import Plan
+    from kubectl_evictplan.report.blocks import Block
 
 
 def options(
@@ -104,30 +108,37 @@ def take_back(journal: Path, api: ClusterApi, told: Tell, how: RunOptions) -> Ru
         return rollback(api, journal, World(), LocalFiles(), stop, told, how)
 
 
-def tell_plainly(event: AnyProgress) -> None:
-    """Print what a run tells on standard error, one line per event."""
-    from kubectl_evictplan.report.run_lines import line
-
-    said = line(event)
-    if said is not None:
-        click.echo(said, err=True)
-
-
-def finish(result: RunResult) -> None:
+def finish(result: RunResult, color: str = "auto") -> None:
     """Print how a run ended; exit with its code unless everything is done."""
-    from kubectl_evictplan.report.run_endings import ended
+    from kubectl_evictplan.report.run_end import result_blocks
 
-    for said in ended(result):
-        click.echo(said, err=result.exit_code != EXIT_DONE)
+    _show(result_blocks(result, _program()), color)
     if result.exit_code != EXIT_DONE:
         raise click.exceptions.Exit(result.exit_code)
 
 
-def print_status(journal: Path) -> None:
+def print_status(journal: Path, color: str = "auto") -> None:
     """Print what a journal says, without asking the cluster."""
     from kubectl_evictplan.apply.files import LocalFiles
     from kubectl_evictplan.apply.status import status
-    from kubectl_evictplan.report.run_endings import status_told
+    from kubectl_evictplan.report.run_end import status_blocks
 
-    for said in status_told(journal, status(journal, LocalFiles())):
-        click.echo(said)
+    _show(status_blocks(status(journal, LocalFiles()), str(journal), _program()), color)
+
+
+def _show(blocks: Iterable[Block], color: str) -> None:
+    from kubectl_evictplan.report.terminal import Terminal
+
+    stream = sys.stdout
+    if stream is None:  # closed by the caller, as by `>&-`
+        return
+    columns = shutil.get_terminal_size((100, 24)).columns if stream.isatty() else None
+    terminal = Terminal(columns, use_color(color, stream), wants_ascii("table", stream))
+    for chunk in terminal.render(blocks):
+        stream.write(chunk)
+    stream.flush()
+
+
+def _program() -> str:
+    """Return the words that run this program, as they were typed."""
+    return click.get_current_context().find_root().info_name or "kubectl evictplan"

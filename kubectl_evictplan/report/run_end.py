@@ -45,6 +45,9 @@ def result_blocks(result: RunResult, program: str) -> Iterator[Block]:
     """Yield how a run ended. ``program``: the words that run this program."""
     yield Verdict(tuple(_sentences(result.state)))
     yield from _rest(result.state)
+    if result.unwritten:
+        line = result.unwritten.decode("ascii", "backslashreplace").rstrip()
+        yield Figures("This did not reach the journal: keep it", (("record", line),))
     path = str(result.journal)
     yield from _commands(
         path, program, resumable=result.resumable, can_roll_back=result.can_roll_back

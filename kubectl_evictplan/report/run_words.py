@@ -9,6 +9,7 @@ from __future__ import annotations
 from kubectl_evictplan.apply import progress
 from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.endings import EndCode, Ending
+from kubectl_evictplan.apply.lock import EXPIRED
 from kubectl_evictplan.apply.records import Kept, Verdict
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.plans.document import AnyOperation, Evict
@@ -79,7 +80,7 @@ ENDINGS = {
     EndCode.DENIED: "the plan needs rights that the user does not have",
     EndCode.UNAUTHENTICATED: "the credentials are not accepted any more",
     EndCode.UNREACHABLE: "the server does not answer",
-    EndCode.UNKNOWN: "nobody can tell whether a change was executed",
+    EndCode.UNKNOWN: "nobody can tell whether a change was executed or taken back; going on makes it again",
     EndCode.ABORTED: "a condition of --abort-if is met",
     EndCode.INTERRUPTED: "interrupted",
     EndCode.JOURNAL: "the journal cannot be written, so nothing more was sent",
@@ -108,6 +109,8 @@ def ending_words(ending: Ending, *, back: bool = False) -> str:
     """Return why a run, or its rollback, ended: the reason, whose doing, the server's words."""
     finished_back = back and ending.code is EndCode.FINISHED
     parts = [_TAKEN_BACK if finished_back else ENDINGS[ending.code]]
+    if ending.code in (EndCode.LOCKED, EndCode.LOCK_LOST):
+        return _lock_words(parts[0], ending)
     if ending.condition:
         parts[0] += f" ({escape(ending.condition, ascii_only=True)})"
     if ending.signal:
@@ -118,6 +121,22 @@ def ending_words(ending: Ending, *, back: bool = False) -> str:
         last = ending.changed_by[0]
         parts.append(f"last written by {name(last.manager)} at {name(last.time)}")
     if ending.message:
+        parts.append(server_said(ending.message))
+    return ": ".join(parts)
+
+
+def _lock_words(why: str, ending: Ending) -> str:
+    """Return whose the lock is, since and until when, and what can be done about a stale one."""
+    holder, since, until = (*ending.objects, "", "", "")[:3]
+    parts = [why]
+    if holder:
+        times = [f"since {name(since)}"] * bool(since) + [f"until {name(until)}"] * bool(until)
+        parts.append(", ".join((name(holder), *times)))
+    if ending.message == EXPIRED:
+        parts.append(
+            "it has expired; when that process is certainly dead, --steal-lock takes it over"
+        )
+    elif ending.message:
         parts.append(server_said(ending.message))
     return ": ".join(parts)
 
@@ -180,10 +199,7 @@ def _about_operation(event: progress.AnyProgress) -> str | None:
         case progress.WasReadBack():
             return f"{told(event.operation)}: {_VERDICTS[event.verdict]}"
         case progress.BudgetWaits():
-            causes = f" ({named(event.causes)})" if event.causes else ""
-            said = f": {server_said(event.message)}" if event.message else ""
-            again = f"again in {event.retry_seconds:.0f} s"
-            return f"{told(event.operation)}: {_OUTCOMES[event.outcome]}{causes}{said}; {again}"
+            return _waits(event)
         case progress.EvictionAccepted():
             return f"{told(event.operation)}: {'accepted' if event.ours else 'is being deleted'}"
         case progress.PodGone():
@@ -202,3 +218,13 @@ def _about_operation(event: progress.AnyProgress) -> str | None:
             return f"{told(event.operation)}: left alone, {KEPT[event.why]}"
         case _:
             raise AssertionError(f"{type(event).__name__} is about no operation")
+
+
+def _waits(event: progress.BudgetWaits) -> str | None:
+    """Asked for every five seconds, maybe for hours: told less and less often."""
+    if event.attempts & (event.attempts - 1):
+        return None
+    causes = f" ({named(event.causes)})" if event.causes else ""
+    said = f": {server_said(event.message)}" if event.message else ""
+    again = f"again in {event.retry_seconds:.0f} s"
+    return f"{told(event.operation)}: {_OUTCOMES[event.outcome]}{causes}{said}; {again}"

@@ -12,6 +12,7 @@ from apply.runs import JOURNAL
 
 from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.endings import EndCode, Ending
+from kubectl_evictplan.apply.lock import EXPIRED
 from kubectl_evictplan.apply.progress import (
     AnyProgress,
     BudgetWaits,
@@ -27,7 +28,7 @@ from kubectl_evictplan.plans.document import Evict
 from kubectl_evictplan.report.live_view import PlainLines, following
 from kubectl_evictplan.report.run_end import result_blocks, status_blocks
 from kubectl_evictplan.report.run_view import PodStage, RunView, Stage
-from kubectl_evictplan.report.run_words import ENDINGS, KEPT, line, outcome_words
+from kubectl_evictplan.report.run_words import ENDINGS, KEPT, ending_words, line, outcome_words
 from kubectl_evictplan.report.terminal import Terminal
 
 PROGRAM = "kubectl evictplan"
@@ -202,3 +203,35 @@ def test_the_status_of_a_journal_tells_whose_run_it_is() -> None:
     assert text.startswith("Run ended: everything is done.\nOf 2 operations: 2 done.")
     assert "by: operator on laptop" in text
     assert "--resume" not in text
+
+
+def test_a_lock_that_was_not_given_back_is_explained() -> None:
+    objects = ("jane@laptop/7/run-x", "2026-11-22T05:00:00Z", "2026-11-22T05:01:00Z")
+    lock = "another run holds the lock: jane@laptop/7/run-x, since 2026-11-22T05:00:00Z, until 2026-11-22T05:01:00Z"
+
+    assert ending_words(Ending(EndCode.LOCKED, objects=objects)) == lock
+    stale = ending_words(Ending(EndCode.LOCKED, objects=objects, message=EXPIRED))
+    assert stale.startswith(lock)
+    assert "--steal-lock" in stale
+
+
+def test_a_record_that_did_not_reach_the_disk_is_shown() -> None:
+    bench = taint_bench()
+    bench.files.full_at = 4
+
+    shown = "".join(Terminal(None, False, False).render(result_blocks(bench.apply(), PROGRAM)))
+
+    assert "This did not reach the journal: keep it" in shown
+    assert '"outcome":"applied"' in shown
+    assert "--resume" in shown
+
+
+def test_a_pod_that_waits_for_hours_is_told_of_less_and_less_often() -> None:
+    bench = drain_bench()
+    bench.cluster.budgets["web"] = 0
+    bench.cluster.after(600.0, lambda: bench.cluster.budgets.update(web=2))
+    bench.apply()
+
+    waited = [event for event in bench.told if isinstance(event, BudgetWaits)]
+    assert len(waited) > 100
+    assert sum(line(event) is not None for event in waited) == 7
