@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from apply.clusters import BENCHES
 from apply.crashes import NONE, killed_then_resumed
+from apply.faults import Fault
 from apply.runs import JOURNAL, Bench
 from apply.simulated_cluster import SimulatedCluster, SimulatedPod
 
 from kubectl_evictplan.apply.evidence import JournalEvidence, evidence_of
 from kubectl_evictplan.apply.journal import read
 from kubectl_evictplan.plans.document import Evict
-from kubectl_evictplan.plans.expectation import DONE, NOT_DONE
+from kubectl_evictplan.plans.expectation import DONE, NOT_DONE, UNKNOWN_OUTCOME
 
 
 @pytest.fixture
@@ -79,3 +80,38 @@ def test_a_journal_without_a_mutation_tells_no_beginning() -> None:
     bench.stop.request("SIGINT")
     bench.apply()
     assert evidence(bench).start is None
+
+
+@pytest.mark.parametrize("fault", [None, *Fault], ids=lambda fault: getattr(fault, "name", "none"))
+@pytest.mark.parametrize("at", [0, 2, 4])
+def test_whatever_an_answer_was_nothing_is_told_that_did_not_happen(
+    fault: Fault | None, at: int, deleted_ns: dict[str, int]
+) -> None:
+    bench = BENCHES["drain"]()
+    bench.cluster.faults.line.extend([*[None] * at, fault])
+    bench.apply()
+    told = evidence(bench)
+    for one in told.deletions:
+        # Somebody else may have deleted it, but never nobody, and never at another time.
+        if one.at is not None:
+            assert one.at.earliest_ns <= deleted_ns[one.uid] <= one.at.latest_ns
+    evicted = {one.uid for one in told.deletions if one.at}
+    asked = {one.uid: one.number for one in bench.plan.operations if isinstance(one, Evict)}
+    begun = {one.number: one for one in told.begun}
+    # What a run never heard of is not claimed: its request counts as begun, no more.
+    assert all(uid in evicted or begun[asked[uid]].at is not None for uid in deleted_ns)
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST_AFTER, Fault.LOST_BEFORE, Fault.LATE])
+def test_a_taint_whose_answer_was_lost_was_put_on_between_asking_and_finding_it(
+    fault: Fault,
+) -> None:
+    bench = BENCHES["taint"]()
+    bench.cluster.faults.line.append(fault)
+    bench.apply()
+    told = evidence(bench)
+    first = told.begun[0]
+    assert told.start is not None
+    assert first.outcome in (DONE, UNKNOWN_OUTCOME)
+    if first.at is not None:
+        assert told.start.at.earliest_ns <= first.at.earliest_ns <= first.at.latest_ns
