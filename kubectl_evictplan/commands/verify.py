@@ -233,6 +233,8 @@ class _Watched:
         """Follow until everything is decided, or the prediction ends; True when interrupted."""
         from kubectl_evictplan.plans.ledger import goes_on
 
+        nodes = self._expectation.nodes
+        _say(f"following the pods of {len(nodes)} node{'s' * (len(nodes) != 1)}; ^C ends it")
         try:
             while True:
                 sightings = observation.sightings()

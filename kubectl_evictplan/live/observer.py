@@ -31,8 +31,8 @@ from kubectl_evictplan.plans.sightings import Change, Cover, Look
 from kubectl_evictplan.sources.sightings import Unreadable, seen_event, seen_node, seen_pod
 from kubectl_evictplan.world import World
 
-# How long the server keeps one piece of the watch open.
-PIECE_SECONDS = 2
+# How long the server keeps one piece of the watch open: what has no timestamp is known to two of them.
+PIECE_SECONDS = 1
 # So many nodes are asked for one by one; more are listed, all of them.
 _NODES_ONE_BY_ONE_MAX = 20
 EVENTS_MAX = 100_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.sightings import Interval
@@ -194,7 +194,8 @@ def _drain(
         for pod in pods
         if pod.node == report.node and pod.controller in ("eviction-api", "kubectl-delete")
     ]
-    ended = None if _waits_for_others(report.node, histories, zero) else _ended(mine, origin)
+    others = _waits_for_others(report.node, histories, zero, {pod.uid for pod in mine})
+    ended = None if others else _ended(mine, origin)
     judged = _judged_end(ended, window, zero, mine, sightings, is_open=is_open)
     return DrainEntry(
         judged.verdict,
@@ -206,10 +207,13 @@ def _drain(
     )
 
 
-def _waits_for_others(node: str, histories: PodHistories, zero: Zero) -> bool:
+def _waits_for_others(
+    node: str, histories: PodHistories, zero: Zero, evicted: Collection[str]
+) -> bool:
     """Tell whether pods were Terminating already: kubectl waits for them, unless it is told not to."""
     return any(
         one.pod.node == node
+        and one.pod.uid not in evicted
         and one.deletion is not None
         and one.deletion.sure.earliest_ns <= zero.at.latest_ns
         and (one.gone is None or one.gone.latest_ns > zero.at.latest_ns)

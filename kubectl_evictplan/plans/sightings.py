@@ -173,6 +173,7 @@ class PodHistories:
         finished = any(
             one.finished and one.deletion_timestamp_ns is None for _, one in seen.sightings
         )
+        gone = _not_before(deletion, gone)
         return PodHistory(pod, alive_ns, there_ns, deletion, gone, self._disruption(seen), finished)
 
     def _gone(self, pod: SeenPod, uid: str, seen: _Seen, last_ns: int) -> Interval | None:
@@ -231,3 +232,11 @@ class PodHistories:
         """Yield the histories of all objects that had this name, oldest first."""
         found = [one for one in self.by_uid.values() if one.pod.key == key]
         yield from sorted(found, key=lambda one: (one.pod.created_ns, one.pod.uid))
+
+
+def _not_before(deletion: Deletion | None, gone: Interval | None) -> Interval | None:
+    """Return when a pod was gone: no object ends before it is deleted."""
+    if deletion is None or gone is None:
+        return gone
+    since_ns = max(gone.earliest_ns, deletion.sure.earliest_ns)
+    return Interval(min(since_ns, gone.latest_ns), gone.latest_ns)

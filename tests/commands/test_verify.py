@@ -86,7 +86,8 @@ def test_following_it_tells_each_pod_once_and_ends_when_all_is_decided(
         answer = ask("verify", "prediction.json", *STARTED, "-w", "-s", server.url, "-o", "json")
     assert answer.code == 0, answer.err
     assert verdicts(answer.out) == {"now": "inside", "soon": "inside"}
-    now, soon = told(answer.err)
+    first, now, soon = told(answer.err)
+    assert first == "following the pods of 1 node; ^C ends it"
     assert now.startswith("22:00:00  default/now on n1 deleted +0s")
     assert "by taint-eviction: inside" in now
     assert "default/soon" in soon

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from kubelets import Kubelets
-from objects import create_pod, silence_tolerated, tolerate
+from objects import create_budget, create_deployment, create_pod, silence_tolerated, tolerate
 from plane import SHORT_FLAGS, ControlPlane, Start
 
 pytestmark = pytest.mark.live
@@ -27,6 +27,18 @@ def evictplan(plane: ControlPlane, *words: str) -> subprocess.Popen[str]:
         [*command, "--kubeconfig", str(plane.kubeconfig())],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
     )  # fmt: skip
+
+
+def following(plane: ControlPlane, prediction: str) -> subprocess.Popen[str]:
+    """Return ``verify --watch`` of something that is to begin now: it has looked already."""
+    begins = int(time.time()) + 5
+    words = ("verify", prediction, "-w", "-o", "json", "--started-at", written(begins))
+    watching = evictplan(plane, *words)
+    assert watching.stderr is not None
+    line = watching.stderr.readline()
+    assert line.startswith("following"), line
+    time.sleep(max(0.0, begins - time.time()))
+    return watching
 
 
 def answered(process: subprocess.Popen[str], code: int = 0) -> dict[str, Any]:
@@ -45,8 +57,8 @@ def predicted(plane: ControlPlane, tmp_path: Path, *words: str) -> str:
     return str(path)
 
 
-def now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+def written(epoch_seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch_seconds))
 
 
 def verdicts(ledger: dict[str, Any]) -> dict[str, str]:
@@ -66,7 +78,7 @@ def test_a_taint_is_followed_to_its_last_eviction_and_found_afterwards(
     with start(NODES) as (plane, kubelets):
         fill(plane, kubelets)
         prediction = predicted(plane, tmp_path, *TAINT)
-        watching = evictplan(plane, "verify", prediction, "-w", "-o", "json", "--started-at", now())
+        watching = following(plane, prediction)
         plane.kubectl(*TAINT)
         ledger = answered(watching)
         time.sleep(2)
@@ -87,7 +99,7 @@ def test_pods_of_a_dead_node_tell_when_they_were_given_up(start: Start, tmp_path
         create_pod(plane.api, "db", "a1", silence_tolerated(4))
         plane.settle()
         prediction = predicted(plane, tmp_path, "fail", "node", "a1")
-        began = now()
+        began = written(time.time())
         kubelets.fall_silent(["a1"])
         ledger = answered(
             evictplan(plane, "verify", prediction, "-w", "-o", "json", "--started-at", began)
@@ -96,3 +108,25 @@ def test_pods_of_a_dead_node_tell_when_they_were_given_up(start: Start, tmp_path
     assert verdicts(ledger) == {"db": "inside"}
     certain = [node for node in ledger["nodes"] if node["certainty"] == "certain"]
     assert {node["verdict"] for node in certain} == {"inside"}
+
+
+def test_a_drain_by_somebody_else_is_followed_pod_by_pod(start: Start, tmp_path: Path) -> None:
+    with start(NODES) as (plane, _):
+        create_deployment(plane.api, "web", 3)
+        create_budget(plane.api, "web", maxUnavailable=1)
+        plane.settle()
+        words = ("drain", "a1", "--ignore-daemonsets", "--force")
+        prediction = predicted(plane, tmp_path, *words, "--assume-ready", "1s..5s")
+        on_node = json.loads(
+            plane.kubectl("get", "pods", "--field-selector=spec.nodeName=a1", "-o", "json")
+        )
+        watching = following(plane, prediction)
+        plane.kubectl(*words)
+        ledger = answered(watching)
+
+    pods = {pod["metadata"]["name"] for pod in on_node["items"]}
+    assert pods
+    assert {pod["pod"] for pod in ledger["pods"]} == pods
+    assert set(verdicts(ledger).values()) == {"inside"}
+    assert {pod["by"]["controller"] for pod in ledger["pods"]} == {"eviction-api"}
+    assert [drain["verdict"] for drain in ledger["drains"]] == ["inside"]

@@ -40,7 +40,7 @@ def server() -> WatchedServer:
 
 def observed(
     server: WatchedServer,
-    pieces: int,
+    rounds: int,
     *,
     nodes: tuple[str, ...] = ("n1",),
     between: Callable[[Observation], None] = lambda _: None,
@@ -52,7 +52,7 @@ def observed(
         with observing(
             connection, ENVIRONMENT, nodes=nodes, pods=("default/web",), world=world
         ) as observation:
-            for _ in range(pieces):
+            for _ in range(2 * rounds):
                 observation.more()
                 between(observation)
             return observation.sightings()
