@@ -79,7 +79,8 @@ def _cost(row: FailureRow) -> str:
         lose = words.verb(len(row.emptied), "workload loses", "workloads lose")
         told.append(f"{len(row.emptied)} {lose} every pod")
     if row.not_coming_back:
-        told.append(f"{words.count(len(row.not_coming_back), 'pod')} not coming back by itself")
+        itself = words.verb(len(row.not_coming_back), "itself", "themselves")
+        told.append(f"{words.count(len(row.not_coming_back), 'pod')} not coming back by {itself}")
     return ", ".join(told)
 
 
