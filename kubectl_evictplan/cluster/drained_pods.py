@@ -136,6 +136,11 @@ class EvictedPodWait:
         self._wake: ScheduledCall | None = None
         self._refused_before = False
 
+    @property
+    def key(self) -> str:
+        """``namespace/name`` of the pod."""
+        return self._pod.key
+
     def request(self) -> None:
         """Send an eviction request, unless the time is up."""
         task = self._task

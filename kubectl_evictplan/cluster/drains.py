@@ -6,6 +6,7 @@ Upstream: ``RunDrain`` (kubectl's pkg/cmd/drain/drain.go) and ``evictPods``, ``d
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 
@@ -86,6 +87,8 @@ class _Process:
         # The node that is drained now: what its pods wait for, and what came of those that are through.
         self._at = 0
         self._tasks_left = 0
+        # Pods whose turn comes when another one is through.
+        self._queue: deque[EvictedPodWait] = deque()
         self._worst: DrainEnd | None = None
 
     def start(self, daemon_sets: Container[str] | None) -> None:
@@ -158,7 +161,10 @@ class _Process:
         self._state.timeline.append(ended)
         self._failed = self._failed or reason is not DrainEnd.DRAINED
         self._at += 1
-        self._next_node()
+        if self._options.settle_ns and self._at < len(self._names):
+            self._later(self._options.settle_ns, self._next_node)
+        else:
+            self._next_node()
 
     # -- the pods of one node ---------------------------------------------------------------------
 
@@ -177,15 +183,21 @@ class _Process:
         )
 
     def _evict_pods(self, pods: Sequence[Pod], because: Causes) -> None:
-        """All pods at once, each by a goroutine of its own (``evictPods``)."""
+        """All pods at once, each by a goroutine of its own (``evictPods``); or as many as may be."""
         task = self._task(because)
         self._tasks_left = len(pods)
-        for pod in pods:
-            wait = EvictedPodWait(task, pod, self._pod_done)
-            about = (self._number, self._state.number(pod.key))
+        self._queue = deque(EvictedPodWait(task, pod, self._pod_done) for pod in pods)
+        for _ in range(self._options.parallel or len(pods)):
+            self._evict_next()
+
+    def _evict_next(self) -> None:
+        if self._queue:
+            wait = self._queue.popleft()
+            about = (self._number, self._state.number(wait.key))
             self._later(self._timing.jitter_ns(Jitter.ARRIVAL, *about), wait.request)
 
     def _pod_done(self, reason: DrainEnd) -> None:
+        self._evict_next()
         if reason is not DrainEnd.DRAINED and self._worst is not DrainEnd.ERROR:
             self._worst = reason
         self._tasks_left -= 1

@@ -22,11 +22,13 @@ _DAEMON_SET = ("apps/v1", "DaemonSet")
 
 
 class DrainOptions(msgspec.Struct, frozen=True):
-    """The flags of one ``kubectl drain``, as ``drain.Helper`` has them.
+    """The flags of one ``kubectl drain``, as ``drain.Helper`` has them, and two of ``apply drain``.
 
     ``grace_period_seconds`` -1: each pod's own. ``timeout_ns`` 0: none; it counts for each node anew.
     ``skip_wait_for_delete_timeout_ns`` 0: pods are waited for however long ago they were deleted.
     ``pod_selector`` is the text of a valid label selector; "" selects every pod.
+    ``parallel`` bounds the pods of a node that are under way at once, 0 is kubectl's: all of them.
+    ``settle_ns`` is the pause after a node before the next.
     """
 
     force: bool = False
@@ -37,6 +39,8 @@ class DrainOptions(msgspec.Struct, frozen=True):
     skip_wait_for_delete_timeout_ns: int = 0
     disable_eviction: bool = False
     pod_selector: str = ""
+    parallel: int = 0
+    settle_ns: int = 0
 
 
 class Decision(Enum):

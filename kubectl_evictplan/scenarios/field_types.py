@@ -260,6 +260,7 @@ class WrittenToleration(WireToleration, rename="camel", forbid_unknown_fields=Tr
 
 
 STATUSES = ("True", "False", "Unknown")
+COUNT_MAX = 1_000_000
 Text = Annotated[str, Meta(min_length=1)]
 _Texts = Annotated[list[Text], Meta(min_length=1)]
 # Go's one duration without a unit is 0, which YAML takes for a number.
@@ -308,6 +309,9 @@ WHOLE_SECONDS = FieldType[int](
     _whole_seconds,
     lambda seconds: format_duration(seconds * SECOND_NS),
     "{key} {value}",
+)
+COUNT = FieldType[int](
+    Annotated[int, Meta(ge=0, le=COUNT_MAX)], lambda number, *_: number, int, "{key} {value}"
 )
 FLAG = FieldType[bool](bool, lambda said, *_: said, bool, "{key}")
 LABEL_SELECTOR = FieldType[str](

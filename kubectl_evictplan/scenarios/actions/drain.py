@@ -10,6 +10,7 @@ import msgspec
 from kubectl_evictplan.kube.drain_filters import GRACE_PERIOD_OF_POD, DrainOptions
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.scenarios.field_types import (
+    COUNT,
     DURATION_FROM_0,
     FLAG,
     LABEL_SELECTOR,
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 class Drain(NodesEvent, frozen=True, kw_only=True):
     """``kubectl drain``: the nodes are cordoned, then drained one after the other, in the order given.
 
-    The instant is that of the start of the process. The fields are kubectl's flags in camelCase.
+    The instant is that of the start of the process. The fields are kubectl's flags in camelCase;
+    ``parallel`` and ``settle``, which kubectl does not know, are how ``apply`` drains.
     """
 
     action = "drain"
@@ -59,6 +61,11 @@ class Drain(NodesEvent, frozen=True, kw_only=True):
     # "": every pod.
     pod_selector: Annotated[str, LABEL_SELECTOR] = msgspec.field(default="", name="podSelector")
 
+    # Pods of a node whose eviction is under way at once; 0: all of them, as kubectl.
+    parallel: Annotated[int, COUNT] = 0
+    # The pause after each node before the next.
+    settle_ns: Annotated[int, DURATION_FROM_0] = msgspec.field(default=0, name="settle")
+
     @property
     def flags(self) -> tuple[str, ...]:
         """The flags of ``kubectl drain`` that differ from its defaults."""
@@ -85,6 +92,8 @@ class Drain(NodesEvent, frozen=True, kw_only=True):
             skip_wait_for_delete_timeout_ns=self.skip_wait_for_delete_timeout_seconds * SECOND_NS,
             disable_eviction=self.disable_eviction,
             pod_selector=self.pod_selector,
+            parallel=self.parallel,
+            settle_ns=self.settle_ns,
         )
 
     def happen(self, cluster: SimulatedCluster) -> None:
