@@ -286,6 +286,29 @@ def test_hardly_any_of_many_drawn_realities_lies_outside() -> None:
     assert missed <= runs * 5 / 500
 
 
+def bounded(scenario: Scenario, rng: random.Random) -> Scenario:
+    """The scenario with drains as apply drains: some pods at a time, with pauses."""
+    drains = (
+        replace(event, parallel=rng.randint(1, 3), settle_ns=ns(rng.choice((0, 20))))
+        for event in scenario.events
+    )
+    return replace(scenario, events=tuple(drains))
+
+
+@pytest.mark.slow
+def test_realities_of_drains_of_some_pods_at_a_time_lie_in_the_windows() -> None:
+    missed = runs = 0
+    for seed in range(40):
+        rng = random.Random(seed)
+        world = draw_drained_world(random.Random(2000 + seed))
+        world = world._replace(scenario=bounded(world.scenario, rng))
+        prediction = predict(*world, assume_ready=READY)
+        for number in range(30):
+            missed += len(contradictions(reality(world, rng, number), prediction))
+            runs += 1
+    assert missed <= runs * 5 / 500
+
+
 # -- waits and ends -----------------------------------------------------------------------------------
 
 

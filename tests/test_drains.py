@@ -110,6 +110,31 @@ def test_replicas_are_replaced_as_soon_as_a_pod_is_terminating() -> None:
     assert moments(run, PodGone) == about(31.2)
 
 
+def test_of_a_bounded_drain_a_pod_goes_when_one_of_those_before_it_is_seen_to_be_gone() -> None:
+    apps = App("free", ["a1", "a1", "a1", "a1", "b1"])
+    run = play(drained_cluster(apps), drain("a1", parallel=2))
+    assert set(deleted(run)[:2]) == {"free-0", "free-1"}
+    # Gone at 4, seen at 5.
+    assert moments(run, PodDeleted) == [1.0, 1.0, 5.0, 5.0]
+    assert moments(run, NodeDrainEnded) == about(9.1)
+
+
+def test_a_bound_that_no_node_reaches_changes_nothing() -> None:
+    apps = App("free", ["a1", "a1", "b1"])
+    unbounded, bounded = (
+        [replace(e, because=()) for e in play(drained_cluster(apps), event).entries[3:]]
+        for event in (drain("a1"), drain("a1", parallel=2))
+    )
+    assert unbounded == bounded
+
+
+def test_a_drain_that_settles_pauses_between_nodes_and_not_behind_the_last() -> None:
+    apps = App("free", ["a1", "a2", "b1"])
+    run = play(drained_cluster(apps), drain("a2", "a1", settle_ns=ns(60)))
+    assert moments(run, NodeDrainStarted) == [1.0, 65.0]
+    assert moments(run, DrainProcessEnded) == about(69.1)
+
+
 def test_nodes_are_cordoned_first_and_drained_one_after_the_other() -> None:
     apps = App("free", ["a1", "a2", "b1"])
     run = play(drained_cluster(apps), drain("a2", "a1"))

@@ -180,9 +180,11 @@ class Execution(_Document):
     abort_if: tuple[str, ...] = ()
 
 
-class Plan(_Document):
+class Plan(_Document, kw_only=True):
     """Everything of one plan. ``fingerprint`` is "sha256:<hex>" over all the rest, canonically."""
 
+    api_version: Literal["evictplan.dev/v1alpha1"] = API_VERSION
+    kind: Literal["Plan"] = "Plan"
     fingerprint: str
     created_at: str
     tool_version: str
@@ -196,9 +198,9 @@ class Plan(_Document):
     pods: tuple[PodBefore, ...]
     # The scenario file's document, from which a fresh prediction is made.
     scenario: dict[str, Any]
+    # From when to when after its binding a replacement was taken to be Ready; null: perhaps never.
+    assume_ready_seconds: tuple[float, float | None]
     prediction: Prediction
-    kind: Literal["Plan"] = "Plan"
-    api_version: str = API_VERSION
 
 
 def taint_words(taint: TaintReference) -> str:

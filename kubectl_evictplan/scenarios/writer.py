@@ -26,6 +26,13 @@ _TAG = "tag:yaml.org,2002:"
 
 def write_scenario(scenario: Scenario, settings: ControllerSettings) -> str:
     """Return the YAML text of the scenario and of what is said about the controller."""
+    node = _yaml_node(scenario_document(scenario, settings))
+    text: str = yaml.serialize(node, Dumper=yaml.SafeDumper, width=2**30, allow_unicode=True)
+    return text
+
+
+def scenario_document(scenario: Scenario, settings: ControllerSettings) -> dict[str, Any]:
+    """Return the scenario and what is said about the controller as a scenario file holds them."""
     spec: dict[str, Any] = {"start": format_rfc3339(scenario.start_ns)}
     if scenario.horizon_ns is not None:
         spec["horizon"] = format_duration(scenario.horizon_ns)
@@ -35,9 +42,7 @@ def write_scenario(scenario: Scenario, settings: ControllerSettings) -> str:
     if scenario.name:
         document["metadata"] = {"name": scenario.name}
     spec["events"] = [_event(event) for event in scenario.events]
-    node = _yaml_node({**document, "spec": spec})
-    text: str = yaml.serialize(node, Dumper=yaml.SafeDumper, width=2**30, allow_unicode=True)
-    return text
+    return {**document, "spec": spec}
 
 
 class _OneLine(dict[str, Any]):

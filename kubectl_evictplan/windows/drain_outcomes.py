@@ -6,7 +6,7 @@ chance, so the n-th eviction of the class has a window, and each of its pods can
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -82,8 +82,8 @@ class DrainGathered:
 
     ``drains`` are the scenario's, ``classes`` lists of exchangeable pods. ``gaps_ns`` has, by node, how far
     apart instants may lie that belong to one outcome, where that is more than ``GAP_NS``; ``node_of`` the node
-    of each pod. ``whole``: readiness is anywhere in a range, so what was not drawn between two instants is no
-    proof that nothing happens there.
+    of each pod; ``queued`` are nodes of which not all pods go at once. ``whole``: readiness is anywhere in a
+    range, so what was not drawn between two instants is no proof that nothing happens there.
     """
 
     def __init__(
@@ -92,12 +92,14 @@ class DrainGathered:
         classes: Sequence[Sequence[Pod]],
         gaps_ns: Mapping[str, int],
         node_of: Mapping[str, str],
+        queued: Collection[str] = (),
         *,
         whole: bool = False,
     ) -> None:
         self._gaps_ns = gaps_ns
         self._whole = whole
         self._node_of = node_of
+        self._queued = queued
         self._drains = drains
         # Nodes that kubectl comes to at once: no other drain is before them, or beside.
         self._first = {drains[0].nodes[0]} if len(drains) == 1 else set()
@@ -360,7 +362,7 @@ class DrainGathered:
             if pod
             else any(self._node_of.get(other) == node for other in self._waits.pods)
         )
-        return bool(waited) or node not in self._first
+        return bool(waited) or node not in self._first or node in self._queued
 
     @property
     def replaced_owners(self) -> frozenset[str]:

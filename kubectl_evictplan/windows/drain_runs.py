@@ -9,7 +9,7 @@ or late.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -74,11 +74,13 @@ def explore_drains(
     events = [event for event in scenario.events if isinstance(event, Drain)]
     objects = len(world.snapshot.pods) + (0 if world.quiet else len(world.snapshot.nodes))
     seeds = max(_SEEDS_MIN, min(_SEEDS_MAX, _OBJECTS_OF_SEEDS // max(objects, 1)))
+    waves = _waves(world, events)
     gathered = DrainGathered(
         events,
         exchangeable_pods(world, drains),
-        _gaps_ns(world, drains, seeds, assume_ready),
+        _gaps_ns(world, drains, waves, seeds, assume_ready),
         {pod.key: pod.node_name for pod in world.snapshot.pods},
+        {node for node, number in waves.items() if number > 1},
         whole=assume_ready.latest_ns is not None
         and assume_ready.latest_ns - assume_ready.earliest_ns > GAP_NS,
     )
@@ -143,13 +145,30 @@ def exchangeable_pods(world: DrainWorld, drains: tuple[NodeDrain, ...]) -> list[
     return [pods for pods in classes.values() if len(pods) > 1]
 
 
+def _waves(world: DrainWorld, drains: Sequence[Drain]) -> dict[str, int]:
+    """By drained node, how many of its pods at most go one after the other: 1 when all go at once."""
+    pods: dict[str, int] = {}
+    for pod in world.snapshot.pods:
+        pods[pod.node_name] = pods.get(pod.node_name, 0) + 1
+    waves: dict[str, int] = {}
+    for drain in drains:
+        for node in drain.nodes:
+            number = -(-pods.get(node, 0) // drain.parallel) if drain.parallel else 1
+            waves[node] = max(waves.get(node, 1), number)
+    return waves
+
+
 def _gaps_ns(
-    world: DrainWorld, drains: tuple[NodeDrain, ...], seeds: int, assume_ready: AssumeReady
+    world: DrainWorld,
+    drains: tuple[NodeDrain, ...],
+    waves: Mapping[str, int],
+    seeds: int,
+    assume_ready: AssumeReady,
 ) -> dict[str, int]:
     """By node, how far apart neighbouring seeds may put what is one outcome.
 
-    Shares of grace periods are tried in steps, and every node before adds its own to when the next begins; a
-    StatefulSet's replacement follows its pod's exit.
+    Shares of grace periods are tried in steps, and every node before adds its own to when the next begins, as
+    often as its pods go one after the other; a StatefulSet's replacement follows its pod's exit.
     """
     graces_ns: dict[str, int] = {}
     for pod in world.snapshot.pods:
@@ -166,7 +185,8 @@ def _gaps_ns(
             if other.node != drain.node
             and (other.process != drain.process or other.place < drain.place)
         }
-        before_ns = sum(graces_ns.get(node, 0) for node in before)
+        before_ns = sum(graces_ns.get(node, 0) * waves[node] for node in before)
+        before_ns += graces_ns.get(drain.node, 0) * (waves[drain.node] - 1)
         if drain.node in names:
             before_ns += graces_ns[drain.node]
         gap_ns = 3 * (before_ns + range_ns) // (2 * steps)
