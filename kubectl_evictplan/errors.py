@@ -155,6 +155,12 @@ class UnreachableError(ProblemsError):
     exit_code = EXIT_UNREACHABLE
 
 
+class DriftError(ProblemsError):
+    """A plan that does not fit any more: itself, its cluster or what is predicted; nothing was changed."""
+
+    exit_code = EXIT_DRIFT
+
+
 def mistake(message: str, correction: Correction | None = None, **parts: str) -> InputError:
     """Return the error for one thing that is wrong; ``parts`` are those of ``Problem``."""
     return InputError(Problem(message, correction, **parts))

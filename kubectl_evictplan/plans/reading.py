@@ -1,0 +1,114 @@
+"""A plan file, read back strictly: exactly what was written, or one line that says what it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from kubectl_evictplan.errors import DriftError, InputError, Problem
+from kubectl_evictplan.kube.api_version import API_VERSION
+from kubectl_evictplan.plans.document import Plan
+from kubectl_evictplan.plans.fingerprint import fingerprint, plan_text
+
+KIND = "Plan"
+BYTES_MAX = 1 << 30
+_AT = re.compile(r" - at `(.*)`$")
+
+
+class _Header(msgspec.Struct, rename="camel"):
+    kind: object = None
+    api_version: object = None
+
+
+def read_plan(data: bytes, location: str) -> Plan:
+    """Return the plan in ``data``; ``location`` is the file's name for messages.
+
+    Raises InputError for what is no plan, is cut, or is one of another version, and DriftError for a plan that is not the one that was made:
+    its fingerprint differs, or it holds what its fingerprint does not cover.
+    """
+    _check_header(data, location)
+    try:
+        plan = msgspec.json.decode(data, type=Plan)
+    except msgspec.ValidationError as error:
+        raise _wrong(location, *_told(str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(location, error) from None
+    _check_contents(plan, location)
+    found = fingerprint(plan)
+    if plan.fingerprint != found:
+        message = "was changed after it was made: make it anew"
+        raise DriftError(
+            Problem(message, location=location, got=plan.fingerprint, expected=found)
+        )
+    # A field that comes twice, or in a place that nobody reads, has no part in the fingerprint.
+    if msgspec.json.format(data, indent=-1) != msgspec.json.format(plan_text(plan), indent=-1):
+        message = "holds more than a plan holds, or in another order: it was written by another program"
+        raise DriftError(Problem(message, location=location))
+    return plan
+
+
+def _check_header(data: bytes, location: str) -> None:
+    if not data.strip():
+        raise _wrong(location, "the file is empty")
+    if len(data) > BYTES_MAX:
+        raise _wrong(location, f"larger than {BYTES_MAX >> 20} MiB")
+    try:
+        header = msgspec.json.decode(data, type=_Header)
+    except msgspec.ValidationError:
+        raise _wrong(location, "not a plan") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(location, error) from None
+    if header.kind != KIND:
+        raise _wrong(location, f"not a plan: kind must be {KIND}", "kind", header.kind)
+    if header.api_version != API_VERSION:
+        message = f"not a plan of this version: apiVersion must be {API_VERSION}; make it anew"
+        raise _wrong(location, message, "apiVersion", header.api_version)
+
+
+def _check_contents(plan: Plan, location: str) -> None:
+    problems = [
+        Problem(message, location=location, field=field) for field, message in _contradictions(plan)
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield what no plan of ours holds, whatever its fingerprint says: (field, message)."""
+    if not plan.operations:
+        yield "operations", "there is none"
+    numbers = [operation.number for operation in plan.operations]
+    if numbers != list(range(1, len(numbers) + 1)):
+        yield "operations", "they are not numbered from 1 on"
+    offsets = [operation.at_seconds for operation in plan.operations]
+    if offsets != sorted(offsets) or any(at < 0 for at in offsets):
+        yield "operations", "they are not in the order of their times"
+    known = {node.name for node in plan.nodes}
+    if missing := sorted({one.node for one in plan.operations} - known):
+        yield "nodes", f"node {missing[0]!r} of an operation is missing"
+    execution = plan.execution
+    if execution.parallel < 1:
+        yield "execution.parallel", "must be 1 or more"
+    if min(execution.settle_seconds, execution.eviction_timeout_seconds) < 0:
+        yield "execution", "a duration lies below 0"
+
+
+def _told(message: str) -> tuple[str, str]:
+    """Return what a decoder says, and the field that it means."""
+    found = _AT.search(message)
+    field = found[1].removeprefix("$").removeprefix(".") if found else ""
+    text = _AT.sub("", message)
+    return f"not as a plan has it: {text[:1].lower()}{text[1:]}", field
+
+
+def _not_json(location: str, error: Exception) -> InputError:
+    if "truncated" in str(error):
+        return _wrong(location, "the file is cut off: copy it again, or make the plan anew")
+    return _wrong(location, "not a plan: no JSON")
+
+
+def _wrong(location: str, message: str, field: str = "", got: object = None) -> InputError:
+    shown = None if got is None else repr(got)
+    return InputError(Problem(message, location=location, field=field, got=shown))
