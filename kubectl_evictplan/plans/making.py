@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
 
 from kubectl_evictplan import __version__
 from kubectl_evictplan.errors import InputError, Problem
@@ -23,16 +26,15 @@ from kubectl_evictplan.plans.fingerprint import sealed
 from kubectl_evictplan.plans.operations import operations_of, taint_reference
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.scenarios.actions.drain import Drain
-from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario
-from kubectl_evictplan.scenarios.writer import scenario_document
+from kubectl_evictplan.scenarios.scenario import Scenario
 
 
 def make_plan(
     snapshot: ClusterSnapshot,
     scenario: Scenario,
-    settings: ControllerSettings,
     prediction: Prediction,
     *,
+    written: dict[str, Any],
     assume_ready_ns: tuple[int, int | None],
     identity: ClusterIdentity,
     execution: Execution,
@@ -40,7 +42,7 @@ def make_plan(
 ) -> Plan:
     """Return the sealed plan of a scenario whose events are all mutations.
 
-    ``execution`` says what the scenario's drains do not say: ``with_drains`` adds that. Raises InputError for
+    ``written`` is the scenario as a file holds it, with what is said of the controller. ``execution`` says what the scenario's drains do not say: ``with_drains`` adds that. Raises InputError for
     a scenario that cannot be carried out, that changes nothing, or that overlaps with itself.
     """
     operations = operations_of(scenario, snapshot)
@@ -62,7 +64,7 @@ def make_plan(
             losses=losses_of(pods, operations, prediction),
             nodes=tuple(node_before(node) for node in snapshot.nodes if node.name in names),
             pods=tuple(pod_before(pod) for pod in pods),
-            scenario=scenario_document(scenario, settings),
+            scenario=written,
             assume_ready_seconds=seconds_range(assume_ready_ns),
             prediction=prediction,
         )
@@ -71,8 +73,6 @@ def make_plan(
 
 def with_drains(execution: Execution, scenario: Scenario) -> Execution:
     """Return how to carry it out, with what the scenario's drains say: they were predicted so."""
-    from msgspec.structs import replace
-
     for event in scenario.events:
         if isinstance(event, Drain):
             return replace(
@@ -91,9 +91,7 @@ def snapshot_reference(snapshot: ClusterSnapshot) -> SnapshotReference:
     return SnapshotReference(
         digest=snapshot.digest,
         taken_at=format_rfc3339(snapshot.taken_at_ns),
-        resource_versions={
-            one.kind: one.resource_version for one in lists if one.resource_version
-        },
+        resource_versions={one.kind: one.resource_version for one in lists if one.resource_version},
         not_evaluated=tuple(sorted(snapshot.denied)),
         namespace=reading.namespace if reading is not None else "",
     )

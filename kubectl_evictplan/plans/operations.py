@@ -33,9 +33,7 @@ from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
 MUTATIONS = (AddTaint, RemoveTaint, Cordon, Drain)
 
 
-def operations_of(
-    scenario: Scenario, snapshot: ClusterSnapshot
-) -> tuple[plan.AnyOperation, ...]:
+def operations_of(scenario: Scenario, snapshot: ClusterSnapshot) -> tuple[plan.AnyOperation, ...]:
     """Return the mutations that the events are, numbered from 1; none for what is so already.
 
     Raises InputError for events that nobody can carry out, and for drains that kubectl would refuse.
@@ -125,7 +123,9 @@ class _Planner:
             self._nodes[node.name] = replace(node, taints=with_taint_put_first(node.taints, taint))
             yield plan.AddTaint(0, at, node.name, wanted, replaced)
 
-    def _remove_taint(self, at: float, node: Node, event: RemoveTaint) -> Iterator[plan.AnyOperation]:
+    def _remove_taint(
+        self, at: float, node: Node, event: RemoveTaint
+    ) -> Iterator[plan.AnyOperation]:
         key, effect = event.removal.key, event.removal.effect
         left = without_taint(node.taints, key, effect)
         self._nodes[node.name] = replace(node, taints=left)
@@ -154,5 +154,7 @@ def _refusal(node: str, reason: str, event: Drain, filtered: Sequence[FilteredPo
         if one.decision is Decision.REFUSE and one.reason in OVERRIDES
     }
     known = Correction((), tuple(sorted(flags)), example=True) if flags else None
-    message = f"the drain of node {node} would be refused, so that there is nothing to plan: {reason}"
+    message = (
+        f"the drain of node {node} would be refused, so that there is nothing to plan: {reason}"
+    )
     return Problem(message, known, location=event.origin)

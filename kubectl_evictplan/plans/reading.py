@@ -39,12 +39,12 @@ def read_plan(data: bytes, location: str) -> Plan:
     found = fingerprint(plan)
     if plan.fingerprint != found:
         message = "was changed after it was made: make it anew"
-        raise DriftError(
-            Problem(message, location=location, got=plan.fingerprint, expected=found)
-        )
+        raise DriftError(Problem(message, location=location, got=plan.fingerprint, expected=found))
     # A field that comes twice, or in a place that nobody reads, has no part in the fingerprint.
     if msgspec.json.format(data, indent=-1) != msgspec.json.format(plan_text(plan), indent=-1):
-        message = "holds more than a plan holds, or in another order: it was written by another program"
+        message = (
+            "holds more than a plan holds, or in another order: it was written by another program"
+        )
         raise DriftError(Problem(message, location=location))
     return plan
 
