@@ -122,7 +122,21 @@ class WhatIfOptions:
     )
     # None: the command's --force is another one.
     force: bool | None = _option(
-        "--force", is_flag=True, help="Let --save-scenario replace a file."
+        "--force", is_flag=True, help="Let --save-scenario and --out replace a file."
+    )
+    out: str | None = _option(
+        "--out", metavar="FILE", help="Also write a plan that `apply FILE` carries out exactly."
+    )
+    until_ready: bool = _option(
+        "--until-ready",
+        is_flag=True,
+        help="Of the plan: replacements are Ready before the next node.",
+    )
+    abort_if: tuple[str, ...] = _option(
+        "--abort-if",
+        multiple=True,
+        metavar="EXPR",
+        help="Of the plan: stop when this holds, such as 'evicted > 20'; repeatable.",
     )
     assume_ready: str | None = _option(
         "--assume-ready",

@@ -1,0 +1,131 @@
+"""``--out``: what was asked and predicted, as a plan that ``apply`` carries out."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from kubectl_evictplan.commands.file_arguments import refuse_existing
+from kubectl_evictplan.display import escape
+from kubectl_evictplan.errors import Correction, mistake
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.commands.options import Given, WhatIfOptions
+    from kubectl_evictplan.kube.objects import ClusterSnapshot
+    from kubectl_evictplan.plans.document import ClusterIdentity, Plan
+    from kubectl_evictplan.prediction.document import Prediction
+    from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario
+
+# Evictions of one node under way at once, unless the drain says otherwise.
+PARALLEL_DEFAULT = 10
+PARALLEL_MAX = 100
+
+
+def check_plan_options(options: WhatIfOptions) -> None:
+    """Raise, before the work, for options about a plan that cannot be made so."""
+    if options.out is None:
+        extra = [
+            *(["--until-ready"] if options.until_ready else []),
+            *(["--abort-if"] if options.abort_if else []),
+        ]
+        if extra:
+            known = Correction((), ("--out", "plan.json"), example=True)
+            raise mistake(f"{extra[0]} is how a plan is carried out: name one with --out", known)
+        return
+    refuse_existing(("--out",), options.out, "plan.json", force=options.force)
+    check_conditions(options.abort_if)
+    if options.start is not None:
+        known = Correction(("--start", options.start), ())
+        raise mistake("--start has no place in a plan: it begins when it is applied", known)
+
+
+def check_conditions(conditions: tuple[str, ...]) -> None:
+    """Raise for a wrong --abort-if."""
+    if conditions:
+        from kubectl_evictplan.apply.conditions import parse_condition
+
+        for words in conditions:
+            parse_condition(words)
+
+
+def to_carry_out(scenario: Scenario) -> Scenario:
+    """Return the scenario as apply carries it out: some pods of a drain at a time.
+
+    Raises InputError for events that cannot be carried out.
+    """
+    from msgspec.structs import replace
+
+    from kubectl_evictplan.plans.operations import refuse_impossible
+    from kubectl_evictplan.scenarios.actions.drain import Drain
+
+    refuse_impossible(scenario.events)
+    events = [
+        replace(event, parallel=event.parallel or PARALLEL_DEFAULT)
+        if isinstance(event, Drain)
+        else event
+        for event in scenario.events
+    ]
+    for event in events:
+        if isinstance(event, Drain) and event.parallel > PARALLEL_MAX:
+            raise mistake(f"a plan evicts at most {PARALLEL_MAX} pods at a time", location=event.origin)
+    return replace(scenario, events=tuple(events))
+
+
+def planned(
+    options: WhatIfOptions,
+    given: Given,
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    settings: ControllerSettings,
+    prediction: Prediction,
+) -> Plan:
+    """Return the plan; a live cluster is asked which one it is."""
+    from kubectl_evictplan.plans.document import Execution
+    from kubectl_evictplan.plans.making import make_plan
+    from kubectl_evictplan.scenarios.writer import scenario_document
+    from kubectl_evictplan.windows.drain_runs import AssumeReady
+
+    if scenario.start_ns != snapshot.taken_at_ns:
+        raise mistake("a plan begins when it is applied: leave out the scenario's start")
+    execution = Execution(
+        parallel=PARALLEL_DEFAULT, until_ready=options.until_ready, abort_if=options.abort_if
+    )
+    return make_plan(
+        snapshot,
+        scenario,
+        prediction,
+        written=scenario_document(scenario, settings),
+        assume_ready_ns=given.assume_ready_ns or AssumeReady(),
+        identity=_identity(options),
+        execution=execution,
+        created_at_ns=time.time_ns(),
+    )
+
+
+def write_plan(plan: Plan, path: str, *, force: bool) -> None:
+    """Write the file, for its owner alone, and say on standard error what can be done with it."""
+    from kubectl_evictplan.plans.fingerprint import plan_text, short
+    from kubectl_evictplan.sources.private_file import write_private
+
+    write_private(path, plan_text(plan), force=force)
+    if sys.stderr is None:
+        return
+    number = len(plan.operations)
+    what = f"{number} operation{'s' * (number != 1)}"
+    then = f"carry it out with: kubectl evictplan apply {path}"
+    if not plan.cluster.cluster_uid:
+        then = "made from files, to be reviewed; apply takes plans that were made from the live cluster"
+    line = f"plan {short(plan.fingerprint)} with {what} written to {path}; {then}"
+    sys.stderr.write(f"{escape(line)}\n")
+
+
+def _identity(options: WhatIfOptions) -> ClusterIdentity:
+    from kubectl_evictplan.plans.document import ClusterIdentity
+
+    if options.filenames:
+        return ClusterIdentity()
+    from kubectl_evictplan.live.identity import cluster_identity
+
+    return cluster_identity(options.connection, os.environ)
