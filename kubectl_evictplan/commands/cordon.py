@@ -5,7 +5,13 @@ from __future__ import annotations
 import click
 
 from kubectl_evictplan.commands.node_arguments import NodeArguments
-from kubectl_evictplan.commands.options import WhatIfOptions, selector_option, what_if_command
+from kubectl_evictplan.commands.options import (
+    WhatIfOptions,
+    selector_option,
+    settle_option,
+    what_if_command,
+)
+from kubectl_evictplan.commands.pacing import settle_ns
 
 
 @what_if_command(
@@ -14,11 +20,14 @@ from kubectl_evictplan.commands.options import WhatIfOptions, selector_option, w
 )
 @click.argument("words", nargs=-1, metavar="NODE...")
 @selector_option
-def cordon(options: WhatIfOptions, words: tuple[str, ...], selector: str) -> None:
+@settle_option
+def cordon(
+    options: WhatIfOptions, words: tuple[str, ...], selector: str, settle: str | None
+) -> None:
     """Nodes become unschedulable; that alone evicts nothing."""
     from kubectl_evictplan.scenarios.actions.nodes import Cordon
 
-    NodeArguments(words, selector).ask(options, Cordon)
+    NodeArguments(words, selector).ask(options, Cordon, settle_ns(settle))
 
 
 @what_if_command(
@@ -27,8 +36,11 @@ def cordon(options: WhatIfOptions, words: tuple[str, ...], selector: str) -> Non
 )
 @click.argument("words", nargs=-1, metavar="NODE...")
 @selector_option
-def uncordon(options: WhatIfOptions, words: tuple[str, ...], selector: str) -> None:
+@settle_option
+def uncordon(
+    options: WhatIfOptions, words: tuple[str, ...], selector: str, settle: str | None
+) -> None:
     """Nodes become schedulable again."""
     from kubectl_evictplan.scenarios.actions.nodes import Uncordon
 
-    NodeArguments(words, selector).ask(options, Uncordon)
+    NodeArguments(words, selector).ask(options, Uncordon, settle_ns(settle))

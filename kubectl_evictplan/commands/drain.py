@@ -12,6 +12,7 @@ from kubectl_evictplan.commands.options import (
     WhatIfOptions,
     parsed,
     selector_option,
+    settle_option,
     what_if_command,
 )
 from kubectl_evictplan.commands.run import what_if_events
@@ -53,6 +54,10 @@ _Value = TypeVar("_Value")
     help="Do not wait for pods whose deletion timestamp is older.",
 )
 @click.option("--disable-eviction", is_flag=True, help="Delete instead: budgets are passed over.")
+@click.option(
+    "--parallel", metavar="N", help="Pods of a node under way at once; 0 (kubectl's): all of them."
+)
+@settle_option
 @click.option("--pod-selector", metavar="SELECTOR", help="Only pods whose labels match.")
 def drain(
     options: WhatIfOptions, words: tuple[str, ...], selector: str, **flags: str | bool | None
@@ -86,6 +91,8 @@ def _values(flags: dict[str, Any]) -> dict[str, Any]:
     timeout_ns = value("timeout", parse_bounded_duration_ns, _likely_timeout)
     skip_seconds = value("skip-wait-for-delete-timeout", _seconds, likely_seconds)
     pod_selector = value("pod-selector", _checked_selector, likely_selector)
+    parallel = value("parallel", _count, lambda _: "10")
+    settle_ns = value("settle", parse_bounded_duration_ns, _likely_timeout)
     if problems:
         raise InputError(problems)
     return {
@@ -94,6 +101,8 @@ def _values(flags: dict[str, Any]) -> dict[str, Any]:
         "timeout_ns": timeout_ns or 0,
         "skip_wait_for_delete_timeout_seconds": max(0, skip_seconds or 0),
         "pod_selector": pod_selector or "",
+        "parallel": parallel or 0,
+        "settle_ns": settle_ns or 0,
         **flags,
     }
 
@@ -102,6 +111,12 @@ def _checked_selector(text: str) -> str:
     from kubectl_evictplan.kube.selectors import parse_label_selector
 
     return parse_label_selector(text).text
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 6):
+        raise ValueError("not a number of pods")
+    return int(text)
 
 
 def _seconds(text: str) -> int:

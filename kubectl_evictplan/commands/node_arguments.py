@@ -62,13 +62,18 @@ class NodeArguments(NamedTuple):
             raise InputError(problems)
         return [known[name] for name in sorted(found)]
 
-    def ask(self, options: WhatIfOptions, action: Callable[..., ScenarioEvent]) -> None:
-        """Predict and print what one event on these nodes causes, right at the start."""
+    def ask(
+        self, options: WhatIfOptions, action: Callable[..., ScenarioEvent], pause_ns: int = 0
+    ) -> None:
+        """Predict and print what one event on these nodes causes, at the start or node by node."""
+        from kubectl_evictplan.commands.pacing import one_node_after_another
+
         self.check()
 
         def events(snapshot: ClusterSnapshot) -> Events:
             names = tuple(node.name for node in self.nodes(snapshot))
-            return [action(at_ns=0, nodes=names, origin=options.title)], []
+            event = action(at_ns=0, nodes=names, origin=options.title)
+            return one_node_after_another([event], pause_ns), []
 
         what_if_events(options, events)
 

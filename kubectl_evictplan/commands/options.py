@@ -183,6 +183,9 @@ class WhatIfOptions:
         help="Colour in tables.",
     )
 
+    # What is done with the question instead of answering it: ``apply`` carries it out.
+    instead: Callable[..., None] | None = None
+
     def given(self) -> Given:
         """Return what was said about time and the controller; InputError names every problem."""
         from kubectl_evictplan.commands.likely import likely_duration, likely_instant
@@ -264,6 +267,11 @@ class WhatIfCommand(Command):
 
 selector_option = click.option(
     *SELECTOR, default="", help="Nodes whose labels match, as in kubectl."
+)
+
+
+settle_option = click.option(
+    "--settle", metavar="DURATION", help="The pause after each node before the next, such as 2m."
 )
 
 

@@ -69,7 +69,9 @@ def to_carry_out(scenario: Scenario) -> Scenario:
     ]
     for event in events:
         if isinstance(event, Drain) and event.parallel > PARALLEL_MAX:
-            raise mistake(f"a plan evicts at most {PARALLEL_MAX} pods at a time", location=event.origin)
+            raise mistake(
+                f"a plan evicts at most {PARALLEL_MAX} pods at a time", location=event.origin
+            )
     return replace(scenario, events=tuple(events))
 
 

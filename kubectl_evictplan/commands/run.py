@@ -12,12 +12,18 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.commands.connection_options import load_live
 from kubectl_evictplan.commands.file_arguments import check_files, refuse_existing
 from kubectl_evictplan.commands.gates import judged, refuse_failed, wanted_gates
 from kubectl_evictplan.commands.observing import observed, second_look
+from kubectl_evictplan.commands.planning import (
+    check_plan_options,
+    planned,
+    to_carry_out,
+    write_plan,
+)
 from kubectl_evictplan.commands.terminal import Progress, use_color, wants_ascii
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -25,6 +31,7 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.observing import Look
     from kubectl_evictplan.commands.options import Given, WhatIfOptions
+    from kubectl_evictplan.controllers.flags import ControllerConfiguration
     from kubectl_evictplan.gates.document import GateResult
     from kubectl_evictplan.kube.objects import ClusterSnapshot
     from kubectl_evictplan.kube.objects import Warning as ClusterWarning
@@ -46,7 +53,7 @@ def what_if_events(options: WhatIfOptions, events_on: Callable[[ClusterSnapshot]
         start_ns = snapshot.taken_at_ns if given.start_ns is None else given.start_ns
         return Scenario(start_ns, tuple(events), name=options.title), given.settings, warnings
 
-    what_if(options, plan)
+    (options.instead or what_if)(options, plan)
 
 
 def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Planned]) -> None:
@@ -55,41 +62,24 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
     look = second_look(options.observe, options.observe_from, options.filenames, options.connection)
     given = options.given()
     gates = wanted_gates(options.fail_on, options.policies)
-    if (saved := options.save_scenario) is not None:
-        refuse_existing(("--save-scenario",), saved, "scenario.yaml", force=options.force)
-    from msgspec.structs import replace
-
-    from kubectl_evictplan.controllers.flags import resolve_configuration
+    check_plan_options(options)
+    if options.save_scenario is not None:
+        name, force = options.save_scenario, options.force
+        refuse_existing(("--save-scenario",), name, "scenario.yaml", force=force)
     from kubectl_evictplan.impact.assess import with_impact
-    from kubectl_evictplan.prediction.predict import predict
     from kubectl_evictplan.report import WITH_IMPACT
-    from kubectl_evictplan.scenarios.outages import OUTAGE_CODES
-    from kubectl_evictplan.windows.drain_runs import AssumeReady
 
     with Progress(sys.stderr) as progress:
-        snapshot = read_input(options, given, look, progress)
-        scenario, settings, warnings = plan(snapshot, given)
-        odd = [warning for warning in warnings if warning.code not in OUTAGE_CODES]
-        if options.strict and odd:
-            about = [(warning.message, ", ".join(warning.objects[:3])) for warning in odd]
-            raise InputError([Problem(message, subject=objects) for message, objects in about])
-        if given.horizon_ns is not None:
-            scenario = replace(scenario, horizon_ns=given.horizon_ns)
-        if warnings:
-            snapshot = replace(snapshot, warnings=(*snapshot.warnings, *warnings))
+        asked = ask(options, given, look, plan, progress)
+        snapshot, scenario, configuration = asked.snapshot, asked.scenario, asked.configuration
         explain = _explained(options.explain, snapshot, scenario)
-        if saved is not None:
-            _save(saved, scenario, settings, force=bool(options.force))
+        if options.save_scenario is not None:
+            _save(options.save_scenario, scenario, asked.settings, force=bool(options.force))
         with collecting_rarely():
-            configuration = resolve_configuration(settings, snapshot.control_plane)
-            prediction = predict(
-                snapshot,
-                scenario,
-                configuration,
-                explain=explain,
-                progress=progress.predicting,
-                assume_ready=given.assume_ready_ns or AssumeReady(),
-            )
+            prediction = predicted(asked, given, progress, explain)
+            made = None
+            if options.out is not None:
+                made = planned(options, given, snapshot, scenario, asked.settings, prediction)
             if options.output in WITH_IMPACT or gates:
                 known = (snapshot, scenario, configuration, prediction)
                 prediction = with_impact(
@@ -99,6 +89,63 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
     with collecting_rarely():
         _show(prediction, options, explain, given.zone, results)
     refuse_failed(results)
+    if made is not None and options.out is not None:
+        write_plan(made, options.out, force=bool(options.force))
+
+
+class Asked(NamedTuple):
+    """A question with everything that its answer follows from."""
+
+    snapshot: ClusterSnapshot
+    scenario: Scenario
+    settings: ControllerSettings
+    configuration: ControllerConfiguration
+
+
+def ask(
+    options: WhatIfOptions,
+    given: Given,
+    look: Look | None,
+    plan: Callable[[ClusterSnapshot, Given], Planned],
+    progress: Progress,
+) -> Asked:
+    """Read the cluster and resolve what is asked about it, to be carried out if --out says so."""
+    from msgspec.structs import replace
+
+    from kubectl_evictplan.controllers.flags import resolve_configuration
+    from kubectl_evictplan.scenarios.outages import OUTAGE_CODES
+
+    snapshot = read_input(options, given, look, progress)
+    scenario, settings, warnings = plan(snapshot, given)
+    odd = [warning for warning in warnings if warning.code not in OUTAGE_CODES]
+    if options.strict and odd:
+        about = [(warning.message, ", ".join(warning.objects[:3])) for warning in odd]
+        raise InputError([Problem(message, subject=objects) for message, objects in about])
+    if options.out is not None:
+        scenario = to_carry_out(scenario)
+    if given.horizon_ns is not None:
+        scenario = replace(scenario, horizon_ns=given.horizon_ns)
+    if warnings:
+        snapshot = replace(snapshot, warnings=(*snapshot.warnings, *warnings))
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    return Asked(snapshot, scenario, settings, configuration)
+
+
+def predicted(
+    asked: Asked, given: Given, progress: Progress, explain: str | None = None
+) -> Prediction:
+    """Return the answer, without its impact."""
+    from kubectl_evictplan.prediction.predict import predict
+    from kubectl_evictplan.windows.drain_runs import AssumeReady
+
+    return predict(
+        asked.snapshot,
+        asked.scenario,
+        asked.configuration,
+        explain=explain,
+        progress=progress.predicting,
+        assume_ready=given.assume_ready_ns or AssumeReady(),
+    )
 
 
 def read_input(

@@ -38,7 +38,6 @@ EXAMPLES = {
     "--accept-drift": "pod-gone",
     "--accept-losses": "1",
     "--plan-digest": "0123abcd",
-    "--journal": "plan.journal.jsonl",
     "--lock-namespace": "default",
     "--resume": "plan.journal.jsonl",
     "--rollback": "plan.journal.jsonl",
