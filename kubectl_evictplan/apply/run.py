@@ -95,7 +95,7 @@ def apply_plan(
     """
     conditions = Conditions([parse_condition(words) for words in plan.execution.abort_if])
     run_id = options.run_id or str(uuid.uuid4())
-    opened, state = journals.create(journal, files, _begin(plan, api, options, run_id))
+    opened, state = journals.create(journal, files, beginning(plan, api, options, run_id))
     run = Working(
         api, world, stop, tell, opened, state, deadline_seconds=options.request_deadline_seconds
     )
@@ -249,7 +249,8 @@ def can_roll_back(state: RunState) -> bool:
     return begun and not finished
 
 
-def _begin(plan: Plan, api: ClusterApi, options: RunOptions, run_id: str) -> Begin:
+def beginning(plan: Plan, api: ClusterApi, options: RunOptions, run_id: str) -> Begin:
+    """Return the first record of a journal."""
     return Begin(
         at=preflight.instant(api),
         run_id=run_id,

@@ -162,12 +162,12 @@ def command(
     return click.command(cls=cls, params=list(params), epilog=_epilog(examples))
 
 
-def group(table: Commands, *examples: str) -> Callable[[_Callback], click.Group]:
+def group(
+    table: Commands, *examples: str, cls: type[CommandGroup] = CommandGroup
+) -> Callable[[_Callback], click.Group]:
     """Return what makes the group of these commands of a function."""
     helps = {"help_option_names": ["-h", "--help"]}
-    return click.group(
-        cls=CommandGroup, table=table, context_settings=helps, epilog=_epilog(examples)
-    )
+    return click.group(cls=cls, table=table, context_settings=helps, epilog=_epilog(examples))
 
 
 def _epilog(examples: Sequence[str]) -> str:

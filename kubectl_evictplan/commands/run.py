@@ -86,11 +86,12 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
                     *known, assume_ready=given.assume_ready_ns, quorums=options.quorums
                 )
     results = judged(gates, prediction, snapshot)
+    # Before the report, of which a pager may read the beginning only.
+    if made is not None and options.out is not None and not any(one.failed for one in results):
+        write_plan(made, options.out, force=bool(options.force))
     with collecting_rarely():
         _show(prediction, options, explain, given.zone, results)
     refuse_failed(results)
-    if made is not None and options.out is not None:
-        write_plan(made, options.out, force=bool(options.force))
 
 
 class Asked(NamedTuple):

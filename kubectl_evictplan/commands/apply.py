@@ -1,0 +1,47 @@
+"""``apply``: a plan, or the words of ``kubectl taint``, ``cordon``, ``uncordon`` and ``drain``, carried out."""
+
+from __future__ import annotations
+
+import click
+
+from kubectl_evictplan.commands.command import CommandGroup, Commands, group
+
+PLAN = "plan"
+COMMANDS: Commands = {
+    PLAN: ("apply_plan", "Carry out a plan file; the word itself may be left out"),
+    "taint": ("apply_words", "Add or remove taints of nodes (kubectl taint)"),
+    "cordon": ("apply_words", "Make nodes unschedulable (kubectl cordon)"),
+    "uncordon": ("apply_words", "Make nodes schedulable (kubectl uncordon)"),
+    "drain": ("apply_words", "Drain nodes (kubectl drain)"),
+}
+
+
+class ApplyGroup(CommandGroup):
+    """What is no command's name is the name of a plan file, or an option of its command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the command that reads plan files in front of what belongs to it."""
+        if args and args[0] not in COMMANDS and args[0] not in ctx.help_option_names:
+            args = [PLAN, *args]
+        return super().parse_args(ctx, args)
+
+
+@group(
+    COMMANDS,
+    "# What was reviewed, exactly",
+    "kubectl evictplan what-if drain n1 --ignore-daemonsets --out plan.json",
+    "kubectl evictplan apply plan.json",
+    "# Plan, show, ask and carry out at once",
+    "kubectl evictplan apply taint node n1 maint=yes:NoExecute",
+    "# After a crash or an interrupt: how far is it, go on, or take back taints and cordons",
+    "kubectl evictplan apply --status plan.journal.jsonl",
+    "kubectl evictplan apply --resume plan.journal.jsonl",
+    "kubectl evictplan apply --rollback plan.journal.jsonl",
+    cls=ApplyGroup,
+)
+def apply() -> None:
+    """Carry out a reviewed plan, or the words of kubectl.
+
+    apply PLAN compares the plan with the cluster, predicts anew, and refuses when anything differs that matters;
+    it shows what will be done and asks. `apply plan --help` has its options.
+    """

@@ -1,0 +1,149 @@
+"""The options of every ``apply``, and commands that share the words of ``what-if``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kubectl_evictplan.commands.command import Choice, Command
+from kubectl_evictplan.commands.connection_options import (
+    CONNECTION_OPTIONS,
+    ConnectionOption,
+    take_connection,
+)
+from kubectl_evictplan.commands.options import COMMON_OPTIONS, WhatIfOptions
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.live.flags import ConnectionFlags
+
+# What of what-if's options makes sense where something is carried out on a live cluster.
+_ASKED_TOO = (
+    *("horizon", "kubernetes_version", "controller_flags", "assume_ready"),
+    *("out", "until_ready", "abort_if", "color"),
+)
+DRY_RUNS = ("none", "client", "server")
+
+
+def _option(*names: str, **settings: Any) -> Any:
+    return field(metadata={"names": names, "settings": settings})
+
+
+@dataclass(frozen=True)
+class ApplyOptions:
+    """How a plan may be carried out, as typed; what it does is said by the plan alone."""
+
+    connection: ConnectionFlags
+    color: str
+    dry_run: str = _option(
+        "--dry-run",
+        type=Choice(*DRY_RUNS, meant={"true": "client", "false": "none"}),
+        default="none",
+        show_default=True,
+        help="client: show what would be done; server: also let the server check each change.",
+    )
+    yes: bool = _option("-y", "--yes", is_flag=True, help="Do not ask; losses must be named.")
+    accept_losses: str | None = _option(
+        "--accept-losses",
+        metavar="N",
+        help="So many pods, or their emptyDir data, may be lost for good: exactly as many as shown.",
+    )
+    accept_drift: tuple[str, ...] = _option(
+        "--accept-drift",
+        multiple=True,
+        metavar="KIND",
+        help="Carry the plan out although this differs, where it is harmless; repeatable.",
+    )
+    plan_digest: str | None = _option(
+        "--plan-digest",
+        metavar="HEX",
+        help="The fingerprint of the reviewed plan, or its first 8 digits; answers the question.",
+    )
+    journal: str | None = _option(
+        "--journal", metavar="FILE", help="The journal; default: beside the plan."
+    )
+    lock_namespace: str | None = _option(
+        "--lock-namespace", metavar="NAME", help="Where the lock's Lease is kept."
+    )
+    no_cluster_lock: bool = _option(
+        "--no-cluster-lock", is_flag=True, help="Do without the lock in the cluster."
+    )
+    steal_lock: bool = _option(
+        "--steal-lock", is_flag=True, help="Take over a lock that has expired."
+    )
+
+
+APPLY_OPTIONS: dict[str, click.Option] = {
+    known.name: click.Option([known.name, *known.metadata["names"]], **known.metadata["settings"])
+    for known in fields(ApplyOptions)
+    if known.metadata
+}
+
+
+def taken_options(values: dict[str, Any], connection: ConnectionFlags, color: str) -> ApplyOptions:
+    """Remove the options of apply from a command's values and return what they say."""
+    mine = {name: values.pop(name) for name in APPLY_OPTIONS}
+    return ApplyOptions(connection, color, **mine)
+
+
+class MutationCommand(Command):
+    """A command of ``apply`` that has the words and own options of one of ``what-if``."""
+
+    def __init__(
+        self,
+        what_if: click.Command,
+        act: Callable[..., None],
+        examples: Sequence[str],
+    ) -> None:
+        own = [
+            param
+            for param in what_if.params
+            if param.name not in COMMON_OPTIONS
+            and not isinstance(param, ConnectionOption)
+            and param.expose_value
+        ]
+        self._act = act
+        self._asked_too = {name: COMMON_OPTIONS[name] for name in _ASKED_TOO}
+        super().__init__(
+            what_if.name,
+            callback=what_if.callback,
+            params=[
+                *own,
+                *APPLY_OPTIONS.values(),
+                *self._asked_too.values(),
+                *CONNECTION_OPTIONS,
+            ],
+            help=what_if.help,
+            epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples),
+        )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Ask the question that ``what-if`` asks, and carry it out."""
+        title = shlex.join([self.name or "", *ctx.params.get("words", ())])
+        common = _defaults()
+        common |= {name: ctx.params.pop(name) for name in self._asked_too}
+        connection = take_connection(ctx.params)
+        how = taken_options(ctx.params, connection, common["color"])
+        instead = partial(self._act, how)
+        ctx.params["options"] = WhatIfOptions(title, connection, **common, instead=instead)
+        return super().invoke(ctx)
+
+
+def _defaults() -> dict[str, Any]:
+    """Return the values that the common options have when none is given."""
+    found: dict[str, Any] = {}
+    for known in fields(WhatIfOptions):
+        if not known.metadata:
+            continue
+        settings = known.metadata["settings"]
+        default = settings.get("default", known.default)
+        if settings.get("multiple"):
+            default = ()
+        elif settings.get("is_flag"):
+            default = False
+        found[known.name] = None if default is MISSING else default
+    return found

@@ -1,0 +1,310 @@
+"""From a plan to its end: compare, show, ask, carry out."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kubectl_evictplan.commands import carrying
+from kubectl_evictplan.commands.connection_options import load_live
+from kubectl_evictplan.commands.terminal import Progress, use_color, wants_ascii
+from kubectl_evictplan.display import escape
+from kubectl_evictplan.errors import (
+    EXIT_DRIFT,
+    EXIT_INTERRUPTED,
+    Correction,
+    DriftError,
+    InputError,
+    Problem,
+    mistake,
+)
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.apply.cluster import ClusterApi
+    from kubectl_evictplan.apply.progress import Tell
+    from kubectl_evictplan.apply.records import Check
+    from kubectl_evictplan.commands.apply_options import ApplyOptions
+    from kubectl_evictplan.live.flags import ConnectionFlags
+    from kubectl_evictplan.plans.differences import Difference
+    from kubectl_evictplan.plans.document import Plan
+    from kubectl_evictplan.plans.drift import Fresh
+    from kubectl_evictplan.report.blocks import Block
+
+# Whoever thinks longer than this about the question is asked about another cluster.
+_FRESH_SECONDS = 60.0
+
+
+def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_new: bool) -> None:
+    """Carry a plan out: compare it with the cluster, show it, ask, do it, say how it ended.
+
+    ``is_new``: it was made from the cluster just now. Raises DriftError when the cluster is not as the plan says.
+    """
+    from kubectl_evictplan.report.plan_review import review_blocks
+
+    check_digest(plan, how)
+    found = () if is_new else compared(plan, how.connection, api)
+    refused, accepted = _parted(found, how.accept_drift)
+    show(review_blocks(plan, refused, accepted), how.color)
+    if refused:
+        raise _drift_error(refused, path)
+    if how.dry_run == "client":
+        click.echo("Nothing was changed: --dry-run=client.")
+        return
+    if how.dry_run == "server":
+        _rehearse(plan, how, api)
+        return
+    began = time.monotonic()
+    confirm(plan, how)
+    if time.monotonic() - began > _FRESH_SECONDS:
+        again, _ = _parted(compared(plan, how.connection, api), (*how.accept_drift, "age"))
+        if again:
+            raise _drift_error(again, path)
+    run = carrying.options(
+        api,
+        how.connection,
+        plan_path=str(path),
+        checks=_checks(plan, accepted),
+        lock_namespace=lock_namespace(how),
+        steal_lock=how.steal_lock,
+    )
+    journal = journal_of(path, how)
+    with followed(plan, how.color) as tell:
+        result = carrying.carry_out(plan, journal, api, tell, run)
+    carrying.finish(result)
+
+
+def journal_of(path: Path, how: ApplyOptions) -> Path:
+    """Return where the journal is: beside the plan unless --journal says otherwise."""
+    if how.journal is not None:
+        return Path(how.journal)
+    return path.with_name(f"{path.name.removesuffix('.json')}.journal.jsonl")
+
+
+def lock_namespace(how: ApplyOptions) -> str | None:
+    """Return the lock's namespace; "" for none, None for the default."""
+    return "" if how.no_cluster_lock else how.lock_namespace
+
+
+@contextmanager
+def followed(plan: Plan | None, color: str) -> Iterator[Tell]:
+    """Give what shows a run on standard error."""
+    from kubectl_evictplan.report.live_view import following
+
+    operations = plan.operations if plan is not None else ()
+    prediction = plan.prediction if plan is not None else None
+    stream = sys.stderr
+    colored = stream is not None and use_color(color, stream)
+    with following(stream, operations, prediction, color=colored) as tell:
+        yield tell
+
+
+def show(blocks: Iterator[Block], color: str) -> None:
+    """Write blocks to standard output."""
+    if sys.stdout is None:  # closed by the caller, as by `>&-`
+        raise mistake("standard output is closed")
+    from kubectl_evictplan.report.terminal import Terminal
+
+    columns = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
+    terminal = Terminal(columns, use_color(color, sys.stdout), wants_ascii("table", sys.stdout))
+    for chunk in terminal.render(blocks):
+        sys.stdout.write(chunk)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+# -- what differs -----------------------------------------------------------------------------------
+
+
+def check_drift_kinds(kinds: Sequence[str]) -> None:
+    """Raise for a kind that --accept-drift does not know, or that is never harmless."""
+    from kubectl_evictplan.plans.differences import ACCEPTABLE
+
+    for kind in kinds:
+        if kind not in ACCEPTABLE:
+            known = Correction((kind,), ("pod-gone",), True, ("--accept-drift",))
+            message = "this is never harmless, or is no difference"
+            expected = ", ".join(ACCEPTABLE)
+            raise mistake(
+                message, known, location="--accept-drift", got=repr(kind), expected=expected
+            )
+
+
+def compared(plan: Plan, connection: ConnectionFlags, api: ClusterApi) -> tuple[Difference, ...]:
+    """Return what differs from the plan, by a fresh reading and a fresh prediction."""
+    from kubectl_evictplan.plans.drift import differences, other_cluster
+
+    identity = api.identity()
+    elsewhere = [one for one in other_cluster(plan, identity) if one.kind == "cluster"]
+    if elsewhere:
+        # Whatever is on another cluster says nothing of this plan.
+        return tuple(elsewhere)
+    with Progress(sys.stderr) as progress:
+        return differences(plan, _fresh(plan, connection, api, progress))
+
+
+def _fresh(plan: Plan, connection: ConnectionFlags, api: ClusterApi, progress: Progress) -> Fresh:
+    import msgspec
+
+    from kubectl_evictplan.controllers.flags import resolve_configuration
+    from kubectl_evictplan.kube.durations import SECOND_NS
+    from kubectl_evictplan.plans.drift import Fresh, nodes_are_there
+    from kubectl_evictplan.plans.operations import operations_of
+    from kubectl_evictplan.prediction.predict import predict
+    from kubectl_evictplan.scenarios.files import load_scenario
+
+    snapshot = load_live(connection, progress, strict=False)
+    fresh = Fresh(api.identity(), snapshot, api.now_ns())
+    if not nodes_are_there(plan, snapshot):
+        return fresh
+    text = msgspec.json.encode(plan.scenario).decode()
+    least, most = plan.assume_ready_seconds
+    most_ns = None if most is None else round(most * SECOND_NS)
+    try:
+        loaded = load_scenario(text, "the plan", snapshot, start_ns=snapshot.taken_at_ns)
+        operations = operations_of(loaded.scenario, snapshot)
+    except InputError:
+        # A taint that is gone already, a pod that makes kubectl refuse: told of by nodes and pods.
+        return fresh
+    configuration = resolve_configuration(loaded.settings, snapshot.control_plane)
+    prediction = predict(
+        snapshot,
+        loaded.scenario,
+        configuration,
+        progress=progress.predicting,
+        assume_ready=(round(least * SECOND_NS), most_ns),
+    )
+    return msgspec.structs.replace(fresh, operations=operations, prediction=prediction)
+
+
+def _parted(
+    found: Sequence[Difference], accepted: Sequence[str]
+) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
+    from kubectl_evictplan.plans.drift import refused
+
+    bad = refused(found, accepted)
+    return bad, tuple(one for one in found if one not in bad)
+
+
+def _drift_error(refused: Sequence[Difference], path: Path) -> DriftError:
+    """Return one line for each difference, and what to type when all of them are harmless."""
+    known = None
+    if all(one.acceptable for one in refused):
+        kinds = sorted({one.kind for one in refused})
+        words = [word for kind in kinds for word in ("--accept-drift", kind)]
+        known = Correction((), tuple(words))
+    return DriftError(
+        [Problem(one.told, known, location=str(path), subject=one.kind) for one in refused]
+    )
+
+
+def _checks(plan: Plan, accepted: Sequence[Difference]) -> Sequence[Check]:
+    from kubectl_evictplan.apply.records import Check
+
+    told = "; ".join(f"{one.kind}: {one.told}" for one in accepted)
+    return (
+        Check("drift", "ok", f"accepted: {told}" if told else ""),
+        Check("losses", "ok", f"accepted: {lost_pods(plan)}" if plan.losses else ""),
+    )
+
+
+# -- the question -----------------------------------------------------------------------------------
+
+
+def check_digest(plan: Plan, how: ApplyOptions) -> None:
+    """Raise when --plan-digest names another plan."""
+    from kubectl_evictplan.plans.fingerprint import names_plan
+
+    if how.plan_digest is not None and not names_plan(how.plan_digest, plan.fingerprint):
+        message = "this is not the plan that was reviewed"
+        raise DriftError(
+            Problem(
+                message, location="--plan-digest", got=how.plan_digest, expected=plan.fingerprint
+            )
+        )
+
+
+def lost_pods(plan: Plan) -> int:
+    """Return how many pods, or their data, are lost for good."""
+    return len({(loss.namespace, loss.pod) for loss in plan.losses})
+
+
+def confirm(plan: Plan, how: ApplyOptions) -> None:
+    """Return when the plan may be carried out; raise, or end the program, when not.
+
+    Losses are accepted by their number alone: typed, or with --accept-losses.
+    """
+    lost = lost_pods(plan)
+    if how.accept_losses is not None and how.accept_losses != str(lost):
+        message = f"the plan loses {lost}, not so many"
+        known = Correction((how.accept_losses,), (str(lost),), True, ("--accept-losses",))
+        raise mistake(message, known, location="--accept-losses", got=how.accept_losses)
+    lost = 0 if how.accept_losses is not None else lost
+    if not lost and (how.yes or how.plan_digest is not None):
+        return
+    is_asked = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    if not is_asked:
+        words = ("--accept-losses", str(lost)) if lost else ()
+        words += () if how.yes or how.plan_digest is not None else ("--yes",)
+        what = (
+            f"{lost} pods or their data are lost for good" if lost else "nobody can be asked here"
+        )
+        raise mistake(f"{what}: say with {' '.join(words)} that it is meant", Correction((), words))
+    wanted = str(lost) if lost else "yes"
+    question = (
+        f"{lost} pods or their data are lost for good. Type {lost} to carry the plan out: "
+        if lost
+        else "Carry the plan out? Only yes is yes: "
+    )
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    if sys.stdin.readline().strip() != wanted:
+        click.echo("nothing was changed", err=True)
+        raise click.exceptions.Exit(EXIT_INTERRUPTED)
+
+
+# -- dry run ----------------------------------------------------------------------------------------
+
+
+def _rehearse(plan: Plan, how: ApplyOptions, api: ClusterApi) -> None:
+    """Let the server check every change and say what it would refuse."""
+    from kubectl_evictplan.apply import journal as journals
+    from kubectl_evictplan.apply.endings import exit_code
+    from kubectl_evictplan.apply.files import LocalFiles
+    from kubectl_evictplan.apply.rehearsal import rehearse
+    from kubectl_evictplan.apply.run import LOCK_NAMESPACE, beginning
+    from kubectl_evictplan.apply.stop import Stop
+    from kubectl_evictplan.apply.working import Working
+    from kubectl_evictplan.report.run_words import ending_words
+    from kubectl_evictplan.world import World
+
+    namespace = lock_namespace(how)
+    run = carrying.options(api, how.connection, lock_namespace=namespace)
+    with tempfile.TemporaryDirectory(prefix="kubectl-evictplan-") as directory:
+        path = Path(directory) / "rehearsal.jsonl"
+        opened, state = journals.create(path, LocalFiles(), beginning(plan, api, run, "dry-run"))
+        work = Working(api, World(), Stop(), lambda _: None, opened, state)
+        try:
+            found = rehearse(work, plan, LOCK_NAMESPACE if namespace is None else namespace)
+        finally:
+            opened.close()
+    for pod, said in found.waiting:
+        click.echo(escape(f"would wait: {pod}: {said}"))
+    for pod, said in found.refused:
+        click.echo(escape(f"would be refused: {pod}: {said}"), err=True)
+    if found.ending is not None:
+        click.echo(escape(f"would be refused: {ending_words(found.ending)}"), err=True)
+        raise click.exceptions.Exit(exit_code(found.ending, changed=False))
+    if found.refused:
+        raise click.exceptions.Exit(EXIT_DRIFT)
+    click.echo(
+        "Nothing was changed: --dry-run=server. The server accepts each change by itself; whether budgets let "
+        "all evictions pass one after the other no dry run can tell."
+    )

@@ -1,0 +1,109 @@
+"""A plan for its reviewer, as blocks: what will be done, what is predicted to follow, what is lost, what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
+from kubectl_evictplan.plans.differences import Difference
+from kubectl_evictplan.plans.document import Execution, Loss, Plan
+from kubectl_evictplan.plans.fingerprint import short
+from kubectl_evictplan.prediction.document import CERTAIN
+from kubectl_evictplan.report.blocks import (
+    Block,
+    Figures,
+    Finding,
+    Findings,
+    Phrase,
+    Table,
+    Verdict,
+    columns,
+)
+from kubectl_evictplan.report.words import count, offset
+
+_LOST = {
+    "bare-pod": "it has no controller: nothing makes it anew",
+    "empty-dir": "the data of its emptyDir volumes goes with it",
+}
+
+
+def review_blocks(
+    plan: Plan, differences: Sequence[Difference], accepted: Sequence[Difference] = ()
+) -> Iterator[Block]:
+    """Yield the review; ``differences`` keep the plan from being carried out, ``accepted`` do not."""
+    yield Verdict(tuple(_sentences(plan, differences)))
+    if differences:
+        yield _drift("Different from what was reviewed", differences, loud=True)
+    if accepted:
+        yield _drift("Different, and accepted with --accept-drift", accepted, loud=False)
+    if plan.losses:
+        yield _losses(plan.losses)
+    yield Table(
+        columns("#", "NOT BEFORE", "NODE", "OPERATION"),
+        [(str(one.number), offset(one.at_seconds), one.node, one.told) for one in plan.operations],
+        title="What is done, one after the other",
+    )
+    yield Figures("How, where and who", tuple(_facts(plan)))
+
+
+def _sentences(plan: Plan, differences: Sequence[Difference]) -> Iterator[Phrase]:
+    nodes = count(len({one.node for one in plan.operations}), "node")
+    what = f"{count(len(plan.operations), 'operation')} on {nodes}"
+    if differences:
+        number = count(len(differences), "thing")
+        yield Phrase(f"Not carried out: {number} differ from what was reviewed.", "loud")
+    else:
+        yield Phrase(f"{plan.title or 'The plan'}: {what}.")
+    rows = plan.prediction.evictions
+    certain = sum(row.certainty == CERTAIN for row in rows)
+    possible = len(rows) - certain
+    if not rows:
+        yield Phrase("It is predicted to evict nothing.", "good")
+        return
+    yield Phrase(
+        f"It is predicted to evict {count(certain, 'pod')} for certain"
+        + (f" and {possible} more perhaps." if possible else "."),
+        "certain",
+    )
+    if plan.losses:
+        pods = {(loss.namespace, loss.pod) for loss in plan.losses}
+        yield Phrase(f"{count(len(pods), 'pod')} or their data are lost for good.", "loud")
+
+
+def _drift(title: str, differences: Sequence[Difference], *, loud: bool) -> Findings:
+    found = tuple(Finding(one.kind, one.told) for one in differences)
+    return Findings(title, found, "loud" if loud else "plain")
+
+
+def _losses(losses: Sequence[Loss]) -> Findings:
+    found = tuple(
+        Finding(loss.kind, _LOST[loss.kind], f"pod {loss.namespace}/{loss.pod} on {loss.node}")
+        for loss in losses
+    )
+    return Findings("Lost for good", found, "loud")
+
+
+def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
+    cluster, known = plan.cluster, "not known: made from files"
+    yield "Pace", _pace(plan.execution)
+    for condition in plan.execution.abort_if:
+        yield "Stopped when", condition
+    yield "Cluster", f"{cluster.server or known}, context {cluster.context or 'none'}"
+    yield "User", cluster.user or "not known"
+    yield "Made", f"{plan.created_at} from the state of {plan.snapshot.taken_at}"
+    yield "Plan", f"{short(plan.fingerprint)} (kubectl-evictplan {plan.tool_version})"
+
+
+def _pace(execution: Execution) -> str:
+    parts = [f"one node at a time, {count(execution.parallel, 'pod')} of it at once"]
+    if execution.settle_seconds:
+        parts.append(f"a pause of {_seconds(execution.settle_seconds)} after each node")
+    if execution.until_ready:
+        parts.append("replacements are Ready before the next node")
+    if execution.eviction_timeout_seconds:
+        parts.append(f"at most {_seconds(execution.eviction_timeout_seconds)} for one node")
+    return "; ".join(parts)
+
+
+def _seconds(seconds: float) -> str:
+    return format_duration(round(seconds * SECOND_NS))
