@@ -57,6 +57,7 @@ _SECRET = re.compile(
 
 COMMANDS = {
     "what-if": ("what_if", "Predict which pods a change or a failure evicts, when and why"),
+    "apply": ("apply", "Carry out a reviewed plan, or the words of kubectl"),
     "snapshot": ("snapshot", "Write a cluster into one small file to predict from"),
     "sweep": ("sweep", "Rank many failures by what they cost: nodes, zones, pairs, flags, fleets"),
     "verify": ("verify", "Hold what happened against what was predicted"),
@@ -79,7 +80,7 @@ COMMANDS = {
 def cli() -> None:
     """Predict which pods Kubernetes will evict, when, by whom and why.
 
-    Nothing is ever changed: predictions are computed here, from the live cluster or from files.
+    Predictions are computed here, from the live cluster or from files. Only `apply` changes anything.
     """
 
 

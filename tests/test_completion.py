@@ -45,7 +45,17 @@ def nobody(tmp_path: Path) -> dict[str, str]:
 
 
 def test_commands_are_offered_with_their_help(nobody: dict[str, str]) -> None:
-    commands = ["what-if", "snapshot", "sweep", "verify", "diff", "explain", "schema", "version"]
+    commands = [
+        "what-if",
+        "apply",
+        "snapshot",
+        "sweep",
+        "verify",
+        "diff",
+        "explain",
+        "schema",
+        "version",
+    ]
     assert completed([""], nobody) == [*commands, ":4"]
     assert completed(["what-if", "un"], nobody) == ["uncordon", ":4"]
 

@@ -16,7 +16,9 @@ from kubectl_evictplan.commands.connection_options import (
     ConnectionOption,
     take_connection,
 )
+from kubectl_evictplan.commands.file_arguments import FILENAME
 from kubectl_evictplan.commands.options import COMMON_OPTIONS, WhatIfOptions
+from kubectl_evictplan.errors import Correction, mistake
 
 if TYPE_CHECKING:
     from kubectl_evictplan.live.flags import ConnectionFlags
@@ -90,6 +92,18 @@ def taken_options(values: dict[str, Any], connection: ConnectionFlags, color: st
     return ApplyOptions(connection, color, **mine)
 
 
+class PlanCommand(Command):
+    """The command that reads a plan file, whose name stands alone."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; ``-f`` is kubectl's way to name a file."""
+        for word in args:
+            if word in FILENAME and not ctx.resilient_parsing:
+                message = "the plan is named without -f; manifests are kubectl's to apply"
+                raise mistake(message, Correction((word,), ()))
+        return super().parse_args(ctx, args)
+
+
 class MutationCommand(Command):
     """A command of ``apply`` that has the words and own options of one of ``what-if``."""
 
@@ -120,6 +134,14 @@ class MutationCommand(Command):
             help=what_if.help,
             epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples),
         )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; files belong to ``what-if``."""
+        named = next((word for word in args if word.partition("=")[0] in FILENAME), "")
+        if named and not ctx.resilient_parsing:
+            known = Correction(("apply",), ("what-if",))
+            raise mistake("apply changes the live cluster, never files: what-if asks files", known)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Ask the question that ``what-if`` asks, and carry it out."""

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_evictplan.commands import carrying
-from kubectl_evictplan.commands.apply_options import APPLY_OPTIONS, ApplyOptions, taken_options
+from kubectl_evictplan.commands.apply_options import (
+    APPLY_OPTIONS,
+    ApplyOptions,
+    PlanCommand,
+    taken_options,
+)
 from kubectl_evictplan.commands.applying import (
     check_drift_kinds,
     followed,
@@ -38,6 +43,7 @@ _AFTERWARDS = ("--status", "--resume", "--rollback")
     "kubectl evictplan apply plan.json --dry-run=server",
     "# After a crash or an interrupt",
     "kubectl evictplan apply --resume plan.journal.jsonl",
+    cls=PlanCommand,
     params=[*APPLY_OPTIONS.values(), COMMON_OPTIONS["color"], *CONNECTION_OPTIONS],
 )
 @click.argument("file", metavar="PLAN", required=False)

@@ -69,8 +69,7 @@ taint = MutationCommand(
         "# Plan, show, ask, carry out",
         "kubectl evictplan apply taint node n1 maint=yes:NoExecute",
         "# One node after the other, stopped when more pods go than expected",
-        "kubectl evictplan apply taint node -l pool=blue maint=yes:NoExecute --settle 2m "
-        "--abort-if 'evicted > 20'",
+        "kubectl evictplan apply taint node --all a=b:NoExecute --settle 2m --abort-if 'evicted > 20'",
         "# Take it off again",
         "kubectl evictplan apply taint node n1 maint:NoExecute-",
     ),

@@ -251,12 +251,14 @@ def confirm(plan: Plan, how: ApplyOptions) -> None:
         return
     is_asked = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
     if not is_asked:
-        words = ("--accept-losses", str(lost)) if lost else ()
-        words += () if how.yes or how.plan_digest is not None else ("--yes",)
+        words = [*(["--accept-losses", str(lost)] if lost else [])]
+        words += [] if how.yes or how.plan_digest is not None else ["--yes"]
         what = (
             f"{lost} pods or their data are lost for good" if lost else "nobody can be asked here"
         )
-        raise mistake(f"{what}: say with {' '.join(words)} that it is meant", Correction((), words))
+        raise mistake(
+            f"{what}: say with {' '.join(words)} that it is meant", Correction((), tuple(words))
+        )
     wanted = str(lost) if lost else "yes"
     question = (
         f"{lost} pods or their data are lost for good. Type {lost} to carry the plan out: "

@@ -36,7 +36,6 @@ NO_COMMAND = {
         for name in ("scale", "rollout", "patch", "edit", "label", "annotate", "replace", "create")
     },
     "evict": "evict is not predicted by itself; a scenario file can delete pods (pod-delete)",
-    "apply": f"apply is not in this version, which changes nothing; {_CHANGES}",
 }
 
 # Flags of `kubectl drain` alone that have no value.

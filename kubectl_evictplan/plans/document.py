@@ -199,7 +199,7 @@ class Plan(_Document, kw_only=True):
     # The scenario file's document, from which a fresh prediction is made.
     scenario: dict[str, Any]
     # From when to when after its binding a replacement was taken to be Ready; null: perhaps never.
-    assume_ready_seconds: tuple[float, float | None]
+    assume_ready_seconds: tuple[float, float | None] = (30.0, 30.0)
     prediction: Prediction
 
 

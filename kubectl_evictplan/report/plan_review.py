@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC
 
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.plans.differences import Difference
-from kubectl_evictplan.plans.document import Execution, Loss, Plan
+from kubectl_evictplan.plans.document import Evict, Execution, Loss, Plan
 from kubectl_evictplan.plans.fingerprint import short
-from kubectl_evictplan.prediction.document import CERTAIN
 from kubectl_evictplan.report.blocks import (
     Block,
     Figures,
@@ -19,7 +19,8 @@ from kubectl_evictplan.report.blocks import (
     Verdict,
     columns,
 )
-from kubectl_evictplan.report.words import count, offset
+from kubectl_evictplan.report.verdict import verdict
+from kubectl_evictplan.report.words import Clock, count, offset
 
 _LOST = {
     "bare-pod": "it has no controller: nothing makes it anew",
@@ -32,6 +33,8 @@ def review_blocks(
 ) -> Iterator[Block]:
     """Yield the review; ``differences`` keep the plan from being carried out, ``accepted`` do not."""
     yield Verdict(tuple(_sentences(plan, differences)))
+    clock = Clock(str(plan.prediction.inputs.start.value), UTC)
+    yield Verdict(tuple(verdict(plan.prediction, clock, complete=True)))
     if differences:
         yield _drift("Different from what was reviewed", differences, loud=True)
     if accepted:
@@ -54,17 +57,6 @@ def _sentences(plan: Plan, differences: Sequence[Difference]) -> Iterator[Phrase
         yield Phrase(f"Not carried out: {number} differ from what was reviewed.", "loud")
     else:
         yield Phrase(f"{plan.title or 'The plan'}: {what}.")
-    rows = plan.prediction.evictions
-    certain = sum(row.certainty == CERTAIN for row in rows)
-    possible = len(rows) - certain
-    if not rows:
-        yield Phrase("It is predicted to evict nothing.", "good")
-        return
-    yield Phrase(
-        f"It is predicted to evict {count(certain, 'pod')} for certain"
-        + (f" and {possible} more perhaps." if possible else "."),
-        "certain",
-    )
     if plan.losses:
         pods = {(loss.namespace, loss.pod) for loss in plan.losses}
         yield Phrase(f"{count(len(pods), 'pod')} or their data are lost for good.", "loud")
@@ -85,7 +77,8 @@ def _losses(losses: Sequence[Loss]) -> Findings:
 
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     cluster, known = plan.cluster, "not known: made from files"
-    yield "Pace", _pace(plan.execution)
+    evicts = any(isinstance(one, Evict) for one in plan.operations)
+    yield "Pace", _pace(plan.execution, evicts=evicts)
     for condition in plan.execution.abort_if:
         yield "Stopped when", condition
     yield "Cluster", f"{cluster.server or known}, context {cluster.context or 'none'}"
@@ -94,8 +87,10 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "Plan", f"{short(plan.fingerprint)} (kubectl-evictplan {plan.tool_version})"
 
 
-def _pace(execution: Execution) -> str:
-    parts = [f"one node at a time, {count(execution.parallel, 'pod')} of it at once"]
+def _pace(execution: Execution, *, evicts: bool) -> str:
+    parts = ["one node at a time"]
+    if evicts:
+        parts.append(f"at most {count(execution.parallel, 'pod')} of it under way")
     if execution.settle_seconds:
         parts.append(f"a pause of {_seconds(execution.settle_seconds)} after each node")
     if execution.until_ready:
