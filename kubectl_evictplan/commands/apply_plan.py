@@ -146,7 +146,10 @@ def read_plan_file(file: str) -> Plan:
     from kubectl_evictplan.plans.reading import read_plan
     from kubectl_evictplan.sources.reading import ReadProblem, read
 
-    check_files((file,), recursive=False)
+    if not exists(file):
+        words = ("what-if", "taint", "node", "--all", "maint=yes:NoExecute", "--out", file)
+        known = Correction((), words, example=True, whole=True)
+        raise mistake("no such plan: what-if makes it, with --out", known, location=file)
     try:
         data = read(file, sys.stdin.buffer if sys.stdin is not None else None).data
     except ReadProblem as refused:
