@@ -62,6 +62,7 @@ e2e: $(STAMP) ## Hold predictions against real control planes on loopback (Go, o
 bench: $(STAMP) ## Measure time and memory on generated clusters
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/live_snapshot.py
+	$(BIN)/python benchmarks/apply_bench.py
 
 fidelity: $(STAMP) ## Compare predictions with recorded runs of real control planes; renews the table in the README
 	$(BIN)/python benchmarks/fidelity.py --readme --upstream
