@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction, TaintReference
@@ -92,8 +93,13 @@ def _narrow_row(entry: Eviction, why: str) -> Row:
         why,
         words.name(entry.controller),
         _gone(entry, exact=False),
-        words.name(_short(entry.owner).partition("/")[0]),
+        _owner_kind(entry.owner),
     )
+
+
+@lru_cache(maxsize=100_000)  # many pods share an owner
+def _owner_kind(owner: str) -> str:
+    return words.name(_short(owner).partition("/")[0])
 
 
 def wide_table(evictions: Sequence[Eviction], clock: Clock) -> Table:
@@ -228,18 +234,23 @@ def group_table(
 
 
 def _rank(group: Sequence[Eviction]) -> tuple[int, float]:
-    return -len({entry.key for entry in group}), min(entry.earliest_seconds for entry in group)
+    return -_pods(group), min(entry.earliest_seconds for entry in group)
+
+
+def _pods(group: Iterable[Eviction]) -> int:
+    return len({(entry.namespace, entry.pod) for entry in group})
 
 
 def _figures(group: Sequence[Eviction], of: int | None) -> Row:
     """Return pods (``of`` so many), possible, stuck, nodes and the hull of the windows."""
-    pods = {entry.key for entry in group}
-    certain = {entry.key for entry in group if entry.certainty == CERTAIN}
+    pods = _pods(group)
+    certain = _pods(entry for entry in group if entry.certainty == CERTAIN)
+    stuck = _pods(entry for entry in group if entry.gone.stuck is not None)
     earliest = min(entry.earliest_seconds for entry in group)
     return (
-        str(len(pods)) if of is None else f"{len(pods)} of {max(of, len(pods))}",
-        str(len(pods) - len(certain)),
-        str(len({entry.key for entry in group if entry.gone.stuck is not None})),
+        str(pods) if of is None else f"{pods} of {max(of, pods)}",
+        str(pods - certain),
+        str(stuck),
         str(len({entry.node for entry in group})),
         words.window(earliest, max(entry.latest_seconds for entry in group)),
     )
@@ -277,6 +288,7 @@ def _sizes(prediction: Prediction, by: str, keys: Iterable[_Key]) -> dict[_Key, 
     return {}
 
 
+@lru_cache(maxsize=100_000)
 def _short(owner: str) -> str:
     """Return ``Kind/name`` as kubectl abbreviates it."""
     kind, slash, name = owner.partition("/")

@@ -12,7 +12,7 @@ visible; everything else is escaped by whoever renders it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
@@ -74,8 +74,10 @@ def lasting(least_seconds: float | None, most_seconds: float | None) -> str:
     return f"{first} to {last}" if least_seconds else f"up to {last}"
 
 
-def outcomes(windows: Iterable[document.OutcomeWindow], *, exact: bool = False) -> str:
+def outcomes(windows: Sequence[document.OutcomeWindow], *, exact: bool = False) -> str:
     """Return disjoint outcomes apart: ``+a .. +b or +c .. +d``; exact ones with what leads there."""
+    if len(windows) == 1 and not exact:
+        return window(windows[0].earliest_seconds, windows[0].latest_seconds)
     return " or ".join(
         window(one.earliest_seconds, one.latest_seconds, exact=exact)
         + (f" ({one.when})" if exact and one.when else "")
