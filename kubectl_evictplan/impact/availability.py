@@ -65,7 +65,7 @@ class Availability:
         possibly = [self._changes(group, surely) for group in groups]
         for at_ns in gains:
             surely[at_ns] = surely.get(at_ns, 0) - 1
-        instants = {*surely, *(at_ns for changes in possibly for at_ns in changes)}
+        instants = set(surely).union(*possibly)
         instants.discard(FOREVER_NS)
         self.instants = sorted(instants)
         limits = [self.before if one.away_max is None else one.away_max for one in groups]
@@ -74,10 +74,11 @@ class Availability:
             sure += surely.get(at_ns, 0)
             total = 0
             for place, changes in enumerate(possibly):
-                away[place] += changes.get(at_ns, 0)
-                total += min(away[place], limits[place])
-            self._possibly.append(min(max(total, sure), before))
-            self._surely.append(min(sure, before))
+                away[place] = number = away[place] + changes.get(at_ns, 0)
+                total += min(limits[place], number)
+            total = max(total, sure)
+            self._possibly.append(min(before, total))
+            self._surely.append(min(before, sure))
 
     @staticmethod
     def _changes(group: Group, surely: dict[int, int]) -> dict[int, int]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.stretches import FOREVER_NS
+from kubectl_evictplan.impact.successors import AT_DELETION
 from kubectl_evictplan.impact.volumes import NEVER_MOVES
 from kubectl_evictplan.impact.world import STATEFUL_SET, World
 from kubectl_evictplan.prediction.impact_document import NotComingBack
@@ -51,7 +52,14 @@ _TELL = {
 
 def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
     """Every pod that is deleted and has nobody in its place by itself, sorted."""
-    found = [_row(fate, code) for fate in world.fates.values() for code in _codes(world, fate)]
+    found = [
+        _row(fate, code)
+        for fate in world.fates.values()
+        # Most pods have a ReplicaSet and no claim.
+        if (kind := world.owner_of(fate.pod)[1]) not in AT_DELETION
+        or world.volumes.claims_of(fate.pod)
+        for code in _codes(world, fate, kind)
+    ]
     return tuple(sorted(found, key=lambda one: (one.namespace, one.pod, one.code)))
 
 
@@ -61,11 +69,10 @@ def _row(fate: Fate, code: str) -> NotComingBack:
     return NotComingBack(pod.namespace, pod.name, pod.node_name, code, why, release)
 
 
-def _codes(world: World, fate: Fate) -> Iterator[str]:
+def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
     deletion, pod = fate.deletion, fate.pod
     if deletion is None or pod.finished:
         return
-    kind = world.owner_of(pod)[1]
     held = deletion.gone.latest_ns >= FOREVER_NS
     if kind == "Pod":
         yield BARE_POD

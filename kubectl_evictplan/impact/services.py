@@ -83,19 +83,19 @@ def _black_holes(
     world: World, fates: Iterable[Fate], dropped: Mapping[str, int]
 ) -> tuple[tuple[BlackHole, ...], Spell | None]:
     by_place: dict[_Place, list[str]] = {}
-    # Alike pods of one node share what they are made of.
-    known: dict[tuple[int, int], list[_Place]] = {}
+    # Alike pods of one node share what they are made of, and then their holes.
+    known: dict[tuple[int, int], list[list[str]]] = {}
     for fate in fates:
         if not fate.counted:
             continue
         token = id(fate.life), id(fate.leaves)
-        if (places := known.get(token)) is None:
+        if (holes_of := known.get(token)) is None:
             leaves = thawed(fate.leaves, world.frozen)
             earliest_ns = min(leaves.earliest_ns, dropped.get(fate.pod.node_name, FOREVER_NS))
-            leaves = leaves._replace(earliest_ns=earliest_ns)
-            places = known[token] = list(_places(fate, leaves))
-        for place in places:
-            by_place.setdefault(place, []).append(fate.pod.name)
+            places = _places(fate, leaves._replace(earliest_ns=earliest_ns))
+            holes_of = known[token] = [by_place.setdefault(place, []) for place in places]
+        for names in holes_of:
+            names.append(fate.pod.name)
     holes = tuple(
         BlackHole(node, tuple(sorted(pods)), why, telling.instant(since), telling.instant(until))
         for (node, why, since, until), pods in sorted(by_place.items())

@@ -55,7 +55,9 @@ def _impact(
         ),
         two_copies=tuple(
             TwoCopies(fate.pod.name, fate.pod.node_name, telling.instant(fate.twice))
-            for fate in sorted(fates, key=lambda one: one.pod.name)
+            for fate in sorted(
+                (one for one in fates if one.twice is not None), key=lambda one: one.pod.name
+            )
             if fate.twice is not None
         ),
         ready_after=_readiness(world, owners).document(),

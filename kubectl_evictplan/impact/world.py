@@ -6,6 +6,7 @@ Costs one pass over the pods of the cluster; what happens is computed once for e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -46,14 +47,9 @@ class Assumed(NamedTuple):
     given: bool
 
 
-def away(fate: Fate) -> Absence:
-    """Neither the pod nor a successor is Ready."""
-    return fate.away
-
-
-def dead(fate: Fate) -> Absence:
-    """Nobody answers in its place."""
-    return fate.dead
+# What counts as being away: neither the pod nor a successor is Ready, or nobody answers in its place.
+away: Callable[[Fate], Absence] = attrgetter("away")
+dead: Callable[[Fate], Absence] = attrgetter("dead")
 
 
 class World:
@@ -313,14 +309,16 @@ class World:
         free: dict[int, list[Any]] = {}
         asked: dict[str, dict[int, list[Any]]] = {}
         gains: list[int] = []
+        budgets = self.asked_budget
         for one in fates:
             absent = absence_of(one)
             if absent is NONE:
                 if (gain_ns := one.gain_ns) is not None:
                     gains.append(gain_ns)
                 continue
-            budget = self.asked_budget.get(one.pod.key) if self.asked_budget else None
-            numbers = free if budget is None else asked.setdefault(budget, {})
+            numbers = free
+            if budgets and (budget := budgets.get(one.pod.key)) is not None:
+                numbers = asked.setdefault(budget, {})
             # Alike pods share one object, and comparing what it holds is slow.
             if (known := numbers.get(id(absent))) is None:
                 numbers[id(absent)] = [absent, 1]
