@@ -112,8 +112,13 @@ def union(stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
 def together(*absences: Absence) -> Absence:
     """One pod's absences as one."""
     found = [one for one in absences if one.possible]
-    if len(found) <= 1:
-        return found[0] if found else NONE
+    if not found:
+        return NONE
+    whole = found[0]
+    for one in found[1:]:
+        whole = whole if _covers(whole, one) else one
+    if all(one is whole or _covers(whole, one) for one in found):
+        return whole
     sure = union(stretch for one in found for stretch in one.sure)
     anchors = dict.fromkeys(anchor for one in found for anchor in one.anchors)
     return Absence(
@@ -122,6 +127,21 @@ def together(*absences: Absence) -> Absence:
         # Who is surely away already does not go.
         tuple(anchor for anchor in anchors if not _meets(anchor.since, sure)),
     )
+
+
+def _covers(whole: Absence, part: Absence) -> bool:
+    """Whether one absence, of one stretch, says all that another does; the usual case, told quickly."""
+    if len(whole.possible) != 1 or len(whole.sure) > 1:
+        return False
+    low_ns, high_ns = whole.possible[0]
+    if part.possible[0][0] < low_ns or part.possible[-1][1] > high_ns:
+        return False
+    if not whole.sure:
+        return not part.sure and not part.anchors
+    low_ns, high_ns = whole.sure[0]
+    if part.sure and (part.sure[0][0] < low_ns or part.sure[-1][1] > high_ns):
+        return False
+    return all(_meets(anchor.since, whole.sure) for anchor in part.anchors)
 
 
 def _meets(when: Between, stretches: Iterable[Stretch]) -> bool:

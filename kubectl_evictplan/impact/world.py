@@ -13,7 +13,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.impact.again import later_drains, rounds
 from kubectl_evictplan.impact.availability import Availability, Group
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked
-from kubectl_evictplan.impact.deletions import Rows, deletions, rows_of
+from kubectl_evictplan.impact.deletions import Deletion, Rows, deletions, rows_of
 from kubectl_evictplan.impact.fates import NOBODY, Fate, fate_of, is_counted
 from kubectl_evictplan.impact.node_lives import (
     NodeLife,
@@ -24,7 +24,14 @@ from kubectl_evictplan.impact.node_lives import (
 )
 from kubectl_evictplan.impact.ready_after import DEFAULT, GIVEN, Readiness, learnt
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, NONE, Absence, Between
-from kubectl_evictplan.impact.successors import KNOWN_OWNERS, PARALLEL, begins, in_order, successor
+from kubectl_evictplan.impact.successors import (
+    AT_DELETION,
+    KNOWN_OWNERS,
+    PARALLEL,
+    begins,
+    in_order,
+    successor,
+)
 from kubectl_evictplan.impact.volumes import Hold, Volumes, ready_not_before
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.document import Prediction
@@ -219,6 +226,7 @@ class World:
     def _fates(self, moving: Mapping[str, Pod]) -> Iterator[tuple[str, Fate]]:
         sets: dict[OwnerKey, list[Pod]] = {}
         memo: dict[object, Fate] = {}
+        likes: dict[int, str] = {}
         for key, pod in moving.items():
             owner = self.owner_of(pod)
             if owner[1] == STATEFUL_SET:
@@ -226,18 +234,20 @@ class World:
                 continue
             readiness = self.readiness_of(owner)
             deletion = self.deletions.get(key)
+            if (alike := likes.get(id(deletion))) is None:
+                alike = likes[id(deletion)] = _without_end(deletion)
+            plain = deletion is None or owner[1] in AT_DELETION
+            plain = plain and not self.volumes.claims_of(pod)
             token = (
                 pod.node_name,
-                owner[1] if deletion is not None else "",
                 readiness.least_ns,
                 readiness.most_ns,
-                id(deletion),
+                alike,
                 is_counted(pod),
                 key in self.returning,
             )
-            plain = owner[1] not in ("Job", "Node") and not self.volumes.claims_of(pod)
             if plain and (known := memo.get(token)) is not None:
-                yield key, known._replace(pod=pod)
+                yield key, known._replace(pod=pod, deletion=deletion)
                 continue
             found = self._fate(pod, owner, None)
             if plain:
@@ -343,6 +353,14 @@ class World:
             if low_ns < high_ns:
                 sure.append((low_ns, high_ns))
         return Absence(tuple(possible), tuple(sure))
+
+
+def _without_end(deletion: Deletion | None) -> str:
+    """All of a deletion but the end of the object, which owners that replace at once do not wait for."""
+    if deletion is None:
+        return ""
+    when = deletion.when
+    return f"{when} {deletion.certain} {deletion.by} {deletion.taint} {deletion.tolerated_seconds}"
 
 
 def _as_it_is(one: Absence) -> Absence:
