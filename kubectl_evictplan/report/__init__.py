@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from kubectl_evictplan.errors import InputError, Problem
@@ -115,7 +116,9 @@ def _name(prediction: Prediction, look: Look) -> Iterator[str]:
 
 def _ticket(prediction: Prediction, look: Look, *, whole: bool) -> Iterator[Block]:
     if look.explain is not None:
-        return _blocks(prediction, look, wide=whole)
+        from kubectl_evictplan.report.blocks import Title
+
+        return chain([Title(f"Pod {look.explain}")], _blocks(prediction, look, wide=whole))
     from kubectl_evictplan.report.ticket import ticket
 
     return ticket(prediction, look.zone, look.gates, by=look.by or "workload", whole=whole)

@@ -104,8 +104,8 @@ def headline(prediction: Prediction) -> Table:
     rows = [
         ("Pods evicted", words.between(len(certain), len(every))),
         ("of these stuck Terminating", str(len(stuck))),
-        ("First possible eviction", words.NONE if first is None else words.offset(first)),
-        ("Last possible eviction", words.NONE if last is None else words.offset(last)),
+        ("First possible eviction", "none" if first is None else words.offset(first)),
+        ("Last possible eviction", "none" if last is None else words.offset(last)),
         *_costs(prediction),
         ("Workloads hit", str(len(prediction.workloads))),
         ("Nodes affected", str(len(prediction.nodes))),

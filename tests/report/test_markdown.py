@@ -207,6 +207,7 @@ def test_the_fingerprint_is_that_of_the_prediction_without_what_it_costs() -> No
 def test_explain_tells_the_story_of_one_pod_in_tickets_too() -> None:
     for output in ("markdown", "html"):
         text = text_of(one_of_each(), output, explain="default/web-0")
+        assert "Pod default/web-0" in text
         assert "How it comes about" in text
         assert "the timer fires" in text
         assert "db-0" not in text
