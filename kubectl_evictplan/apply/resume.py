@@ -88,6 +88,8 @@ def _refuse_other(plan: Plan, journal: Path, state: RunState) -> None:
                 expected=plan.fingerprint,
             )
         )
+    if state.rollback_exit_code == EXIT_DONE:
+        raise mistake("this run was taken back: make a new plan", location=str(journal))
     if state.rolling_back:
         raise mistake(
             "this run is being taken back: only apply --rollback goes on with it",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from kubectl_evictplan.errors import EvictplanError
@@ -41,9 +41,20 @@ def connected(
         yield transport
     except EvictplanError:
         raise
-    except Exception as error:  # noqa: BLE001 - raised again, as what it is: a bug
+    except Exception as error:
+        if not _quotes(error, transport.secrets):
+            raise
         # Ours to mend, and to be reported: whatever it quotes, no credential.
         text = masked(str(error), transport.secrets)
         raise AssertionError(f"{type(error).__name__}: {text}").with_traceback(
             error.__traceback__
         ) from None
+
+
+def _quotes(error: BaseException | None, secrets: Collection[str]) -> bool:
+    """Whether an error, or one that led to it, has a credential in its text."""
+    while error is not None:
+        if masked(str(error), secrets) != str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -170,9 +170,13 @@ def test_a_run_that_is_taken_back_is_not_gone_on_with() -> None:
     bench = taint_bench()
     bench.cluster.faults.line.extend([None, _forbidden()])
     bench.apply()
-    bench.rollback()
+    bench.cluster.faults.line.append(_forbidden())
+    assert bench.rollback().exit_code == 3
+    with pytest.raises(InputError, match="is being taken back: only apply --rollback"):
+        bench.resume()
 
-    with pytest.raises(InputError, match="taken back"):
+    assert bench.rollback().exit_code == 0
+    with pytest.raises(InputError, match="was taken back: make a new plan"):
         bench.resume()
 
 

@@ -16,6 +16,8 @@ from live.api_server import ApiServer, Fault, status
 from live.clusters import leader_lease, node, pod, service, small_cluster, workload
 
 from kubectl_evictplan.live import lists, reader
+from kubectl_evictplan.live.connecting import connected
+from kubectl_evictplan.live.flags import ConnectionFlags
 
 WHAT_IF = ("what-if", "fail", "node", "n1")
 
@@ -417,3 +419,20 @@ def test_offline_commands_open_no_socket_and_load_no_client(
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (ValueError("no credential in it"), ValueError),
+        (ValueError("it quotes a-token-of-somebody"), AssertionError),
+    ],
+)
+def test_only_an_error_that_quotes_a_credential_is_told_otherwise(
+    error: Exception, raised: type[Exception]
+) -> None:
+    flags = ConnectionFlags(server="http://127.0.0.1:1", token="a-token-of-somebody")
+
+    with pytest.raises(raised) as caught, connected(flags, {}):
+        raise error
+    assert "a-token-of-somebody" not in str(caught.value)
