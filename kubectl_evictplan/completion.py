@@ -34,7 +34,17 @@ _FIRST_WORDS = {
 # Connection options that kubectl lacks, or that are not for a question at a prompt.
 _NOT_ASKED_WITH = ("--chunk-size", "--request-timeout")
 _SHORT = {"-n": "--namespace", "-f": "--filename"}
-_FILE_OPTIONS = ("--filename", "--save-scenario", "--kubeconfig", "--out", "--observe-from")
+_FILE_OPTIONS = (
+    "--filename",
+    "--save-scenario",
+    "--kubeconfig",
+    "--out",
+    "--observe-from",
+    "--journal",
+    "--resume",
+    "--rollback",
+    "--status",
+)
 _ZONES = r"jsonpath={.items[*].metadata.labels.topology\.kubernetes\.io/zone}"
 
 
@@ -79,7 +89,10 @@ def complete(words: Sequence[str]) -> tuple[list[str], int]:
     names = [] if option else list(_first_words(before))
     names += _ask(question, before) if question is not None else []
     offered = [name for name in names if name.startswith(unfinished)]
-    return [*offered, *_from_click(before, unfinished)], _NO_FILES
+    # A plan's name; shells offer files where nothing else begins so.
+    takes_file = not option and list(before) in (["apply"], ["apply", "plan"])
+    directive = _FILES if takes_file else _NO_FILES
+    return [*offered, *_from_click(before, unfinished)], directive
 
 
 def _option_before(before: Sequence[str]) -> str:
@@ -105,7 +118,7 @@ def _first_words(before: Sequence[str]) -> tuple[str, ...]:
 
 def _kind(before: Sequence[str]) -> str | None:
     """The word for what is meant: "" while it is missing, None where names have no place."""
-    if len(before) < 2 or before[0] != "what-if" or before[1] not in _FIRST_WORDS:
+    if len(before) < 2 or before[0] not in ("what-if", "apply") or before[1] not in _FIRST_WORDS:
         return None
     expected = _FIRST_WORDS[before[1]]
     plural = (*expected, *(f"{word}s" for word in expected))

@@ -69,6 +69,14 @@ def test_words_of_an_option_are_offered(nobody: dict[str, str]) -> None:
     assert completed(["what-if", "taint", "-o", "js"], nobody) == ["json", ":4"]
 
 
+def test_apply_knows_the_words_of_what_if_and_the_options_of_plans(nobody: dict[str, str]) -> None:
+    assert completed(["apply", "un"], nobody) == ["uncordon", ":0"]
+    assert completed(["apply", "taint", ""], nobody) == ["node", ":4"]
+    assert completed(["apply", "--res"], nobody) == ["--resume", ":0"]
+    assert completed(["apply", "./pl"], nobody) == [":0"]
+    assert completed(["apply", "--resume", ""], nobody) == [":0"]
+
+
 def test_file_names_are_left_to_the_shell(nobody: dict[str, str]) -> None:
     assert completed(["what-if", "taint", "node", "n1", "-f", ""], nobody) == [":0"]
 

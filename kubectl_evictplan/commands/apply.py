@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from kubectl_evictplan.commands.command import CommandGroup, Commands, group
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 PLAN = "plan"
 COMMANDS: Commands = {
@@ -24,6 +29,14 @@ class ApplyGroup(CommandGroup):
         if args and args[0] not in COMMANDS and args[0] not in ctx.help_option_names:
             args = [PLAN, *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands; behind a dash the options of the one that may be left out."""
+        if incomplete.startswith("-"):
+            command = self.get_command(ctx, PLAN)
+            assert command is not None, "it is in the table"
+            return command.shell_complete(click.Context(command, ctx, PLAN), incomplete)
+        return super().shell_complete(ctx, incomplete)
 
 
 @group(

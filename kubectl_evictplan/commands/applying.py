@@ -170,9 +170,8 @@ def _fresh(plan: Plan, connection: ConnectionFlags, api: ClusterApi, progress: P
     try:
         loaded = load_scenario(text, "the plan", snapshot, start_ns=snapshot.taken_at_ns)
         operations = operations_of(loaded.scenario, snapshot)
-    except InputError:
-        # A taint that is gone already, a pod that makes kubectl refuse: told of by nodes and pods.
-        return fresh
+    except InputError as error:
+        return msgspec.structs.replace(fresh, impossible=str(error))
     configuration = resolve_configuration(loaded.settings, snapshot.control_plane)
     prediction = predict(
         snapshot,

@@ -35,13 +35,17 @@ _DECIDING_KINDS = ("DaemonSet", "Lease", "PodDisruptionBudget", "ReplicaSet", "S
 
 
 class Fresh(msgspec.Struct, frozen=True):
-    """The cluster as it is now; ``operations`` and ``prediction`` None: the scenario makes no sense any more."""
+    """The cluster as it is now, and what the plan's scenario would be and lead to there.
+
+    ``operations`` and ``prediction`` None: the scenario makes no sense any more, ``impossible`` says why.
+    """
 
     identity: ClusterIdentity
     snapshot: ClusterSnapshot
     now_ns: int
     operations: tuple[AnyOperation, ...] | None = None
     prediction: Prediction | None = None
+    impossible: str = ""
 
 
 def differences(plan: Plan, fresh: Fresh) -> tuple[Difference, ...]:
@@ -174,7 +178,12 @@ def _of_pod(before: PodBefore, after: Pod | None, nodes: Collection[str]) -> Ite
 
 
 def _of_prediction(plan: Plan, fresh: Fresh) -> Iterator[Difference]:
-    if fresh.prediction is not None:
+    if fresh.prediction is None:
+        # Without its nodes no plan makes sense, which is said already.
+        if nodes_are_there(plan, fresh.snapshot):
+            why = "what was reviewed cannot be planned any more"
+            yield Difference("prediction", "scenario", "possible", fresh.impossible, why)
+    else:
         present = {
             (pod.key, pod.uid) for pod in fresh.snapshot.pods if pod.deletion_timestamp_ns is None
         }

@@ -35,7 +35,6 @@ def read_plan(data: bytes, location: str) -> Plan:
         raise _wrong(location, *_told(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(location, error) from None
-    _check_contents(plan, location)
     found = fingerprint(plan)
     if plan.fingerprint != found:
         message = "was changed after it was made: make it anew"
@@ -46,6 +45,7 @@ def read_plan(data: bytes, location: str) -> Plan:
             "holds more than a plan holds, or in another order: it was written by another program"
         )
         raise DriftError(Problem(message, location=location))
+    _check_contents(plan, location)
     return plan
 
 

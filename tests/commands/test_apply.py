@@ -1,0 +1,208 @@
+"""From the words on the command line to a changed cluster: a simulated server, everything else real."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from live.applying import drainable_cluster
+from live.changing import TOKEN
+from live.writable_server import RealClock, WritableServer
+
+from kubectl_evictplan import cli
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Type = Callable[..., Said]
+
+
+@pytest.fixture
+def server() -> Iterator[WritableServer]:
+    with drainable_cluster(clock=RealClock(), exit_after_seconds=0).serve() as api:
+        assert isinstance(api, WritableServer)
+        # Kubelets are alive: a drained cluster of silent ones predicts other things.
+        yield api
+
+
+@pytest.fixture
+def type_(
+    server: WritableServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Type:
+    """Type a command about the server, in a directory of its own, without a terminal."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+
+    def run(*words: str, stdin: str = "") -> Said:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        connection = ("-s", server.url, "--token", TOKEN)
+        code = cli.run([*words, *connection], program="kubectl-evictplan")
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return Said(code, said.out, said.err)
+
+    return run
+
+
+def files() -> list[str]:
+    return sorted(path.name for path in Path().iterdir())
+
+
+TAINT = ("taint", "node", "n1", "maint=yes:NoExecute")
+
+
+def planned(type_: Type, *words: str) -> str:
+    said = type_("what-if", *(words or TAINT), "--out", "plan.json")
+    assert said.code == 0, said.err
+    return str(json.loads(Path("plan.json").read_text())["fingerprint"])
+
+
+def taints(server: WritableServer, name: str = "n1") -> list[str]:
+    return [taint["key"] for taint in server.node(name)["spec"].get("taints", ())]
+
+
+def test_a_reviewed_plan_is_carried_out_and_taken_back(server: WritableServer, type_: Type) -> None:
+    before = taints(server)
+    planned(type_)
+    assert stat.S_IMODE(Path("plan.json").stat().st_mode) == 0o600
+    assert taints(server) == before
+    said = type_("apply", "plan.json", "--yes")
+    assert said.code == 0, said.err
+    assert taints(server) == [*before, "maint"]
+    assert "taint n1 maint=yes:NoExecute" in said.out
+    assert type_("apply", "plan.json", "--yes").code == 2
+    assert type_("apply", "--resume", "plan.journal.jsonl").code == 0
+    assert type_("apply", "--rollback", "plan.journal.jsonl").code == 0
+    assert taints(server) == before
+
+
+@pytest.mark.slow
+def test_a_plan_exists_once_and_is_replaced_only_by_force(type_: Type) -> None:
+    planned(type_)
+    assert "already exists" in type_("what-if", *TAINT, "--out", "plan.json").err
+    assert type_("what-if", *TAINT, "--out", "plan.json", "--force").code == 0
+
+
+@pytest.mark.slow
+def test_without_a_terminal_nobody_is_asked_and_nothing_is_done(
+    server: WritableServer, type_: Type
+) -> None:
+    digest = planned(type_)
+    said = type_("apply", "plan.json", stdin="yes\n")
+    assert (said.code, "--yes" in said.err, "maint" in taints(server)) == (2, True, False)
+    wrong = type_("apply", "plan.json", "--plan-digest", "0123456789ab")
+    assert (wrong.code, "not the plan that was reviewed" in wrong.err) == (4, True)
+    assert type_("apply", "plan.json", "--plan-digest", digest[7:17]).code == 0
+    assert "maint" in taints(server)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dry_run", ["client", "server"])
+def test_a_dry_run_changes_nothing_and_keeps_no_journal(
+    server: WritableServer, type_: Type, dry_run: str
+) -> None:
+    planned(type_)
+    said = type_("apply", "plan.json", f"--dry-run={dry_run}")
+    assert (said.code, "Nothing was changed" in said.out) == (0, True)
+    assert files() == ["plan.json"]
+    assert "maint" not in taints(server)
+
+
+def test_a_plan_that_does_not_fit_any_more_is_refused_naming_each_difference(
+    server: WritableServer, type_: Type
+) -> None:
+    planned(type_)
+    server.set_taints("n1", [{"key": "other", "effect": "NoSchedule"}])
+    server.recreate("pods", "web-0", "shop")
+    said = type_("apply", "plan.json", "--yes")
+    assert said.code == 4
+    assert "node-taints: node n1: was no taints, now other:NoSchedule" in said.err
+    assert "shop/web-0" in said.err
+    assert "maint" not in taints(server)
+    assert files() == ["plan.json"]
+
+
+@pytest.mark.slow
+def test_a_harmless_difference_is_accepted_by_its_kind_alone(
+    server: WritableServer, type_: Type
+) -> None:
+    planned(type_)
+    pod = server.find("pods", "web-0", "shop")
+    assert pod is not None
+    server.remove("pods", pod)
+    refused = type_("apply", "plan.json", "--yes")
+    assert (refused.code, "pod-gone" in refused.err) == (4, True)
+    assert "--accept-drift pod-gone" in refused.err
+    assert "never harmless" in type_("apply", "plan.json", "--accept-drift", "node-gone").err
+    said = type_("apply", "plan.json", "--yes", "--accept-drift", "pod-gone")
+    assert said.code == 0, said.err
+    assert "accepted with --accept-drift" in said.out
+
+
+@pytest.mark.slow
+def test_a_changed_plan_and_one_that_was_made_from_files_are_refused(
+    server: WritableServer, type_: Type, fixtures_path: Path
+) -> None:
+    planned(type_)
+    path = Path("plan.json")
+    path.write_text(path.read_text().replace('"node": "n1"', '"node": "n2"', 1))
+    said = type_("apply", "plan.json", "--yes")
+    assert (said.code, "was changed after it was made" in said.err) == (4, True)
+    cluster = str(fixtures_path / "examples" / "mini-cluster.yaml")
+    words = ["what-if", "cordon", "a1", "-f", cluster, "--out", "offline.json"]
+    assert cli.run(words, program="kubectl-evictplan") == 0
+    offline = type_("apply", "offline.json", "--yes")
+    assert (offline.code, "made from files" in offline.err) == (2, True)
+
+
+@pytest.mark.slow
+def test_losses_are_accepted_by_their_number_even_with_yes(
+    server: WritableServer, type_: Type
+) -> None:
+    for name in ("web-0", "web-4"):
+        pod = server.find("pods", name, "shop")
+        assert pod is not None
+        pod["spec"]["volumes"] = [{"name": "scratch", "emptyDir": {}}]
+    planned(type_)
+    said = type_("apply", "plan.json", "--yes")
+    assert (said.code, "--accept-losses 2" in said.err) == (2, True)
+    assert type_("apply", "plan.json", "--yes", "--accept-losses", "1").code == 2
+    assert type_("apply", "plan.json", "--yes", "--accept-losses", "2").code == 0
+    assert "maint" in taints(server)
+
+
+@pytest.mark.slow
+def test_kubectls_words_are_planned_shown_and_carried_out_at_once(
+    server: WritableServer, type_: Type
+) -> None:
+    said = type_("apply", "cordon", "n1", "n2", "--yes")
+    assert said.code == 0, said.err
+    assert [
+        bool(server.node(name)["spec"].get("unschedulable")) for name in ("n1", "n2", "n3")
+    ] == [
+        True,
+        True,
+        False,
+    ]
+    assert sorted(name.partition(".")[2] for name in files()) == ["journal.jsonl", "json"]
+
+
+@pytest.mark.slow
+def test_what_cannot_be_carried_out_is_said_before_anything_is_written(type_: Type) -> None:
+    said = type_("what-if", "fail", "node", "n1", "--out", "plan.json")
+    assert (said.code, "can be predicted but not carried out" in said.err) == (2, True)
+    assert "no such" not in type_("what-if", "drain", "n1", "--disable-eviction", "--out", "p").err
+    assert files() == []
