@@ -49,6 +49,8 @@ _PIECES = [
     *(
         "-->",
         "<script>alert(1)</script>",
+        "</script x",
+        "<!--<script x",
         "</script>",
         "]]>",
         "<![CDATA[",

@@ -150,7 +150,7 @@ def test_a_hostile_string_is_text_wherever_it_stands() -> None:
     assert {name for line in shape_of_a_page() for name in re.findall(r"'([^']+)'", line)} <= (
         _ALLOWED_ATTRIBUTES
     )
-    for text in strings(40):
+    for text in (*strings(70)[::4], "</script x", "<!--<script x"):
         check_hostile(text)
 
 
@@ -208,7 +208,7 @@ def test_a_long_table_shows_its_first_rows_and_carries_them_all() -> None:
     told = Stories(moments, [(0, 1), (1,)], [number % 2 for number in range(1000)])
     text = page(Table(columns("POD", "WHEN"), rows, "Pods", stories=told))
 
-    assert text.count("<tr data-story=") == 100
+    assert re.findall(r'<tr data-story="(\d)"', text) == ["0", "1"] * 50
     first, second = unpacked(text, "t0")
     assert [first["texts"][at] for at in first["rows"]] == [name for name, _ in rows]
     assert (second["texts"], second["tones"]) == (["+1s"], ["certain"])
