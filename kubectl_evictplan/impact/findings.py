@@ -20,6 +20,7 @@ from kubectl_evictplan.impact.replacement_words import (
     stays_pending,
     what_would_help,
 )
+from kubectl_evictplan.impact.services import LABELS
 from kubectl_evictplan.impact.volumes import FORCE_DETACH, HELD, NEVER_MOVES
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
@@ -157,12 +158,18 @@ def _service_down(facts: Facts) -> Iterator[Item]:
         if spell is not None:
             text = f"nobody answers for {_service(one)} {_spell(spell)}"
             remedy = _replicas(facts.impact, one.namespace, one.workloads)
-            name = f"Service/{one.namespace}/{one.service}"
-            yield Item(name, text, spell.certainty, _lasts(spell), remedy)
+            yield Item(_service_object(one), text, spell.certainty, _lasts(spell), remedy)
 
 
 def _service(one: ServiceImpact) -> str:
-    return f"service {one.namespace}/{one.service}"
+    noun = "app" if one.source == LABELS else "service"
+    return f"{noun} {one.namespace}/{one.service}"
+
+
+def _service_object(one: ServiceImpact) -> str:
+    """Where no Services are listed, the label says who belongs together: that is no object of the cluster."""
+    kind = "App" if one.source == LABELS else "Service"
+    return f"{kind}/{one.namespace}/{one.service}"
 
 
 def _outage_undetected(facts: Facts) -> Iterator[Item]:
@@ -173,7 +180,7 @@ def _outage_undetected(facts: Facts) -> Iterator[Item]:
             if spell.most_seconds is not None:
                 text += f" for up to {format_duration(math.ceil(spell.most_seconds) * SECOND_NS)}"
             weight = dead / max(one.endpoints_before, 1)
-            yield Item(f"Service/{one.namespace}/{one.service}", text, spell.certainty, weight)
+            yield Item(_service_object(one), text, spell.certainty, weight)
 
 
 def _budget_broken(facts: Facts) -> Iterator[Item]:

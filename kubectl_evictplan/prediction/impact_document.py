@@ -248,7 +248,8 @@ class Finding(Record):
     """Something that a reviewer must know, with what to do about it.
 
     ``code`` is stable and explained by ``kubectl evictplan explain CODE``. ``severity``: info | low | medium | high |
-    critical. ``objects`` are "Kind/namespace/name" (nodes: "Node/name"). ``summary`` is one sentence with the
+    critical. ``objects`` are "Kind/namespace/name" (nodes: "Node/name"; "App/..." for pods of
+    one app label where no Services are listed; "Quorum/..." for what needs a majority). ``summary`` is one sentence with the
     numbers, ``remedy`` the exact command or change of a manifest.
     """
 

@@ -27,7 +27,8 @@ STDIN = "-"
 # The output of this command is everything that a prediction can use; for hints.
 GET_COMMAND = (
     "kubectl get nodes,pods,leases,deployments,replicasets,statefulsets,daemonsets,jobs,"
-    "replicationcontrollers,poddisruptionbudgets -A -o json"
+    "replicationcontrollers,poddisruptionbudgets,services,endpointslices,persistentvolumes,"
+    "persistentvolumeclaims -A -o json"
 )
 
 _CHUNK = MIB

@@ -160,6 +160,7 @@ def test_without_services_the_pods_of_one_app_stand_for_one_and_that_is_said() -
     impact = impact_of(cluster(web("a1")), SILENT)
     assert service(impact, "web").source == "labels"
     assert any(line.startswith("services: ") for line in impact.not_evaluated)
+    assert finding(impact, "service-down").objects == ("App/default/web",)
 
 
 def test_slow_tolerations_are_found_with_the_manifest_that_shortens_them() -> None:
