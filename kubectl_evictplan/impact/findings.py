@@ -190,8 +190,8 @@ def _budget_broken(facts: Facts) -> Iterator[Item]:
         if spell is None:
             continue
         text = (
-            f"budget {one.namespace}/{one.budget} wants {one.desired_healthy} healthy, "
-            f"{_number(one.fewest_healthy.least, one.fewest_healthy.most)} are, {_spell(spell)}"
+            f"budget {one.namespace}/{one.budget} wants {one.desired_healthy} healthy "
+            f"and has {_number(one.fewest_healthy.least, one.fewest_healthy.most)}, {_spell(spell)}"
         )
         if "never-asked" in one.paths:
             text += "; nobody asks it"
