@@ -22,6 +22,7 @@ from kubectl_evictplan.commands.applying import (
     journal_of,
     lock_namespace,
     proceed,
+    refuse_drift,
 )
 from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, take_connection
@@ -106,7 +107,8 @@ def _resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
     from kubectl_evictplan.apply.status import status
     from kubectl_evictplan.live.mutations import cluster_api
 
-    begin = status(journal, LocalFiles()).state.begin
+    state = status(journal, LocalFiles()).state
+    begin = state.begin
     found = read_plan_file(file or begin.plan)
     lock = lock_namespace(how)
     if lock is None and begin.lock is None:
@@ -114,6 +116,9 @@ def _resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
     elif lock is None and begin.lock is not None:
         lock = begin.lock.namespace
     with cluster_api(how.connection, os.environ) as api:
+        if state.first_intent_ns is None:
+            # Nothing was sent yet, so nothing has to be finished: the plan has to hold as ever.
+            refuse_drift(found, Path(file or begin.plan), how, api)
         run = carrying.options(
             api,
             how.connection,

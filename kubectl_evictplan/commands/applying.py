@@ -64,9 +64,7 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
     began = time.monotonic()
     confirm(plan, how)
     if time.monotonic() - began > _FRESH_SECONDS:
-        again, _ = _parted(compared(plan, how.connection, api), (*how.accept_drift, "age"))
-        if again:
-            raise _drift_error(again, path)
+        refuse_drift(plan, path, how, api, "age")
     run = carrying.options(
         api,
         how.connection,
@@ -181,6 +179,16 @@ def _fresh(plan: Plan, connection: ConnectionFlags, api: ClusterApi, progress: P
         assume_ready=(round(least * SECOND_NS), most_ns),
     )
     return msgspec.structs.replace(fresh, operations=operations, prediction=prediction)
+
+
+def refuse_drift(
+    plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *more_accepted: str
+) -> None:
+    """Compare the plan with the cluster once more; raises DriftError for what is not accepted."""
+    found = compared(plan, how.connection, api)
+    refused, _ = _parted(found, (*how.accept_drift, *more_accepted))
+    if refused:
+        raise _drift_error(refused, path)
 
 
 def _parted(

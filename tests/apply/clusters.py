@@ -59,4 +59,12 @@ def everything_bench(**execution: object) -> Bench:
     return Bench(cluster, plan_of(cluster, *operations, **execution))
 
 
+def one_pod() -> Bench:
+    """The eviction of one pod, and nothing else."""
+    cluster = SimulatedCluster()
+    cluster.add_node("n1", unschedulable=True)
+    cluster.add_pod("shop/web", "n1")
+    return Bench(cluster, plan_of(cluster, *drain(cluster, "n1")[1:]))
+
+
 BENCHES = {"taint": taint_bench, "drain": drain_bench, "everything": everything_bench}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -188,3 +189,8 @@ class Bench:
     def lines(self) -> list[bytes]:
         """The journal's lines."""
         return self.files.read(JOURNAL).splitlines()
+
+
+def records(bench: Bench, kind: str) -> list[dict[str, Any]]:
+    """Return the records of one kind, as the journal has them."""
+    return [found for found in map(json.loads, bench.lines) if found["record"] == kind]
