@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from kubectl_evictplan.commands.applying import (
 from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, take_connection
 from kubectl_evictplan.commands.file_arguments import check_files, exists
+from kubectl_evictplan.commands.ledgers import keep_ledger
 from kubectl_evictplan.commands.options import COMMON_OPTIONS
 from kubectl_evictplan.errors import Correction, mistake
 
@@ -128,7 +130,8 @@ def _resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
         )
         with followed(found, how.color) as tell:
             result = carrying.go_on(found, journal, api, tell, run)
-    carrying.finish(result)
+    path = file or begin.plan
+    carrying.finish(result, keep=partial(keep_ledger, found, path, journal, how.connection))
 
 
 def _roll_back(journal: Path, how: ApplyOptions) -> None:

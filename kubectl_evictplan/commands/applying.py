@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import click
 
 from kubectl_evictplan.commands import carrying
 from kubectl_evictplan.commands.connection_options import load_live
+from kubectl_evictplan.commands.ledgers import keep_ledger
 from kubectl_evictplan.commands.terminal import Progress, use_color, wants_ascii
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import (
@@ -76,7 +78,7 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
     journal = journal_of(path, how)
     with followed(plan, how.color) as tell:
         result = carrying.carry_out(plan, journal, api, tell, run)
-    carrying.finish(result)
+    carrying.finish(result, keep=partial(keep_ledger, plan, str(path), journal, how.connection))
 
 
 def journal_of(path: Path, how: ApplyOptions) -> Path:

@@ -8,7 +8,7 @@ import platform
 import shutil
 import socket
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ import click
 
 from kubectl_evictplan import __version__
 from kubectl_evictplan.commands.terminal import use_color, wants_ascii
-from kubectl_evictplan.errors import EXIT_DONE
+from kubectl_evictplan.errors import EXIT_DONE, EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from kubectl_evictplan.apply.cluster import ClusterApi
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.apply.run import RunOptions, RunResult
     from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.plans.document import Plan
+    from kubectl_evictplan.plans.ledger_document import Ledger
     from kubectl_evictplan.report.blocks import Block
 
 
@@ -108,13 +109,21 @@ def take_back(journal: Path, api: ClusterApi, told: Tell, how: RunOptions) -> Ru
         return rollback(api, journal, World(), LocalFiles(), stop, told, how)
 
 
-def finish(result: RunResult, color: str = "auto") -> None:
-    """Print how a run ended; exit with its code unless everything is done."""
+def finish(
+    result: RunResult, color: str = "auto", keep: Callable[[], Ledger | None] = lambda: None
+) -> None:
+    """Print how a run ended; exit with its code unless everything is done.
+
+    ``keep`` makes its ledger; whoever interrupts a run does not wait for that.
+    """
+    from kubectl_evictplan.commands.ledgers import exit_code_after
     from kubectl_evictplan.report.run_end import result_blocks
 
     _show(result_blocks(result, _program()), color)
-    if result.exit_code != EXIT_DONE:
-        raise click.exceptions.Exit(result.exit_code)
+    ledger = None if result.exit_code == EXIT_INTERRUPTED else keep()
+    exit_code = exit_code_after(result.exit_code, ledger)
+    if exit_code != EXIT_DONE:
+        raise click.exceptions.Exit(exit_code)
 
 
 def print_status(journal: Path, color: str = "auto") -> None:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubectl_evictplan.errors import EXIT_DONE, EXIT_PARTLY, AccessError, UnreachableError
+from kubectl_evictplan.display import escape
+from kubectl_evictplan.errors import (
+    EXIT_DONE,
+    EXIT_PARTLY,
+    AccessError,
+    ProblemsError,
+    UnreachableError,
+)
 
 if TYPE_CHECKING:
     from kubectl_evictplan.apply.evidence import JournalEvidence
@@ -89,6 +98,35 @@ def write_ledger(ledger: Ledger, plan_path: str, zone: tzinfo | None = UTC) -> t
         )
         write_private(str(name), text.encode(), force=True)
     return names
+
+
+def keep_ledger(
+    plan: Plan, plan_path: str, journal: Path, flags: ConnectionFlags, world: World | None = None
+) -> Ledger | None:
+    """Make and write the ledger of a run that has ended, and say on standard error what it says.
+
+    None when nothing was sent. A ledger that cannot be made or written is told and changes nothing: what was
+    done is done.
+    """
+    from kubectl_evictplan.report.ledger import first_words
+
+    try:
+        ledger = ledger_after_apply(plan, journal, flags, world)
+        if ledger is None:
+            return None
+        names = write_ledger(ledger, plan_path)
+    except ProblemsError as error:
+        _say(f"warning: no ledger: {error}")
+        return None
+    _say(f"{first_words(ledger)} Ledger: {' and '.join(map(str, names))}")
+    if not ledger.summary.complete:
+        _say(f"What is not decided yet: kubectl evictplan verify {shlex.quote(plan_path)} --watch")
+    return ledger
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"{escape(text)}\n")
 
 
 def exit_code_after(run_exit_code: int, ledger: Ledger | None) -> int:

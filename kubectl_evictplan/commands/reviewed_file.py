@@ -31,10 +31,8 @@ def read_expectation(name: str) -> tuple[Expectation, str]:
 
 
 def _read(name: str) -> tuple[Expectation, str]:
-    import msgspec
-
-    from kubectl_evictplan.plans.document import Plan
     from kubectl_evictplan.plans.expectation import expectation_of, expectation_of_plan
+    from kubectl_evictplan.plans.reading import read_plan
     from kubectl_evictplan.prediction.stored import decode_prediction
 
     data = _content(name)
@@ -42,10 +40,7 @@ def _read(name: str) -> tuple[Expectation, str]:
         prediction = decode_prediction(data, name)
         _check(prediction, name)
         return expectation_of(prediction), ""
-    try:
-        plan = msgspec.json.decode(data, type=Plan)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise mistake(f"not a plan of this version: {error}", location=name) from None
+    plan = read_plan(data, name)
     _check(plan.prediction, name)
     return expectation_of_plan(plan), plan.cluster.cluster_uid
 

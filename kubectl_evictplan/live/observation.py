@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from kubectl_evictplan.errors import AccessError, Correction, InputError, Problem, UnreachableError
+from kubectl_evictplan.errors import AccessError, Correction, DriftError, Problem, UnreachableError
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.sightings import Interval, SeenEvent
 from kubectl_evictplan.live.connecting import connected
@@ -121,7 +121,7 @@ def observing(
 ) -> Iterator[Observation]:
     """Connect, look once, and give an observation that can go on.
 
-    ``cluster_uid`` is that of the cluster that is meant, "" for any. Raises InputError for another one,
+    ``cluster_uid`` is that of the cluster that is meant, "" for any. Raises DriftError for another one,
     and InputError, AccessError and UnreachableError as reading a cluster does.
     """
     world = world or World()
@@ -138,4 +138,4 @@ def _check_cluster(transport: Transport, wanted: str) -> None:
         message = "this is another cluster than the plan was made for"
         correction = Correction((), (), first="kubectl config get-contexts")
         where = transport.where()
-        raise InputError(Problem(message, correction, location=where, got=found, expected=wanted))
+        raise DriftError(Problem(message, correction, location=where, got=found, expected=wanted))

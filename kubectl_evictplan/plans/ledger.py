@@ -52,7 +52,7 @@ def ledger_of(
         format_rfc3339(start.at.earliest_ns),
         round(start.at.width_ns / SECOND_NS, 6),
         start.source,
-        origin.span(_looked(sightings)),
+        origin.span(sightings.looked),
         _summary(pods, nodes, drains),
         pods,
         nodes,
@@ -77,10 +77,6 @@ def goes_on(ledger: Ledger) -> bool:
         *ledger.drains,
     ]
     return any(one.verdict == NOT_YET_DUE and not one.why for one in entries)
-
-
-def _looked(sightings: Sightings) -> Interval | None:
-    return Interval(sightings.from_ns, sightings.until_ns) if sightings.looks else None
 
 
 def _operations(

@@ -118,10 +118,10 @@ def _judged(
         return Judged(UNKNOWN, "not-observed")
     if zero.outcome == NOT_DONE:
         return Judged(NOT_YET_DUE, "operation-not-done")
-    last_at = history.last_at
-    if sightings.until_ns <= window.latest_ns:
+    last_at, last_ns = history.last_at, tolerant(window).latest_ns
+    if sightings.until_ns <= last_ns:
         return Judged(NOT_YET_DUE)
-    if last_at is None or last_at.earliest_ns <= window.latest_ns:
+    if last_at is None or last_at.earliest_ns <= last_ns:
         return Judged(
             UNKNOWN, "could-not-look" if "Node" in sightings.not_evaluated else "not-observed"
         )
@@ -257,7 +257,7 @@ def _judged_end(
         if is_near or ended.lies_in(tolerant(window)):
             return Judged(INSIDE, "", 0)
         return Judged(UNKNOWN, "vanished-unseen")
-    if is_open or sightings.until_ns <= window.latest_ns:
+    if is_open or sightings.until_ns <= tolerant(window).latest_ns:
         return Judged(NOT_YET_DUE)
     if not pods:
         return Judged(UNKNOWN, "not-observed")

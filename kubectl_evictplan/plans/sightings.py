@@ -78,9 +78,14 @@ class Sightings(msgspec.Struct, frozen=True):
         return max((look.at.earliest_ns for look in self.looks), default=0)
 
     @property
-    def from_ns(self) -> int:
-        """Since when anybody looked, at the latest; 0 when nobody did."""
-        return min((look.at.latest_ns for look in self.looks), default=0)
+    def looked(self) -> Interval | None:
+        """From when to when anybody looked; None when nobody did."""
+        if not self.looks:
+            return None
+        return Interval(
+            min(look.at.earliest_ns for look in self.looks),
+            max(look.at.latest_ns for look in self.looks),
+        )
 
 
 class PodHistory(msgspec.Struct, frozen=True):

@@ -163,18 +163,27 @@ def line_of(pod: PodEntry, ledger: Ledger, zone: tzinfo | None) -> str:
     return f"{time}  {what}: {', '.join(filter(None, parts))}".strip()
 
 
+def first_words(ledger: Ledger) -> str:
+    """Return the answer in one sentence."""
+    return _answer(ledger).text
+
+
+def _answer(ledger: Ledger) -> Phrase:
+    if ledger.summary.left_windows:
+        return Phrase("Reality left the predicted windows.", "loud")
+    if ledger.summary.complete:
+        return Phrase("Everything that was predicted happened in its window.", "good")
+    parts = (ledger.summary.pods, ledger.summary.nodes, ledger.summary.drains)
+    if any(part.get("not-yet-due", 0) for part in parts):
+        return Phrase("So far nothing left the predicted windows.")
+    return Phrase("Nothing is known to have left its window; not everything is known.")
+
+
 def _verdict(ledger: Ledger, clock: Clock) -> Iterator[Phrase]:
     counts = ledger.summary.pods
     pods = len(ledger.pods)
     inside = counts.get("inside", 0)
-    if ledger.summary.left_windows:
-        yield Phrase("Reality left the predicted windows.", "loud")
-    elif ledger.summary.complete:
-        yield Phrase("Everything that was predicted happened in its window.", "good")
-    elif counts.get("not-yet-due", 0):
-        yield Phrase("So far nothing left the predicted windows.")
-    else:
-        yield Phrase("Nothing is known to have left its window; not everything is known.")
+    yield _answer(ledger)
     for verdict in ("outside", "not-predicted", "predicted-but-stayed"):
         left = [pod for pod in ledger.pods if pod.verdict == verdict and has_left(pod)]
         if left:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 from apply.clusters import drain_bench
 from apply.runs import JOURNAL
 from command_lines import Ask, asker
+from live.applying import drainable_cluster
+from live.changing import TOKEN
 from live.watched_server import WatchedServer
+from live.writable_server import RealClock
 from msgspec.structs import replace
 from plans.ledger_worlds import POD, START, deleted, expectation, look, predicted
 
-from kubectl_evictplan.commands.ledgers import beside, exit_code_after, write_ledger
+from kubectl_evictplan.commands.ledgers import beside, exit_code_after, keep_ledger, write_ledger
+from kubectl_evictplan.live.flags import ConnectionFlags
 from kubectl_evictplan.plans.document import Evict, Plan
+from kubectl_evictplan.plans.fingerprint import plan_text, sealed
 from kubectl_evictplan.plans.ledger import ledger_of
 from kubectl_evictplan.plans.ledger_document import Ledger
 from kubectl_evictplan.plans.sightings import Sightings
@@ -54,7 +58,7 @@ def carried_out(folder: Path) -> Plan:
     """Carry out a drain on the simulated cluster; leave its plan and its journal in the folder."""
     bench = drain_bench()
     evictions = tuple(
-        predicted((0, 90), uid=one.uid, pod=one.pod, node=one.node, controller="eviction-api")
+        predicted((0.0, 90.0), uid=one.uid, pod=one.pod, node=one.node, controller="eviction-api")
         for one in bench.plan.operations
         if isinstance(one, Evict)
     )
@@ -62,9 +66,9 @@ def carried_out(folder: Path) -> Plan:
         expectation(*evictions).prediction,
         evictions=tuple(replace(one, namespace="shop") for one in evictions),
     )
-    bench.plan = replace(bench.plan, prediction=prediction)
+    bench.plan = sealed(replace(bench.plan, prediction=prediction))
     assert bench.apply().exit_code == 0
-    (folder / "plan.json").write_bytes(msgspec.json.encode(bench.plan))
+    (folder / "plan.json").write_bytes(plan_text(bench.plan))
     (folder / "plan.journal.jsonl").write_bytes(bench.files.read(JOURNAL))
     items = [{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1", "uid": "u"}}]
     after = {"kind": "List", "apiVersion": "v1", "items": items}
@@ -92,8 +96,7 @@ def test_the_journal_beside_a_plan_tells_what_its_run_did(ask: Ask, tmp_path: Pa
 
 def test_the_journal_of_another_plan_is_refused(ask: Ask, tmp_path: Path) -> None:
     plan = carried_out(tmp_path)
-    other = replace(plan, fingerprint="sha256:other")
-    Path("other.json").write_bytes(msgspec.json.encode(other))
+    Path("other.json").write_bytes(plan_text(sealed(replace(plan, title="another"))))
     command = ("verify", "other.json", "-f", "after.json", "--journal", "plan.journal.jsonl")
     assert "the journal of another plan" in ask(*command).problem()
 
@@ -118,5 +121,55 @@ def test_another_cluster_than_the_plans_is_refused(ask: Ask, tmp_path: Path) -> 
         if server is mine:
             assert answer.code == 0, answer.err
         else:
-            assert answer.code == 2
+            assert answer.code == 4
             assert "another cluster than the plan was made for" in answer.err
+
+
+def test_apply_leaves_a_ledger_by_its_journal_and_a_look(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = carried_out(tmp_path)
+    server = WatchedServer()
+    with server.serve():
+        flags = ConnectionFlags(server=server.url)
+        ledger = keep_ledger(plan, "plan.json", Path("plan.journal.jsonl"), flags)
+    assert ledger is not None
+    assert {pod.verdict for pod in ledger.pods} == {"inside"}
+    assert Path("plan.ledger.md").read_text().startswith("# Predicted and actual: a test")
+    said = capsys.readouterr().err
+    assert "happened in its window. Ledger: plan.ledger.json and plan.ledger.md" in said
+
+
+def test_a_ledger_that_cannot_be_kept_is_told_and_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = carried_out(tmp_path)
+    nobody = ConnectionFlags(server="http://127.0.0.1:1", request_timeout_ns=1_000_000)
+    ledger = keep_ledger(plan, "plan.json", Path("plan.journal.jsonl"), nobody)
+    assert ledger is not None
+    assert "Pod" in ledger.not_evaluated
+    assert {pod.verdict for pod in ledger.pods} == {"inside"}
+    assert keep_ledger(plan, "missing/plan.json", Path("plan.journal.jsonl"), nobody) is None
+    assert "warning: no ledger: " in capsys.readouterr().err
+
+
+def test_apply_ends_with_a_ledger_and_verify_goes_on_from_it(ask: Ask) -> None:
+    server = drainable_cluster()
+    server.clock = RealClock()
+    with server.serve():
+        where = ("-s", server.url, "--token", TOKEN)
+        change = ("what-if", "taint", "node", "n1", "maint=yes:NoExecute", "--out", "plan.json")
+        assert ask(*change, *where).code == 0
+        applied = ask("apply", "plan.json", "--yes", *where)
+        after = ask("verify", "plan.json", *where, "-o", "json")
+    assert applied.code == 0, applied.err
+    assert "Ledger: plan.ledger.json and plan.ledger.md" in applied.err
+    kept, later = json.loads(Path("plan.ledger.json").read_text()), json.loads(after.out)
+    assert kept["fingerprint"] == later["fingerprint"] != ""
+    assert kept["operations"] == later["operations"]
+    assert (kept["startSource"], [one["outcome"] for one in kept["operations"]]) == (
+        "journal",
+        ["done"],
+    )
