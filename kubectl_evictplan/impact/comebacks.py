@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from kubectl_evictplan.impact.fates import Fate
@@ -20,7 +21,7 @@ BARE_POD, FINALIZERS, LOCAL_VOLUME, IDENTITY_HELD, DAEMON_SET, JOB_FAILED, UNKNO
     "job-failed",
     "unknown-owner",
 )
-# By code: why, and what releases it. "{node}" is the pod's node.
+# By code: why, and what releases it. "{node}" is the pod's node, "{quoted}" that for a shell.
 _TELL = {
     BARE_POD: ("nobody owns it: once it is deleted it is gone for good", ""),
     FINALIZERS: ("a finalizer keeps its object", "who set the finalizer must remove it"),
@@ -35,7 +36,7 @@ _TELL = {
         ),
         (
             "the kubelet of {node} comes back; or, once the machine is surely off: "
-            "kubectl taint node {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+            "kubectl taint node {quoted} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
         ),
     ),
     DAEMON_SET: (
@@ -65,7 +66,9 @@ def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
 
 def _row(fate: Fate, code: str) -> NotComingBack:
     pod = fate.pod
-    why, release = (text.format(node=pod.node_name) for text in _TELL[code])
+    why, release = (
+        text.format(node=pod.node_name, quoted=shlex.quote(pod.node_name)) for text in _TELL[code]
+    )
     return NotComingBack(pod.namespace, pod.name, pod.node_name, code, why, release)
 
 

@@ -309,6 +309,14 @@ def test_names_are_quoted_in_commands() -> None:
     assert shlex.split(finding(impact, "evicted-again").remedy) == ["kubectl", "cordon", node.name]
 
 
+def test_what_releases_a_pod_is_quoted_too() -> None:
+    node = make_node("a1; reboot")
+    pods = pods_of("StatefulSet", "db", [node.name], tolerations=default_tolerations(60))
+    silent = make_event(10, "kubelet-stop", node.name)
+    impact = impact_of(cluster(pods, nodes=[node, "a2"]), silent)
+    assert "kubectl taint node 'a1; reboot' node.kubernetes.io" in comebacks(impact)["db-0"].release
+
+
 def test_where_nothing_happens_there_is_no_impact() -> None:
     impact = impact_of(
         cluster(pods_of("ReplicaSet", "web", ["a1"])), make_event(10, "cordon", "a1")
