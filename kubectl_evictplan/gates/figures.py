@@ -152,6 +152,7 @@ def _worst(values: Iterable[Known]) -> Known:
     return Known(max(one.least for one in found), max(one.most for one in found))
 
 
+_BARE = "Pod/"
 _Touched = ServiceImpact | WorkloadImpact
 
 
@@ -165,7 +166,10 @@ def _named(impact: Impact, argument: str) -> Iterator[_Touched]:
 
 
 def _about(spells: Callable[[_Touched], Iterable[Spell]]) -> Callable[[Facts, str], Value]:
-    """Return the longest of what a Service and a workload of that name suffer; nothing named: the worst of all."""
+    """Return the longest of what a Service and a workload of that name suffer; nothing named: the worst of all.
+
+    Bare pods count only by name: nobody expects one to be there in spite of its node.
+    """
 
     def value(facts: Facts, argument: str) -> Value:
         impact = facts.prediction.impact
@@ -173,7 +177,8 @@ def _about(spells: Callable[[_Touched], Iterable[Spell]]) -> Callable[[Facts, st
             return _NO_IMPACT
         found: list[_Touched] = list(_named(impact, argument))
         if not argument:
-            found = [*impact.services, *impact.workloads]
+            kept = (one for one in impact.workloads if not one.workload.startswith(_BARE))
+            found = [*impact.services, *kept]
         elif not found and argument not in facts.names:
             return _nobody(argument)
         return _worst(_lasting(spells(one)) for one in found)

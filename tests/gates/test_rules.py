@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -212,6 +213,14 @@ def test_a_rule_can_ask_what_the_change_costs(rule: str, failed: bool, numbers: 
     result = asked(rule, world(impact=COST))
 
     assert (result.failed, *result.numbers) == (failed, numbers)
+
+
+def test_a_bare_pod_is_unavailable_only_where_it_is_named() -> None:
+    pod = msgspec.structs.replace(workload("tool", (spell(9, None),)), workload="Pod/tool")
+    found = world(impact=impact(workloads=(pod,)))
+
+    assert not asked("unavailable", found).failed
+    assert asked("unavailable(shop/tool) > 24h", found).failed
 
 
 def test_budgets_that_may_not_be_read_may_all_be_broken() -> None:
