@@ -46,6 +46,7 @@ class _Told:
         self.executed: Interval | None = None
         self.is_unknown = False
         self.gone: Interval | None = None
+        self.undone_ns: int | None = None
 
     def note(self, record: AnyRecord, at_ns: int) -> None:
         """Take in one record, in their order."""
@@ -87,7 +88,7 @@ class _Told:
         if isinstance(self.operation, Evict) and self.first_sent_ns is not None:
             return Begun(number, Interval(self.first_sent_ns, self.first_sent_ns))
         if self.executed is not None:
-            return Begun(number, self.executed, DONE)
+            return Begun(number, self.executed, DONE, self.undone_ns)
         if self.is_unknown:
             return Begun(number, None, UNKNOWN_OUTCOME)
         return Begun(number, None, NOT_DONE)
@@ -102,6 +103,8 @@ def evidence_of(records: Iterable[AnyRecord]) -> JournalEvidence:
             case Begin():
                 fingerprint = record.plan_fingerprint
                 told = {one.number: _Told(one) for one in record.operations}
+            case RollbackResult(outcome=Outcome.APPLIED) | RollbackVerify(verdict=Verdict.APPLIED):
+                told[record.number].undone_ns = at_ns
             case RollbackIntent() | RollbackResult() | RollbackVerify():
                 pass
             case Intent() | Result() | Verify():

@@ -23,11 +23,15 @@ DONE, NOT_DONE, UNKNOWN_OUTCOME = "done", "not-done", "unknown"
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """When an operation's first request was sent; None when it never was. ``outcome`` as above."""
+    """When an operation's first request was sent; None when it never was. ``outcome`` as above.
+
+    ``undone_ns``: when a rollback took it back; None as long as none did.
+    """
 
     number: int
     at: Interval | None
     outcome: str = DONE
+    undone_ns: int | None = None
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -38,10 +42,11 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Zero(msgspec.Struct, frozen=True):
-    """The instant from which the windows of one cause count; ``outcome`` is its operation's."""
+    """The instant from which the windows of one cause count; the rest is its operation's."""
 
     at: Interval
     outcome: str = DONE
+    undone_ns: int | None = None
 
 
 class Expectation(msgspec.Struct, frozen=True):
@@ -126,7 +131,8 @@ def zero_of(
         return Zero(start.at, NOT_DONE)
     if begun.at is None:
         return Zero(start.at, UNKNOWN_OUTCOME)
-    return Zero(begun.at.later(-round(cause.at_seconds * SECOND_NS)), begun.outcome)
+    at = begun.at.later(-round(cause.at_seconds * SECOND_NS))
+    return Zero(at, begun.outcome, begun.undone_ns)
 
 
 def _cause(

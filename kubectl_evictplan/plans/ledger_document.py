@@ -47,6 +47,8 @@ Why = Literal[
     # The operation that was to cause it was not carried out, or may not have been.
     "operation-not-done",
     "operation-unknown",
+    # It was taken back before the end of the window.
+    "operation-taken-back",
     # The pod was made after the change had begun: no prediction knows it.
     "created-later",
     # It may have been deleted before the change began, or after the end of what was predicted.

@@ -119,6 +119,8 @@ def _judged(
     if zero.outcome == NOT_DONE:
         return Judged(NOT_YET_DUE, "operation-not-done")
     last_at, last_ns = history.last_at, tolerant(window).latest_ns
+    if zero.undone_ns is not None and zero.undone_ns <= last_ns:
+        return Judged(NOT_YET_DUE, "operation-taken-back")
     if sightings.until_ns <= last_ns:
         return Judged(NOT_YET_DUE)
     if last_at is None or last_at.earliest_ns <= last_ns:

@@ -256,6 +256,8 @@ class _Judge:
     ) -> Judged:
         """Judge a pod of which no deletion was seen."""
         last_ns = max(tolerant(window).latest_ns for window in windows)
+        if zero.undone_ns is not None and zero.undone_ns <= last_ns:
+            return Judged(NOT_YET_DUE, "operation-taken-back")
         if self._sightings.until_ns <= last_ns:
             return Judged(NOT_YET_DUE if self._sightings.looks else UNKNOWN, self._not_looked())
         if history is None or history.alive_ns is None or history.alive_ns <= last_ns:

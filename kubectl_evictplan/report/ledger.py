@@ -76,6 +76,7 @@ _WHYS = {
     "could-not-look": "it may not be read",
     "ambiguous-name": "the event that tells it may mean another pod of this name",
     "operation-not-done": "the operation that causes it was not carried out",
+    "operation-taken-back": "the operation that causes it was taken back in time",
     "operation-unknown": "it is not known whether the operation that causes it was carried out",
     "created-later": "made after the change had begun: no prediction knows it",
     "perhaps-before": "it may have been deleted before the change began",
@@ -230,7 +231,7 @@ def _others_left(ledger: Ledger) -> Iterator[Phrase]:
 
 def _open(ledger: Ledger, clock: Clock) -> Iterator[Phrase]:
     due = [pod for pod in ledger.pods if pod.verdict == "not-yet-due"]
-    waiting = [pod for pod in due if pod.why != "operation-not-done"]
+    waiting = [pod for pod in due if not pod.why]
     if waiting:
         last = max(window.latest_seconds or 0.0 for pod in waiting for window in pod.windows)
         when = f" before {clock.time(last)}" if clock.time(last) else ""
@@ -238,7 +239,7 @@ def _open(ledger: Ledger, clock: Clock) -> Iterator[Phrase]:
         yield Phrase(f"{pods} {words.verb(len(waiting), 'is', 'are')} not due for certain{when}.")
     if len(due) > len(waiting):
         pods = words.count(len(due) - len(waiting), "pod")
-        yield Phrase(f"{pods} stayed because the operation was not carried out.")
+        yield Phrase(f"{pods} stayed because the operation was not carried out, or taken back.")
     unknown = [pod for pod in ledger.pods if pod.verdict == "unknown"]
     if unknown:
         went = words.verb(len(unknown), "it went", "they went")

@@ -115,3 +115,16 @@ def test_a_taint_whose_answer_was_lost_was_put_on_between_asking_and_finding_it(
     assert first.outcome in (DONE, UNKNOWN_OUTCOME)
     if first.at is not None:
         assert told.start.at.earliest_ns <= first.at.earliest_ns <= first.at.latest_ns
+
+
+def test_what_a_rollback_took_back_is_told() -> None:
+    bench = BENCHES["taint"]()
+    bench.apply()
+    applied = evidence(bench).begun
+    bench.cluster.sleep(7)
+    assert bench.rollback().exit_code == 0
+    for before, after in zip(applied, evidence(bench).begun, strict=True):
+        assert (before.at, before.undone_ns) == (after.at, None)
+        assert before.at is not None
+        assert after.undone_ns is not None
+        assert after.undone_ns > before.at.latest_ns

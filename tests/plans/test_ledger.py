@@ -239,6 +239,15 @@ def test_what_an_operation_was_to_cause_that_never_was_is_not_due() -> None:
     assert (entry.verdict, entry.why) == ("not-predicted", "operation-not-done")
 
 
+def test_what_stayed_because_its_taint_was_taken_back_did_not_leave_its_window() -> None:
+    expected = planned(predicted((15, 16), taint=TAINT))
+    for undone, verdict in ((14, "not-yet-due"), (99, "predicted-but-stayed")):
+        begun = (Begun(2, Interval(at(10), at(10)), undone_ns=at(undone)),)
+        (entry,) = ledger_of(expected, Sightings((look(120, POD),)), START, begun).pods
+        assert entry.verdict == verdict
+        assert entry.why == ("operation-taken-back" if undone == 14 else "")
+
+
 def test_an_operation_of_which_nobody_knows_makes_its_pods_unknown_never_outside() -> None:
     expected = planned(predicted((15, 16), taint=TAINT))
     begun = (Begun(2, None, "unknown"),)
