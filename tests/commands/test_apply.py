@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 from live.applying import drainable_cluster
 from live.changing import TOKEN
+from live.requests_answered import Asked, Tree, failure
 from live.writable_server import RealClock, WritableServer
 
 from kubectl_evictplan import cli
@@ -206,3 +207,46 @@ def test_what_cannot_be_carried_out_is_said_before_anything_is_written(type_: Ty
     assert (said.code, "can be predicted but not carried out" in said.err) == (2, True)
     assert "no such" not in type_("what-if", "drain", "n1", "--disable-eviction", "--out", "p").err
     assert files() == []
+
+
+@pytest.mark.slow
+def test_a_run_that_sent_nothing_is_held_to_be_fresh_when_it_is_gone_on_with(
+    server: WritableServer, type_: Type
+) -> None:
+    planned(type_)
+    before = taints(server)
+    held = {"holderIdentity": "other@host/7/run-x"}
+    metadata = {"name": "evictplan-apply", "namespace": "default"}
+    version = "coordination.k8s.io/v1"
+    server.add({"apiVersion": version, "kind": "Lease", "metadata": metadata, "spec": held})
+    locked = type_("apply", "plan.json", "--yes")
+    assert (locked.code, "other@host/7/run-x" in locked.out) == (4, True)
+    server.find("leases", "evictplan-apply", "default")["spec"]["holderIdentity"] = ""
+    server.set_taints("n1", [{"key": "theirs", "effect": "NoSchedule"}])
+
+    stale = type_("apply", "--resume", "plan.journal.jsonl")
+
+    assert (stale.code, "node-taints" in stale.err) == (4, True)
+    assert taints(server) == ["theirs"]
+    server.set_taints("n1", [{"key": key, "effect": "NoSchedule"} for key in before])
+    assert type_("apply", "--resume", "plan.journal.jsonl").code == 0
+    assert taints(server) == [*before, "maint"]
+
+
+@pytest.mark.slow
+def test_a_run_that_is_not_finished_ends_with_its_own_exit_code(
+    server: WritableServer, type_: Type
+) -> None:
+    def forbid(asked: Asked, _tree: Tree) -> None:
+        if asked.site == "patch nodes" and asked.name == "n2":
+            raise failure(403, "not today", reason="Forbidden")
+
+    planned(type_, "taint", "node", "n1", "n2", "maint=yes:NoExecute")
+    server.webhooks.append(forbid)
+    stopped = type_("apply", "plan.json", "--yes")
+
+    assert (stopped.code, "not today" in stopped.out) == (3, True), stopped.err
+    assert ("maint" in taints(server), "maint" in taints(server, "n2")) == (True, False)
+    server.webhooks.clear()
+    assert type_("apply", "--resume", "plan.journal.jsonl").code == 0
+    assert "maint" in taints(server, "n2")
