@@ -130,3 +130,26 @@ def test_a_drain_by_somebody_else_is_followed_pod_by_pod(start: Start, tmp_path:
     assert set(verdicts(ledger).values()) == {"inside"}
     assert {pod["by"]["controller"] for pod in ledger["pods"]} == {"eviction-api"}
     assert [drain["verdict"] for drain in ledger["drains"]] == ["inside"]
+
+
+def test_what_apply_did_is_in_its_ledger_and_verify_follows_the_rest(
+    start: Start, tmp_path: Path
+) -> None:
+    plan = str(tmp_path / "plan.json")
+    with start(NODES) as (plane, _):
+        create_pod(plane.api, "now", "a1", [])
+        create_pod(plane.api, "soon", "a1", [tolerate("maintenance", 6)])
+        plane.settle()
+        made = evictplan(plane, "what-if", *TAINT, "--out", plan)
+        assert "carry it out with" in made.communicate(timeout=120)[1]
+        applied = evictplan(plane, "apply", plan, "--yes", "--accept-losses", "2")
+        following_it = ("verify", plan, "--watch", "-o", "json")
+        told = applied.communicate(timeout=120)
+        assert applied.returncode == 0, told
+        ledger = answered(evictplan(plane, *following_it))
+
+    kept = json.loads((tmp_path / "plan.ledger.json").read_text())
+    assert kept["fingerprint"] == ledger["fingerprint"]
+    assert set(verdicts(kept).values()) <= {"inside", "not-yet-due", "unknown"}
+    assert ledger["startSource"] == "journal"
+    assert verdicts(ledger) == {"now": "inside", "soon": "inside"}
