@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from kubectl_evictplan.prediction.document import CERTAIN, Prediction
+from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Bar, BarGroup, Gantt, Tone
 from kubectl_evictplan.report.evictions import grouped
@@ -20,7 +20,8 @@ def gantt(prediction: Prediction, clock: Clock) -> Gantt | None:
     """Return the chart; None where nothing follows from the events."""
     groups = [BarGroup("Drains", tuple(drain_bars(prediction)))]
     groups.append(BarGroup("Nodes and zones", tuple(_changes(prediction))))
-    workloads = tuple(_workloads(prediction))
+    by_workload = grouped(prediction, "workload")
+    workloads = tuple(_workloads(by_workload))
     groups.append(BarGroup("Evictions by workload", workloads))
     groups = [group for group in groups if group.bars]
     if not groups:
@@ -28,7 +29,7 @@ def gantt(prediction: Prediction, clock: Clock) -> Gantt | None:
     note = "A bar reaches from the earliest to the latest instant of what it names."
     if prediction.drains:
         note = f"Drains and waits last as long as their bars. Else: {note[0].lower()}{note[1:]}"
-    more = len(grouped(prediction, "workload")) - len(workloads)
+    more = len(by_workload) - len(workloads)
     if more > 0:
         note += f" {more} more workloads are in the table."
     return Gantt("When", tuple(groups), clock.start_time(), note)
@@ -60,9 +61,9 @@ def _changes(prediction: Prediction) -> Iterator[Bar]:
         yield Bar(text, earliest, latest)
 
 
-def _workloads(prediction: Prediction) -> Iterator[Bar]:
+def _workloads(by_workload: Mapping[tuple[str, ...], Sequence[Eviction]]) -> Iterator[Bar]:
     """Yield the largest groups of evictions, in the order of time."""
-    largest = list(grouped(prediction, "workload").items())[:_WORKLOADS_MAX]
+    largest = list(islice(by_workload.items(), _WORKLOADS_MAX))
     largest.sort(key=lambda item: (min(entry.earliest_seconds for entry in item[1]), item[0]))
     for key, group in largest:
         sure = all(entry.certainty == CERTAIN for entry in group)
