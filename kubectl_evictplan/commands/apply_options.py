@@ -28,7 +28,7 @@ _ASKED_TOO = (
     *("horizon", "kubernetes_version", "controller_flags", "assume_ready"),
     *("out", "until_ready", "abort_if", "color"),
 )
-DRY_RUNS = ("none", "client", "server")
+DRY_RUNS = ("client", "server", "none")
 
 
 def _option(*names: str, **settings: Any) -> Any:

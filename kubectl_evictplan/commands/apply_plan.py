@@ -30,7 +30,7 @@ from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, ta
 from kubectl_evictplan.commands.file_arguments import check_files, exists
 from kubectl_evictplan.commands.ledgers import keep_ledger
 from kubectl_evictplan.commands.options import COMMON_OPTIONS
-from kubectl_evictplan.errors import Correction, mistake
+from kubectl_evictplan.errors import Correction, ProblemsError, help_on, mistake
 
 if TYPE_CHECKING:
     from kubectl_evictplan.plans.document import Plan
@@ -73,7 +73,7 @@ def plan(
         raise mistake(message, Correction((), ("plan.json",) if not given else (), example=True))
     check_drift_kinds(how.accept_drift)
     if status is not None:
-        carrying.print_status(_existing(status))
+        carrying.print_status(_existing(status), color)
     elif rollback is not None:
         _roll_back(_existing(rollback), how)
     elif resume is not None:
@@ -111,7 +111,11 @@ def _resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
 
     state = status(journal, LocalFiles()).state
     begin = state.begin
-    found = read_plan_file(file or begin.plan)
+    path = Path(file or begin.plan)
+    if file is None and not exists(str(path)):
+        # Both were moved together.
+        path = journal.with_name(path.name)
+    found = read_plan_file(str(path))
     lock = lock_namespace(how)
     if lock is None and begin.lock is None:
         lock = ""
@@ -124,14 +128,14 @@ def _resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
         run = carrying.options(
             api,
             how.connection,
-            plan_path=file or begin.plan,
+            plan_path=str(path.absolute()),
             lock_namespace=lock,
             steal_lock=how.steal_lock,
         )
         with followed(found, how.color) as tell:
             result = carrying.go_on(found, journal, api, tell, run)
-    path = file or begin.plan
-    carrying.finish(result, keep=partial(keep_ledger, found, path, journal, how.connection))
+    keep = partial(keep_ledger, found, str(path), journal, how.connection)
+    carrying.finish(result, how.color, keep)
 
 
 def _roll_back(journal: Path, how: ApplyOptions) -> None:
@@ -146,7 +150,7 @@ def _roll_back(journal: Path, how: ApplyOptions) -> None:
         )
         with followed(None, how.color) as tell:
             result = carrying.take_back(journal, api, tell, run)
-    carrying.finish(result)
+    carrying.finish(result, how.color)
 
 
 def read_plan_file(file: str) -> Plan:
@@ -162,7 +166,12 @@ def read_plan_file(file: str) -> Plan:
         data = read(file, sys.stdin.buffer if sys.stdin is not None else None).data
     except ReadProblem as refused:
         raise mistake(str(refused), location=file) from None
-    return read_plan(data, file)
+    try:
+        return read_plan(data, file)
+    except ProblemsError as error:
+        for problem in error.problems:
+            problem.correction = help_on("apply")
+        raise
 
 
 def _existing(name: str) -> Path:

@@ -70,7 +70,7 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
     run = carrying.options(
         api,
         how.connection,
-        plan_path=str(path),
+        plan_path=str(path.absolute()),
         checks=_checks(plan, accepted),
         lock_namespace=lock_namespace(how),
         steal_lock=how.steal_lock,
@@ -78,7 +78,8 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
     journal = journal_of(path, how)
     with followed(plan, how.color) as tell:
         result = carrying.carry_out(plan, journal, api, tell, run)
-    carrying.finish(result, keep=partial(keep_ledger, plan, str(path), journal, how.connection))
+    keep = partial(keep_ledger, plan, str(path), journal, how.connection)
+    carrying.finish(result, how.color, keep)
 
 
 def journal_of(path: Path, how: ApplyOptions) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import platform
@@ -119,7 +120,12 @@ def finish(
     from kubectl_evictplan.commands.ledgers import exit_code_after
     from kubectl_evictplan.report.run_end import result_blocks
 
-    _show(result_blocks(result, _program()), color)
+    try:
+        _show(result_blocks(result, _program()), color)
+    except BrokenPipeError:
+        # Nobody listens any more; how the run ended is still told by the ledger and the exit code.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     ledger = None if result.exit_code == EXIT_INTERRUPTED else keep()
     exit_code = exit_code_after(result.exit_code, ledger)
     if exit_code != EXIT_DONE:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.errors import InputError, Problem, help_on
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
@@ -47,7 +47,8 @@ def make_plan(
     """
     operations = operations_of(scenario, snapshot)
     if not operations:
-        raise InputError(Problem("there is nothing to do: the cluster is as it is asked to be"))
+        message = "there is nothing to do: the cluster is as it is asked to be"
+        raise InputError(Problem(message, help_on("apply")))
     _refuse_overlaps(scenario, prediction)
     names = {operation.node for operation in operations}
     pods = [pod for pod in snapshot.pods if pod.node_name in names]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.errors import Correction, InputError, Problem
+from kubectl_evictplan.errors import Correction, InputError, Problem, help_on
 from kubectl_evictplan.kube.drain_filters import (
     GRACE_PERIOD_OF_POD,
     OVERRIDES,
@@ -54,6 +54,7 @@ def refuse_impossible(events: Sequence[ScenarioEvent]) -> None:
         Problem(
             f"{event.action} can be predicted but not carried out: a plan taints, untaints, cordons, "
             "uncordons and drains",
+            help_on("apply"),
             location=event.origin,
         )
         for event in others
