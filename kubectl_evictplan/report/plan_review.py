@@ -53,13 +53,13 @@ def _sentences(plan: Plan, differences: Sequence[Difference]) -> Iterator[Phrase
     nodes = count(len({one.node for one in plan.operations}), "node")
     what = f"{count(len(plan.operations), 'operation')} on {nodes}"
     if differences:
-        number = count(len(differences), "thing")
-        yield Phrase(f"Not carried out: {number} differ from what was reviewed.", "loud")
+        number = count(len(differences), "difference")
+        yield Phrase(f"Not carried out: {number} from what was reviewed.", "loud")
     else:
         yield Phrase(f"{plan.title or 'The plan'}: {what}.")
     if plan.losses:
         pods = {(loss.namespace, loss.pod) for loss in plan.losses}
-        yield Phrase(f"{count(len(pods), 'pod')} or their data are lost for good.", "loud")
+        yield Phrase(f"Lost for good: {count(len(pods), 'pod')}, or the data in them.", "loud")
 
 
 def _drift(title: str, differences: Sequence[Difference], *, loud: bool) -> Findings:
@@ -94,7 +94,9 @@ def _pace(execution: Execution, *, evicts: bool) -> str:
     if execution.settle_seconds:
         parts.append(f"a pause of {_seconds(execution.settle_seconds)} after each node")
     if execution.until_ready:
-        parts.append("replacements are Ready before the next node")
+        parts.append(
+            "the next node waits until replacements are Ready, perhaps longer than predicted"
+        )
     if execution.eviction_timeout_seconds:
         parts.append(f"at most {_seconds(execution.eviction_timeout_seconds)} for one node")
     return "; ".join(parts)
