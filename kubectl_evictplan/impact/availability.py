@@ -116,8 +116,9 @@ class Availability:
             key=lambda one: -one[1],
         )
         for since, number, least_ns, _ in largest[:_GROUPS_MAX]:
-            away = number + self._surely_throughout(since)
-            yield _Together(since, least_ns, min(away, self.before))
+            # Never more than may be away at all.
+            away = min(number + self._surely_throughout(since), max(self._possibly))
+            yield _Together(since, least_ns, away)
 
     def _surely_throughout(self, since: Between) -> int:
         """How many others are surely away in the whole window, at the least."""

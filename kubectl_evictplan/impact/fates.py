@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.node_lives import NodeLife
 from kubectl_evictplan.impact.ready_after import Readiness
@@ -25,6 +26,7 @@ from kubectl_evictplan.kube.objects import Pod
 # is Ready.
 CREATION_MAX_NS = 350 * MILLISECOND_NS
 TOLD_MAX_NS = 400 * MILLISECOND_NS
+_ONE_BY_ONE = frozenset((EVICTION_API, KUBECTL_DELETE))
 
 
 class Successor(NamedTuple):
@@ -94,7 +96,10 @@ def fate_of(
                 successor.ready,
                 certain=deletion.certain,
                 least_ns=successor.least_ns,
-                together=_token(pod, deletion.by, deletion.when),
+                # A drain's pods go one by one, as their budgets and kubectl's requests let them.
+                together=None
+                if _ONE_BY_ONE & set(deletion.by)
+                else _token(pod, deletion.by, deletion.when),
             )
         )
         for when in again:

@@ -1,0 +1,89 @@
+"""Whatever world and scenario: the impact holds together, and the same input gives the same bytes."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+from drain_worlds import draw_drained_world
+from hypothesis import given, settings
+from strategies import World, worlds
+
+from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
+from kubectl_evictplan.impact.assess import assess_impact
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.prediction.impact_document import Impact, Instant, Spell, Step
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import Scenario
+
+
+def assert_sound(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> None:
+    known = (snapshot, scenario, configuration)
+    prediction = predict(*known)
+    impact = assess_impact(*known, prediction)
+    assert msgspec.json.encode(impact) == msgspec.json.encode(assess_impact(*known, prediction))
+    for one in impact.services:
+        assert_curve(one.endpoints_before, one.fewest_ready.least, one.steps)
+        assert one.fewest_answering.least <= one.fewest_answering.most
+    for workload in impact.workloads:
+        assert_curve(workload.ready_before, workload.fewest_ready.least, workload.steps)
+    for budget in impact.budgets:
+        assert_curve(budget.healthy_before, budget.fewest_healthy.least, budget.steps)
+        assert 0 <= budget.broken_by.least <= budget.broken_by.most
+    for spell in spells(impact):
+        assert_spell(spell)
+
+
+def assert_curve(before: int, fewest: int, steps: tuple[Step, ...]) -> None:
+    assert all(0 <= step.least <= step.most for step in steps)
+    assert min([before, *(step.least for step in steps)]) == fewest
+    instants = [step.at_seconds for step in steps]
+    assert instants == sorted(set(instants))
+
+
+def spells(impact: Impact) -> list[Spell]:
+    found = [spell for one in impact.services for spell in (*one.nobody_ready, *one.nobody_answers)]
+    found += [spell for one in impact.workloads for spell in (*one.zero, *one.below_before)]
+    return found + [spell for one in impact.budgets for spell in one.broken]
+
+
+def assert_spell(spell: Spell) -> None:
+    assert_instant(spell.since)
+    assert_instant(spell.until)
+    assert spell.since.earliest_seconds is not None
+    if spell.certainty == "certain":
+        assert spell.since.latest_seconds is not None
+    if spell.most_seconds is not None:
+        assert spell.least_seconds is not None
+        assert spell.least_seconds <= spell.most_seconds + 1e-6
+
+
+def assert_instant(when: Instant) -> None:
+    if when.latest_seconds is not None:
+        assert when.earliest_seconds is not None
+        assert when.earliest_seconds <= when.latest_seconds
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(worlds())
+def test_the_impact_of_any_world_is_sound(world: World) -> None:
+    configuration = resolve_configuration(world.settings, world.snapshot.control_plane)
+    assert_sound(world.snapshot, world.scenario, configuration)
+
+
+@pytest.mark.slow
+@settings(max_examples=400, deadline=None)
+@given(worlds())
+def test_the_impact_of_very_many_worlds_is_sound(world: World) -> None:
+    configuration = resolve_configuration(world.settings, world.snapshot.control_plane)
+    assert_sound(world.snapshot, world.scenario, configuration)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_the_impact_of_any_drain_is_sound(seed: int) -> None:
+    world = draw_drained_world(random.Random(seed))
+    assert_sound(world.snapshot, world.scenario, world.configuration)
