@@ -17,7 +17,7 @@ import click
 from kubectl_evictplan.commands import carrying
 from kubectl_evictplan.commands.connection_options import load_live
 from kubectl_evictplan.commands.ledgers import keep_ledger
-from kubectl_evictplan.commands.terminal import Progress, use_color, wants_ascii
+from kubectl_evictplan.commands.terminal import Progress, redraws, use_color, wants_ascii
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import (
     EXIT_DRIFT,
@@ -99,11 +99,11 @@ def followed(plan: Plan | None, color: str) -> Iterator[Tell]:
     """Give what shows a run on standard error."""
     from kubectl_evictplan.report.live_view import following
 
-    operations = plan.operations if plan is not None else ()
     prediction = plan.prediction if plan is not None else None
     stream = sys.stderr
     colored = stream is not None and use_color(color, stream)
-    with following(stream, operations, prediction, color=colored) as tell:
+    redraw = stream is not None and redraws(stream)
+    with following(stream, prediction, color=colored, redraw=redraw) as tell:
         yield tell
 
 

@@ -27,6 +27,11 @@ def use_color(choice: str, stream: IO[str]) -> bool:
         os.environ.get(name, "0") not in ("", "0") for name in ("CLICOLOR_FORCE", "FORCE_COLOR")
     ):
         return True
+    return redraws(stream)
+
+
+def redraws(stream: IO[str]) -> bool:
+    """Tell whether what is written there can be changed afterwards: a terminal that is not dumb."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -47,7 +52,7 @@ class Progress:
     """
 
     def __init__(self, stream: IO[str] | None) -> None:
-        shown = stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+        shown = stream is not None and redraws(stream)
         self._stream = stream if shown else None
         # A longer line would wrap, and only its last row be removed.
         self._columns = min(_COLUMNS_MAX, shutil.get_terminal_size().columns - 1)

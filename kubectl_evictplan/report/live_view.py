@@ -7,13 +7,23 @@ pipe never stops a run.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from kubectl_evictplan.apply.progress import AnyProgress, BudgetWaits, RunEnded, Tell
+from kubectl_evictplan.apply.progress import (
+    AnyProgress,
+    BudgetWaits,
+    CheckMade,
+    ClockGap,
+    LeftAlone,
+    LockNoted,
+    OperationLeft,
+    Paused,
+    Tell,
+    WasReadBack,
+)
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.timestamps import format_rfc3339
-from kubectl_evictplan.plans.document import AnyOperation
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.report.run_view import NodeView, PodStage, PodView, RunView, Stage
 from kubectl_evictplan.report.run_words import line
@@ -74,42 +84,54 @@ def clock(event: AnyProgress) -> str:
 @contextlib.contextmanager
 def following(
     stream: IO[str] | None,
-    operations: Sequence[AnyOperation],
     prediction: Prediction | None,
     *,
     color: bool,
+    redraw: bool,
 ) -> Iterator[Tell]:
     """Give a listener that shows the run on ``stream`` for the length of the block.
 
-    On a terminal it redraws itself in place and leaves its last state behind, with the lines that say
-    more than the state does above it. ``prediction`` has the windows of evictions.
+    With ``redraw`` it draws itself anew in place and leaves its last state behind, with the lines that
+    say more than the state does above it; without, it writes lines. ``prediction`` has the windows of
+    evictions.
     """
     if stream is None:
         yield lambda _: None
         return
-    if not stream.isatty() or _is_dumb():
+    if not redraw:
         yield PlainLines(stream)
         return
     from rich.console import Console
     from rich.live import Live
+    from rich.text import Text
 
     console = Console(file=stream, no_color=not color, highlight=False, emoji=False, markup=False)
-    view = RunView(operations, prediction)
-    with Live(console=console, refresh_per_second=_REDRAWS_PER_SECOND, auto_refresh=False) as live:
+    view = RunView(prediction)
+    live = Live(console=console, refresh_per_second=_REDRAWS_PER_SECOND, auto_refresh=False)
 
-        def tell(event: AnyProgress) -> None:
-            view.add(event)
-            live.update(drawn(view), refresh=True)
-            if isinstance(event, RunEnded):
-                live.update(drawn(view), refresh=True)
+    def tell(event: AnyProgress) -> None:
+        view.add(event)
+        if _says_more(event) and (text := line(event)):
+            console.print(Text(f"{clock(event)}  {text}"))
+        live.update(drawn(view), refresh=True)
 
+    # A terminal that is gone ends the view, never the run.
+    with contextlib.suppress(OSError, ValueError):
+        live.start()
+    try:
         yield tell
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            live.stop()
 
 
-def _is_dumb() -> bool:
-    import os
-
-    return os.environ.get("TERM") == "dumb"
+def _says_more(event: AnyProgress) -> bool:
+    """Whether an event is worth a line beside the view: what failed, waits, or was looked up."""
+    if isinstance(event, CheckMade):
+        return event.check.verdict != "ok"
+    if isinstance(event, LockNoted):
+        return event.what != "held"
+    return isinstance(event, ClockGap | LeftAlone | OperationLeft | Paused | WasReadBack)
 
 
 def drawn(view: RunView) -> Group:

@@ -68,22 +68,26 @@ class NodeView:
 class RunView:
     """Fills itself event by event; ``nodes`` is what there is to show."""
 
-    def __init__(self, operations: Sequence[AnyOperation], prediction: Prediction | None) -> None:
-        windows = _windows(prediction)
+    def __init__(self, prediction: Prediction | None) -> None:
+        self._windows = _windows(prediction)
         self.nodes: dict[str, NodeView] = {}
         self._pods: dict[int, PodView] = {}
+        self._first_ns: int | None = None
+
+    def _begin(self, operations: Sequence[AnyOperation]) -> None:
         for operation in operations:
             node = self.nodes.setdefault(operation.node, NodeView(operation.node))
             if isinstance(operation, Evict):
-                found = windows.get((operation.key, operation.uid), ())
-                pod = PodView(operation.key, operation.node, found)
+                windows = self._windows.get((operation.key, operation.uid), ())
+                pod = PodView(operation.key, operation.node, windows)
                 node.pods.append(pod)
                 self._pods[operation.number] = pod
-        self._first_ns: int | None = None
 
     def add(self, event: progress.AnyProgress) -> None:
         """Take in one event."""
         match event:
+            case progress.RunStarted():
+                self._begin(event.operations)
             case progress.RequestSent():
                 if self._first_ns is None:
                     self._first_ns = event.at_ns

@@ -20,6 +20,7 @@ from kubectl_evictplan.apply.progress import (
     LeftAlone,
     Paused,
     RunEnded,
+    RunStarted,
     WasReadBack,
 )
 from kubectl_evictplan.apply.records import Kept, Verdict
@@ -126,7 +127,7 @@ def test_a_closed_pipe_ends_the_lines_and_not_the_run() -> None:
 def test_the_view_knows_how_far_each_node_and_pod_is() -> None:
     bench = drain_bench()
     bench.apply()
-    view = RunView(bench.plan.operations, bench.plan.prediction)
+    view = RunView(bench.plan.prediction)
     seen = []
     for event in bench.told:
         view.add(event)
@@ -142,7 +143,8 @@ def test_the_view_knows_how_far_each_node_and_pod_is() -> None:
 
 def test_a_run_that_stops_leaves_its_node_as_not_done() -> None:
     bench = drain_bench()
-    view = RunView(bench.plan.operations, None)
+    view = RunView(None)
+    view.add(RunStarted(at_ns=0, run_id="run", operations=bench.plan.operations))
     view.add(EvictionAccepted(at_ns=0, operation=bench.plan.operations[2], ours=True))
     view.nodes["n1"].stage = Stage.EVICTING
     view.add(RunEnded(at_ns=0, ending=Ending(EndCode.ABORTED), exit_code=3))
@@ -157,7 +159,7 @@ def test_on_a_terminal_the_view_redraws_itself_and_cuts_no_name(
     bench = drain_bench()
     bench.apply()
     stream = Tty()
-    with following(stream, bench.plan.operations, None, color=False) as tell:
+    with following(stream, None, color=False, redraw=True) as tell:
         for event in bench.told:
             tell(event)
     assert "\x1b[" in stream.getvalue()
@@ -165,10 +167,9 @@ def test_on_a_terminal_the_view_redraws_itself_and_cuts_no_name(
     assert "…" not in stream.getvalue()
 
 
-def test_a_dumb_terminal_and_a_pipe_get_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "dumb")
+def test_a_dumb_terminal_and_a_pipe_get_lines() -> None:
     for stream in (Tty(), io.StringIO()):
-        with following(stream, (), None, color=True) as tell:
+        with following(stream, None, color=True, redraw=False) as tell:
             tell(waits(0, "web"))
         assert "\x1b" not in stream.getvalue()
         assert "a budget does not allow it now" in stream.getvalue()
@@ -235,3 +236,15 @@ def test_a_pod_that_waits_for_hours_is_told_of_less_and_less_often() -> None:
     waited = [event for event in bench.told if isinstance(event, BudgetWaits)]
     assert len(waited) > 100
     assert sum(line(event) is not None for event in waited) == 7
+
+
+def test_a_rollback_is_drawn_by_what_its_first_event_says() -> None:
+    bench = taint_bench()
+    bench.apply()
+    bench.told.clear()
+    bench.rollback()
+    stream = Tty()
+    with following(stream, None, color=False, redraw=True) as tell:
+        for event in bench.told:
+            tell(event)
+    assert "n1" in stream.getvalue()
