@@ -49,10 +49,11 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
 
     ``is_new``: it was made from the cluster just now. Raises DriftError when the cluster is not as the plan says.
     """
+    from kubectl_evictplan.plans.drift import not_read
     from kubectl_evictplan.report.plan_review import review_blocks
 
     check_digest(plan, how)
-    found = () if is_new else compared(plan, how.connection, api)
+    found = tuple(not_read(plan)) if is_new else compared(plan, how.connection, api)
     refused, accepted = _parted(found, how.accept_drift)
     show(review_blocks(plan, refused, accepted), how.color)
     if refused:

@@ -204,6 +204,11 @@ def _of_basis(plan: Plan, fresh: Fresh) -> Iterator[Difference]:
         why = "another version of this program may predict something else"
         versions = plan.tool_version, __version__
         yield Difference("tool", "kubectl-evictplan", *versions, why, acceptable=True)
+    yield from not_read(plan)
+
+
+def not_read(plan: Plan) -> Iterator[Difference]:
+    """Yield what could not be read when the plan was made, although it decides: also of a plan made just now."""
     lacking = [kind for kind in plan.snapshot.not_evaluated if kind in _DECIDING_KINDS]
     if plan.snapshot.namespace:
         lacking.append(f"pods outside namespace {plan.snapshot.namespace}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from live.api_server import KINDS
 from live.applying import drainable_cluster
 from live.changing import TOKEN
 from live.requests_answered import Asked, Tree, failure
@@ -252,3 +253,14 @@ def test_a_run_that_is_not_finished_ends_with_its_own_exit_code(
     server.webhooks.clear()
     assert type_("apply", "--resume", "plan.journal.jsonl").code == 0
     assert "maint" in taints(server, "n2")
+
+
+@pytest.mark.slow
+def test_what_decides_and_may_not_be_read_has_to_be_accepted_even_of_a_plan_made_just_now(
+    server: WritableServer, type_: Type
+) -> None:
+    everything = {(group, plural) for plural, (group, _, _) in KINDS.items()}
+    server.allowed = everything - {("policy", "poddisruptionbudgets")}
+    said = type_("apply", "cordon", "n1", "--yes")
+    assert (said.code, "partial" in said.err) == (4, True)
+    assert type_("apply", "cordon", "n1", "--yes", "--accept-drift", "partial").code == 0
