@@ -133,7 +133,11 @@ class Course(NamedTuple):
             raise Ended(Ending(EndCode.NOT_EMPTY, turn.number, turn.node, objects=others))
 
     def _others(self, name: str) -> tuple[str, ...]:
-        """Name the pods that keep a drained node from being empty and are not in the plan."""
+        """Name the pods that keep a drained node from being empty.
+
+        They are not in the plan, or were not there when they were asked about: a proxy that answers
+        for another server makes a pod look gone.
+        """
         with self.run.reading(node=name):
             pods = self.run.api.list_pods(name)
         return tuple(sorted(pod.key for pod in pods if self._in_the_way(pod)))
@@ -141,7 +145,10 @@ class Course(NamedTuple):
     def _in_the_way(self, pod: Pod) -> bool:
         owner = pod.controller()
         stays = pod.mirror or pod.finished or (owner is not None and owner.kind == "DaemonSet")
-        return not stays and pod.uid not in self.known
+        operations = (doing.operation for doing in self.run.state.operations.values())
+        to_go = {one.uid for one in operations if isinstance(one, Evict)}
+        is_left = pod.uid in to_go and pod.deletion_timestamp_ns is None
+        return not stays and (pod.uid not in self.known or is_left)
 
     def _ready_counts(self, turn: Turn) -> dict[str, int]:
         """Count the Ready pods of each controller that loses a pod in this turn."""

@@ -111,7 +111,7 @@ class Kubelets:
             self.stall_seconds = max(self.stall_seconds, time.time() - when)
             try:
                 what()
-            except urllib3.exceptions.HTTPError:
+            except Exception:  # noqa: BLE001 - whatever a server that goes away makes of it
                 # The API server is away: kubelets go on asking.
                 self._at(time.time() + 0.2, what)
 
@@ -134,7 +134,7 @@ class Kubelets:
                 for line in self._api.watch("/api/v1/pods", 300):
                     for event in line.splitlines():
                         self._pod(json.loads(event)["object"])
-            except (urllib3.exceptions.HTTPError, json.JSONDecodeError, KeyError):
+            except Exception:  # noqa: BLE001 - whatever a server that goes away makes of it
                 time.sleep(0.2)
 
     def _pod(self, pod: dict[str, Any]) -> None:
@@ -168,12 +168,18 @@ class Kubelets:
                 for each in ("Ready", "ContainersReady")
             ],
         }
-        self._api.request("PATCH", f"{_path(pod)}/status", {"status": status}, STATUS_PATCH)
+        self._ask("PATCH", f"{_path(pod)}/status", {"status": status}, STATUS_PATCH)
 
     def _end(self, pod: dict[str, Any]) -> None:
         if pod["spec"]["nodeName"] not in self._silent:
             options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
-            self._api.request("DELETE", _path(pod), options)
+            self._ask("DELETE", _path(pod), options)
+
+    def _ask(self, method: str, path: str, body: object, kind: str = "application/json") -> None:
+        """Ask for what has to happen in the end; a server that cannot now is asked again."""
+        answer = self._api.request(method, path, body, kind)
+        if answer.status >= 500 or answer.status in (401, 403, 429):
+            raise urllib3.exceptions.HTTPError(f"{method} {path}: {answer.status}")
 
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

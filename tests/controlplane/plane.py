@@ -111,13 +111,6 @@ class ControlPlane:
             time.sleep(0.01)
         raise Unavailable(f"{name} did not begin to watch nodes within {STARTS_WITHIN_SECONDS:g} s")
 
-    def restart_api_server(self, down_seconds: float) -> None:
-        """Kill the API server, and start it again that much later; returns when it is ready."""
-        self.stop("kube-apiserver")
-        time.sleep(down_seconds)
-        self._start("kube-apiserver", *self._apiserver_flags())
-        self._await_ready()
-
     def stop(self, name: str) -> None:
         """Kill a component at once, as a crash would."""
         process = self._running.pop(name, None)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,7 +59,7 @@ class Change:
         return Carrier(what, str(self._plan), where, self._flags, PAUSES_SHORTER, user)
 
     def carry(self, what: str) -> int:
-        return self.begin(what).finished(90)
+        return self.begin(what).finished(180)
 
     def ending(self) -> str:
         found = status(self.journal, LocalFiles()).state.ending
@@ -98,7 +100,7 @@ def evictions(plane: ControlPlane) -> dict[str, int]:
 
 
 def await_ready(plane: ControlPlane, count: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         pods = plane.api.call("GET", "/api/v1/pods")["items"]
         alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
@@ -186,10 +188,10 @@ def killed_at_random_moments_it_goes_on(plane: ControlPlane, folder: Path) -> No
     await_ready(plane, 4)
     assert change.carry("rollback") == 0
     assert [spec(plane, name) for name in ("a2", "b1")] == [([], False)] * 2
-    made_evictions = evictions(plane)
-    assert {uid: made_evictions.get(uid) for uid in change.evicted()} == dict.fromkeys(
-        change.evicted(), 1
-    )
+    # Once each; of one whose client died meanwhile the server may not say that it was granted.
+    granted = evictions(plane)
+    assert max(granted.values()) == 1
+    assert len(change.evicted() - granted.keys()) <= died
 
 
 def a_drain_that_hangs_is_interrupted_and_taken_back(plane: ControlPlane, folder: Path) -> None:
@@ -232,27 +234,60 @@ def of_two_operators_one_has_to_wait(plane: ControlPlane, folder: Path) -> None:
     assert first.carry("rollback") == 0
 
 
-def a_server_that_is_started_anew_in_the_middle_loses_nothing(
-    plane: ControlPlane, folder: Path
-) -> None:
-    change = Change(plane, folder, ["a1"])
+def the_commands_themselves_do_it(plane: ControlPlane, folder: Path) -> None:
+    folder.mkdir()
+    set_budget(plane, 3)
+
+    def evictplan(*words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "kubectl_evictplan", *words],
+            env=os.environ | {"KUBECONFIG": str(plane.kubeconfig(OPERATOR))},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    drain = ("drain", "a2", "--ignore-daemonsets")
+    code, said = evictplan("what-if", *drain, "--out", "plan.json")
+    assert code == 0, said
+    code, said = evictplan("apply", "plan.json", "--yes")
+    assert code == 0, said
+    assert spec(plane, "a2") == ([], True)
+    assert pods_on(plane, "a2") == []
+    code, said = evictplan("apply", "--rollback", "plan.journal.jsonl", "--yes")
+    assert code == 0, said
+    assert spec(plane, "a2") == ([], False)
+    await_ready(plane, 4)
+    taint = ("taint", "node", "a1", "maintenance=yes:NoSchedule")
+    code, said = evictplan("apply", *taint, "--yes")
+    assert code == 0, said
+    assert spec(plane, "a1") == (["theirs", "maintenance"], False)
+    taint = ("taint", "node", "a1", "maintenance=yes:NoSchedule-")
+    assert evictplan("apply", *taint, "--yes")[0] == 0
+    assert spec(plane, "a1") == (["theirs"], False)
+
+
+def a_node_made_anew_in_the_middle_is_not_touched(plane: ControlPlane, folder: Path) -> None:
+    set_budget(plane, 4)
+    change = Change(plane, folder, ["a1", "b1"])
     running = change.begin("run")
     deadline = time.monotonic() + 30
-    while spec(plane, "a1")[1] is False:
-        assert time.monotonic() < deadline
+    while b'"budget"' not in (change.journal.read_bytes() if change.journal.exists() else b""):
+        assert time.monotonic() < deadline, "no budget says no"
         time.sleep(0.05)
-    plane.restart_api_server(down_seconds=1.0)
+    plane.api.call("DELETE", "/api/v1/nodes/a1")
+    newer = {"metadata": {"name": "a1"}, "spec": {"providerID": "test:///a/new"}}
+    plane.api.call("POST", "/api/v1/nodes", newer)
     set_budget(plane, 3)
-    code = running.finished(90)
-    # For a moment after its start an API server knows of no role yet: 403, which ends a run.
-    assert code in (0, 3, 5, 7), change.ending()
-    if code:
-        assert change.carry("resume") == 0
-    assert spec(plane, "a1") == (["theirs", "maintenance"], True)
-    assert pods_on(plane, "a1") == []
-    await_ready(plane, 4)
-    assert set(evictions(plane).values()) == {1}
+    assert running.finished(90) == 4, change.ending()
+    assert change.ending() == "drift"
+    assert spec(plane, "a1") == ([], False)
+    # What is still its own is taken back; of the newcomer nothing is.
     assert change.carry("rollback") == 0
+    assert spec(plane, "b1") == ([], False)
+    assert spec(plane, "a1") == ([], False)
 
 
 def a_node_made_anew_is_not_touched(plane: ControlPlane, folder: Path) -> None:
@@ -272,7 +307,8 @@ STORIES = (
     a_drain_that_hangs_is_interrupted_and_taken_back,
     a_drain_ends_when_its_time_is_over,
     of_two_operators_one_has_to_wait,
-    a_server_that_is_started_anew_in_the_middle_loses_nothing,
+    the_commands_themselves_do_it,
+    a_node_made_anew_in_the_middle_is_not_touched,
     a_node_made_anew_is_not_touched,
 )
 

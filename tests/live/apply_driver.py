@@ -97,5 +97,8 @@ class Carrier:
     def finished(self, seconds: float = 60.0) -> int:
         """Wait for its end and return the exit code."""
         self.process.join(seconds)
-        assert self.process.exitcode == 0, "it hangs, or it crashed"
+        if self.process.exitcode is None:
+            self.process.kill()
+            raise AssertionError(f"no end after {seconds:g} s")
+        assert self.process.exitcode == 0, "it crashed"
         return int(self._code.value)

@@ -81,6 +81,9 @@ class WritableServer(ApiServer):
     def now_ns(self) -> int:
         return round(self.clock.server_seconds() * SECOND_NS)
 
+    def instant(self) -> str:
+        return format_rfc3339(self.now_ns())
+
     def find(self, plural: str, name: str, namespace: str = "") -> Tree | None:
         for item in self.objects.get(plural, ()):
             meta = item["metadata"]
