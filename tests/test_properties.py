@@ -407,10 +407,11 @@ def certain(prediction: Prediction) -> dict[tuple[str, str], list[tuple[float, f
     return found
 
 
-@few
+# Without leases every timing of each node is explored: seconds for each example.
+@settings(max_examples=2)
 @given(SEEDS, st.sampled_from(("leases", "conditions", "workloads", "creation")))
 def test_p29_knowing_less_never_gives_another_certain_answer(seed: int, hidden: str) -> None:
-    world = draw_world(seed, actions=SILENCE_ONLY, short=True)
+    world = draw_world(seed, actions=SILENCE_ONLY, short=False)
     known = world.snapshot
     if hidden == "leases":
         less = replace(known, leases={})
