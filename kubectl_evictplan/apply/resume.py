@@ -51,7 +51,7 @@ def resume(
         api, world, stop, tell, opened, state, deadline_seconds=options.request_deadline_seconds
     )
     try:
-        _refuse_other(plan, journal, state)
+        refuse_other(plan, journal, state)
     except InputError:
         opened.close()
         raise
@@ -77,7 +77,8 @@ def resume(
     return concluded(run, journal, going_on)
 
 
-def _refuse_other(plan: Plan, journal: Path, state: RunState) -> None:
+def refuse_other(plan: Plan, journal: Path, state: RunState) -> None:
+    """Raise InputError for the journal of another plan, or of a run that is taken back."""
     if plan.fingerprint != state.begin.plan_fingerprint:
         raise InputError(
             Problem(

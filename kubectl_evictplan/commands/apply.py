@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_evictplan.commands.command import CommandGroup, Commands, group
+from kubectl_evictplan.commands.file_arguments import looks_like_file
+from kubectl_evictplan.errors import Correction, mistake
+from kubectl_evictplan.scenarios.names import did_you_mean, shown, similar
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -21,12 +24,18 @@ COMMANDS: Commands = {
 }
 
 
+# What what-if predicts besides.
+OUTAGES = ("fail", "delete", "scenario")
+
+
 class ApplyGroup(CommandGroup):
     """What is no command's name is the name of a plan file, or an option of its command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the command that reads plan files in front of what belongs to it."""
         if args and args[0] not in COMMANDS and args[0] not in ctx.help_option_names:
+            if not ctx.resilient_parsing:
+                _refuse_slips(args)
             args = [PLAN, *args]
         return super().parse_args(ctx, args)
 
@@ -37,6 +46,20 @@ class ApplyGroup(CommandGroup):
             assert command is not None, "it is in the table"
             return command.shell_complete(click.Context(command, ctx, PLAN), incomplete)
         return super().shell_complete(ctx, incomplete)
+
+
+def _refuse_slips(args: list[str]) -> None:
+    """Raise for a first word that is meant to be a command, and for what only what-if can do."""
+    word = args[0]
+    if word.startswith("-") or set(word) & set("./") or looks_like_file(word):
+        return
+    if word.lower() in OUTAGES:
+        message = f"{word} can be predicted, not carried out: what-if asks what it would lead to"
+        raise mistake(message, Correction(("apply", word), ("what-if", word.lower())))
+    close = similar(word, COMMANDS)
+    if close and (len(args) > 1 or word.lower() in COMMANDS):
+        known = Correction((word,), (close[0],), example=len(close) > 1)
+        raise mistake(f"no command {shown(word)}{did_you_mean(close)}", known)
 
 
 @group(

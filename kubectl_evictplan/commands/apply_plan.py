@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import os
-import sys
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from kubectl_evictplan.commands import carrying
+from kubectl_evictplan.commands import begun_runs, carrying
 from kubectl_evictplan.commands.apply_options import (
     APPLY_OPTIONS,
     ApplyOptions,
     PlanCommand,
     taken_options,
 )
-from kubectl_evictplan.commands.applying import (
-    check_drift_kinds,
-    followed,
-    journal_of,
-    lock_namespace,
-    proceed,
-    refuse_drift,
-)
+from kubectl_evictplan.commands.applying import check_drift_kinds, journal_of, proceed
 from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, take_connection
 from kubectl_evictplan.commands.file_arguments import check_files, exists
-from kubectl_evictplan.commands.ledgers import keep_ledger
 from kubectl_evictplan.commands.options import COMMON_OPTIONS
-from kubectl_evictplan.errors import Correction, ProblemsError, help_on, mistake
-
-if TYPE_CHECKING:
-    from kubectl_evictplan.plans.document import Plan
+from kubectl_evictplan.commands.plan_file import read_plan_file
+from kubectl_evictplan.errors import Correction, mistake
 
 _AFTERWARDS = ("--status", "--resume", "--rollback")
 
@@ -73,11 +62,11 @@ def plan(
         raise mistake(message, Correction((), ("plan.json",) if not given else (), example=True))
     check_drift_kinds(how.accept_drift)
     if status is not None:
-        carrying.print_status(_existing(status), color)
+        carrying.print_status(_existing(status), how)
     elif rollback is not None:
-        _roll_back(_existing(rollback), how)
+        begun_runs.roll_back(_existing(rollback), how)
     elif resume is not None:
-        _resume(_existing(resume), file, how)
+        begun_runs.resume(_existing(resume), file, how)
     else:
         assert file is not None
         _carry_out(file, how)
@@ -92,8 +81,13 @@ def _carry_out(file: str, how: ApplyOptions) -> None:
         )
         raise mistake(message, known, location=file)
     path = Path(file)
+    _refuse_plan_as_journal(file, how)
     journal = journal_of(path, how)
     if exists(str(journal)) and how.dry_run == "none":
+        if begun_runs.nothing_sent(journal):
+            # It was refused, or the lock was held: nothing keeps the plan from being carried out now.
+            begun_runs.resume(journal, file, replace(how, journal=None))
+            return
         known = Correction(("apply", file), ("apply", "--status", str(journal)))
         message = "this plan has been begun: its journal exists"
         raise mistake(message, known, location=str(journal))
@@ -103,75 +97,11 @@ def _carry_out(file: str, how: ApplyOptions) -> None:
         proceed(plan, path, how, api, is_new=False)
 
 
-def _resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
-    """Go on; the plan is where the journal says, unless it is named."""
-    from kubectl_evictplan.apply.files import LocalFiles
-    from kubectl_evictplan.apply.status import status
-    from kubectl_evictplan.live.mutations import cluster_api
-
-    state = status(journal, LocalFiles()).state
-    begin = state.begin
-    path = Path(file or begin.plan)
-    if file is None and not exists(str(path)):
-        # Both were moved together.
-        path = journal.with_name(path.name)
-    found = read_plan_file(str(path))
-    lock = lock_namespace(how)
-    if lock is None and begin.lock is None:
-        lock = ""
-    elif lock is None and begin.lock is not None:
-        lock = begin.lock.namespace
-    with cluster_api(how.connection, os.environ) as api:
-        if state.first_intent_ns is None:
-            # Nothing was sent yet, so nothing has to be finished: the plan has to hold as ever.
-            refuse_drift(found, Path(file or begin.plan), how, api)
-        run = carrying.options(
-            api,
-            how.connection,
-            plan_path=str(path.absolute()),
-            lock_namespace=lock,
-            steal_lock=how.steal_lock,
-        )
-        with followed(found, how.color) as tell:
-            result = carrying.go_on(found, journal, api, tell, run)
-    keep = partial(keep_ledger, found, str(path), journal, how.connection)
-    carrying.finish(result, how.color, keep)
-
-
-def _roll_back(journal: Path, how: ApplyOptions) -> None:
-    from kubectl_evictplan.live.mutations import cluster_api
-
-    with cluster_api(how.connection, os.environ) as api:
-        run = carrying.options(
-            api,
-            how.connection,
-            lock_namespace=lock_namespace(how),
-            steal_lock=how.steal_lock,
-        )
-        with followed(None, how.color) as tell:
-            result = carrying.take_back(journal, api, tell, run)
-    carrying.finish(result, how.color)
-
-
-def read_plan_file(file: str) -> Plan:
-    """Return the plan in a file; raises InputError, or DriftError when it was changed."""
-    from kubectl_evictplan.plans.reading import read_plan
-    from kubectl_evictplan.sources.reading import ReadProblem, read
-
-    if not exists(file):
-        words = ("what-if", "taint", "node", "--all", "maint=yes:NoExecute", "--out", file)
-        known = Correction((), words, example=True, whole=True)
-        raise mistake("no such plan: what-if makes it, with --out", known, location=file)
-    try:
-        data = read(file, sys.stdin.buffer if sys.stdin is not None else None).data
-    except ReadProblem as refused:
-        raise mistake(str(refused), location=file) from None
-    try:
-        return read_plan(data, file)
-    except ProblemsError as error:
-        for problem in error.problems:
-            problem.correction = help_on("apply")
-        raise
+def _refuse_plan_as_journal(file: str, how: ApplyOptions) -> None:
+    if how.journal is not None and exists(how.journal) and Path(how.journal).samefile(file):
+        name = str(journal_of(Path(file), replace(how, journal=None)))
+        known = Correction((how.journal,), (name,), option=("--journal",))
+        raise mistake("that is the plan: the journal is another file", known, location="--journal")
 
 
 def _existing(name: str) -> Path:

@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.commands.apply_options import ApplyOptions
     from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.plans.differences import Difference
-    from kubectl_evictplan.plans.document import Plan
+    from kubectl_evictplan.plans.document import Loss, Plan
     from kubectl_evictplan.plans.drift import Fresh
     from kubectl_evictplan.report.blocks import Block
 
@@ -52,12 +52,12 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
     from kubectl_evictplan.plans.drift import not_read
     from kubectl_evictplan.report.plan_review import review_blocks
 
-    check_digest(plan, how)
+    check_digest(plan.fingerprint, how)
     found = tuple(not_read(plan)) if is_new else compared(plan, how.connection, api)
-    refused, accepted = _parted(found, how.accept_drift)
+    refused, accepted = parted(found, how.accept_drift)
     show(review_blocks(plan, refused, accepted), how.color)
     if refused:
-        raise _drift_error(refused, path)
+        raise drift_error(refused, path)
     if how.dry_run == "client":
         click.echo("Nothing was changed: --dry-run=client.")
         return
@@ -65,7 +65,7 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
         _rehearse(plan, how, api)
         return
     began = time.monotonic()
-    confirm(plan, how)
+    confirm(lost_pods(plan.losses), how, "Carry the plan out?")
     if time.monotonic() - began > _FRESH_SECONDS:
         refuse_drift(plan, path, how, api, "age")
     run = carrying.options(
@@ -80,7 +80,7 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
     with followed(plan, how.color) as tell:
         result = carrying.carry_out(plan, journal, api, tell, run)
     keep = partial(keep_ledger, plan, str(path), journal, how.connection)
-    carrying.finish(result, how.color, keep)
+    carrying.finish(result, how, keep)
 
 
 def journal_of(path: Path, how: ApplyOptions) -> Path:
@@ -139,8 +139,16 @@ def check_drift_kinds(kinds: Sequence[str]) -> None:
             )
 
 
-def compared(plan: Plan, connection: ConnectionFlags, api: ClusterApi) -> tuple[Difference, ...]:
-    """Return what differs from the plan, by a fresh reading and a fresh prediction."""
+def compared(
+    plan: Plan,
+    connection: ConnectionFlags,
+    api: ClusterApi,
+    compare: Callable[[Plan, Fresh], tuple[Difference, ...]] | None = None,
+) -> tuple[Difference, ...]:
+    """Return what differs from the plan, by a fresh reading and a fresh prediction.
+
+    ``compare`` does that for a part of the plan; without it, for all.
+    """
     from kubectl_evictplan.plans.drift import differences, other_cluster
 
     identity = api.identity()
@@ -149,7 +157,7 @@ def compared(plan: Plan, connection: ConnectionFlags, api: ClusterApi) -> tuple[
         # Whatever is on another cluster says nothing of this plan.
         return tuple(elsewhere)
     with Progress(sys.stderr) as progress:
-        return differences(plan, _fresh(plan, connection, api, progress))
+        return (compare or differences)(plan, _fresh(plan, connection, api, progress))
 
 
 def _fresh(plan: Plan, connection: ConnectionFlags, api: ClusterApi, progress: Progress) -> Fresh:
@@ -190,21 +198,22 @@ def refuse_drift(
 ) -> None:
     """Compare the plan with the cluster once more; raises DriftError for what is not accepted."""
     found = compared(plan, how.connection, api)
-    refused, _ = _parted(found, (*how.accept_drift, *more_accepted))
+    refused, _ = parted(found, (*how.accept_drift, *more_accepted))
     if refused:
-        raise _drift_error(refused, path)
+        raise drift_error(refused, path)
 
 
-def _parted(
+def parted(
     found: Sequence[Difference], accepted: Sequence[str]
 ) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
+    """Return the differences that are refused, and those that were accepted."""
     from kubectl_evictplan.plans.drift import refused
 
     bad = refused(found, accepted)
     return bad, tuple(one for one in found if one not in bad)
 
 
-def _drift_error(refused: Sequence[Difference], path: Path) -> DriftError:
+def drift_error(refused: Sequence[Difference], path: Path) -> DriftError:
     """Return one line for each difference, and what to type when all of them are harmless."""
     known = None
     if all(one.acceptable for one in refused):
@@ -222,39 +231,36 @@ def _checks(plan: Plan, accepted: Sequence[Difference]) -> Sequence[Check]:
     told = "; ".join(f"{one.kind}: {one.told}" for one in accepted)
     return (
         Check("drift", "ok", f"accepted: {told}" if told else ""),
-        Check("losses", "ok", f"accepted: {lost_pods(plan)}" if plan.losses else ""),
+        Check("losses", "ok", f"accepted: {lost_pods(plan.losses)}" if plan.losses else ""),
     )
 
 
 # -- the question -----------------------------------------------------------------------------------
 
 
-def check_digest(plan: Plan, how: ApplyOptions) -> None:
+def check_digest(fingerprint: str, how: ApplyOptions) -> None:
     """Raise when --plan-digest names another plan."""
     from kubectl_evictplan.plans.fingerprint import names_plan
 
-    if how.plan_digest is not None and not names_plan(how.plan_digest, plan.fingerprint):
+    if how.plan_digest is not None and not names_plan(how.plan_digest, fingerprint):
         message = "this is not the plan that was reviewed"
         raise DriftError(
-            Problem(
-                message, location="--plan-digest", got=how.plan_digest, expected=plan.fingerprint
-            )
+            Problem(message, location="--plan-digest", got=how.plan_digest, expected=fingerprint)
         )
 
 
-def lost_pods(plan: Plan) -> int:
+def lost_pods(losses: Sequence[Loss]) -> int:
     """Return how many pods, or their data, are lost for good."""
-    return len({(loss.namespace, loss.pod) for loss in plan.losses})
+    return len({(loss.namespace, loss.pod) for loss in losses})
 
 
-def confirm(plan: Plan, how: ApplyOptions) -> None:
-    """Return when the plan may be carried out; raise, or end the program, when not.
+def confirm(lost: int, how: ApplyOptions, question: str) -> None:
+    """Return when it may be done; raise, or end the program, when not.
 
-    Losses are accepted by their number alone: typed, or with --accept-losses.
+    ``lost`` pods, or their data, are lost for good: accepted by their number alone, typed or with --accept-losses.
     """
-    lost = lost_pods(plan)
     if how.accept_losses is not None and how.accept_losses != str(lost):
-        message = f"the plan loses {lost}, not so many"
+        message = f"{lost} are lost for good, another number"
         known = Correction((how.accept_losses,), (str(lost),), True, ("--accept-losses",))
         raise mistake(message, known, location="--accept-losses", got=how.accept_losses)
     lost = 0 if how.accept_losses is not None else lost
@@ -264,23 +270,22 @@ def confirm(plan: Plan, how: ApplyOptions) -> None:
     if not is_asked:
         words = [*(["--accept-losses", str(lost)] if lost else [])]
         words += [] if how.yes or how.plan_digest is not None else ["--yes"]
-        what = (
-            f"{lost} pods or their data are lost for good" if lost else "nobody can be asked here"
-        )
+        what = _told(lost) if lost else "nobody can be asked here"
         raise mistake(
             f"{what}: say with {' '.join(words)} that it is meant", Correction((), tuple(words))
         )
     wanted = str(lost) if lost else "yes"
-    question = (
-        f"{lost} pods or their data are lost for good. Type {lost} to carry the plan out: "
-        if lost
-        else "Carry the plan out? Only yes is yes: "
-    )
-    sys.stderr.write(question)
+    answer = f"Type {lost} if that is meant: " if lost else "Only yes is yes: "
+    sys.stderr.write(f"{_told(lost)}. {question} {answer}" if lost else f"{question} {answer}")
     sys.stderr.flush()
     if sys.stdin.readline().strip() != wanted:
         click.echo("nothing was changed", err=True)
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
+
+
+def _told(lost: int) -> str:
+    what = "1 pod or its data is" if lost == 1 else f"{lost} pods or their data are"
+    return f"{what} lost for good"
 
 
 # -- dry run ----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_evictplan import __version__
+from kubectl_evictplan.commands.connection_options import connection_words
 from kubectl_evictplan.commands.terminal import use_color, wants_ascii
 from kubectl_evictplan.errors import EXIT_DONE, EXIT_INTERRUPTED
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.apply.progress import Tell
     from kubectl_evictplan.apply.records import Author, Check
     from kubectl_evictplan.apply.run import RunOptions, RunResult
+    from kubectl_evictplan.commands.apply_options import ApplyOptions
     from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.plans.document import Plan
     from kubectl_evictplan.plans.ledger_document import Ledger
@@ -111,7 +113,7 @@ def take_back(journal: Path, api: ClusterApi, told: Tell, how: RunOptions) -> Ru
 
 
 def finish(
-    result: RunResult, color: str = "auto", keep: Callable[[], Ledger | None] = lambda: None
+    result: RunResult, how: ApplyOptions, keep: Callable[[], Ledger | None] = lambda: None
 ) -> None:
     """Print how a run ended; exit with its code unless everything is done.
 
@@ -121,7 +123,8 @@ def finish(
     from kubectl_evictplan.report.run_end import result_blocks
 
     try:
-        _show(result_blocks(result, _program()), color)
+        blocks = result_blocks(result, _program(), connection_words(how.connection))
+        _show(blocks, how.color)
     except BrokenPipeError:
         # Nobody listens any more; how the run ended is still told by the ledger and the exit code.
         with contextlib.suppress(OSError, ValueError):
@@ -132,13 +135,15 @@ def finish(
         raise click.exceptions.Exit(exit_code)
 
 
-def print_status(journal: Path, color: str = "auto") -> None:
+def print_status(journal: Path, how: ApplyOptions) -> None:
     """Print what a journal says, without asking the cluster."""
     from kubectl_evictplan.apply.files import LocalFiles
     from kubectl_evictplan.apply.status import status
     from kubectl_evictplan.report.run_end import status_blocks
 
-    _show(status_blocks(status(journal, LocalFiles()), str(journal), _program()), color)
+    found = status(journal, LocalFiles())
+    words = connection_words(how.connection)
+    _show(status_blocks(found, str(journal), _program(), words), how.color)
 
 
 def _show(blocks: Iterable[Block], color: str) -> None:

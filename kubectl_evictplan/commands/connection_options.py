@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 _PREFIX = "connection_"
 _CHUNK_SIZE_MAX = 1_000_000
+# A token stays out of what is shown, as nobody types it twice on purpose.
+_SAME_CLUSTER = (
+    *("kubeconfig", "context", "cluster", "user", "server"),
+    *("as_user", "as_groups", "as_uid", "as_user_extra"),
+    *("certificate_authority", "client_certificate", "client_key"),
+    *("insecure_skip_tls_verify", "tls_server_name", "no_exec_auth", "allow_relative_exec"),
+)
 
 
 class ConnectionOption(click.Option):
@@ -100,6 +107,17 @@ def take_connection(values: dict[str, Any]) -> ConnectionFlags:
     return ConnectionFlags(
         **mine, request_timeout_ns=_timeout_ns(timeout), chunk_size=_chunk_size(size)
     )
+
+
+def connection_words(connection: ConnectionFlags) -> tuple[str, ...]:
+    """Return the options that lead a command to the same cluster as the same user, all but the token."""
+    names = {"as_user": "as", "as_groups": "as-group"}
+    words: list[str] = []
+    for field in _SAME_CLUSTER:
+        option, value = f"--{names.get(field, field.replace('_', '-'))}", getattr(connection, field)
+        for one in value if isinstance(value, tuple) else (value,) if value else ():
+            words += [option] if one is True else [option, one]
+    return tuple(words)
 
 
 def load_live(connection: ConnectionFlags, progress: Progress, *, strict: bool) -> ClusterSnapshot:

@@ -58,12 +58,18 @@ def missing_file(name: str) -> Problem:
         return Problem("addresses are not read: download it first", known, location=name)
     path = Path(name)
     beside = _files_in(path.parent)
-    close = [str(path.with_name(other)) for other in similar(path.name, beside)]
+    close = files_like(name)
     others = close or [str(path.with_name(other)) for other in beside if other.endswith(_ENDINGS)]
     known = Correction((name,), tuple(others[:1]), len(close) != 1)
     if not others:
         known = _made_from_cluster((name,))
     return Problem(f"no such file{did_you_mean(close)}", known, location=name)
+
+
+def files_like(name: str) -> list[str]:
+    """Return the files whose names are like that of one that does not exist."""
+    path = Path(name)
+    return [str(path.with_name(other)) for other in similar(path.name, _files_in(path.parent))]
 
 
 def refuse_existing(

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan import __version__
 from kubectl_evictplan.kube.durations import MINUTE_NS, format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
-from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
+from kubectl_evictplan.kube.timestamps import format_rfc3339, parse_rfc3339_ns
 from kubectl_evictplan.plans.changed_prediction import changed_predictions
 from kubectl_evictplan.plans.differences import Difference
 from kubectl_evictplan.plans.document import (
@@ -26,12 +27,13 @@ from kubectl_evictplan.plans.document import (
     PodBefore,
     taint_words,
 )
-from kubectl_evictplan.plans.making import node_before, pod_before
+from kubectl_evictplan.plans.making import losses_of, node_before, pod_before
 from kubectl_evictplan.prediction.document import Prediction
 
 AGE_LIMIT_NS = 15 * MINUTE_NS
 # Without these nothing sure can be said of a drain, or of anything.
 _DECIDING_KINDS = ("DaemonSet", "Lease", "PodDisruptionBudget", "ReplicaSet", "StatefulSet")
+_STOOD_STILL = "nobody watched it since; nodes that it has not come to were compared"
 
 
 class Fresh(msgspec.Struct, frozen=True):
@@ -54,8 +56,47 @@ def differences(plan: Plan, fresh: Fresh) -> tuple[Difference, ...]:
         *_of_identity(plan.cluster, fresh.identity),
         *_of_nodes(plan.nodes, fresh.snapshot.nodes),
         *_of_pods(plan, fresh),
+        *_of_operations(plan, fresh),
         *_of_prediction(plan, fresh),
         *_of_basis(plan, fresh),
+    )
+
+
+def differences_of_rest(
+    plan: Plan, fresh: Fresh, touched: Collection[str], stopped_ns: int
+) -> tuple[Difference, ...]:
+    """Return what differs for the nodes that a run has not come to yet; ``touched`` names all others.
+
+    What a run has begun is not as it was, by its own doing: that is compared while it goes on. ``stopped_ns``: its last
+    sign of life, until when somebody watched it.
+    """
+    names = {node.name for node in plan.nodes} - set(touched)
+    rest = replace(
+        plan,
+        nodes=tuple(node for node in plan.nodes if node.name in names),
+        pods=tuple(pod for pod in plan.pods if pod.node in names),
+        operations=tuple(one for one in plan.operations if one.node in names),
+        prediction=_of_these(plan.prediction, names),
+    )
+    if fresh.operations is not None and fresh.prediction is not None:
+        operations = tuple(one for one in fresh.operations if one.node in names)
+        prediction = _of_these(fresh.prediction, names)
+        fresh = replace(fresh, operations=operations, prediction=prediction)
+    return (
+        *_of_identity(rest.cluster, fresh.identity),
+        *_of_nodes(rest.nodes, fresh.snapshot.nodes),
+        *(_of_pods(rest, fresh) if names else ()),
+        *(_of_operations(rest, fresh) if names else ()),
+        *(_of_prediction(rest, fresh) if names else ()),
+        *_of_age("run", _STOOD_STILL, stopped_ns, fresh.now_ns),
+    )
+
+
+def _of_these(prediction: Prediction, names: Collection[str]) -> Prediction:
+    return replace(
+        prediction,
+        evictions=tuple(row for row in prediction.evictions if row.node in names),
+        drains=tuple(row for row in prediction.drains if row.node in names),
     )
 
 
@@ -177,6 +218,71 @@ def _of_pod(before: PodBefore, after: Pod | None, nodes: Collection[str]) -> Ite
         yield Difference("pod-owner", about, *states, why)
 
 
+def _of_operations(plan: Plan, fresh: Fresh) -> Iterator[Difference]:
+    """Yield operations and losses that are not those of the plan's own scenario: whatever the file says.
+
+    Nodes and pods that differ themselves are told of before, and change what is to be done.
+    """
+    if fresh.operations is None or fresh.prediction is None:
+        return
+    nodes = {one.name for one in plan.nodes if _as_before(one, fresh.snapshot)}
+    then, now = (
+        [replace(one, number=0) for one in some if _is_compared(one, nodes, plan, fresh.snapshot)]
+        for some in (plan.operations, fresh.operations)
+    )
+    for one in then:
+        if one not in now:
+            why = "nothing in the plan's scenario asks for it"
+            yield Difference("operations", one.told, "to be done", "not to be done", why)
+    for one in now:
+        if one not in then:
+            why = "the plan's scenario asks for it"
+            yield Difference("operations", one.told, "not to be done", "to be done", why)
+    if sorted(map(repr, then)) == sorted(map(repr, now)) and _order(then) != _order(now):
+        why = "the plan's scenario asks for the same in another order"
+        yield Difference("operations", "operations", "in one order", "in another", why)
+    yield from _of_losses(plan, fresh.snapshot, fresh.operations, fresh.prediction)
+
+
+def _as_before(node: NodeBefore, snapshot: ClusterSnapshot) -> bool:
+    return all(one.acceptable for one in _of_nodes((node,), snapshot.nodes))
+
+
+def _is_compared(
+    one: AnyOperation, nodes: Collection[str], plan: Plan, snapshot: ClusterSnapshot
+) -> bool:
+    if not isinstance(one, Evict):
+        return one.node in nodes
+    known = any(pod.uid == one.uid for pod in plan.pods)
+    return known and any(pod.uid == one.uid for pod in snapshot.pods)
+
+
+def _order(operations: Sequence[AnyOperation]) -> list[tuple[str, str]]:
+    """Return actions and nodes in their order; the pods of one node have none."""
+    return [(type(one).__name__, one.node) for one in operations]
+
+
+def _of_losses(
+    plan: Plan,
+    snapshot: ClusterSnapshot,
+    operations: Sequence[AnyOperation],
+    prediction: Prediction,
+) -> Iterator[Difference]:
+    known = {pod.uid: pod for pod in plan.pods}
+    concerned = _concerned(plan.operations, plan.prediction, {node.name for node in plan.nodes})
+    pods = [
+        pod
+        for pod in snapshot.pods
+        if pod.uid in known
+        and pod.key in concerned
+        and pod_before(pod).owner == known[pod.uid].owner
+    ]
+    for loss in losses_of(pods, operations, prediction):
+        if loss not in plan.losses:
+            about, why = f"pod {loss.namespace}/{loss.pod}", "nobody was asked about that"
+            yield Difference("losses", about, "not lost", f"lost for good ({loss.kind})", why)
+
+
 def _of_prediction(plan: Plan, fresh: Fresh) -> Iterator[Difference]:
     if fresh.prediction is None:
         # Without its nodes no plan makes sense, which is said already.
@@ -195,16 +301,22 @@ def _of_prediction(plan: Plan, fresh: Fresh) -> Iterator[Difference]:
 
 def _of_basis(plan: Plan, fresh: Fresh) -> Iterator[Difference]:
     taken_ns = parse_rfc3339_ns(plan.snapshot.taken_at) or 0
-    age_ns = fresh.now_ns - taken_ns
-    if age_ns > AGE_LIMIT_NS:
-        limit, age = format_duration(AGE_LIMIT_NS), format_duration(age_ns // 10**9 * 10**9)
-        why = f"a review counts for {limit}; everything else was compared"
-        yield Difference("age", "plan", plan.snapshot.taken_at, f"{age} old", why, acceptable=True)
+    limit = format_duration(AGE_LIMIT_NS)
+    why = f"a review counts for {limit}; everything else was compared"
+    yield from _of_age("plan", why, taken_ns, fresh.now_ns)
     if plan.tool_version != __version__:
         why = "another version of this program may predict something else"
         versions = plan.tool_version, __version__
         yield Difference("tool", "kubectl-evictplan", *versions, why, acceptable=True)
     yield from not_read(plan)
+
+
+def _of_age(what: str, why: str, since_ns: int, now_ns: int) -> Iterator[Difference]:
+    age_ns = now_ns - since_ns
+    if age_ns > AGE_LIMIT_NS:
+        age = format_duration(age_ns // 10**9 * 10**9)
+        then = format_rfc3339(since_ns)
+        yield Difference("age", what, then, f"{age} old", why, acceptable=True)
 
 
 def not_read(plan: Plan) -> Iterator[Difference]:

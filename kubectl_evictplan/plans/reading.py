@@ -9,7 +9,7 @@ import msgspec
 
 from kubectl_evictplan.errors import DriftError, InputError, Problem
 from kubectl_evictplan.kube.api_version import API_VERSION
-from kubectl_evictplan.plans.document import Plan
+from kubectl_evictplan.plans.document import Evict, Plan
 from kubectl_evictplan.plans.fingerprint import fingerprint, plan_text
 
 KIND = "Plan"
@@ -88,11 +88,24 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     known = {node.name for node in plan.nodes}
     if missing := sorted({one.node for one in plan.operations} - known):
         yield "nodes", f"node {missing[0]!r} of an operation is missing"
+    yield from _strange_pods(plan)
     execution = plan.execution
     if execution.parallel < 1:
         yield "execution.parallel", "must be 1 or more"
     if min(execution.settle_seconds, execution.eviction_timeout_seconds) < 0:
         yield "execution", "a duration lies below 0"
+
+
+def _strange_pods(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield evictions and losses of pods that the plan does not list as they were."""
+    listed = {(pod.namespace, pod.pod, pod.node) for pod in plan.pods}
+    uids = {(pod.key, pod.uid, pod.node) for pod in plan.pods}
+    for one in plan.operations:
+        if isinstance(one, Evict) and (one.key, one.uid, one.node) not in uids:
+            yield "pods", f"pod {one.key!r} of operation {one.number} is missing, or another one"
+    for loss in plan.losses:
+        if (loss.namespace, loss.pod, loss.node) not in listed:
+            yield "losses", f"pod '{loss.namespace}/{loss.pod}' is none of the plan's"
 
 
 def _told(message: str) -> tuple[str, str]:

@@ -36,11 +36,13 @@ def review_blocks(
     clock = Clock(str(plan.prediction.inputs.start.value), UTC)
     yield Verdict(tuple(verdict(plan.prediction, clock, complete=True)))
     if differences:
-        yield _drift("Different from what was reviewed", differences, loud=True)
+        yield difference_findings("Different from what was reviewed", differences, loud=True)
     if accepted:
-        yield _drift("Different, and accepted with --accept-drift", accepted, loud=False)
+        yield difference_findings(
+            "Different, and accepted with --accept-drift", accepted, loud=False
+        )
     if plan.losses:
-        yield _losses(plan.losses)
+        yield loss_findings(plan.losses)
     yield Table(
         columns("#", "NOT BEFORE", "NODE", "OPERATION"),
         [(str(one.number), offset(one.at_seconds), one.node, one.told) for one in plan.operations],
@@ -62,12 +64,14 @@ def _sentences(plan: Plan, differences: Sequence[Difference]) -> Iterator[Phrase
         yield Phrase(f"Lost for good: {count(len(pods), 'pod')}, or the data in them.", "loud")
 
 
-def _drift(title: str, differences: Sequence[Difference], *, loud: bool) -> Findings:
+def difference_findings(title: str, differences: Sequence[Difference], *, loud: bool) -> Findings:
+    """Return what differs from a plan."""
     found = tuple(Finding(one.kind, one.told) for one in differences)
     return Findings(title, found, "loud" if loud else "plain")
 
 
-def _losses(losses: Sequence[Loss]) -> Findings:
+def loss_findings(losses: Sequence[Loss]) -> Findings:
+    """Return what is lost for good."""
     found = tuple(
         Finding(loss.kind, _LOST[loss.kind], f"pod {loss.namespace}/{loss.pod} on {loss.node}")
         for loss in losses

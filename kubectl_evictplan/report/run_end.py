@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.run import RunResult
@@ -41,8 +41,13 @@ _PHASES = {
 _ROWS_MAX = 40
 
 
-def result_blocks(result: RunResult, program: str) -> Iterator[Block]:
-    """Yield how a run ended. ``program``: the words that run this program."""
+def result_blocks(
+    result: RunResult, program: str, connection: Sequence[str] = ()
+) -> Iterator[Block]:
+    """Yield how a run ended.
+
+    ``program``: the words that run this program; ``connection``: those that lead it to the same cluster.
+    """
     yield Verdict(tuple(_sentences(result.state)))
     yield from _rest(result.state)
     if result.unwritten:
@@ -50,11 +55,17 @@ def result_blocks(result: RunResult, program: str) -> Iterator[Block]:
         yield Figures("This did not reach the journal: keep it", (("record", line),))
     path = str(result.journal)
     yield from _commands(
-        path, program, resumable=result.resumable, can_roll_back=result.can_roll_back
+        result.state,
+        path,
+        (program, connection),
+        resumable=result.resumable,
+        can_roll_back=result.can_roll_back,
     )
 
 
-def status_blocks(status: Status, path: str, program: str) -> Iterator[Block]:
+def status_blocks(
+    status: Status, path: str, program: str, connection: Sequence[str] = ()
+) -> Iterator[Block]:
     """Yield what a journal says of a run, whoever runs it and whether it still works."""
     first = []
     if status.at_work:
@@ -65,7 +76,11 @@ def status_blocks(status: Status, path: str, program: str) -> Iterator[Block]:
     yield from _rest(status.state)
     yield from _provenance(status.state)
     yield from _commands(
-        path, program, resumable=status.resumable, can_roll_back=status.can_roll_back
+        status.state,
+        path,
+        (program, connection),
+        resumable=status.resumable,
+        can_roll_back=status.can_roll_back,
     )
 
 
@@ -147,10 +162,20 @@ def _provenance(state: RunState) -> Iterator[Block]:
     )
 
 
-def _commands(path: str, program: str, *, resumable: bool, can_roll_back: bool) -> Iterator[Block]:
+def _commands(
+    state: RunState,
+    path: str,
+    typed: tuple[str, Sequence[str]],
+    *,
+    resumable: bool,
+    can_roll_back: bool,
+) -> Iterator[Block]:
+    program, connection = typed
+    where = " ".join(["", *map(shlex.quote, connection)])
     journal = shlex.quote(path)
     if resumable:
-        yield Commands("Go on", (f"{program} apply --resume {journal}",))
+        note = "nothing was sent yet" if state.first_intent_ns is None else ""
+        yield Commands("Go on", (f"{program} apply --resume {journal}{where}",), note)
     if can_roll_back:
         note = "taints and cordons of this run, never what others did"
-        yield Commands("Take back", (f"{program} apply --rollback {journal}",), note)
+        yield Commands("Take back", (f"{program} apply --rollback {journal}{where}",), note)

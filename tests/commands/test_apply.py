@@ -86,8 +86,8 @@ def test_a_reviewed_plan_is_carried_out_and_taken_back(server: WritableServer, t
     assert taints(server) == [*before, "maint"]
     assert "taint n1 maint=yes:NoExecute" in said.out
     assert type_("apply", "plan.json", "--yes").code == 2
-    assert type_("apply", "--resume", "plan.journal.jsonl").code == 0
-    assert type_("apply", "--rollback", "plan.journal.jsonl").code == 0
+    assert type_("apply", "--resume", "plan.journal.jsonl", "--yes").code == 0
+    assert type_("apply", "--rollback", "plan.journal.jsonl", "--yes").code == 0
     assert taints(server) == before
 
 
@@ -227,12 +227,12 @@ def test_a_run_that_sent_nothing_is_held_to_be_fresh_when_it_is_gone_on_with(
     server.find("leases", "evictplan-apply", "default")["spec"]["holderIdentity"] = ""
     server.set_taints("n1", [{"key": "theirs", "effect": "NoSchedule"}])
 
-    stale = type_("apply", "--resume", "plan.journal.jsonl")
+    stale = type_("apply", "--resume", "plan.journal.jsonl", "--yes")
 
     assert (stale.code, "node-taints" in stale.err) == (4, True)
     assert taints(server) == ["theirs"]
     server.set_taints("n1", [{"key": key, "effect": "NoSchedule"} for key in before])
-    assert type_("apply", "--resume", "plan.journal.jsonl").code == 0
+    assert type_("apply", "--resume", "plan.journal.jsonl", "--yes").code == 0
     assert taints(server) == [*before, "maint"]
 
 
@@ -251,7 +251,7 @@ def test_a_run_that_is_not_finished_ends_with_its_own_exit_code(
     assert (stopped.code, "not today" in stopped.out) == (3, True), stopped.err
     assert ("maint" in taints(server), "maint" in taints(server, "n2")) == (True, False)
     server.webhooks.clear()
-    assert type_("apply", "--resume", "plan.journal.jsonl").code == 0
+    assert type_("apply", "--resume", "plan.journal.jsonl", "--yes").code == 0
     assert "maint" in taints(server, "n2")
 
 
@@ -264,3 +264,143 @@ def test_what_decides_and_may_not_be_read_has_to_be_accepted_even_of_a_plan_made
     said = type_("apply", "cordon", "n1", "--yes")
     assert (said.code, "partial" in said.err) == (4, True)
     assert type_("apply", "cordon", "n1", "--yes", "--accept-drift", "partial").code == 0
+
+
+BARE = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "precious", "namespace": "shop"},
+    "spec": {"nodeName": "n2", "containers": [{"name": "c"}]},
+    "status": {"phase": "Running"},
+}
+
+
+def stopped_before_n2(server: WritableServer, type_: Type) -> str:
+    """Carry a plan for n1 and n2 out, of which the server refuses n2; return its fingerprint."""
+
+    def forbid(asked: Asked, _tree: Tree) -> None:
+        if asked.site == "patch nodes" and asked.name == "n2" and not asked.query.get("dryRun"):
+            raise failure(403, "not today", reason="Forbidden")
+
+    fingerprint = planned(type_, "taint", "node", "n1", "n2", "maint=yes:NoExecute")
+    server.webhooks.append(forbid)
+    assert type_("apply", "plan.json", "--yes").code == 3
+    server.webhooks.clear()
+    return fingerprint
+
+
+def test_what_follows_a_run_is_shown_asked_and_may_be_tried_without_changing_anything(
+    server: WritableServer, type_: Type
+) -> None:
+    before = taints(server)
+    digest = stopped_before_n2(server, type_)
+    state = taints(server), taints(server, "n2")
+    journal = Path("plan.journal.jsonl").read_bytes()
+    for what, row in (("--resume", "taint n2"), ("--rollback", "taint n1")):
+        tried = type_("apply", what, "plan.journal.jsonl", "--dry-run=client")
+        assert (tried.code, "Nothing was changed" in tried.out) == (0, True), tried.err
+        assert row in tried.out
+        asked = type_("apply", what, "plan.journal.jsonl", stdin="yes\n")
+        assert (asked.code, "--yes" in asked.err) == (2, True)
+        wrong = type_("apply", what, "plan.journal.jsonl", "--yes", "--plan-digest", "0123456789")
+        assert (wrong.code, "not the plan that was reviewed" in wrong.err) == (4, True)
+        for option in ("--dry-run=server", "--journal=other.jsonl"):
+            assert type_("apply", what, "plan.journal.jsonl", "--yes", option).code == 2
+    assert (taints(server), taints(server, "n2")) == state
+    assert Path("plan.journal.jsonl").read_bytes() == journal
+    digest = digest.removeprefix("sha256:")
+    assert type_("apply", "--rollback", "plan.journal.jsonl", "--plan-digest", digest).code == 0
+    assert taints(server) == before
+
+
+def test_nodes_that_a_run_has_not_come_to_are_compared_before_it_goes_on(
+    server: WritableServer, type_: Type
+) -> None:
+    stopped_before_n2(server, type_)
+    server.add(BARE)
+    said = type_("apply", "--resume", "plan.journal.jsonl", "--yes")
+    assert (said.code, "pod-added: pod shop/precious" in said.err) == (4, True), said
+    assert "maint" not in taints(server, "n2")
+
+
+@pytest.mark.slow
+def test_what_going_on_loses_is_accepted_by_its_number(server: WritableServer, type_: Type) -> None:
+    server.add(BARE)
+    stopped = planned(type_, "taint", "node", "n1", "n2", "maint=yes:NoExecute")
+    assert stopped
+
+    def forbid(asked: Asked, _tree: Tree) -> None:
+        if asked.site == "patch nodes" and asked.name == "n2" and not asked.query.get("dryRun"):
+            raise failure(403, "not today", reason="Forbidden")
+
+    server.webhooks.append(forbid)
+    assert type_("apply", "plan.json", "--yes", "--accept-losses", "1").code == 3
+    server.webhooks.clear()
+    said = type_("apply", "--resume", "plan.journal.jsonl", "--yes")
+    assert (said.code, "1 pod or its data is lost for good" in said.err) == (2, True), said
+    words = ("apply", "--resume", "plan.journal.jsonl", "--yes", "--accept-losses", "1")
+    assert type_(*words).code == 0
+    assert "maint" in taints(server, "n2")
+
+
+def test_the_next_command_leads_to_the_same_cluster_and_never_shows_the_token(
+    server: WritableServer, type_: Type
+) -> None:
+    planned(type_)
+    said = type_("apply", "plan.json", "--yes")
+    assert f"apply --rollback plan.journal.jsonl --server {server.url}\n" in said.out
+    assert TOKEN not in said.out
+
+
+@pytest.mark.slow
+def test_a_run_that_sent_nothing_does_not_keep_its_plan_from_being_carried_out(
+    server: WritableServer, type_: Type
+) -> None:
+    planned(type_)
+    held = {"holderIdentity": "other@host/7/run-x"}
+    metadata = {"name": "evictplan-apply", "namespace": "default"}
+    version = "coordination.k8s.io/v1"
+    server.add({"apiVersion": version, "kind": "Lease", "metadata": metadata, "spec": held})
+    locked = type_("apply", "plan.json", "--yes")
+    assert (locked.code, "nothing was sent yet" in locked.out) == (4, True)
+    server.find("leases", "evictplan-apply", "default")["spec"]["holderIdentity"] = ""
+    assert type_("apply", "plan.json", "--yes").code == 0
+    assert "maint" in taints(server)
+    assert "has been begun" in type_("apply", "plan.json", "--yes").err
+
+
+@pytest.mark.slow
+def test_a_plan_is_never_its_own_journal(type_: Type) -> None:
+    planned(type_)
+    said = type_("apply", "plan.json", "--yes", "--journal", "plan.json")
+    assert (said.code, "that is the plan" in said.err) == (2, True)
+    assert "--journal plan.journal.jsonl" in said.err
+
+
+@pytest.mark.slow
+def test_a_plan_that_is_missing_is_answered_by_one_like_it_or_by_where_it_has_to_be_named(
+    server: WritableServer, type_: Type
+) -> None:
+    stopped_before_n2(server, type_)
+    assert "apply plan.json" in type_("apply", "plan.jsn").err
+    Path("plan.json").rename("elsewhere")
+    moved = type_("apply", "--resume", "plan.journal.jsonl", "--yes")
+    assert (moved.code, "NoExecute" in moved.err) == (2, False)
+    assert "apply PATH/plan.json --resume plan.journal.jsonl" in moved.err
+    said = type_("apply", "elsewhere", "--resume", "plan.journal.jsonl", "--yes")
+    assert said.code == 0, said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "right"),
+    [
+        (("drian", "n1"), "apply drain n1"),
+        (("fail", "node", "n1"), "what-if fail node n1"),
+        (("delete", "node", "n1"), "what-if delete node n1"),
+    ],
+)
+def test_a_word_that_is_no_command_of_apply_is_answered_by_the_command_that_is_meant(
+    type_: Type, words: tuple[str, ...], right: str
+) -> None:
+    said = type_("apply", *words)
+    assert (said.code, f"try: kubectl evictplan {right}" in said.err) == (2, True), said.err

@@ -65,6 +65,7 @@ def later(
     *events: ScenarioEvent,
     minutes: float = 1,
     identity: ClusterIdentity = IDENTITY,
+    compare: Callable[[Plan, Fresh], tuple[Difference, ...]] = differences,
 ) -> tuple[Difference, ...]:
     """Return how the cluster differs from the plan of the same events some minutes later."""
     now_ns = START_NS + ns(60 * minutes)
@@ -83,7 +84,7 @@ def later(
             )
         except InputError as error:
             fresh = replace(fresh, impossible=str(error))
-    return differences(plan, fresh)
+    return compare(plan, fresh)
 
 
 def kinds(found: Sequence[Difference]) -> list[str]:

@@ -22,10 +22,14 @@ from plans.planned import (
     without_pod,
 )
 
-from builders import make_conditions, make_pod, make_taint, tolerates
+from builders import START_NS, make_conditions, make_event, make_pod, make_taint, ns, tolerates
+from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.plans.document import Plan
-from kubectl_evictplan.plans.drift import refused
+from kubectl_evictplan.plans.differences import Difference
+from kubectl_evictplan.plans.document import Evict, Plan
+from kubectl_evictplan.plans.drift import Fresh, differences_of_rest, refused
+from kubectl_evictplan.plans.fingerprint import plan_text, sealed
+from kubectl_evictplan.plans.reading import read_plan
 
 CLUSTER = small_cluster()
 TAINTING = plan_of(CLUSTER, TAINT)
@@ -254,3 +258,61 @@ def test_what_decides_is_found_among_whatever_else_changes(
 ) -> None:
     found = later(TAINTING, change(cluster), TAINT)
     assert any(one.kind.startswith("node-") and not one.acceptable for one in found)
+
+
+def test_operations_that_the_scenario_does_not_ask_for_are_a_difference_whatever_the_seal(
+    draining: Plan,
+) -> None:
+    forged = replace(draining, operations=draining.operations[:-1])
+    assert set(kinds(later(forged, CLUSTER, DRAIN))) == {"operations"}
+    two = make_event(0, "taint", ["a1", "b1"], taint="maint=yes:NoExecute")
+    both = plan_of(CLUSTER, two)
+    backwards = tuple(
+        replace(one, number=place) for place, one in enumerate(reversed(both.operations), start=1)
+    )
+    (found,) = later(replace(both, operations=backwards), CLUSTER, two)
+    assert (found.kind, found.acceptable) == ("operations", False)
+    other = replace(TAINTING.operations[0], taint=replace(TAINTING.operations[0].taint, value="x"))
+    found_two = later(replace(TAINTING, operations=(other,)), CLUSTER, TAINT)
+    assert kinds(found_two) == ["operations", "operations"]
+
+
+def test_losses_that_the_plan_does_not_name_are_a_difference() -> None:
+    assert TAINTING.losses
+    assert kinds(later(replace(TAINTING, losses=()), CLUSTER, TAINT)) == ["losses"]
+
+
+def test_a_plan_whose_evictions_or_losses_are_of_pods_that_it_does_not_list_is_refused(
+    draining: Plan,
+) -> None:
+    pods = tuple(pod for pod in draining.pods if pod.pod != "bare-0")
+    with pytest.raises(InputError, match=r"pods: pod 'default/bare-0' of operation"):
+        read_plan(plan_text(sealed(replace(draining, pods=pods))), "plan.json")
+    evict = next(one for one in draining.operations if isinstance(one, Evict))
+    elsewhere = replace(evict, number=len(draining.operations) + 1, uid="of-another-node")
+    forged = sealed(replace(draining, operations=(*draining.operations, elsewhere)))
+    with pytest.raises(InputError, match="is missing, or another one"):
+        read_plan(plan_text(forged), "plan.json")
+
+
+def test_only_nodes_that_a_run_has_not_come_to_are_compared_when_it_goes_on() -> None:
+    event = make_event(0, "taint", ["a1", "b1"], taint="maint=yes:NoExecute")
+    plan = plan_of(CLUSTER, event)
+    begun = without_pod(_tainted(CLUSTER), "web-0")
+
+    def found(cluster: ClusterSnapshot) -> list[str]:
+        def rest(of: Plan, fresh: Fresh) -> tuple[Difference, ...]:
+            return differences_of_rest(of, fresh, {"a1"}, fresh.now_ns)
+
+        return kinds(later(plan, cluster, event, compare=rest))
+
+    assert found(begun) == []
+    assert found(with_more(begun, make_pod("precious", "b1"))) == ["pod-added"]
+    cordoned = with_node(begun, "b1", lambda node: replace(node, unschedulable=True))
+    assert found(cordoned) == ["node-schedulable"]
+
+
+def test_a_run_that_stood_still_for_a_quarter_of_an_hour_is_reviewed_again() -> None:
+    fresh = Fresh(IDENTITY, CLUSTER, START_NS + ns(16 * 60))
+    (found,) = differences_of_rest(TAINTING, fresh, {"a1"}, START_NS)
+    assert (found.kind, found.object, found.acceptable) == ("age", "run", True)

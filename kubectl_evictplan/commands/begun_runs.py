@@ -1,0 +1,222 @@
+"""``apply --resume`` and ``--rollback``: a run that was begun is shown and asked about like a new one."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kubectl_evictplan.commands import carrying
+from kubectl_evictplan.commands.applying import (
+    check_digest,
+    compared,
+    confirm,
+    drift_error,
+    followed,
+    lost_pods,
+    parted,
+    show,
+)
+from kubectl_evictplan.commands.file_arguments import exists
+from kubectl_evictplan.commands.ledgers import keep_ledger
+from kubectl_evictplan.commands.plan_file import read_plan_file
+from kubectl_evictplan.errors import Correction, mistake
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kubectl_evictplan.apply.cluster import ClusterApi
+    from kubectl_evictplan.apply.records import Begin
+    from kubectl_evictplan.apply.states import Doing, RunState
+    from kubectl_evictplan.apply.status import Status
+    from kubectl_evictplan.commands.apply_options import ApplyOptions
+    from kubectl_evictplan.plans.differences import Difference
+    from kubectl_evictplan.plans.document import Loss, Plan
+
+_DRY = "Nothing was changed: --dry-run=client."
+
+
+def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
+    """Go on; the plan is where the journal says, unless it is named.
+
+    Raises DriftError when what is left is not as it was reviewed.
+    """
+    from kubectl_evictplan.apply.resume import refuse_other
+    from kubectl_evictplan.live.mutations import cluster_api
+
+    _refuse_meaningless(how, "--resume", journal=how.journal)
+    found = _status(journal)
+    state = found.state
+    path = _plan_path(journal, file, state.begin)
+    plan = read_plan_file(str(path), journal)
+    refuse_other(plan, journal, state)
+    check_digest(plan.fingerprint, how)
+    with cluster_api(how.connection, os.environ) as api:
+        if found.resumable:
+            _review(plan, path, state, how, api)
+        if how.dry_run != "none":
+            click.echo(_DRY)
+            return
+        run = carrying.options(
+            api,
+            how.connection,
+            plan_path=str(path.absolute()),
+            lock_namespace=_lock_namespace(how, state.begin),
+            steal_lock=how.steal_lock,
+        )
+        with followed(plan, how.color) as tell:
+            result = carrying.go_on(plan, journal, api, tell, run)
+    keep = partial(keep_ledger, plan, str(path), journal, how.connection)
+    carrying.finish(result, how, keep)
+
+
+def roll_back(journal: Path, how: ApplyOptions) -> None:
+    """Take back what a run did, once that was shown and asked."""
+    from kubectl_evictplan.live.mutations import cluster_api
+    from kubectl_evictplan.report.rest_review import taking_back_blocks
+
+    _refuse_meaningless(
+        how,
+        "--rollback",
+        journal=how.journal,
+        accept_losses=how.accept_losses,
+        accept_drift=next(iter(how.accept_drift), None),
+    )
+    state = _status(journal).state
+    check_digest(state.begin.plan_fingerprint, how)
+    if left := _to_take_back(state):
+        show(taking_back_blocks(state, left), how.color)
+    if how.dry_run != "none":
+        click.echo(_DRY)
+        return
+    if left:
+        confirm(0, how, "Take it back?")
+    with cluster_api(how.connection, os.environ) as api:
+        run = carrying.options(
+            api,
+            how.connection,
+            lock_namespace=_lock_namespace(how, state.begin),
+            steal_lock=how.steal_lock,
+        )
+        with followed(None, how.color) as tell:
+            result = carrying.take_back(journal, api, tell, run)
+    carrying.finish(result, how)
+
+
+def nothing_sent(journal: Path) -> bool:
+    """Tell whether the run of a journal ended before it sent anything; it may be begun again."""
+    from kubectl_evictplan.apply.files import LocalFiles
+    from kubectl_evictplan.apply.status import status
+
+    found = status(journal, LocalFiles())
+    return found.resumable and found.state.first_intent_ns is None
+
+
+def _status(journal: Path) -> Status:
+    from kubectl_evictplan.apply.files import LocalFiles
+    from kubectl_evictplan.apply.status import status
+
+    found = status(journal, LocalFiles())
+    if found.at_work:
+        message = "a process of this machine is at work on this run right now"
+        known = Correction((), ("apply", "--status", str(journal)), whole=True)
+        raise mistake(message, known, location=str(journal))
+    return found
+
+
+def _refuse_meaningless(how: ApplyOptions, what: str, **given: str | None) -> None:
+    """Raise for options that would be ignored: whoever types one counts on it."""
+    if how.dry_run == "server":
+        known = Correction(("server",), ("client",), option=("--dry-run",))
+        raise mistake(f"the server cannot try {what} beforehand", known, location="--dry-run")
+    for name, value in given.items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}"
+            known = Correction((option, value), ())
+            raise mistake(f"{option} has no meaning with {what}", known, location=option)
+
+
+def _plan_path(journal: Path, file: str | None, begin: Begin) -> Path:
+    path = Path(file or begin.plan)
+    if file is None and not exists(str(path)):
+        # Both were moved together.
+        return journal.with_name(path.name)
+    return path
+
+
+def _lock_namespace(how: ApplyOptions, begin: Begin) -> str:
+    """Return where the lock is, "" for none: as the run had it, unless something else is said."""
+    if how.no_cluster_lock:
+        return ""
+    if how.lock_namespace is not None:
+        return how.lock_namespace
+    return begin.lock.namespace if begin.lock is not None else ""
+
+
+def _review(plan: Plan, path: Path, state: RunState, how: ApplyOptions, api: ClusterApi) -> None:
+    """Show what is left and ask; returns when it may be done, or for a dry run."""
+    from kubectl_evictplan.apply.states import Phase
+    from kubectl_evictplan.report.rest_review import rest_blocks
+
+    left = [one for one in state.operations.values() if one.phase is not Phase.DONE]
+    losses = _losses_left(plan, left)
+    refused, accepted = parted(_compared(plan, state, how, api), how.accept_drift)
+    if left or refused:
+        show(rest_blocks(state, left, losses, refused, accepted), how.color)
+    if refused:
+        raise drift_error(refused, path)
+    if left and how.dry_run == "none":
+        confirm(lost_pods(losses), how, "Go on with it?")
+
+
+def _compared(
+    plan: Plan, state: RunState, how: ApplyOptions, api: ClusterApi
+) -> tuple[Difference, ...]:
+    """Return what differs: of the whole plan, or of the nodes that the run has not come to."""
+    from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
+    from kubectl_evictplan.plans.drift import differences_of_rest
+
+    if state.first_intent_ns is None:
+        # Nothing was sent yet, so nothing has to be finished: the plan has to hold as ever.
+        return compared(plan, how.connection, api)
+    stopped_ns = parse_rfc3339_ns(state.last_at) or 0
+    rest = partial(
+        differences_of_rest, touched=_touched(state.operations.values()), stopped_ns=stopped_ns
+    )
+    return compared(plan, how.connection, api, rest)
+
+
+def _touched(doings: Iterable[Doing]) -> set[str]:
+    """Return the nodes of which something is done, or may be."""
+    from kubectl_evictplan.apply.states import Phase
+
+    untouched = (Phase.WAITING, Phase.LEFT)
+    return {one.operation.node for one in doings if one.executed or one.phase not in untouched}
+
+
+def _losses_left(plan: Plan, left: Iterable[Doing]) -> tuple[Loss, ...]:
+    """Return what going on loses: pods that are still to be evicted, or whose node is still to be tainted."""
+    from kubectl_evictplan.plans.document import AddTaint, Evict
+
+    operations = [one.operation for one in left]
+    keys = {one.key for one in operations if isinstance(one, Evict)}
+    nodes = {one.node for one in operations if isinstance(one, AddTaint)}
+    return tuple(
+        loss for loss in plan.losses if f"{loss.namespace}/{loss.pod}" in keys or loss.node in nodes
+    )
+
+
+def _to_take_back(state: RunState) -> list[Doing]:
+    from kubectl_evictplan.apply.states import Phase
+    from kubectl_evictplan.plans.document import Evict
+
+    return [
+        one
+        for number, one in state.operations.items()
+        if not isinstance(one.operation, Evict)
+        and (one.executed or one.phase is Phase.UNKNOWN)
+        and not (number in state.reversals and state.reversals[number].phase is Phase.DONE)
+    ]
