@@ -130,7 +130,7 @@ def test_restarts_and_deleted_nodes_stay_within_their_windows(release: str) -> N
     "release", ["1.18.6", pytest.param("1.20.4", marks=pytest.mark.slow), "1.29.6"]
 )
 def test_nodes_that_are_down_at_the_start_stay_within_their_windows(release: str) -> None:
-    for seed in range(502, 504):
+    for seed in range(502, 503):
         world = draw_world(
             seed, actions=NO_RESTART, releases=(release,), short=True, down_at_start=True
         )

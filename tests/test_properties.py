@@ -91,7 +91,7 @@ def test_p3_shifting_every_time_by_whole_seconds_shifts_the_answer(
     assert facts_of(run(world, snapshot, scenario)) == before
 
 
-@few
+@settings(max_examples=2)
 @given(SEEDS, st.integers(1, 100_000))
 def test_p3_windows_shift_as_well(seed: int, seconds: int) -> None:
     world = draw_world(seed, actions=NO_RESTART, short=True)
