@@ -86,7 +86,9 @@ class _Told:
         """Return when it began: an eviction when it was first asked for, anything else when done."""
         number = self.operation.number
         if isinstance(self.operation, Evict) and self.first_sent_ns is not None:
-            return Begun(number, Interval(self.first_sent_ns, self.first_sent_ns))
+            refused = self.executed is None and self.gone is None and not self.is_unknown
+            at = Interval(self.first_sent_ns, self.first_sent_ns)
+            return Begun(number, at, refused=refused)
         if self.executed is not None:
             return Begun(number, self.executed, DONE, self.undone_ns)
         if self.is_unknown:

@@ -25,13 +25,20 @@ DONE, NOT_DONE, UNKNOWN_OUTCOME = "done", "not-done", "unknown"
 class Begun(msgspec.Struct, frozen=True):
     """When an operation's first request was sent; None when it never was. ``outcome`` as above.
 
-    ``undone_ns``: when a rollback took it back; None as long as none did.
+    ``undone_ns``: when a rollback took it back; None as long as none did. ``refused``: an eviction that
+    was asked for and never executed: its windows count all the same, but it is not done.
     """
 
     number: int
     at: Interval | None
     outcome: str = DONE
     undone_ns: int | None = None
+    refused: bool = False
+
+    @property
+    def became(self) -> str:
+        """What became of it in the end, as far as is known."""
+        return NOT_DONE if self.refused else self.outcome
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -42,15 +49,23 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Zero(msgspec.Struct, frozen=True):
-    """The instant from which the windows of one cause count; the rest is its operation's."""
+    """The instant from which the windows of one cause count; the rest is its operation's.
+
+    ``began``: when that operation itself began, later than ``at`` by its planned offset; None when nobody
+    tells.
+    """
 
     at: Interval
     outcome: str = DONE
     undone_ns: int | None = None
+    began: Interval | None = None
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """What is to be compared with reality. ``known_at_ns``: the known pods were there then."""
+    """What is to be compared with reality. ``known_at_ns``: the known pods were there then.
+
+    ``node_uids``: of the nodes that are changed, as far as they are known; by them a cluster is known again.
+    """
 
     title: str
     fingerprint: str
@@ -59,6 +74,7 @@ class Expectation(msgspec.Struct, frozen=True):
     known: tuple[SeenPod, ...]
     known_at_ns: int
     nodes: frozenset[str]
+    node_uids: frozenset[str] = frozenset()
 
     @property
     def reach_ns(self) -> int:
@@ -86,6 +102,7 @@ def expectation_of_plan(plan: Plan) -> Expectation:
         known,
         _instant(plan.snapshot.taken_at) or 0,
         _nodes(plan.prediction) | {node.name for node in plan.nodes},
+        frozenset(node.uid for node in plan.nodes if node.uid),
     )
 
 
@@ -132,7 +149,7 @@ def zero_of(
     if begun.at is None:
         return Zero(start.at, UNKNOWN_OUTCOME)
     at = begun.at.later(-round(cause.at_seconds * SECOND_NS))
-    return Zero(at, begun.outcome, begun.undone_ns)
+    return Zero(at, begun.outcome, begun.undone_ns, begun.at)
 
 
 def _cause(

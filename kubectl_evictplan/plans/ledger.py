@@ -46,6 +46,7 @@ def ledger_of(
     pods = ledger_pods.entries(expectation, histories, sightings, start, begun)
     nodes = ledger_nodes.entries(expectation, sightings, start, begun)
     drains = ledger_nodes.drain_entries(expectation, pods, histories, sightings, start, begun)
+    operations = tuple(_operations(expectation, begun, origin))
     return Ledger(
         expectation.title,
         expectation.fingerprint,
@@ -53,15 +54,27 @@ def ledger_of(
         round(start.at.width_ns / SECOND_NS, 6),
         start.source,
         origin.span(sightings.looked),
-        _summary(pods, nodes, drains),
+        _summary(pods, nodes, drains, operations),
         pods,
         nodes,
         drains,
-        tuple(_operations(expectation, begun, origin)),
+        operations,
         tuple(_gap(origin, gap.at, gap.why) for gap in sightings.gaps),
         dict(sorted(sightings.not_evaluated.items())),
-        dict(sorted(histories.oddities.items())),
+        _oddities(expectation, histories, sightings),
     )
+
+
+def _oddities(
+    expectation: Expectation, histories: PodHistories, sightings: Sightings
+) -> dict[str, int]:
+    """Return the oddities; pods that are all gone are odd only while nothing tells the cluster."""
+    found = dict(sorted(histories.oddities.items()))
+    ours = {one.uid for one in sightings.own} & {pod.uid for pod in expectation.known}
+    uids = {node.uid for look in sightings.looks for node in look.nodes or ()}
+    if ours or uids & expectation.node_uids:
+        found.pop("no-known-pod", None)
+    return found
 
 
 def has_left(entry: PodEntry | NodeEntry | DrainEntry) -> bool:
@@ -90,7 +103,7 @@ def _operations(
             one.node,
             one.at_seconds,
             origin.span(known.at) if known and known.at else None,
-            known.outcome if known else NOT_DONE,
+            known.became if known else NOT_DONE,
         )
 
 
@@ -100,7 +113,10 @@ def _gap(origin: ledger_pods.Origin, at: Interval, why: str) -> GapEntry:
 
 
 def _summary(
-    pods: Sequence[PodEntry], nodes: Sequence[NodeEntry], drains: Sequence[DrainEntry]
+    pods: Sequence[PodEntry],
+    nodes: Sequence[NodeEntry],
+    drains: Sequence[DrainEntry],
+    operations: Sequence[OperationEntry],
 ) -> Summary:
     every: list[PodEntry | NodeEntry | DrainEntry] = [*pods, *nodes, *drains]
     off = [abs(one.off_by_seconds) for one in every if one.off_by_seconds]
@@ -112,6 +128,7 @@ def _summary(
         _counts(drains),
         sum(pod.by_others for pod in pods),
         max(off, default=None),
+        dict(sorted(Counter(one.outcome for one in operations).items())),
     )
 
 

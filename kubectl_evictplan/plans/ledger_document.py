@@ -49,7 +49,7 @@ Why = Literal[
     "operation-unknown",
     # It was taken back before the end of the window.
     "operation-taken-back",
-    # The pod was made after the change had begun: no prediction knows it.
+    # The pod was made after the change of its node had begun: no prediction knows it.
     "created-later",
     # It may have been deleted before the change began, or after the end of what was predicted.
     "perhaps-before",
@@ -165,7 +165,10 @@ class GapEntry(Span):
 
 
 class Summary(_Document):
-    """How many of each verdict, over pods, nodes and drains; ``left_windows`` decides the exit code."""
+    """How many of each verdict, over pods, nodes and drains; ``left_windows`` decides the exit code.
+
+    ``operations``: how many of each outcome; empty when no journal tells of any.
+    """
 
     left_windows: bool
     complete: bool
@@ -174,6 +177,7 @@ class Summary(_Document):
     drains: dict[str, int]
     by_others: int
     largest_off_by_seconds: float | None
+    operations: dict[str, int] = {}
 
 
 class Ledger(_Document):

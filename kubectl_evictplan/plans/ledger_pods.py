@@ -197,7 +197,7 @@ class _Judge:
         self._ours = {
             one.uid
             for one in expectation.operations
-            if isinstance(one, Evict) and one.number in done and done[one.number].outcome == DONE
+            if isinstance(one, Evict) and one.number in done and done[one.number].became == DONE
         }
         self._reach_ns = expectation.reach_ns
 
@@ -280,10 +280,12 @@ class _Judge:
         reach = Interval(self._start.at.earliest_ns, zero.at.latest_ns + self._reach_ns)
         if not deletion.sure.meets(reach):
             return None
+        # A pod that came before its node's own turn could have been seen, and reviewed, before that.
+        changed_ns = (zero.began or self._start.at).earliest_ns
         why: Why = ""
         if history.finished_first:
             why = "finished-before"
-        elif pod.uid not in self._known and pod.created_ns + SECOND_NS > reach.earliest_ns:
+        elif pod.uid not in self._known and pod.created_ns + SECOND_NS > changed_ns:
             why = "created-later"
         judged = self._unexpected(deletion, why, reach)
         return PodEntry(

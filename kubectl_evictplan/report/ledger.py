@@ -165,15 +165,29 @@ def line_of(pod: PodEntry, ledger: Ledger, zone: tzinfo | None) -> str:
 
 
 def first_words(ledger: Ledger) -> str:
-    """Return the answer in one sentence."""
-    return _answer(ledger).text
+    """Return the answer in a sentence or two."""
+    return " ".join(phrase.text for phrase in _answers(ledger))
 
 
-def _answer(ledger: Ledger) -> Phrase:
+def _answers(ledger: Ledger) -> Iterator[Phrase]:
+    """Yield what was not carried out, then whether what was went as predicted."""
+    done, every = ledger.summary.operations.get("done", 0), len(ledger.operations)
+    if done < every:
+        carried = f"{done} of {words.count(every, 'operation')} {words.verb(done, 'is', 'are')} known to be done"
+        yield Phrase(f"The change was not carried out completely: {carried}.", "loud")
+    yield _answer(ledger, is_whole=done == every)
+
+
+def _answer(ledger: Ledger, *, is_whole: bool) -> Phrase:
     if ledger.summary.left_windows:
         return Phrase("Reality left the predicted windows.", "loud")
-    if ledger.summary.complete:
+    if ledger.summary.complete and any(pod.why == "created-later" for pod in ledger.pods):
+        text = "What was predicted happened in its window, but pods went that nobody predicted."
+        return Phrase(text, "possible")
+    if ledger.summary.complete and is_whole:
         return Phrase("Everything that was predicted happened in its window.", "good")
+    if ledger.summary.complete:
+        return Phrase("What was carried out went as predicted.")
     parts = (ledger.summary.pods, ledger.summary.nodes, ledger.summary.drains)
     if any(part.get("not-yet-due", 0) for part in parts):
         return Phrase("So far nothing left the predicted windows.")
@@ -184,7 +198,7 @@ def _verdict(ledger: Ledger, clock: Clock) -> Iterator[Phrase]:
     counts = ledger.summary.pods
     pods = len(ledger.pods)
     inside = counts.get("inside", 0)
-    yield _answer(ledger)
+    yield from _answers(ledger)
     for verdict in ("outside", "not-predicted", "predicted-but-stayed"):
         left = [pod for pod in ledger.pods if pod.verdict == verdict and has_left(pod)]
         if left:
@@ -203,10 +217,19 @@ def _verdict(ledger: Ledger, clock: Clock) -> Iterator[Phrase]:
         yield Phrase(
             f"{words.count(others, 'pod')} {verb} deleted by somebody else than predicted."
         )
-    unknowable = [pod for pod in ledger.pods if pod.why in ("created-later", "finished-before")]
-    if unknowable:
-        text = f"{words.count(len(unknowable), 'more pod')} went that no prediction can know"
-        yield Phrase(f"{text}: made after the beginning, or finished before.", "faint")
+    yield from _unknowable(ledger)
+
+
+def _unknowable(ledger: Ledger) -> Iterator[Phrase]:
+    """Yield what went that no prediction can know: new pods are losses, finished ones are not."""
+    later = [pod.key for pod in ledger.pods if pod.why == "created-later"]
+    if later:
+        text = f"{words.count(len(later), 'more pod')} went that no prediction can know, made after the beginning"
+        yield Phrase(f"{text}: {words.listed(later, _NAMED_MAX)}.", "possible")
+    finished = sum(pod.why == "finished-before" for pod in ledger.pods)
+    if finished:
+        text = f"{words.count(finished, 'more pod')} went that had finished before"
+        yield Phrase(f"{text}: nothing was evicted.", "faint")
 
 
 def _left_sentence(verdict: str, pods: Sequence[PodEntry]) -> str:

@@ -128,3 +128,16 @@ def test_what_a_rollback_took_back_is_told() -> None:
         assert before.at is not None
         assert after.undone_ns is not None
         assert after.undone_ns > before.at.latest_ns
+
+
+def test_an_eviction_that_a_budget_never_allowed_was_begun_and_refused() -> None:
+    bench = BENCHES["drain"](eviction_timeout_seconds=30.0)
+    bench.cluster.budgets["web"] = 0
+    bench.apply()
+    told = {one.number: one for one in evidence(bench).begun}
+    refused = [number for number, one in told.items() if one.refused]
+    assert [bench.plan.operations[number - 1].told for number in refused] == [
+        "evict shop/web-a from n1"
+    ]
+    assert told[refused[0]].at is not None
+    assert told[refused[0]].became == NOT_DONE

@@ -18,6 +18,7 @@ from plans.ledger_worlds import (
 
 from kubectl_evictplan.kube.sightings import (
     Interval,
+    SeenNode,
 )
 from kubectl_evictplan.plans.document import AddTaint, Cordon, Evict
 from kubectl_evictplan.plans.expectation import Begun, Expectation, Start
@@ -273,3 +274,42 @@ def test_what_we_evicted_ourselves_needs_nobody_who_looks() -> None:
     assert entry.deleted.told_by == "operation"
     assert entry.gone is not None
     assert entry.gone.latest_seconds == 7.0
+
+
+# -- what was not reviewed, and what was not carried out ------------------------------------------------
+
+
+def test_a_pod_made_before_its_node_was_changed_counts_though_the_plan_is_older() -> None:
+    expected = planned(predicted((15, 16), taint=TAINT))
+    begun = (Begun(1, Interval(at(0), at(0))), Begun(2, Interval(at(40), at(40.5))))
+    for created, why in ((20, ""), (50, "created-later")):
+        newer = replace(POD, uid="u9", name="precious", created_ns=at(created))
+        seen = Sightings((look(120, deleted(POD, 45.2), deleted(newer, 55)),))
+        ledger = ledger_of(expected, seen, START, begun)
+        entry = next(pod for pod in ledger.pods if pod.uid == "u9")
+        assert (entry.verdict, entry.why) == ("not-predicted", why)
+        assert ledger.summary.left_windows == (not why)
+
+
+def test_an_eviction_that_was_asked_for_and_refused_is_not_done() -> None:
+    own = OwnDeletion("u3", Interval(at(61), at(61)))
+    expected = planned(predicted((60, 70), uid="u2", pod="api", node="n2"))
+    for refused, became in ((True, "not-done"), (False, "done")):
+        begun = tuple(
+            Begun(n, Interval(at(n), at(n)), refused=refused and n == 3) for n in (1, 2, 3)
+        )
+        ledger = ledger_of(expected, Sightings(own=(own,)), START, begun)
+        assert ledger.operations[-1].outcome == became
+        assert ledger.summary.operations.get("not-done", 0) == refused
+
+
+def test_pods_that_are_all_gone_are_no_question_on_a_node_that_is_known_by_its_uid() -> None:
+    expected = replace(expectation(predicted((10, 12))), node_uids=frozenset({"uid-n1"}))
+    for uid, oddities in (("uid-n1", {}), ("uid-other", {"no-known-pod": 1})):
+        seen = Sightings((look(60, nodes=(SeenNode("n1", uid),)),))
+        assert ledger_of(expected, seen, START).oddities == oddities
+
+
+def test_pods_that_are_all_gone_are_no_question_where_we_evicted_them_ourselves() -> None:
+    seen = Sightings((look(60),), own=(OwnDeletion("u1", Interval(at(10), at(10))),))
+    assert ledger_of(expectation(predicted((10, 12))), seen, START).oddities == {}

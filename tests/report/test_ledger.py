@@ -9,9 +9,12 @@ from msgspec.structs import replace
 from plans.ledger_worlds import POD, START, at, deleted, expectation, look, predicted
 
 from kubectl_evictplan.kube.sightings import Interval
+from kubectl_evictplan.plans.document import AddTaint, Cordon
+from kubectl_evictplan.plans.expectation import Begun
 from kubectl_evictplan.plans.ledger import ledger_of
 from kubectl_evictplan.plans.ledger_document import Ledger, Verdict, Why
 from kubectl_evictplan.plans.sightings import Gap, Sightings
+from kubectl_evictplan.prediction.document import TaintReference
 from kubectl_evictplan.report import ledger as report
 from kubectl_evictplan.report import markdown
 from kubectl_evictplan.report.terminal import Terminal
@@ -63,6 +66,31 @@ def test_no_name_steers_a_terminal_or_a_ticket() -> None:
 
 def test_gaps_are_told() -> None:
     assert "gap: nobody could look +2s .. +9s: no answer" in text(pods(1))
+
+
+def test_a_change_that_was_not_carried_out_completely_is_never_everything() -> None:
+    went = replace(POD, name="web-0", uid="web-0")
+    expected = replace(
+        expectation(predicted((10, 12), uid="web-0", pod="web-0")),
+        operations=(AddTaint(1, 0.0, "n1", TaintReference("m", "NoExecute")), Cordon(2, 0.0, "n2")),
+    )
+    sightings = Sightings((look(1, went), look(90, deleted(went, 11))))
+    for second, answer in (
+        (Begun(2, None, "not-done"), "The change was not carried out completely: 1 of 2 "),
+        (Begun(2, START.at), "Everything that was predicted happened in its window."),
+    ):
+        ledger = ledger_of(expected, sightings, START, (Begun(1, START.at), second))
+        assert report.first_words(ledger).startswith(answer)
+        assert text(ledger).startswith(answer)
+        assert ("Everything" in text(ledger)) == (second.at is not None)
+
+
+def test_pods_that_went_and_were_not_predicted_are_named_and_never_everything() -> None:
+    newer = replace(POD, name="precious", uid="u9", created_ns=at(11))
+    sightings = Sightings((look(1, POD), look(90, deleted(POD, 11), deleted(newer, 20))))
+    shown = text(ledger_of(expectation(predicted((10, 12))), sightings, START))
+    assert "Everything" not in shown
+    assert "made after the beginning: default/precious." in shown
 
 
 def test_every_verdict_has_a_place_and_every_reason_has_words() -> None:
