@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.report.blocks import Block
 
 # Whoever thinks longer than this about the question is asked about another cluster.
-_FRESH_SECONDS = 60.0
+FRESH_SECONDS = 60.0
 
 
 def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_new: bool) -> None:
@@ -66,13 +66,13 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
         return
     began = time.monotonic()
     confirm(lost_pods(plan.losses), how, "Carry the plan out?")
-    if time.monotonic() - began > _FRESH_SECONDS:
+    if time.monotonic() - began > FRESH_SECONDS:
         refuse_drift(plan, path, how, api, "age")
     run = carrying.options(
         api,
         how.connection,
         plan_path=str(path.absolute()),
-        checks=_checks(plan, accepted),
+        checks=checks_made(plan, accepted),
         lock_namespace=lock_namespace(how),
         steal_lock=how.steal_lock,
     )
@@ -225,7 +225,8 @@ def drift_error(refused: Sequence[Difference], path: Path) -> DriftError:
     )
 
 
-def _checks(plan: Plan, accepted: Sequence[Difference]) -> Sequence[Check]:
+def checks_made(plan: Plan, accepted: Sequence[Difference]) -> Sequence[Check]:
+    """Return what the journal says of what was compared and accepted before the run."""
     from kubectl_evictplan.apply.records import Check
 
     told = "; ".join(f"{one.kind}: {one.told}" for one in accepted)

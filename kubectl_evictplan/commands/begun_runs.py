@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,9 @@ import click
 
 from kubectl_evictplan.commands import carrying
 from kubectl_evictplan.commands.applying import (
+    FRESH_SECONDS,
     check_digest,
+    checks_made,
     compared,
     confirm,
     drift_error,
@@ -55,8 +58,7 @@ def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
     refuse_other(plan, journal, state)
     check_digest(plan.fingerprint, how)
     with cluster_api(how.connection, os.environ) as api:
-        if found.resumable:
-            _review(plan, path, state, how, api)
+        accepted = _review(plan, path, state, how, api) if found.resumable else ()
         if how.dry_run != "none":
             click.echo(_DRY)
             return
@@ -64,6 +66,7 @@ def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
             api,
             how.connection,
             plan_path=str(path.absolute()),
+            checks=checks_made(plan, accepted),
             lock_namespace=_lock_namespace(how, state.begin),
             steal_lock=how.steal_lock,
         )
@@ -136,7 +139,7 @@ def _refuse_meaningless(how: ApplyOptions, what: str, **given: str | None) -> No
         if value is not None:
             option = f"--{name.replace('_', '-')}"
             known = Correction((option, value), ())
-            raise mistake(f"{option} has no meaning with {what}", known, location=option)
+            raise mistake(f"it has no meaning with {what}", known, location=option)
 
 
 def _plan_path(journal: Path, file: str | None, begin: Begin) -> Path:
@@ -156,8 +159,10 @@ def _lock_namespace(how: ApplyOptions, begin: Begin) -> str:
     return begin.lock.namespace if begin.lock is not None else ""
 
 
-def _review(plan: Plan, path: Path, state: RunState, how: ApplyOptions, api: ClusterApi) -> None:
-    """Show what is left and ask; returns when it may be done, or for a dry run."""
+def _review(
+    plan: Plan, path: Path, state: RunState, how: ApplyOptions, api: ClusterApi
+) -> tuple[Difference, ...]:
+    """Show what is left and ask; returns what differs and was accepted when it may be done, or for a dry run."""
     from kubectl_evictplan.apply.states import Phase
     from kubectl_evictplan.report.rest_review import rest_blocks
 
@@ -169,7 +174,14 @@ def _review(plan: Plan, path: Path, state: RunState, how: ApplyOptions, api: Clu
     if refused:
         raise drift_error(refused, path)
     if left and how.dry_run == "none":
+        began = time.monotonic()
         confirm(lost_pods(losses), how, "Go on with it?")
+        if time.monotonic() - began > FRESH_SECONDS:
+            found = _compared(plan, state, how, api)
+            refused, accepted = parted(found, (*how.accept_drift, "age"))
+            if refused:
+                raise drift_error(refused, path)
+    return accepted
 
 
 def _compared(

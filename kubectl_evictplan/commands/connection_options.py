@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _PREFIX = "connection_"
 _CHUNK_SIZE_MAX = 1_000_000
-# A token stays out of what is shown, as nobody types it twice on purpose.
+# A token stays out of what is shown.
+_ITS_TOKEN = '--token "$TOKEN"'  # noqa: S105
 _SAME_CLUSTER = (
     *("kubeconfig", "context", "cluster", "user", "server"),
     *("as_user", "as_groups", "as_uid", "as_user_extra"),
@@ -109,15 +110,16 @@ def take_connection(values: dict[str, Any]) -> ConnectionFlags:
     )
 
 
-def connection_words(connection: ConnectionFlags) -> tuple[str, ...]:
-    """Return the options that lead a command to the same cluster as the same user, all but the token."""
+def connection_words(connection: ConnectionFlags) -> str:
+    """Return the options, for a shell, that lead a command to the same cluster as the same user; no token."""
     names = {"as_user": "as", "as_groups": "as-group"}
     words: list[str] = []
     for field in _SAME_CLUSTER:
         option, value = f"--{names.get(field, field.replace('_', '-'))}", getattr(connection, field)
         for one in value if isinstance(value, tuple) else (value,) if value else ():
             words += [option] if one is True else [option, one]
-    return tuple(words)
+    token = [_ITS_TOKEN] if connection.token else []
+    return " ".join([*map(shlex.quote, words), *token])
 
 
 def load_live(connection: ConnectionFlags, progress: Progress, *, strict: bool) -> ClusterSnapshot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.run import RunResult
@@ -41,9 +41,7 @@ _PHASES = {
 _ROWS_MAX = 40
 
 
-def result_blocks(
-    result: RunResult, program: str, connection: Sequence[str] = ()
-) -> Iterator[Block]:
+def result_blocks(result: RunResult, program: str, connection: str = "") -> Iterator[Block]:
     """Yield how a run ended.
 
     ``program``: the words that run this program; ``connection``: those that lead it to the same cluster.
@@ -63,9 +61,7 @@ def result_blocks(
     )
 
 
-def status_blocks(
-    status: Status, path: str, program: str, connection: Sequence[str] = ()
-) -> Iterator[Block]:
+def status_blocks(status: Status, path: str, program: str, connection: str = "") -> Iterator[Block]:
     """Yield what a journal says of a run, whoever runs it and whether it still works."""
     first = []
     if status.at_work:
@@ -165,13 +161,13 @@ def _provenance(state: RunState) -> Iterator[Block]:
 def _commands(
     state: RunState,
     path: str,
-    typed: tuple[str, Sequence[str]],
+    typed: tuple[str, str],
     *,
     resumable: bool,
     can_roll_back: bool,
 ) -> Iterator[Block]:
     program, connection = typed
-    where = " ".join(["", *map(shlex.quote, connection)])
+    where = f" {connection}" if connection else ""
     journal = shlex.quote(path)
     if resumable:
         note = "nothing was sent yet" if state.first_intent_ns is None else ""

@@ -348,7 +348,9 @@ def test_the_next_command_leads_to_the_same_cluster_and_never_shows_the_token(
 ) -> None:
     planned(type_)
     said = type_("apply", "plan.json", "--yes")
-    assert f"apply --rollback plan.journal.jsonl --server {server.url}\n" in said.out
+    assert (
+        f'apply --rollback plan.journal.jsonl --server {server.url} --token "$TOKEN"\n' in said.out
+    )
     assert TOKEN not in said.out
 
 
