@@ -23,11 +23,11 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunStarted(Progress, frozen=True, kw_only=True):
-    """The journal is open; ``done`` operations are finished already when a run is resumed."""
+    """The journal is open; ``finished`` are the numbers of what is done already when a run is resumed."""
 
     run_id: str
     operations: tuple[AnyOperation, ...]
-    done: int = 0
+    finished: frozenset[int] = frozenset()
     resumed: bool = False
     rollback: bool = False
 
@@ -148,9 +148,10 @@ class LockNoted(Progress, frozen=True, kw_only=True):
 
 
 class TakenBack(Progress, frozen=True, kw_only=True):
-    """A rollback has undone this operation."""
+    """A rollback has undone this operation; ``earlier``: an earlier one had, and nothing was sent now."""
 
     operation: AnyOperation
+    earlier: bool = False
 
 
 class LeftAlone(Progress, frozen=True, kw_only=True):

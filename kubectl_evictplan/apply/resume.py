@@ -62,10 +62,16 @@ def resume(
         return _finished(opened, state, journal)
     run.watches = (conditions,)
     run_id = state.begin.run_id
-    done = sum(doing.phase is Phase.DONE for doing in state.operations.values())
+    finished = frozenset(
+        number for number, doing in state.operations.items() if doing.phase is Phase.DONE
+    )
     run.say(
         RunStarted(
-            at_ns=run.now_ns, run_id=run_id, operations=plan.operations, done=done, resumed=True
+            at_ns=run.now_ns,
+            run_id=run_id,
+            operations=plan.operations,
+            finished=finished,
+            resumed=True,
         )
     )
 

@@ -98,8 +98,11 @@ def _take_back(run: Working, options: RunOptions) -> Ending:
     for place in reversed(_places(state.operations.values())):
         _take_back_place(run, place, uids)
     for doing in state.operations.values():
-        if doing.attempts and isinstance(doing.operation, Evict):
-            _leave(run, doing, Kept.CANNOT_BE_UNDONE)
+        if isinstance(doing.operation, Evict):
+            # One that was asked for and refused never happened; there is nothing to undo.
+            went = doing.executed or doing.phase in (Phase.ACCEPTED, Phase.DONE)
+            if doing.attempts and went:
+                _leave(run, doing, Kept.CANNOT_BE_UNDONE)
         elif doing.attempts and doing.phase is Phase.DONE and not doing.executed:
             _leave(run, doing, Kept.UNSURE)
     left = [doing for doing in state.reversals.values() if doing.kept in _LEFT_BEHIND]
@@ -151,6 +154,7 @@ def _places(doings: Iterable[Doing]) -> list[Place]:
 def _take_back_place(run: Working, place: Place, uids: Mapping[str, str]) -> None:
     doing = reversal(run.state, place.newest.operation.number)
     uid = uids[place.node]
+    earlier = doing.phase is Phase.DONE
     try:
         kept = _take_back_newest(run, place, doing, uid)
     except Ended as end:
@@ -160,7 +164,7 @@ def _take_back_place(run: Working, place: Place, uids: Mapping[str, str]) -> Non
         kept = _kept(run, place, uid)
         if kept is None:
             raise
-    _tell(run, place, kept)
+    _tell(run, place, kept, earlier=earlier)
 
 
 def _take_back_newest(run: Working, place: Place, doing: Doing, uid: str) -> Kept | None:
@@ -181,7 +185,7 @@ def _take_back_newest(run: Working, place: Place, doing: Doing, uid: str) -> Kep
     return kept
 
 
-def _tell(run: Working, place: Place, kept: Kept | None) -> None:
+def _tell(run: Working, place: Place, kept: Kept | None, *, earlier: bool) -> None:
     for one in place.doings:
         mine = reversal(run.state, one.operation.number)
         if kept is not None:
@@ -189,7 +193,7 @@ def _tell(run: Working, place: Place, kept: Kept | None) -> None:
             continue
         if mine.phase is not Phase.DONE:
             note_already(run, TAKING_BACK, mine)
-        run.say(TakenBack(at_ns=run.now_ns, operation=one.operation))
+        run.say(TakenBack(at_ns=run.now_ns, operation=one.operation, earlier=earlier))
 
 
 def _leave(run: Working, doing: Doing, why: Kept) -> None:

@@ -122,6 +122,7 @@ def finish(
     from kubectl_evictplan.commands.ledgers import exit_code_after
     from kubectl_evictplan.report.run_end import result_blocks
 
+    _keep_unwritten(result.unwritten)
     try:
         blocks = result_blocks(result, _program(), connection_words(how.connection))
         _show(blocks, how.color)
@@ -133,6 +134,14 @@ def finish(
     exit_code = exit_code_after(result.exit_code, ledger)
     if exit_code != EXIT_DONE:
         raise click.exceptions.Exit(exit_code)
+
+
+def _keep_unwritten(line: bytes) -> None:
+    """Write the record that the journal could not take, whole and as one line, for a machine to read."""
+    if line and sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(line.decode("ascii", "backslashreplace").rstrip() + "\n")
+            sys.stderr.flush()
 
 
 def print_status(journal: Path, how: ApplyOptions) -> None:

@@ -36,11 +36,14 @@ _REDRAWS_PER_SECOND = 4
 # A pod that waits for its budget is asked for every five seconds: that is said once in so long.
 _SAME_WAIT_NS = 60 * SECOND_NS
 _UNDER_WAY = (PodStage.ASKED, PodStage.BUDGET, PodStage.GOING)
+_AT_REST = (Stage.WAITING, Stage.DONE, Stage.TAKEN_BACK, Stage.UNTOUCHED)
 # Rows of nodes that are through, or wait, and of pods; what is under way is always shown.
 _NODES_MAX, _PODS_MAX = 12, 15
 _STYLES = {
     Stage.DONE: "green",
     Stage.STOPPED: "red",
+    Stage.TAKEN_BACK: "green",
+    Stage.LEFT_ALONE: "yellow",
     PodStage.GONE: "green",
     PodStage.BUDGET: "yellow",
     PodStage.LEFT: "red",
@@ -161,8 +164,8 @@ def _node_table(nodes: list[NodeView]) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for header in ("NODE", "STATE", "GONE", "NOT IN THE PLAN"):
         table.add_column(header, overflow="fold")
-    active = [node for node in nodes if node.stage not in (Stage.WAITING, Stage.DONE)]
-    rest = [node for node in nodes if node.stage in (Stage.WAITING, Stage.DONE)]
+    active = [node for node in nodes if node.stage not in _AT_REST]
+    rest = [node for node in nodes if node.stage in _AT_REST]
     shown = {node.name for node in (*active, *rest[: max(_NODES_MAX - len(active), 0)])}
     for node in nodes:
         if node.name in shown:

@@ -6,7 +6,9 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 
+from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.endings import EndCode
+from kubectl_evictplan.apply.records import Kept
 from kubectl_evictplan.apply.run import RunResult
 from kubectl_evictplan.apply.states import Doing, Phase, RunState
 from kubectl_evictplan.apply.status import Status
@@ -38,6 +40,12 @@ _PHASES = {
     Phase.DONE: "done",
     Phase.LEFT: "given up",
 }
+# What a rollback finds as it was before the run is not there any more: no rest that it leaves behind.
+_KEPT_AS = {
+    Kept.UNDONE_ALREADY: "taken back already by somebody else",
+    Kept.NODE_GONE: "gone with its node",
+    Kept.NODE_RECREATED: "gone with its node",
+}
 _ROWS_MAX = 40
 
 
@@ -49,8 +57,8 @@ def result_blocks(result: RunResult, program: str, connection: str = "") -> Iter
     yield Verdict(tuple(_sentences(result.state)))
     yield from _rest(result.state)
     if result.unwritten:
-        line = result.unwritten.decode("ascii", "backslashreplace").rstrip()
-        yield Figures("This did not reach the journal: keep it", (("record", line),))
+        where = "on standard error, as one line: keep it"
+        yield Figures("What did not reach the journal", (("record", where),))
     path = str(result.journal)
     yield from _commands(
         result.state,
@@ -58,6 +66,7 @@ def result_blocks(result: RunResult, program: str, connection: str = "") -> Iter
         (program, connection),
         resumable=result.resumable,
         can_roll_back=result.can_roll_back,
+        is_full=result.ending.code in (EndCode.JOURNAL, EndCode.JOURNAL_LOST),
     )
 
 
@@ -107,7 +116,13 @@ def _concerned(state: RunState) -> list[Doing]:
 
 
 def _phase(doing: Doing) -> str:
-    return "left alone" if doing.kept is not None else _PHASES[doing.phase]
+    """Return how far an operation is, in words that several of them are counted by."""
+    if doing.kept is not None:
+        return _KEPT_AS.get(doing.kept, "left alone")
+    if doing.phase is Phase.WAITING and doing.attempts:
+        budget = doing.outcome is Outcome.BUDGET
+        return "waiting for a budget" if budget else "tried and not done"
+    return _PHASES[doing.phase]
 
 
 def _rest(state: RunState) -> Iterator[Block]:
@@ -116,7 +131,8 @@ def _rest(state: RunState) -> Iterator[Block]:
     if left:
         rows = [_row(doing) for doing in left[:_ROWS_MAX]]
         notes = (f"and {len(left) - _ROWS_MAX} more",) if len(left) > _ROWS_MAX else ()
-        yield Table(columns("NO", "OPERATION", "STATE", "WHY"), rows, "Not done", notes=notes)
+        title = "Not taken back by this run" if state.rolling_back else "Not done"
+        yield Table(columns("NO", "OPERATION", "STATE", "WHY"), rows, title, notes=notes)
     evicted = [
         doing
         for doing in state.operations.values()
@@ -139,6 +155,8 @@ def _row(doing: Doing) -> Row:
         why.append(", ".join(map(name, doing.causes)))
     if doing.message:
         why.append(server_said(doing.message))
+    if doing.kept is None and doing.phase is Phase.WAITING and doing.attempts:
+        why.append(f"asked {doing.attempts} time{'s' * (doing.attempts != 1)}")
     return str(doing.operation.number), told(doing.operation), _phase(doing), ": ".join(why)
 
 
@@ -165,13 +183,17 @@ def _commands(
     *,
     resumable: bool,
     can_roll_back: bool,
+    is_full: bool = False,
 ) -> Iterator[Block]:
+    room = "first make room for the journal, or bring its disk back" if is_full else ""
     program, connection = typed
     where = f" {connection}" if connection else ""
     journal = shlex.quote(path)
     if resumable:
-        note = "nothing was sent yet" if state.first_intent_ns is None else ""
+        unsent = "nothing was sent yet" if state.first_intent_ns is None else ""
+        note = "; ".join(filter(None, (room, unsent)))
         yield Commands("Go on", (f"{program} apply --resume {journal}{where}",), note)
     if can_roll_back:
-        note = "taints and cordons of this run, never what others did"
+        own = "taints and cordons of this run, never what others did"
+        note = "; ".join(filter(None, (room, own)))
         yield Commands("Take back", (f"{program} apply --rollback {journal}{where}",), note)

@@ -44,7 +44,8 @@ _VERDICTS = {
     Verdict.REVERTED: "somebody took back what this run did",
 }
 _PAUSES = {
-    "offset": "the plan does the next one later",
+    "offset": "until the time that the plan has for the next change",
+    "unknown": "an eviction without an answer may still be carried out",
     "settle": "settling before the next node",
     "until-ready": "until replacements are ready",
     "busy": "the server asks to come again later",
@@ -177,7 +178,7 @@ def line(event: progress.AnyProgress) -> str | None:
 def _started(event: progress.RunStarted) -> str:
     what = "rollback" if event.rollback else "resumed" if event.resumed else "begins"
     count = len(event.operations)
-    done = f", {event.done} done already" if event.done else ""
+    done = f", {len(event.finished)} done already" if event.finished else ""
     return f"run {event.run_id} {what}: {count} operation{'s' * (count != 1)}{done}"
 
 
@@ -213,7 +214,7 @@ def _about_operation(event: progress.AnyProgress) -> str | None:
             said = f": {server_said(event.message)}" if event.message else ""
             return f"{told(event.operation)}: given up, {_OUTCOMES[event.outcome]}{said}"
         case progress.TakenBack():
-            return f"{told(event.operation)}: taken back"
+            return f"{told(event.operation)}: taken back{' by an earlier rollback' * event.earlier}"
         case progress.LeftAlone():
             return f"{told(event.operation)}: left alone, {KEPT[event.why]}"
         case _:

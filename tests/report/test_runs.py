@@ -18,6 +18,8 @@ from kubectl_evictplan.apply.progress import (
     BudgetWaits,
     EvictionAccepted,
     LeftAlone,
+    NodeStarted,
+    OperationStarted,
     Paused,
     RunEnded,
     RunStarted,
@@ -25,6 +27,7 @@ from kubectl_evictplan.apply.progress import (
 )
 from kubectl_evictplan.apply.records import Kept, Verdict
 from kubectl_evictplan.apply.status import status
+from kubectl_evictplan.commands import carrying
 from kubectl_evictplan.plans.document import Evict
 from kubectl_evictplan.report.live_view import PlainLines, following
 from kubectl_evictplan.report.run_end import result_blocks, status_blocks
@@ -216,14 +219,14 @@ def test_a_lock_that_was_not_given_back_is_explained() -> None:
     assert "--steal-lock" in stale
 
 
-def test_a_record_that_did_not_reach_the_disk_is_shown() -> None:
+def test_a_record_that_did_not_reach_the_disk_is_told_and_room_is_made_first() -> None:
     bench = taint_bench()
     bench.files.full_at = 4
 
     shown = "".join(Terminal(None, False, False).render(result_blocks(bench.apply(), PROGRAM)))
 
-    assert "This did not reach the journal: keep it" in shown
-    assert '"outcome":"applied"' in shown
+    assert "record: on standard error, as one line: keep it" in shown
+    assert "make room for the journal" in shown
     assert "--resume" in shown
 
 
@@ -248,3 +251,100 @@ def test_a_rollback_is_drawn_by_what_its_first_event_says() -> None:
         for event in bench.told:
             tell(event)
     assert "n1" in stream.getvalue()
+
+
+def test_the_record_that_did_not_reach_the_disk_is_one_line_on_standard_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bench = taint_bench()
+    bench.files.full_at = 4
+    carrying._keep_unwritten(bench.apply().unwritten)
+    captured = capsys.readouterr()
+    (record,) = captured.err.splitlines()
+    assert msgspec.json.decode(record)["outcome"] == "applied"
+    assert not captured.out
+
+
+def stages(view: RunView) -> list[Stage]:
+    return [node.stage for node in view.nodes.values()]
+
+
+def test_what_was_done_before_a_resume_is_drawn_as_done() -> None:
+    operations = taint_bench().plan.operations
+    view = RunView(None)
+    view.add(
+        RunStarted(
+            at_ns=0, run_id="r", operations=operations, finished=frozenset({1}), resumed=True
+        )
+    )
+    assert stages(view) == [Stage.DONE, Stage.WAITING]
+
+
+def test_a_node_whose_time_has_not_come_is_not_being_changed() -> None:
+    operations = taint_bench().plan.operations
+    view = RunView(None)
+    view.add(RunStarted(at_ns=0, run_id="r", operations=operations))
+    view.add(NodeStarted(at_ns=0, node="n1"))
+    view.add(Paused(at_ns=0, why="offset", seconds=5.0, node="n1"))
+    assert stages(view) == [Stage.PAUSING, Stage.WAITING]
+    view.add(OperationStarted(at_ns=1, operation=operations[0]))
+    assert stages(view) == [Stage.CHANGING, Stage.WAITING]
+
+
+def test_a_rollback_draws_what_it_takes_back_and_what_it_leaves_alone() -> None:
+    bench = taint_bench()
+    bench.apply()
+    bench.told.clear()
+    node = bench.cluster.nodes["n2"]
+    node.taints[:] = [{**one, "value": "else"} for one in node.taints]
+    bench.rollback()
+    view = RunView(None)
+    seen = []
+    for event in bench.told:
+        view.add(event)
+        seen.append(tuple(stages(view)))
+    assert (Stage.TAKING_BACK, Stage.LEFT_ALONE) in seen
+    assert seen[-1] == (Stage.TAKEN_BACK, Stage.LEFT_ALONE)
+
+
+def test_an_eviction_that_never_happened_is_nothing_that_a_rollback_leaves_behind() -> None:
+    bench = drain_bench(eviction_timeout_seconds=30.0)
+    bench.cluster.budgets["web"] = 0
+    bench.apply()
+    bench.told.clear()
+    bench.rollback()
+    left = [event.operation.told for event in bench.told if isinstance(event, LeftAlone)]
+    assert left == ["evict shop/db-0 from n1"]
+
+
+def test_a_second_rollback_says_that_the_first_took_it_back() -> None:
+    bench = taint_bench()
+    bench.apply()
+    bench.rollback()
+    bench.told.clear()
+    bench.rollback()
+    lines = [one for one in plain(*bench.told) if "taken back" in one and "taint" in one]
+    assert len(lines) == 2
+    assert all(one.endswith("taken back by an earlier rollback") for one in lines)
+
+
+def test_an_eviction_that_was_asked_for_and_refused_has_begun() -> None:
+    bench = drain_bench()
+    bench.cluster.budgets["web"] = 0
+    bench.cluster.after(12.0, lambda: bench.stop.request("SIGTERM"))
+    text = shown(result_blocks(bench.apply(), PROGRAM))
+    assert "1 waiting for a budget" in text
+    row = next(one for one in text.splitlines() if "evict shop/web-a from n1" in one)
+    assert "waiting for a budget" in row
+    assert "asked 3 times" in row
+
+
+def test_what_somebody_else_took_back_is_not_said_to_be_left() -> None:
+    bench = taint_bench()
+    before = {name: list(bench.cluster.nodes[name].taints) for name in ("n1", "n2")}
+    bench.apply()
+    for name, taints in before.items():
+        bench.cluster.write_taints(name, taints, "kubectl-taint")
+    text = shown(result_blocks(bench.rollback(), PROGRAM))
+    assert "Of 2 operations: 2 taken back already by somebody else." in text
+    assert "left alone" not in text
