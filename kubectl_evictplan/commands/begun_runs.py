@@ -189,15 +189,16 @@ def _compared(
 ) -> tuple[Difference, ...]:
     """Return what differs: of the whole plan, or of the nodes that the run has not come to."""
     from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
-    from kubectl_evictplan.plans.drift import differences_of_rest
+    from kubectl_evictplan.plans.drift import differences_of_begun, differences_of_rest
 
     if state.first_intent_ns is None:
         # Nothing was sent yet, so nothing has to be finished: the plan has to hold as ever.
         return compared(plan, how.connection, api)
     stopped_ns = parse_rfc3339_ns(state.last_at) or 0
-    rest = partial(
-        differences_of_rest, touched=_touched(state.operations.values()), stopped_ns=stopped_ns
-    )
+    touched = _touched(state.operations.values())
+    if touched.issuperset(node.name for node in plan.nodes):
+        return differences_of_begun(plan, api.identity(), api.now_ns(), stopped_ns)
+    rest = partial(differences_of_rest, touched=touched, stopped_ns=stopped_ns)
     return compared(plan, how.connection, api, rest)
 
 

@@ -92,6 +92,14 @@ def differences_of_rest(
     )
 
 
+def differences_of_begun(
+    plan: Plan, identity: ClusterIdentity, now_ns: int, stopped_ns: int
+) -> tuple[Difference, ...]:
+    """Return what differs for a run that has come to every node: nothing of them has to be predicted again."""
+    age = _of_age("run", _STOOD_STILL, stopped_ns, now_ns)
+    return (*_of_identity(plan.cluster, identity), *age)
+
+
 def _of_these(prediction: Prediction, names: Collection[str]) -> Prediction:
     return replace(
         prediction,

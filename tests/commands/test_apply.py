@@ -313,6 +313,31 @@ def test_what_follows_a_run_is_shown_asked_and_may_be_tried_without_changing_any
     assert taints(server) == before
 
 
+class _Typing(io.TextIOWrapper):
+    """Somebody at a terminal."""
+
+    def __init__(self, typed: str = "") -> None:
+        super().__init__(io.BytesIO(typed.encode()))
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("what", ["--resume", "--rollback"])
+def test_on_a_terminal_only_yes_goes_on_or_takes_back(
+    what: str, server: WritableServer, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped_before_n2(server, type_)
+    state = taints(server), taints(server, "n2")
+    words = ("apply", what, "plan.journal.jsonl", "-s", server.url, "--token", TOKEN)
+    monkeypatch.setattr("sys.stderr", _Typing())
+    for typed, code in (("y\n", 130), ("", 130), ("yes\n", 0)):
+        monkeypatch.setattr("sys.stdin", _Typing(typed))
+        assert (taints(server), taints(server, "n2")) == state
+        assert cli.run(words, program="kubectl-evictplan") == code
+    assert (taints(server), taints(server, "n2")) != state
+
+
 def test_nodes_that_a_run_has_not_come_to_are_compared_before_it_goes_on(
     server: WritableServer, type_: Type
 ) -> None:
