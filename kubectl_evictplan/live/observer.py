@@ -256,7 +256,9 @@ class Observer:
     def _between(self, sent_ns: int) -> Interval:
         """Return from when to when an answer that is here now can have been made, by the server."""
         least_ns, most_ns = self._transport.clock.bounds_ns()
-        return Interval(sent_ns + least_ns, self._world.wall_ns() + most_ns)
+        # Clocks that are set meanwhile, or tell little, never make a look end before it began.
+        ends = sent_ns + least_ns, self._world.wall_ns() + most_ns
+        return Interval(min(ends), max(ends))
 
     def _denied(self, listed: Listed) -> AccessError:
         problem = Problem(listed.not_evaluated, location=self._transport.where())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.sightings import Interval
 from kubectl_evictplan.kube.taints import key_and_effect
@@ -63,7 +65,7 @@ def entries(
         changes = [
             one for one in report.changes if one.what in _COMPARED and one.by != _BY_SCENARIO
         ]
-        for change in changes:
+        for change in _once(changes):
             window = window_from(zero, change.earliest_seconds, change.latest_seconds)
             happened = _take(free, change, window)
             later = [one for one in report.changes if one.earliest_seconds > change.latest_seconds]
@@ -82,6 +84,31 @@ def entries(
                 )
             )
     return tuple(found)
+
+
+def _once(changes: Iterable[NodeChange]) -> list[NodeChange]:
+    """Return the changes with those as one that can happen only once: a taint that is there is not added again.
+
+    A prediction names each that may be the one: the first, and a later one where it may come late.
+    """
+    found: list[NodeChange] = []
+    newest: dict[str, int] = {}
+    for change in changes:
+        place = newest.get(change.value)
+        if change.what in _OPPOSITE and place is not None and found[place].what == change.what:
+            found[place] = _either(found[place], change)
+            continue
+        newest[change.value] = len(found)
+        found.append(change)
+    return found
+
+
+def _either(one: NodeChange, other: NodeChange) -> NodeChange:
+    return replace(
+        one,
+        latest_seconds=max(one.latest_seconds, other.latest_seconds),
+        certainty=CERTAIN if CERTAIN in (one.certainty, other.certainty) else one.certainty,
+    )
 
 
 def _take(

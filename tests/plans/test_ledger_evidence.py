@@ -97,6 +97,20 @@ def test_a_taint_tells_when_it_was_added(added: float, verdict: str) -> None:
     assert entry.verdict == verdict
 
 
+def test_a_taint_that_two_rows_of_a_prediction_may_add_is_added_once() -> None:
+    value = "node.kubernetes.io/unreachable:NoExecute"
+    late = replace(change("taint-added", value, 41, 47), certainty="possible")
+    taint = replace(UNREACHABLE, time_added_ns=at(45))
+    seen = Sightings((node_look(300, SeenNode("n1", "n", (taint,))),))
+    for between, rows in (
+        ((), ["inside"]),
+        ((change("taint-removed", value, 40.5, 40.6),), ["inside", "unknown", "unknown"]),
+    ):
+        changes = (change("taint-added", value, 40, 46), *between, late)
+        ledger = ledger_of(expectation(nodes=(report(*changes),)), seen, START)
+        assert sorted(entry.verdict for entry in ledger.nodes) == rows
+
+
 def test_a_node_that_never_was_unknown_did_not_do_what_was_certain() -> None:
     expected = expectation(nodes=(report(change("ready", "Unknown", 40, 46)),))
     seen = Sightings((node_look(300, SeenNode("n1", "n", (), "True", at(-900))),))
