@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import tempfile
@@ -275,6 +276,7 @@ def confirm(lost: int, how: ApplyOptions, question: str) -> None:
         raise mistake(
             f"{what}: say with {' '.join(words)} that it is meant", Correction((), tuple(words))
         )
+    _forget_typed()
     wanted = str(lost) if lost else "yes"
     answer = f"Type {lost} if that is meant: " if lost else "Only yes is yes: "
     sys.stderr.write(f"{_told(lost)}. {question} {answer}" if lost else f"{question} {answer}")
@@ -282,6 +284,15 @@ def confirm(lost: int, how: ApplyOptions, question: str) -> None:
     if sys.stdin.readline().strip() != wanted:
         click.echo("nothing was changed", err=True)
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
+
+
+def _forget_typed() -> None:
+    """Throw away what was typed before the question was there: it answers nothing."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import termios
+
+        with contextlib.suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def _told(lost: int) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import select
 from typing import Any
 
 import msgspec
@@ -27,7 +29,7 @@ from kubectl_evictplan.apply.progress import (
 )
 from kubectl_evictplan.apply.records import Kept, Verdict
 from kubectl_evictplan.apply.status import status
-from kubectl_evictplan.commands import carrying
+from kubectl_evictplan.commands import applying, carrying
 from kubectl_evictplan.plans.document import Evict
 from kubectl_evictplan.report.live_view import PlainLines, following
 from kubectl_evictplan.report.run_end import result_blocks, status_blocks
@@ -348,3 +350,14 @@ def test_what_somebody_else_took_back_is_not_said_to_be_left() -> None:
     text = shown(result_blocks(bench.rollback(), PROGRAM))
     assert "Of 2 operations: 2 taken back already by somebody else." in text
     assert "left alone" not in text
+
+
+def test_what_was_typed_before_the_question_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "wb", buffering=0) as keyboard, os.fdopen(theirs) as terminal:
+        monkeypatch.setattr("sys.stdin", terminal)
+        keyboard.write(b"yes\n")
+        assert select.select([terminal], [], [], 5.0)[0]
+        applying._forget_typed()
+        keyboard.write(b"no\n")
+        assert terminal.readline() == "no\n"
