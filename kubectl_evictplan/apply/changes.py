@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kubectl_evictplan.apply.cluster import FIELD_MANAGER, LiveNode
+from kubectl_evictplan.apply.cluster import FIELD_MANAGER, LiveNode, SpecChange
 from kubectl_evictplan.apply.records import NodeImage
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.timestamps import format_rfc3339, parse_rfc3339_ns
@@ -106,6 +106,15 @@ def _judge_cordon(wanted: bool, node: LiveNode) -> Judgement:
 
 def _to_do(node: LiveNode, taints: tuple[RawTaint, ...]) -> Judgement:
     return Judgement(Standing.TO_DO, msgspec.structs.replace(image(node), taints=taints))
+
+
+def written_by(operation: AnyOperation, node: LiveNode) -> tuple[SpecChange, ...]:
+    """Return who wrote the field that the operation is about; others' fields prove nothing.
+
+    A field that was removed has no manager any more: then nobody is named.
+    """
+    field = "unschedulable" if isinstance(operation, Cordon | Uncordon) else "taints"
+    return tuple(change for change in node.changed_by if field in change.fields)
 
 
 def owns(node: LiveNode, field: str) -> bool:

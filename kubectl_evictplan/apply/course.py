@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kubectl_evictplan.apply.changes import Standing, judge
+from kubectl_evictplan.apply.changes import Standing, judge, written_by
 from kubectl_evictplan.apply.cluster import LiveNode, Outcome
 from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
 from kubectl_evictplan.apply.evictions import batch
@@ -69,11 +69,19 @@ class Course(NamedTuple):
     def _started(self) -> float:
         """Return the monotonic instant of offset 0, also when another process began the run."""
         run = self.run
-        first = min((one.at_seconds for one in run.state.begin.operations), default=0.0)
+        first = self._first_offset()
         now = run.world.monotonic()
         if run.state.first_intent_ns is None:
             return now - first
         return now - (run.now_ns - run.state.first_intent_ns) / SECOND_NS - first
+
+    def _first_offset(self) -> float:
+        return min((one.at_seconds for one in self.run.state.begin.operations), default=0.0)
+
+    def _zero(self, started: float) -> float:
+        """Return the instant of offset 0: what was read before the first intent does not count."""
+        sent = self.run.first_sent
+        return started if sent is None else sent - self._first_offset()
 
     def _take(self, turn: Turn, started: float) -> None:
         run = self.run
@@ -86,10 +94,10 @@ class Course(NamedTuple):
             return
         for doing in doings:
             if doing.phase is not Phase.DONE:
-                early = started + doing.operation.at_seconds - run.world.monotonic()
+                early = self._zero(started) + doing.operation.at_seconds - run.world.monotonic()
                 run.pause(max(early, 0.0), "offset", turn.node)
                 run.say(OperationStarted(at_ns=run.now_ns, operation=doing.operation))
-                do_change(run, doing, self.uids[turn.node])
+                do_change(run, doing, self.uids[turn.node], self.known)
 
     def _evict(self, turn: Turn, doings: Iterable[Doing], started: float) -> None:
         if self.execution.until_ready and turn.node not in self.run.state.workloads:
@@ -101,7 +109,8 @@ class Course(NamedTuple):
             doings,
             parallel=self.execution.parallel,
             timeout_seconds=self.execution.eviction_timeout_seconds,
-            started=started,
+            started=self._zero(started),
+            look=lambda: self._still_so(turn.node),
         )
         self.conditions.waited_seconds = work.waited_seconds
         work.work()
@@ -210,7 +219,7 @@ class Course(NamedTuple):
         node = self._read_after(next(reversed(newest.values())), newest.values())
         for doing in newest.values():
             if judge(doing.operation, node, doing.time_added).standing not in _FULFILLED:
-                by = node.changed_by
+                by = written_by(doing.operation, node)
                 note_verdict(self.run, DOING, doing, Verdict.REVERTED, uid=node.uid, changed_by=by)
                 raise ended(EndCode.REVERTED, doing, node)
 

@@ -35,6 +35,8 @@ class EndCode(Enum):
     CHANGED = "changed"
     # Something is not what the plan says: node or pod recreated, gone, written by another.
     DRIFT = "drift"
+    # A NoExecute taint would evict pods that the plan does not have.
+    UNREVIEWED = "unreviewed"
     # What this run did was undone by another.
     REVERTED = "reverted"
     # A rollback left alone what another has made something else of.
@@ -70,6 +72,7 @@ _EXIT_CODES = {
     EndCode.FORBIDDEN: (EXIT_ACCESS, EXIT_PARTLY),
     EndCode.CHANGED: (EXIT_DRIFT, EXIT_PARTLY),
     EndCode.DRIFT: (EXIT_DRIFT, EXIT_DRIFT),
+    EndCode.UNREVIEWED: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.REVERTED: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.CHANGED_SINCE: (EXIT_PARTLY, EXIT_PARTLY),
     EndCode.LOCKED: (EXIT_DRIFT, EXIT_DRIFT),

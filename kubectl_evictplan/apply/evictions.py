@@ -7,7 +7,7 @@ UID. Requests go one after the other, so a run is the same whenever it is the sa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from kubectl_evictplan.apply.cluster import Outcome, Reply
@@ -45,6 +45,8 @@ from kubectl_evictplan.plans.document import Evict
 # kubectl drain's: how long it waits after a refusal, and between looks at a pod that is going.
 RETRY_SECONDS = 5.0
 POLL_SECONDS = 1.0
+# How often the node is read back meanwhile: whoever uncordons it wants no more evictions.
+READ_BACK_SECONDS = 5.0
 # status.causes of a 403 while a namespace is being deleted: the pod will be, too.
 NAMESPACE_TERMINATING = "NamespaceTerminating"
 
@@ -68,25 +70,36 @@ class Eviction:
 
 @dataclass(slots=True)
 class Batch:
-    """The evictions of one node; those in ``active`` are under way."""
+    """The evictions of one node; those in ``active`` are under way.
+
+    ``look`` raises Ended when what this run did to the node is not so any more.
+    """
 
     run: Working
     node: str
     waiting: list[Eviction]
     parallel: int
     deadline: float | None
+    look: Callable[[], None]
+    looked: float | None = None
     active: list[Eviction] = field(default_factory=list)
 
     def work(self) -> None:
         """Evict all of them. Raises Ended when one cannot be, or the time is over."""
         while self.waiting or self.active:
             self.run.checkpoint()
+            self._look_at_node()
             self._fill()
             for eviction in [one for one in self.active if one.due <= self._now]:
                 self._advance(eviction)
             self.active = [one for one in self.active if not one.done]
             self._heed_deadline()
             self._sleep()
+
+    def _look_at_node(self) -> None:
+        if self.looked is None or self._now - self.looked >= READ_BACK_SECONDS:
+            self.look()
+            self.looked = self._now
 
     def waited_seconds(self) -> float:
         """Return for how long a budget has kept the pod that waits longest."""
@@ -292,6 +305,7 @@ def batch(
     parallel: int,
     timeout_seconds: float,
     started: float,
+    look: Callable[[], None],
 ) -> Batch:
     """Return the evictions of a node that are not done.
 
@@ -308,7 +322,7 @@ def batch(
     # What another process left under way comes first: it takes its place in the bound again.
     evictions.sort(key=lambda one: one.doing.phase is Phase.WAITING)
     deadline = now + timeout_seconds if timeout_seconds else None
-    return Batch(run, node, evictions, parallel, deadline)
+    return Batch(run, node, evictions, parallel, deadline, look)
 
 
 def pod_verdict(pod: Pod | None, operation: Evict) -> Verdict:

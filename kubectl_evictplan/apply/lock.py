@@ -140,16 +140,30 @@ class Lock:
         )
 
     def _free(self, lease: LiveLease) -> bool:
-        """Nobody holds it, or the process of this run that died on this machine did.
+        """Nobody holds it, or this process, or one of this run that has died.
 
-        That it died is certain: the journal's own lock is ours now.
+        A journal can be copied, so that its own lock is ours proves nothing: the process that
+        holds the Lease has to be one of this machine that is not there any more, or the Lease
+        has to be over.
         """
-        holder = lease.holder_identity
-        return holder == "" or _without_pid(holder) == _without_pid(self.place.holder)
+        holder, mine = lease.holder_identity, self.place.holder
+        if holder in ("", mine):
+            return True
+        (who, pid, run_id), (own, _, own_run_id) = _parts(holder), _parts(mine)
+        if not run_id or run_id != own_run_id:
+            return False
+        if self._expired(lease):
+            return True
+        here = who.rpartition("@")[2] == own.rpartition("@")[2]
+        return here and pid.isdecimal() and not self._world.process_alive(int(pid))
+
+    def _expired(self, lease: LiveLease) -> bool:
+        expires_ns = _expires_ns(lease)
+        return expires_ns is not None and expires_ns <= self._api.now_ns()
 
     def _refuse_unless_expired(self, lease: LiveLease, *, steal: bool) -> None:
         expires_ns = _expires_ns(lease)
-        expired = expires_ns is not None and expires_ns <= self._api.now_ns()
+        expired = self._expired(lease)
         if not (expired and steal):
             raise Ended(
                 Ending(
@@ -170,9 +184,11 @@ def holder(user: str, host: str, pid: int, run_id: str) -> str:
     return f"{user}@{host}/{pid}/{run_id}"
 
 
-def _without_pid(name: str) -> tuple[str, str]:
-    who, _, rest = name.partition("/")
-    return who, rest.partition("/")[2]
+def _parts(name: str) -> tuple[str, str, str]:
+    """Return user@host, process ID and run ID of a holder; "" for what it does not have."""
+    rest, _, run_id = name.rpartition("/")
+    who, _, pid = rest.rpartition("/")
+    return who, pid, run_id
 
 
 def _expires_ns(lease: LiveLease) -> int | None:

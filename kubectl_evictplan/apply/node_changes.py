@@ -7,7 +7,7 @@ tried again a few times; an unknown outcome is read back, by the rules of ``read
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from kubectl_evictplan.apply.changes import (
     Judgement,
@@ -16,6 +16,7 @@ from kubectl_evictplan.apply.changes import (
     judge,
     same_taints,
     time_added,
+    written_by,
 )
 from kubectl_evictplan.apply.cluster import LiveNode, Outcome, Reply
 from kubectl_evictplan.apply.endings import EndCode
@@ -32,6 +33,7 @@ from kubectl_evictplan.apply.sending import (
     send,
 )
 from kubectl_evictplan.apply.states import Doing
+from kubectl_evictplan.apply.unreviewed import refuse_unreviewed
 from kubectl_evictplan.apply.working import Working
 
 # How often each is tried again; a retry after a conflict waits as upstream's taint helper does.
@@ -58,9 +60,20 @@ _PAUSES = {
 Judge = Callable[[LiveNode, str], Judgement]
 
 
-def do_change(run: Working, doing: Doing, uid: str) -> None:
-    """Carry out one operation on a node. Raises Ended when it cannot be done as planned."""
-    change_node(run, DOING, doing, uid, lambda node, mark: judge(doing.operation, node, mark))
+def do_change(run: Working, doing: Doing, uid: str, known: Collection[str]) -> None:
+    """Carry out one operation on a node. Raises Ended when it cannot be done as planned.
+
+    ``known``: the UIDs of the plan's pods; no other may go by a taint.
+    """
+    operation = doing.operation
+    change_node(
+        run,
+        DOING,
+        doing,
+        uid,
+        lambda node, mark: judge(operation, node, mark),
+        lambda: refuse_unreviewed(run, operation, known),
+    )
     outcome = doing.outcome or Outcome.APPLIED
     run.say(OperationDone(at_ns=run.now_ns, operation=doing.operation, outcome=outcome))
 
@@ -73,8 +86,18 @@ def settle(run: Working, doing: Doing, uids: Mapping[str, str]) -> Verdict:
     )
 
 
-def change_node(run: Working, voice: Voice, doing: Doing, uid: str, judged: Judge) -> None:
-    """Make the node what ``judged`` says, or find that it is so. Raises Ended otherwise."""
+def change_node(
+    run: Working,
+    voice: Voice,
+    doing: Doing,
+    uid: str,
+    judged: Judge,
+    before_sending: Callable[[], None] = lambda: None,
+) -> None:
+    """Make the node what ``judged`` says, or find that it is so. Raises Ended otherwise.
+
+    ``before_sending`` is called before every attempt and may raise Ended.
+    """
     tried: Counter[Outcome] = Counter()
     while True:
         run.checkpoint()
@@ -86,6 +109,7 @@ def change_node(run: Working, voice: Voice, doing: Doing, uid: str, judged: Judg
         if wanted is None:
             _note_standing(run, voice, doing, node, standing)
             return
+        before_sending()
         mark = marked if voice is DOING else ""
         reply = send(run, voice, doing, _mutation(run, node, wanted, mark))
         if reply.outcome is Outcome.APPLIED:
@@ -176,7 +200,7 @@ def read_back(run: Working, voice: Voice, doing: Doing, uid: str, judged: Judge)
         verdict = Verdict.NOT_APPLIED
     else:
         verdict = Verdict.MOVED
-    version, by = node.resource_version, node.changed_by
+    version, by = node.resource_version, written_by(doing.operation, node)
     note_verdict(run, voice, doing, verdict, uid=node.uid, resource_version=version, changed_by=by)
     run.say(WasReadBack(at_ns=run.now_ns, operation=doing.operation, verdict=verdict))
     return verdict

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from kubectl_evictplan.apply.changes import Standing, judge, same_taints, time_added
+from kubectl_evictplan.apply.changes import Standing, judge, same_taints, time_added, written_by
 from kubectl_evictplan.apply.cluster import Access, ClusterApi, LiveNode, Outcome, Reply, Request
 from kubectl_evictplan.apply.conditions import NOT_READY_NODES, UNREADY, Condition, comparisons
 from kubectl_evictplan.apply.endings import EndCode, Ending
@@ -215,7 +215,8 @@ def _each_wanted(
     for operation in operations:
         standing, wanted = judge(operation, node, marked)
         if standing is Standing.VIOLATED:
-            ending = Ending(EndCode.DRIFT, operation.number, node.name, changed_by=node.changed_by)
+            by = written_by(operation, node)
+            ending = Ending(EndCode.DRIFT, operation.number, node.name, changed_by=by)
             raise CheckFailed(Check("nodes", "failed", operation.told), ending)
         if wanted is not None:
             visit(node, wanted)

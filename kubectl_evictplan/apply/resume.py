@@ -18,8 +18,8 @@ from kubectl_evictplan.apply.run import (
     RunResult,
     carry_out,
     concluded,
+    is_finished,
     lock_place,
-    resumable,
 )
 from kubectl_evictplan.apply.states import Phase, RunState
 from kubectl_evictplan.apply.stop import Stop
@@ -55,7 +55,7 @@ def resume(
     except InputError:
         opened.close()
         raise
-    if not resumable(state):
+    if is_finished(state):
         if options.lock_namespace:
             # Killed after its last record, before it gave the lock back.
             Lock(lock_place(options, state.begin.run_id), api, world).release_left()

@@ -236,10 +236,20 @@ def _result(
     )
 
 
+def is_finished(state: RunState) -> bool:
+    """Whether the run ended with everything done, so that going on changes nothing."""
+    return state.ending is not None and state.ending.code is EndCode.FINISHED
+
+
 def resumable(state: RunState) -> bool:
-    """Whether --resume has something to do."""
-    done = state.ending is not None and state.ending.code is EndCode.FINISHED
-    return not done and not state.rolling_back
+    """Whether --resume has something to do.
+
+    It has not when all was done and somebody took it back: nothing that is done is done twice.
+    """
+    if is_finished(state) or state.rolling_back:
+        return False
+    reverted = state.ending is not None and state.ending.code is EndCode.REVERTED
+    return not (reverted and all(one.phase is Phase.DONE for one in state.operations.values()))
 
 
 def can_roll_back(state: RunState) -> bool:

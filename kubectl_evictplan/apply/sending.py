@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kubectl_evictplan.apply.changes import same_taints
+from kubectl_evictplan.apply.changes import same_taints, written_by
 from kubectl_evictplan.apply.cluster import LiveNode, Outcome, Reply, Request, SpecChange
 from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
 from kubectl_evictplan.apply.progress import Answered, RequestSent
@@ -120,7 +120,7 @@ def ended(
             number=doing.operation.number,
             node=doing.operation.node,
             message=reply.message[:MESSAGE_LENGTH_MAX] if reply is not None else "",
-            changed_by=node.changed_by if node is not None else (),
+            changed_by=written_by(doing.operation, node) if node is not None else (),
             objects=reply.causes if reply is not None else (),
         )
     )

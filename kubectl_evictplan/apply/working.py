@@ -13,7 +13,7 @@ from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
 from kubectl_evictplan.apply.journal import Journal, JournalFailed
 from kubectl_evictplan.apply.lock import Lock
 from kubectl_evictplan.apply.progress import AnyProgress, ClockGap, Paused, Tell
-from kubectl_evictplan.apply.records import AnyRecord, Result
+from kubectl_evictplan.apply.records import AnyRecord, Intent, Result
 from kubectl_evictplan.apply.states import RunState, note
 from kubectl_evictplan.apply.stop import Stop
 from kubectl_evictplan.errors import AccessError, UnreachableError
@@ -62,6 +62,8 @@ class Working:
         self.lock: Lock | None = None
         self.watches: Sequence[Watch] = ()
         self.unwritten = b""
+        # The monotonic instant of the run's first intent, when this process wrote it.
+        self.first_sent: float | None = None
         self._tell: Tell | None = tell
         self._clocks = (world.monotonic(), world.wall_ns())
 
@@ -76,6 +78,8 @@ class Working:
             code = EndCode.JOURNAL_LOST if lost else EndCode.JOURNAL
             number = getattr(record, "number", 0)
             raise Ended(Ending(code, number=number, message=str(failure))) from failure
+        if isinstance(record, Intent) and self.state.first_intent_ns is None:
+            self.first_sent = self.world.monotonic()
         note(self.state, record)
         return record
 

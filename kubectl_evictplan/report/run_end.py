@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.records import Kept
-from kubectl_evictplan.apply.run import RunResult
+from kubectl_evictplan.apply.run import RunResult, resumable
 from kubectl_evictplan.apply.states import Doing, Phase, RunState
 from kubectl_evictplan.apply.status import Status
 from kubectl_evictplan.plans.document import Evict
@@ -47,6 +47,7 @@ _KEPT_AS = {
     Kept.NODE_RECREATED: "gone with its node",
 }
 _ROWS_MAX = 40
+_NUMBERS_MAX = 10
 
 
 def result_blocks(result: RunResult, program: str, connection: str = "") -> Iterator[Block]:
@@ -54,7 +55,8 @@ def result_blocks(result: RunResult, program: str, connection: str = "") -> Iter
 
     ``program``: the words that run this program; ``connection``: those that lead it to the same cluster.
     """
-    yield Verdict(tuple(_sentences(result.state)))
+    stopped_by = result.ending.signal if result.stopped_at_once else ""
+    yield Verdict(tuple(_sentences(result.state, stopped_by)))
     yield from _rest(result.state)
     if result.unwritten:
         where = "on standard error, as one line: keep it"
@@ -89,10 +91,13 @@ def status_blocks(status: Status, path: str, program: str, connection: str = "")
     )
 
 
-def _sentences(state: RunState) -> Iterator[Phrase]:
-    ending = state.rollback_ending or state.ending
+def _sentences(state: RunState, stopped_by: str = "") -> Iterator[Phrase]:
+    """Tell how it ended. ``stopped_by``: the second signal, after which nothing was written any more."""
+    ending = state.rollback_ending if state.rolling_back else state.ending
     what = "Rollback" if state.rolling_back else "Run"
-    if ending is None:
+    if stopped_by:
+        yield Phrase(f"{what} stopped at once by a second {stopped_by}.", "loud")
+    elif ending is None:
         yield Phrase(f"{what} not ended: it was killed, or is still at work.", "loud")
     else:
         tone: Tone = "good" if ending.code is EndCode.FINISHED else "loud"
@@ -104,8 +109,22 @@ def _sentences(state: RunState) -> Iterator[Phrase]:
     parts = [f"{number} {words}" for words, number in sorted(counted.items())]
     if parts:
         yield Phrase(f"Of {len(doings)} operation{'s' * (len(doings) != 1)}: {', '.join(parts)}.")
-    if state.unknown:
-        yield Phrase("Going on looks first what became of those whose outcome is unknown.")
+    yield from _what_now(state)
+
+
+def _what_now(state: RunState) -> Iterator[Phrase]:
+    """Tell what is not known, and that going on with what somebody took back does nothing."""
+    doings = {**state.operations, **state.reversals}
+    unknown = [number for number in sorted(doings) if doings[number].phase is Phase.UNKNOWN]
+    if unknown:
+        many = "s" * (len(unknown) != 1)
+        numbers = ", ".join(map(str, unknown[:_NUMBERS_MAX]))
+        more = f" and {len(unknown) - _NUMBERS_MAX} more" if len(unknown) > _NUMBERS_MAX else ""
+        yield Phrase(f"The outcome of operation{many} {numbers}{more} is unknown.", "loud")
+        yield Phrase("Going on looks first what became of that.")
+    reverted = state.ending is not None and state.ending.code is EndCode.REVERTED
+    if reverted and not state.rolling_back and not resumable(state):
+        yield Phrase("Nothing is left to go on with: take back the rest, or make a new plan.")
 
 
 def _concerned(state: RunState) -> list[Doing]:

@@ -74,6 +74,7 @@ ENDINGS = {
     EndCode.FORBIDDEN: "the server, or a webhook of it, does not allow it",
     EndCode.CHANGED: "a webhook made something else of it",
     EndCode.DRIFT: "the cluster is not what the plan says",
+    EndCode.UNREVIEWED: "pods that nobody reviewed would go by this taint, so it was not put on",
     EndCode.REVERTED: "somebody took back what this run did",
     EndCode.CHANGED_SINCE: "what somebody else has changed since is left alone",
     EndCode.LOCKED: "another run holds the lock",

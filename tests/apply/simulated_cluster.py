@@ -29,7 +29,7 @@ from kubectl_evictplan.apply.cluster import (
     Request,
     SpecChange,
 )
-from kubectl_evictplan.kube.objects import OwnerReference, Pod, Taint
+from kubectl_evictplan.kube.objects import OwnerReference, Pod, Taint, Toleration
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.plans.document import ClusterIdentity
 from kubectl_evictplan.world import World
@@ -63,6 +63,7 @@ class SimulatedPod:
     exit_seconds: float = 2.0
     deleted_ns: int | None = None
     ready: bool = True
+    tolerations: tuple[Toleration, ...] = ()
     budgets: tuple[str, ...] = ()
 
     @property
@@ -92,6 +93,8 @@ class SimulatedCluster:
         self.workloads: dict[str, SimulatedWorkload] = {}
         self.budgets: dict[str, int] = {}
         self.leases: dict[str, LiveLease] = {}
+        # Process IDs that are at work on the operators' machine.
+        self.processes: set[int] = set()
         self.denied: set[tuple[str, str]] = set()
         self.faults = Faults()
         self.mutations: list[Request] = []
@@ -118,6 +121,7 @@ class SimulatedCluster:
             wall_ns=lambda: self.now + self.faults.wall_offset_ns,
             sleep=self.sleep,
             chance=self.random.random,
+            process_alive=lambda pid: pid in self.processes,
         )
 
     def sleep(self, seconds: float) -> None:
@@ -468,4 +472,5 @@ def _read_pod(pod: SimulatedPod) -> Pod:
         ready="True" if pod.ready else "False",
         deletion_timestamp_ns=pod.deleted_ns,
         owner_references=owners,
+        tolerations=pod.tolerations,
     )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from apply.clusters import drain_bench, taint_bench
 from apply.crashes import KEEPS, killing
@@ -12,9 +16,12 @@ from msgspec import structs
 from kubectl_evictplan.apply.cluster import LiveLease, Outcome, Reply
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.lock import LOCK_NAME, LOCK_SECONDS
+from kubectl_evictplan.apply.resume import resume
 from kubectl_evictplan.apply.run import LOCK_NAMESPACE, RunOptions, RunResult, apply_plan
+from kubectl_evictplan.apply.stop import Stop
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.prediction.document import TaintReference
+from kubectl_evictplan.world import process_alive
 
 PLACE = f"{LOCK_NAMESPACE}/{LOCK_NAME}"
 
@@ -197,3 +204,57 @@ def test_a_lock_whose_creation_went_unanswered_is_found_to_be_ours() -> None:
     bench.cluster.create_lease = lambda a, b, c, _seconds: lost(a, b, c)  # type: ignore[method-assign]
 
     assert bench.apply().exit_code == 0
+
+
+def died_holding_the_lock() -> Bench:
+    bench = taint_bench()
+    killing(bench, 8)
+    with pytest.raises(Killed):
+        bench.apply()
+    killing(bench, None)
+    bench.files.crash(KEEPS["all"])
+    return bench
+
+
+def going_on_as(bench: Bench, **author: object) -> RunResult:
+    return resume(
+        bench.plan,
+        bench.cluster,
+        JOURNAL,
+        bench.cluster.world(),
+        bench.files,
+        Stop(),
+        bench.told.append,
+        RunOptions(author=structs.replace(AUTHOR, **author), run_id="run-1"),
+    )
+
+
+def test_a_copied_journal_does_not_take_the_lock_of_a_run_that_is_at_work() -> None:
+    bench = died_holding_the_lock()
+    bench.cluster.processes.add(AUTHOR.pid)
+
+    result = going_on_as(bench, pid=2)
+
+    assert (result.exit_code, result.ending.code) == (4, EndCode.LOCKED)
+    assert bench.cluster.leases[PLACE].holder_identity == "operator@laptop/1/run-1"
+
+
+def test_nobody_can_tell_from_another_host_that_a_run_is_dead_before_its_lock_is_over() -> None:
+    bench = died_holding_the_lock()
+
+    assert going_on_as(bench, host="elsewhere", pid=2).ending.code is EndCode.LOCKED
+    bench.cluster.sleep(LOCK_SECONDS + 1.0)
+    assert going_on_as(bench, host="elsewhere", pid=2).exit_code == 0
+
+
+def test_the_lock_of_a_dead_process_of_this_host_and_run_is_taken_at_once() -> None:
+    assert going_on_as(died_holding_the_lock(), pid=2).exit_code == 0
+
+
+def test_a_process_that_has_ended_is_told_from_one_that_is_alive() -> None:
+    ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    ended.wait()
+
+    assert process_alive(os.getpid())
+    assert not process_alive(ended.pid)
+    assert not process_alive(0)

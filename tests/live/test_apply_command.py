@@ -18,7 +18,7 @@ from live.writable_server import RealClock, WritableServer
 
 from kubectl_evictplan import cli
 from kubectl_evictplan.live import transport
-from kubectl_evictplan.world import World
+from kubectl_evictplan.world import World, process_alive
 
 Evictplan = Callable[..., int]
 
@@ -59,6 +59,7 @@ def evictplan(
         lambda seconds: time.sleep(seconds / 50),
         random.random,
         read_seconds,
+        process_alive,
     )
     monkeypatch.setattr(World.__new__, "__defaults__", shorter)
     yield lambda *words: cli.run(words, program="kubectl-evictplan")
