@@ -18,7 +18,8 @@ pytestmark = pytest.mark.live
 
 KINDS = (
     "nodes,pods,leases,deployments,replicasets,statefulsets,daemonsets,jobs,replicationcontrollers,"
-    "poddisruptionbudgets,validatingwebhookconfigurations,mutatingwebhookconfigurations"
+    "poddisruptionbudgets,services,endpointslices,persistentvolumes,persistentvolumeclaims,"
+    "volumeattachments,namespaces,validatingwebhookconfigurations,mutatingwebhookconfigurations"
 )
 TAINT = ("what-if", "taint", "node", "a1", "maintenance=yes:NoExecute", "-o", "json")
 
