@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -68,6 +69,10 @@ def carry(
 
 
 def _work(begun: Any, code: Any, *arguments: Any) -> None:
+    # Behind `nohup` or `&` signals are ignored, and a run keeps to that: here they are sent.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     begun.set()
     try:
         result = carry(*arguments)
