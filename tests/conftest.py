@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import ipaddress
+import shutil
 import socket
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,8 @@ settings.register_profile(
 settings.register_profile("thorough", settings.get_profile("repeatable"), max_examples=1000)
 settings.load_profile("repeatable")
 
+_STATE = Path(tempfile.mkdtemp(prefix="evictplan-tests-state-"))
+atexit.register(shutil.rmtree, _STATE, ignore_errors=True)
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
 
@@ -50,6 +55,7 @@ def _nobodys_kubeconfig(monkeypatch: pytest.MonkeyPatch, request: pytest.Fixture
         # These make clusters of their own, with tools that live in the home folder.
         return
     monkeypatch.setenv("HOME", "/nonexistent")
+    monkeypatch.setenv("XDG_STATE_HOME", str(_STATE))
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     for name in ("http_proxy", "https_proxy", "no_proxy"):

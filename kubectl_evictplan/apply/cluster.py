@@ -6,7 +6,7 @@ mutation by itself, and none guesses: an answer that does not say what was done 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
@@ -120,6 +120,7 @@ class LiveLease(msgspec.Struct, frozen=True):
     renew_time_ns: int | None
     lease_duration_seconds: int | None
     transitions: int = 0
+    annotations: dict[str, str] = {}
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -195,8 +196,24 @@ class ClusterApi(Protocol):
     def get_lease(self, namespace: str, name: str) -> LiveLease | None:
         """Read a Lease."""
 
-    def create_lease(self, namespace: str, name: str, holder: str, seconds: int) -> Reply:
+    def create_lease(
+        self,
+        namespace: str,
+        name: str,
+        holder: str,
+        seconds: int,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Reply:
         """Create a Lease held by ``holder`` from now on."""
 
-    def update_lease(self, lease: LiveLease, holder: str, seconds: int) -> Reply:
-        """Renew or take over the Lease, if it is still of that resourceVersion; "" releases it."""
+    def update_lease(
+        self,
+        lease: LiveLease,
+        holder: str,
+        seconds: int,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Renew or take over the Lease, if it is still of that resourceVersion; "" releases it.
+
+        ``annotations`` are set; others stay.
+        """

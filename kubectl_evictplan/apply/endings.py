@@ -43,6 +43,8 @@ class EndCode(Enum):
     CHANGED_SINCE = "changed-since"
     # Another run holds the lock, or took it.
     LOCKED = "locked"
+    # The lock knows lines of this run that its journal does not have.
+    JOURNAL_BEHIND = "journal-behind"
     # The lock could not be kept up: it may be another's by now.
     LOCK_LOST = "lock-lost"
     # The plan needs what the user may not do.
@@ -77,6 +79,7 @@ _EXIT_CODES = {
     EndCode.CHANGED_SINCE: (EXIT_PARTLY, EXIT_PARTLY),
     EndCode.LOCKED: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.LOCK_LOST: (EXIT_DRIFT, EXIT_DRIFT),
+    EndCode.JOURNAL_BEHIND: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.DENIED: (EXIT_ACCESS, EXIT_ACCESS),
     EndCode.UNAUTHENTICATED: (EXIT_ACCESS, EXIT_ACCESS),
     EndCode.UNREACHABLE: (EXIT_UNREACHABLE, EXIT_PARTLY),

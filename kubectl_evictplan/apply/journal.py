@@ -3,6 +3,9 @@
 A record is durable before what it announces is done. A line counts only with its newline: what a
 crash left of a line was never durable, so nothing had followed from it. ASCII throughout, so that no
 string of a cluster can steer the terminal of whoever reads the file.
+
+A chain does not see its own end, so each line also holds the digest of itself (``sum``), and the lock in the
+cluster knows how far the journal had come (``Head``): lines that are missing at the end are missed there.
 """
 
 from __future__ import annotations
@@ -15,13 +18,19 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from kubectl_evictplan.apply.files import AppendOnly, Files
-from kubectl_evictplan.apply.records import AnyRecord, Begin, Record
+from kubectl_evictplan.apply.files import AppendOnly, Files, Held
+from kubectl_evictplan.apply.records import AnyRecord, Begin, Intent, Record
 from kubectl_evictplan.apply.states import RunState, begun, note
 from kubectl_evictplan.errors import InputError, Problem, mistake
 from kubectl_evictplan.kube.api_version import API_VERSION
 
 JOURNAL_BYTES_MAX = 1 << 30
+# Room on the disk: for each operation of a run that meets nothing unusual; beside that always for what may
+# still have to be written after a mutation was sent: results of all that is under way, and the end.
+OPERATION_BYTES = 4096
+ENDING_BYTES = 1 << 18
+# A result holds what came back, at most about as often as the intent held what was sent.
+_PER_INTENT = 4
 
 RecordT = TypeVar("RecordT", bound=Record)
 
@@ -34,50 +43,112 @@ class JournalFailed(Exception):
         self.line = line
 
 
-class Journal:
-    """A journal that is open for writing and locked. After a failure it takes no more records."""
+class Head(NamedTuple):
+    """How far a run's journal has come: its number of lines and the digest of the last one.
 
-    def __init__(self, file: AppendOnly, last_digest: str) -> None:
+    As text ``RUN/LINES/DIGEST``; that is what the lock in the cluster keeps.
+    """
+
+    run_id: str
+    lines: int
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.run_id}/{self.lines}/{self.digest}"
+
+
+def head_of(text: str) -> Head | None:
+    """Return the head that a text names; None when it names none."""
+    run_id, _, rest = text.partition("/")
+    lines, _, found = rest.partition("/")
+    if not (run_id and found and lines.isascii() and lines.isdecimal()):
+        return None
+    return Head(run_id, int(lines[:18]), found)
+
+
+class Journal:
+    """A journal that is open for writing and locked. After a failure it takes no more records.
+
+    ``digests`` are those of the lines it has. ``held``, when there is one, is given back with the file.
+    """
+
+    def __init__(self, file: AppendOnly, run_id: str, digests: list[str]) -> None:
         self._file = file
-        self._last_digest = last_digest
+        self._run_id = run_id
+        self._digests = digests
+        self.held: Held | None = None
+        # Bytes that were reserved and not used yet.
+        self._room = 0
         self.failed = False
 
+    @property
+    def head(self) -> Head:
+        """How far it has come; durable."""
+        return Head(self._run_id, len(self._digests), self._digests[-1])
+
+    def holds(self, head: Head) -> bool:
+        """Whether the journal had that head once; True for one of another run, of which it knows nothing."""
+        if head.run_id != self._run_id:
+            return True
+        known = 0 < head.lines <= len(self._digests)
+        return known and self._digests[head.lines - 1] == head.digest
+
     def append(self, record: RecordT) -> RecordT:
-        """Write a record and return it as written, when it is durable; else raise JournalFailed."""
+        """Write a record and return it as written, when it is durable; else raise JournalFailed.
+
+        An intent is only written when there is room for what will have to follow from it: a disk that
+        fills up is found out before a mutation, not between it and its result.
+        """
         assert not self.failed, "a journal that failed takes no more records"
-        record = msgspec.structs.replace(record, prev=self._last_digest)
+        record = msgspec.structs.replace(record, prev=self._digests[-1] if self._digests else "")
         line = encoded(record)
+        if isinstance(record, Intent):
+            self.make_room(_PER_INTENT * len(line))
         try:
             self._file.append(line)
             self._file.sync()
         except OSError as error:
             self.failed = True
             raise JournalFailed(line, error) from error
-        self._last_digest = digest(line)
+        self._room -= len(line)
+        self._digests.append(digest(line))
         return record
 
+    def make_room(self, size: int) -> None:
+        """Have room for ``size`` bytes and the end of the run; raises JournalFailed, and stays usable."""
+        if self._room >= size + ENDING_BYTES:
+            return
+        size += 2 * ENDING_BYTES
+        try:
+            self._file.reserve(size)
+        except OSError as error:
+            raise JournalFailed(b"", error) from error
+        self._room = size
+
     def close(self) -> None:
-        """Close the file and give its lock back."""
+        """Close the file, give its lock and the run back."""
         with contextlib.suppress(OSError):
             self._file.close()
+        if self.held is not None:
+            self.held.release()
 
 
 class Contents(NamedTuple):
-    """What a journal holds: its records, and how many bytes and which digest they end with.
+    """What a journal holds: its records, the digests of their lines, and how many bytes they are.
 
     ``torn``: more bytes follow, the rest of a record that never became durable.
     """
 
     records: tuple[AnyRecord, ...]
     size: int
-    last_digest: str
+    digests: list[str]
     torn: bool
 
 
 def encoded(record: Record) -> bytes:
-    """Return the line of a record, newline included."""
+    """Return the line of a record, newline included: ``sum`` is the digest of the line without it."""
     plain = msgspec.to_builtins(record)
-    return json.dumps(plain, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
+    return summed(json.dumps(plain, ensure_ascii=True, separators=(",", ":")).encode("ascii"))
 
 
 def digest(line: bytes) -> str:
@@ -85,26 +156,60 @@ def digest(line: bytes) -> str:
     return hashlib.sha256(line.removesuffix(b"\n")).hexdigest()
 
 
+def summed(line: bytes) -> bytes:
+    """Return a JSON object with its ``sum``, as a line of a journal."""
+    return line[:-1] + b',"sum":"' + digest(line).encode("ascii") + b'"}\n'
+
+
+def _without_sum(line: bytes) -> bytes | None:
+    """Return a line without its ``sum``; None when that is missing, or of another line."""
+    whole, mark, _ = line.rpartition(b',"sum":"')
+    return whole + b"}" if mark and summed(whole + b"}") == line + b"\n" else None
+
+
 def create(path: Path, files: Files, begin: Begin) -> tuple[Journal, RunState]:
     """Begin a journal: its first record and its name in the directory are durable on return.
 
-    A file in which a run never became durable is used again. Raises InputError when there is a
-    journal already or none can be written.
+    Room for the run is reserved. A file in which a run never became durable is used again. Raises
+    InputError when there is a journal already or none can be written.
     """
     try:
-        file = _new_file(path, files)
-        journal = Journal(file, "")
+        journal = Journal(_new_file(path, files), begin.run_id, [])
     except OSError as error:
         raise _unusable(path, error) from error
     try:
+        journal.held = _held(path, files, begin.run_id, alone=begin.lock is None)
+        journal.make_room(OPERATION_BYTES * len(begin.operations) + len(encoded(begin)))
         begin = journal.append(begin)
         files.sync_directory(path)
-    except (JournalFailed, OSError) as error:
+    except (JournalFailed, OSError, InputError) as error:
         journal.close()
         with contextlib.suppress(OSError):
             files.remove(path)
+        if isinstance(error, InputError):
+            raise
         raise _unusable(path, error) from error
     return journal, begun(begin)
+
+
+def _held(path: Path, files: Files, run_id: str, *, alone: bool) -> Held | None:
+    """Hold the run itself: its journal may have been copied. ``alone``: no lock in the cluster does so."""
+    try:
+        return files.hold(run_id)
+    except BlockingIOError:
+        raise mistake(
+            "a process works with a copy of this journal right now: wait for it, or stop it with SIGINT",
+            location=str(path),
+        ) from None
+    except OSError as error:
+        if not alone:
+            return None
+        reason = error.strerror or str(error)
+        raise mistake(
+            f"without the lock in the cluster a run is held in a file of your own, and that cannot be"
+            f" written: {reason}; nothing was sent. Name a folder with XDG_STATE_HOME",
+            location=str(error.filename or path),
+        ) from error
 
 
 def _new_file(path: Path, files: Files) -> AppendOnly:
@@ -122,10 +227,11 @@ def _new_file(path: Path, files: Files) -> AppendOnly:
     return file
 
 
-def reopen(path: Path, files: Files) -> tuple[Journal, RunState]:
+def reopen(path: Path, files: Files, *, alone: bool) -> tuple[Journal, RunState]:
     """Open a journal to go on with it; what a crash left of a last line is dropped.
 
-    Raises InputError when it is missing, damaged, of another version, or a process works with it.
+    ``alone``: no lock in the cluster keeps others away. Raises InputError when it is missing, damaged, of
+    another version, or a process works with it or with a copy of it.
     """
     try:
         file = files.open(path)
@@ -136,21 +242,24 @@ def reopen(path: Path, files: Files) -> tuple[Journal, RunState]:
         ) from None
     except OSError as error:
         raise _unusable(path, error) from error
+    journal = Journal(file, "", [])
     try:
         contents = read(path, files)
         state = added_up(path, contents)
+        journal = Journal(file, state.begin.run_id, contents.digests)
+        journal.held = _held(path, files, state.begin.run_id, alone=alone)
         if contents.torn:
             file.truncate(contents.size)
             file.sync()
         # The process that made the file may have died before its name was durable.
         files.sync_directory(path)
     except OSError as error:
-        file.close()
+        journal.close()
         raise _unusable(path, error) from error
     except InputError:
-        file.close()
+        journal.close()
         raise
-    return Journal(file, contents.last_digest), state
+    return journal, state
 
 
 def read(path: Path, files: Files) -> Contents:
@@ -163,16 +272,16 @@ def read(path: Path, files: Files) -> Contents:
         raise mistake(f"larger than {JOURNAL_BYTES_MAX} bytes", location=str(path))
     size = data.rfind(b"\n") + 1
     records: list[AnyRecord] = []
-    last_digest = ""
+    digests = [""]
     for number, line in enumerate(data[:size].split(b"\n")[:-1], start=1):
         record = _record(path, number, line)
-        if record.prev != last_digest:
+        if record.prev != digests[-1]:
             raise _damaged(path, number, "does not follow from the line before it", record.prev)
-        last_digest = digest(line)
+        digests.append(digest(line))
         records.append(record)
     if not records:
         raise mistake("no run was begun here: nothing was sent", location=str(path))
-    return Contents(tuple(records), size, last_digest, size < len(data))
+    return Contents(tuple(records), size, digests[1:], size < len(data))
 
 
 def added_up(path: Path, contents: Contents) -> RunState:
@@ -206,6 +315,9 @@ def _record(path: Path, number: int, line: bytes) -> AnyRecord:
                     expected=API_VERSION,
                 )
             )
+    if _without_sum(line) is None:
+        raise _damaged(path, number, "was changed after it was written", None)
+    plain.pop("sum")
     try:
         record: AnyRecord = msgspec.convert(plain, AnyRecord, strict=True)
     except msgspec.ValidationError as error:

@@ -2,6 +2,9 @@
 
 It is advisory: over a network that may delay anything, no lock can promise more. What protects the
 cluster are the preconditions of each mutation; the lock keeps operators from draining at once.
+
+Its annotations say on which machine the holder is, and how far the journal of the last run had come: whoever
+goes on with an old copy of it, or with one that lost lines at its end, is told so.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import msgspec
 
 from kubectl_evictplan.apply.cluster import ClusterApi, LiveLease, Outcome, Reply
 from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
+from kubectl_evictplan.apply.journal import Journal, head_of
 from kubectl_evictplan.apply.records import LockPlace
 from kubectl_evictplan.errors import AccessError, UnreachableError
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -19,6 +23,9 @@ from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.world import World
 
 LOCK_NAME = "evictplan-apply"
+# Annotations of the Lease: what the holder's process ID counts for, and the journal's head.
+MACHINE = "evictplan.dev/machine"
+JOURNAL = "evictplan.dev/journal"
 LOCK_SECONDS = 60
 # The message of an ending by another's lock whose time is over.
 EXPIRED = "expired"
@@ -31,8 +38,9 @@ _ATTEMPTS = 3
 class Lock:
     """The Lease of one run. Time is the monotonic clock's; it was renewed when the request left."""
 
-    def __init__(self, place: LockPlace, api: ClusterApi, world: World) -> None:
+    def __init__(self, place: LockPlace, api: ClusterApi, world: World, journal: Journal) -> None:
         self.place = place
+        self._journal = journal
         self._api = api
         self._world = world
         self._lease: LiveLease | None = None
@@ -41,12 +49,14 @@ class Lock:
     def acquire(self, *, steal: bool) -> str:
         """Take the lock; return "held", or "taken-over" when it was another's and had expired.
 
-        Raises Ended: LOCKED while another holds it, DENIED when the Lease may not be written,
-        UNREACHABLE when no answer can be had.
+        Raises Ended: LOCKED while another holds it, JOURNAL_BEHIND when it knows lines that the journal
+        does not have, DENIED when the Lease may not be written, UNREACHABLE when no answer can be had.
         """
         reply = Reply(Outcome.UNKNOWN)
         for _attempt in range(_ATTEMPTS):
             lease = self._read()
+            if lease is not None:
+                self._refuse_behind(lease)
             told = "held"
             if lease is not None and not self._free(lease):
                 self._refuse_unless_expired(lease, steal=steal)
@@ -78,7 +88,7 @@ class Lock:
         """Give the lock back, if it is still ours; a failure leaves it to expire."""
         if self._lease is None:
             return
-        if self._api.update_lease(self._lease, "", LOCK_SECONDS).outcome is not Outcome.APPLIED:
+        if self._put(self._lease, "").outcome is not Outcome.APPLIED:
             self.release_left()
         self._lease = None
 
@@ -89,7 +99,7 @@ class Lock:
         except (AccessError, UnreachableError):
             return
         if lease is not None and lease.holder_identity and self._free(lease):
-            self._api.update_lease(lease, "", LOCK_SECONDS)
+            self._put(lease, "")
 
     def _renew(self, *, read_first: bool) -> Reply | None:
         """Renew once, and once more after reading; return the answer when that failed."""
@@ -101,7 +111,7 @@ class Lock:
                 lease = self._api.get_lease(self.place.namespace, self.place.name)
             except (AccessError, UnreachableError) as error:
                 return Reply(Outcome.UNKNOWN, message=str(error))
-            if lease is None or lease.holder_identity != self.place.holder:
+            if lease is None or not self._is_mine(lease):
                 raise self._lost("", lease)
             self._lease = lease
             reply = self._update()
@@ -110,7 +120,7 @@ class Lock:
     def _update(self) -> Reply:
         assert self._lease is not None, "a lock is acquired before it is renewed"
         sent = self._world.monotonic()
-        reply = self._api.update_lease(self._lease, self.place.holder, LOCK_SECONDS)
+        reply = self._put(self._lease, self.place.holder)
         if reply.outcome is Outcome.APPLIED:
             self._hold(self._lease, reply, sent)
         return reply
@@ -126,8 +136,17 @@ class Lock:
     def _write(self, lease: LiveLease | None) -> Reply:
         place = self.place
         if lease is None:
-            return self._api.create_lease(place.namespace, place.name, place.holder, LOCK_SECONDS)
-        return self._api.update_lease(lease, place.holder, LOCK_SECONDS)
+            return self._api.create_lease(
+                place.namespace, place.name, place.holder, LOCK_SECONDS, self._annotations
+            )
+        return self._put(lease, place.holder)
+
+    def _put(self, lease: LiveLease, holder: str) -> Reply:
+        return self._api.update_lease(lease, holder, LOCK_SECONDS, self._annotations)
+
+    @property
+    def _annotations(self) -> dict[str, str]:
+        return {MACHINE: self.place.machine, JOURNAL: str(self._journal.head)}
 
     def _hold(self, lease: LiveLease | None, reply: Reply, sent: float) -> None:
         self._renewed = sent
@@ -146,16 +165,31 @@ class Lock:
         holds the Lease has to be one of this machine that is not there any more, or the Lease
         has to be over.
         """
-        holder, mine = lease.holder_identity, self.place.holder
-        if holder in ("", mine):
+        holder = lease.holder_identity
+        if not holder or self._is_mine(lease):
             return True
-        (who, pid, run_id), (own, _, own_run_id) = _parts(holder), _parts(mine)
+        (_, pid, run_id), (_, _, own_run_id) = _parts(holder), _parts(self.place.holder)
         if not run_id or run_id != own_run_id:
             return False
         if self._expired(lease):
             return True
-        here = who.rpartition("@")[2] == own.rpartition("@")[2]
-        return here and pid.isdecimal() and not self._world.process_alive(int(pid))
+        is_here = self._is_here(lease)
+        return is_here and pid.isdecimal() and not self._world.process_alive(int(pid))
+
+    def _is_mine(self, lease: LiveLease) -> bool:
+        """It is this very process; another machine may have its name and its process ID."""
+        return lease.holder_identity == self.place.holder and self._is_here(lease)
+
+    def _is_here(self, lease: LiveLease) -> bool:
+        return lease.annotations.get(MACHINE, "") == self.place.machine
+
+    def _refuse_behind(self, lease: LiveLease) -> None:
+        """Refuse a journal that does not have what the lock knows of it: an old copy, or cut, or changed."""
+        known, mine = head_of(lease.annotations.get(JOURNAL, "")), self._journal.head
+        if known is None or self._journal.holds(known):
+            return
+        lines = (f"{known.lines} lines known", f"{mine.lines} lines here")
+        raise Ended(Ending(EndCode.JOURNAL_BEHIND, objects=lines))
 
     def _expired(self, lease: LiveLease) -> bool:
         expires_ns = _expires_ns(lease)

@@ -29,7 +29,10 @@ class Record(_Part, frozen=True, tag_field="record", kw_only=True):
 
 
 class Author(_Part, frozen=True):
-    """Who runs this program, where, and which one it is."""
+    """Who runs this program, where, and which one it is.
+
+    ``machine``: what ``pid`` counts for (``world.machine``); host names are not unique.
+    """
 
     user: str
     host: str
@@ -37,14 +40,16 @@ class Author(_Part, frozen=True):
     tool_version: str
     python_version: str = ""
     client_version: str = ""
+    machine: str = ""
 
 
 class LockPlace(_Part, frozen=True):
-    """The Lease that keeps a second run away."""
+    """The Lease that keeps a second run away: who holds it, on which machine."""
 
     namespace: str
     name: str
     holder: str
+    machine: str = ""
 
 
 class Begin(Record, frozen=True, tag="begin", kw_only=True):

@@ -45,7 +45,7 @@ def resume(
     Every intent without a result is read back first. Raises InputError for a journal that is damaged,
     of another plan, at work, or being rolled back; for another cluster it ends as drift.
     """
-    opened, state = journals.reopen(journal, files)
+    opened, state = journals.reopen(journal, files, alone=not options.lock_namespace)
     conditions = Conditions([parse_condition(words) for words in plan.execution.abort_if])
     run = Working(
         api, world, stop, tell, opened, state, deadline_seconds=options.request_deadline_seconds
@@ -58,7 +58,7 @@ def resume(
     if is_finished(state):
         if options.lock_namespace:
             # Killed after its last record, before it gave the lock back.
-            Lock(lock_place(options, state.begin.run_id), api, world).release_left()
+            Lock(lock_place(options, state.begin.run_id), api, world, opened).release_left()
         return _finished(opened, state, journal)
     run.watches = (conditions,)
     run_id = state.begin.run_id

@@ -69,7 +69,7 @@ def rollback(
     Raises InputError for a journal that is damaged or at work. Ends as CHANGED_SINCE when another
     made something else of what the run did.
     """
-    opened, state = journals.reopen(journal, files)
+    opened, state = journals.reopen(journal, files, alone=not options.lock_namespace)
     run = Working(
         api, world, stop, tell, opened, state, deadline_seconds=options.request_deadline_seconds
     )

@@ -160,7 +160,7 @@ def take_lock(run: Working, run_id: str, options: RunOptions) -> None:
         run.say(LockNoted(at_ns=run.now_ns, what="not-used"))
         return
     place = lock_place(options, run_id)
-    lock = locks.Lock(place, run.api, run.world)
+    lock = locks.Lock(place, run.api, run.world, run.journal)
     told = lock.acquire(steal=options.steal_lock)
     run.lock = lock
     run.say(LockNoted(at_ns=run.now_ns, what=told, holder=place.holder))
@@ -170,7 +170,7 @@ def lock_place(options: RunOptions, run_id: str) -> LockPlace:
     """Return the Lease, and what it says while this process holds it."""
     author = options.author
     holder = locks.holder(author.user, author.host, author.pid, run_id)
-    return LockPlace(options.lock_namespace, locks.LOCK_NAME, holder)
+    return LockPlace(options.lock_namespace, locks.LOCK_NAME, holder, author.machine)
 
 
 def concluded(

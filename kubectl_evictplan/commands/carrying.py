@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import importlib.metadata
 import os
 import platform
 import shutil
@@ -19,6 +20,7 @@ from kubectl_evictplan import __version__
 from kubectl_evictplan.commands.connection_options import connection_words
 from kubectl_evictplan.commands.terminal import use_color, wants_ascii
 from kubectl_evictplan.errors import EXIT_DONE, EXIT_INTERRUPTED
+from kubectl_evictplan.world import machine
 
 if TYPE_CHECKING:
     from kubectl_evictplan.apply.cluster import ClusterApi
@@ -73,6 +75,8 @@ def author() -> Author:
         pid=os.getpid(),
         tool_version=__version__,
         python_version=platform.python_version(),
+        client_version=importlib.metadata.version("kubernetes"),
+        machine=machine(),
     )
 
 

@@ -57,6 +57,7 @@ class _Meta(msgspec.Struct, rename="camel", frozen=True):
     uid: str = ""
     resource_version: str = ""
     managed_fields: tuple[_Entry, ...] | None = None
+    annotations: dict[str, str] | None = None
 
 
 class _NodeSpec(msgspec.Struct, frozen=True):
@@ -145,6 +146,7 @@ def lease_of(body: bytes, name: str) -> LiveLease:
         renew_time_ns=_time(spec.renew_time),
         lease_duration_seconds=spec.lease_duration_seconds,
         transitions=spec.lease_transitions or 0,
+        annotations=meta.annotations or {},
     )
 
 

@@ -7,7 +7,7 @@ meanwhile. An eviction carries the pod's UID. A Lease is replaced at a resourceV
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -71,24 +71,35 @@ class Wire:
         return self._request("POST", path, JSON, body, dry_run)
 
     def new_lease(
-        self, namespace: str, name: str, holder: str, seconds: int, now_ns: int
+        self, lease: LiveLease, seconds: int, now_ns: int, annotations: Mapping[str, str]
     ) -> Request:
         """Return the creation of a Lease that is held from now on."""
         body = {
             **_LEASE,
-            "metadata": {"name": name, "namespace": namespace},
+            "metadata": {
+                "name": lease.name,
+                "namespace": lease.namespace,
+                "annotations": dict(annotations),
+            },
             "spec": {
-                "holderIdentity": holder,
+                "holderIdentity": lease.holder_identity,
                 "leaseDurationSeconds": seconds,
                 "acquireTime": _micro_time(now_ns),
                 "renewTime": _micro_time(now_ns),
                 "leaseTransitions": 0,
             },
         }
-        path = LEASES.format(namespace=quote(namespace, safe=""))
+        path = LEASES.format(namespace=quote(lease.namespace, safe=""))
         return self._request("POST", path, JSON, body)
 
-    def lease(self, lease: LiveLease, holder: str, seconds: int, now_ns: int) -> Request:
+    def lease(
+        self,
+        lease: LiveLease,
+        holder: str,
+        seconds: int,
+        now_ns: int,
+        annotations: Mapping[str, str],
+    ) -> Request:
         """Return the Lease renewed, taken over or, with ``holder`` "", released."""
         is_kept = holder == lease.holder_identity
         since_ns = lease.acquire_time_ns if is_kept else now_ns
@@ -106,6 +117,7 @@ class Wire:
             "namespace": lease.namespace,
             "resourceVersion": lease.resource_version,
             **({"uid": lease.uid} if lease.uid else {}),
+            "annotations": {**lease.annotations, **annotations},
         }
         path = f"{LEASES.format(namespace=quote(lease.namespace, safe=''))}/{quote(lease.name, safe='')}"
         return self._request("PUT", path, JSON, {**_LEASE, "metadata": meta, "spec": spec})

@@ -155,13 +155,27 @@ class LiveCluster:
         elapsed_ns = round((self._world.monotonic() - started) * SECOND_NS)
         return msgspec.structs.replace(reply, elapsed_ns=elapsed_ns)
 
-    def create_lease(self, namespace: str, name: str, holder: str, seconds: int) -> Reply:
+    def create_lease(
+        self,
+        namespace: str,
+        name: str,
+        holder: str,
+        seconds: int,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Reply:
         """Create a Lease held by ``holder`` from now on."""
-        return self.send(self._wire.new_lease(namespace, name, holder, seconds, self.now_ns()))
+        lease = LiveLease(name, namespace, "", "", holder, None, None, None)
+        return self.send(self._wire.new_lease(lease, seconds, self.now_ns(), annotations or {}))
 
-    def update_lease(self, lease: LiveLease, holder: str, seconds: int) -> Reply:
+    def update_lease(
+        self,
+        lease: LiveLease,
+        holder: str,
+        seconds: int,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Reply:
         """Renew or take over the Lease, if it is still of that resourceVersion; "" releases it."""
-        return self.send(self._wire.lease(lease, holder, seconds, self.now_ns()))
+        return self.send(self._wire.lease(lease, holder, seconds, self.now_ns(), annotations or {}))
 
     def _sent(self, request: Request) -> Reply:
         transport = self._transport

@@ -79,6 +79,8 @@ ENDINGS = {
     EndCode.CHANGED_SINCE: "what somebody else has changed since is left alone",
     EndCode.LOCKED: "another run holds the lock",
     EndCode.LOCK_LOST: "the lock could not be kept",
+    EndCode.JOURNAL_BEHIND: "this journal is not the newest of its run: an old copy, or lines of it were lost"
+    " or changed. Use the original, or make a new one with apply --adopt",
     EndCode.DENIED: "the plan needs rights that the user does not have",
     EndCode.UNAUTHENTICATED: "the credentials are not accepted any more",
     EndCode.UNREACHABLE: "the server does not answer",

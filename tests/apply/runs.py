@@ -33,7 +33,7 @@ from kubectl_evictplan.plans.document import (
 from kubectl_evictplan.prediction.document import Inputs, Prediction, Sourced, TaintReference
 
 JOURNAL = Path("/journals/plan.journal.jsonl")
-AUTHOR = Author(user="operator", host="laptop", pid=1, tool_version="test")
+AUTHOR = Author(user="operator", host="laptop", pid=1, tool_version="test", machine="boot-1")
 MAINTENANCE = TaintReference("maintenance", "NoExecute", "true")
 
 

@@ -11,7 +11,7 @@ import heapq
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -396,13 +396,26 @@ class SimulatedCluster:
         self._read()
         return self.leases.get(f"{namespace}/{name}")
 
-    def create_lease(self, namespace: str, name: str, holder: str, seconds: int) -> Reply:
+    def create_lease(
+        self,
+        namespace: str,
+        name: str,
+        holder: str,
+        seconds: int,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Reply:
         if f"{namespace}/{name}" in self.leases:
             return Reply(Outcome.CONFLICT, status=409, reason="AlreadyExists")
         lease = LiveLease(name, namespace, self._uid(), "", holder, self.now, None, seconds)
-        return self._keep_lease(lease, holder, seconds)
+        return self._keep_lease(lease, holder, seconds, annotations or {})
 
-    def update_lease(self, lease: LiveLease, holder: str, seconds: int) -> Reply:
+    def update_lease(
+        self,
+        lease: LiveLease,
+        holder: str,
+        seconds: int,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Reply:
         if self.faults.lease_outcome is not None:
             return Reply(self.faults.lease_outcome)
         found = self.leases.get(f"{lease.namespace}/{lease.name}")
@@ -410,13 +423,16 @@ class SimulatedCluster:
             return Reply(Outcome.ABSENT, status=404)
         if found.resource_version != lease.resource_version:
             return Reply(Outcome.CONFLICT, status=409)
-        return self._keep_lease(found, holder, seconds)
+        return self._keep_lease(found, holder, seconds, annotations or {})
 
-    def _keep_lease(self, lease: LiveLease, holder: str, seconds: int) -> Reply:
+    def _keep_lease(
+        self, lease: LiveLease, holder: str, seconds: int, annotations: Mapping[str, str]
+    ) -> Reply:
         version = str(self._version())
         kept = LiveLease(
-            lease.name, lease.namespace, lease.uid, version, holder, self.now, self.now, seconds
-        )
+            lease.name, lease.namespace, lease.uid, version, holder, self.now, self.now, seconds,
+            annotations={**lease.annotations, **annotations},
+        )  # fmt: skip
         self.leases[f"{lease.namespace}/{lease.name}"] = kept
         return Reply(Outcome.APPLIED, status=200, resource_version=version)
 

@@ -6,10 +6,13 @@ import errno
 import json
 import os
 import stat
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from apply.clusters import drain_bench, taint_bench
 from apply.crashes import KEEPS, killing
@@ -19,6 +22,7 @@ from apply.runs import JOURNAL, Bench
 from kubectl_evictplan.apply import journal as journals
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.files import LocalFiles
+from kubectl_evictplan.apply.records import Begin
 from kubectl_evictplan.apply.states import Phase
 from kubectl_evictplan.apply.status import status
 from kubectl_evictplan.errors import InputError
@@ -86,12 +90,21 @@ def test_strings_of_a_cluster_cannot_steer_a_terminal() -> None:
     assert all(32 <= byte < 127 for line in bench.lines for byte in line)
 
 
+def _forged(line: bytes, old: bytes, new: bytes) -> bytes:
+    """Change a line as somebody does who knows how it is made."""
+    plain = json.loads(line.replace(old, new))
+    del plain["sum"]
+    return journals.summed(json.dumps(plain, separators=(",", ":")).encode()).rstrip()
+
+
 @pytest.mark.parametrize(
     ("change", "line"),
     [
+        (lambda lines: lines.__setitem__(3, _forged(lines[3], b"applied", b"refused")), 5),
         (lambda lines: lines.pop(2), 3),
         (lambda lines: lines.insert(2, lines[2]), 4),
-        (lambda lines: lines.__setitem__(3, lines[3].replace(b"applied", b"refused")), 5),
+        (lambda lines: lines.__setitem__(3, lines[3].replace(b"applied", b"refused")), 4),
+        (lambda lines: lines.__setitem__(-1, lines[-1].replace(b"finished", b"not-empty")), 9),
         (lambda lines: lines.__setitem__(3, lines[3][:-9]), 4),
         (lambda lines: lines.__setitem__(3, b"[]"), 4),
         (lambda lines: lines.__setitem__(3, b"\xff"), 4),
@@ -125,6 +138,8 @@ def test_the_rest_of_a_line_without_its_end_is_dropped() -> None:
     bench.apply()
     whole = bench.lines
     bench.files.stored[JOURNAL].written = b"\n".join(whole[:-1]) + b"\n" + whole[-1]
+    # It never became durable, so nobody was told of it either.
+    bench.cluster.leases.clear()
 
     assert status(JOURNAL, bench.files).torn
     assert bench.resume().exit_code == 0
@@ -239,6 +254,70 @@ def test_after_a_full_disk_the_run_is_gone_on_with() -> None:
     assert len(bench.cluster.mutations) == 2
 
 
+@pytest.mark.parametrize("kept", [-1, 3])
+def test_lines_that_are_missing_at_the_end_are_missed_by_the_lock(kept: int) -> None:
+    bench = taint_bench()
+    bench.cluster.faults.line.extend([None, _forbidden()])
+    assert bench.apply().exit_code == 3
+    bench.files.stored[JOURNAL].written = b"".join(one + b"\n" for one in bench.lines[:kept])
+    sent = len(bench.cluster.mutations)
+
+    for result in (bench.resume(), bench.rollback()):
+        # An intent that is the last line: unknown, by this journal.
+        assert result.exit_code == (7 if kept == 3 else 4)
+        assert result.ending.code is EndCode.JOURNAL_BEHIND
+        assert result.ending.objects[0].endswith("lines known")
+    assert len(bench.cluster.mutations) == sent
+
+
+def test_a_last_line_that_was_forged_is_missed_by_the_lock() -> None:
+    bench = taint_bench()
+    bench.cluster.faults.line.extend([None, _forbidden()])
+    bench.apply()
+    *lines, last = bench.lines
+    forged = _forged(last, b'"exitCode":3', b'"exitCode":0')
+    bench.files.stored[JOURNAL].written = b"".join(one + b"\n" for one in (*lines, forged))
+
+    assert bench.resume().ending.code is EndCode.JOURNAL_BEHIND
+
+
+@pytest.mark.parametrize("room", [0, journals.ENDING_BYTES])
+def test_without_room_for_a_whole_run_nothing_is_begun(room: int) -> None:
+    bench = drain_bench()
+    bench.files.room = room
+
+    with pytest.raises(InputError, match="No space left on device; nothing was sent"):
+        bench.apply()
+    assert (bench.cluster.mutations, bench.files.stored) == ([], {})
+
+    bench.files.room = 1 << 20
+    assert bench.apply().exit_code == 0
+
+
+def test_a_disk_that_others_fill_up_ends_the_run_between_two_mutations_and_says_so() -> None:
+    bench = drain_bench()
+    bench.files.room = 1 << 30
+    reserved = iter(range(9))
+    make_room = journals.Journal.make_room
+
+    def filled(journal: journals.Journal, size: int) -> None:
+        if next(reserved) == 3:
+            bench.files.room, bench.files.stored[JOURNAL].reserved = 0, journals.ENDING_BYTES
+            journal._room = journals.ENDING_BYTES
+        make_room(journal, size)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(journals.Journal, "make_room", filled)
+        result = bench.apply()
+
+    assert (result.exit_code, result.ending.code) == (3, EndCode.JOURNAL)
+    assert not result.unwritten
+    assert json.loads(bench.lines[-1])["record"] == "end"
+    assert all(one.phase is not Phase.UNKNOWN for one in result.state.operations.values())
+    bench.files.room = 1 << 30
+    assert bench.resume().exit_code == 0
+
+
 @pytest.mark.parametrize("syncs_fail_at", [1])
 def test_a_disk_that_cannot_sync_is_refused_before_anything_is_sent(syncs_fail_at: int) -> None:
     bench = taint_bench()
@@ -284,6 +363,62 @@ def test_a_real_journal_is_locked_while_it_is_open(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_room_is_reserved_behind_the_end_of_a_real_journal(tmp_path: Path) -> None:
+    opened = LocalFiles().create(tmp_path / "journal")
+    opened.append(b"one\n")
+
+    opened.reserve(1 << 20)
+
+    assert (tmp_path / "journal").read_bytes() == b"one\n"
+    reserved = (tmp_path / "journal").stat().st_blocks * 512
+    opened.close()
+    # What was not used is given back; file systems that reserve nothing took nothing.
+    assert (tmp_path / "journal").stat().st_blocks * 512 < max(reserved, 1 << 16)
+
+
+def test_more_room_than_there_is_cannot_be_reserved(tmp_path: Path) -> None:
+    opened = LocalFiles().create(tmp_path / "journal")
+    with pytest.raises(OSError, match=r"No space left|File too large|quota"):
+        opened.reserve(1 << 56)
+    opened.close()
+
+
+@pytest.mark.slow
+def test_on_a_full_disk_nothing_is_sent_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    size = ["-o", "size=256k"]
+    if subprocess.run(["mount", "-t", "tmpfs", *size, "tmpfs", tmp_path], check=False).returncode:
+        pytest.skip("only who may mount has a disk that is full")
+    try:
+        begin = json.loads(_begin_line())
+        del begin["sum"]
+        with pytest.raises(InputError, match="No space left on device; nothing was sent"):
+            journals.create(tmp_path / "journal", LocalFiles(), msgspec.convert(begin, Begin))
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+def _begin_line() -> bytes:
+    bench = taint_bench()
+    bench.apply()
+    return bench.lines[0]
+
+
+def test_a_run_is_held_by_one_process_alone_whatever_its_journal(tmp_path: Path) -> None:
+    one = LocalFiles().hold("run-1")
+    script = (
+        "from kubectl_evictplan.apply.files import LocalFiles as F; import sys\n"
+        "for run in sys.argv[1:]:\n"
+        "    try: F().hold(run); print('free')\n"
+        "    except BlockingIOError: print('held')"
+    )
+    other = [sys.executable, "-c", script, "run-1", "run-2"]
+
+    assert subprocess.check_output(other, text=True).split() == ["held", "free"]
+    one.release()
+    assert subprocess.check_output(other, text=True).split() == ["free", "free"]
+
+
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "target").write_bytes(b"")
     (tmp_path / "link").symlink_to(tmp_path / "target")
@@ -295,7 +430,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 def test_who_goes_on_makes_sure_of_the_files_name_too() -> None:
     bench = taint_bench()
-    killing(bench, 4)
+    killing(bench, 6)
     with pytest.raises(Killed):
         bench.apply()
     bench.files.crash(KEEPS["all"])

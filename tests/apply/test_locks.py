@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from apply.clusters import drain_bench, taint_bench
 from apply.crashes import KEEPS, killing
-from apply.crashing_files import Killed
+from apply.crashing_files import CrashingFiles, Killed, Stored
 from apply.runs import AUTHOR, JOURNAL, Bench, add_taint, plan_of
 from msgspec import structs
 
 from kubectl_evictplan.apply.cluster import LiveLease, Outcome, Reply
 from kubectl_evictplan.apply.endings import EndCode
-from kubectl_evictplan.apply.lock import LOCK_NAME, LOCK_SECONDS
+from kubectl_evictplan.apply.lock import JOURNAL as HEAD
+from kubectl_evictplan.apply.lock import LOCK_NAME, LOCK_SECONDS, MACHINE
 from kubectl_evictplan.apply.resume import resume
 from kubectl_evictplan.apply.run import LOCK_NAMESPACE, RunOptions, RunResult, apply_plan
 from kubectl_evictplan.apply.stop import Stop
+from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.prediction.document import TaintReference
-from kubectl_evictplan.world import process_alive
+from kubectl_evictplan.world import machine, process_alive
 
 PLACE = f"{LOCK_NAMESPACE}/{LOCK_NAME}"
 
@@ -79,7 +82,7 @@ def test_an_expired_lock_is_taken_over_when_that_is_asked_for() -> None:
 
 def test_a_run_that_died_is_gone_on_with_at_once() -> None:
     bench = taint_bench()
-    killing(bench, 8)
+    killing(bench, 10)
     with pytest.raises(Killed):
         bench.apply()
     killing(bench, None)
@@ -197,18 +200,18 @@ def test_a_lock_whose_creation_went_unanswered_is_found_to_be_ours() -> None:
     bench = taint_bench()
     create = bench.cluster.create_lease
 
-    def lost(*words: str, **_: object) -> Reply:
-        create(*words, LOCK_SECONDS)
+    def lost(*words: Any) -> Reply:
+        create(*words)
         return Reply(Outcome.UNKNOWN)
 
-    bench.cluster.create_lease = lambda a, b, c, _seconds: lost(a, b, c)  # type: ignore[method-assign]
+    bench.cluster.create_lease = lost  # type: ignore[method-assign]
 
     assert bench.apply().exit_code == 0
 
 
 def died_holding_the_lock() -> Bench:
     bench = taint_bench()
-    killing(bench, 8)
+    killing(bench, 10)
     with pytest.raises(Killed):
         bench.apply()
     killing(bench, None)
@@ -239,16 +242,91 @@ def test_a_copied_journal_does_not_take_the_lock_of_a_run_that_is_at_work() -> N
     assert bench.cluster.leases[PLACE].holder_identity == "operator@laptop/1/run-1"
 
 
+def test_another_machine_of_the_same_name_does_not_take_a_dead_process_for_its_own() -> None:
+    bench = died_holding_the_lock()
+
+    for pid in (2, AUTHOR.pid):
+        result = going_on_as(bench, machine="boot-2", pid=pid)
+        assert (result.exit_code, result.ending.code) == (4, EndCode.LOCKED)
+    bench.cluster.sleep(LOCK_SECONDS + 1.0)
+    assert going_on_as(bench, machine="boot-2", pid=2).exit_code == 0
+
+
+def test_an_old_copy_of_a_journal_is_not_gone_on_with_when_the_run_has_gone_further() -> None:
+    bench = died_holding_the_lock()
+    copy = bench.files.read(JOURNAL)
+    assert bench.resume().exit_code == 0
+    sent = len(bench.cluster.mutations)
+    bench.files.stored[JOURNAL].written = copy
+
+    result = bench.resume()
+
+    assert (result.exit_code, result.ending.code) == (4, EndCode.JOURNAL_BEHIND)
+    assert len(bench.cluster.mutations) == sent
+
+
+def test_without_the_lock_a_copied_journal_is_not_gone_on_with_beside_the_run() -> None:
+    bench = taint_bench()
+    refused: list[InputError] = []
+
+    def goes_on_elsewhere(_request: object) -> None:
+        if refused:
+            return
+        copies = CrashingFiles()
+        copies.stored[JOURNAL] = Stored(bench.files.read(JOURNAL), named=True)
+        copies.held = bench.files.held
+        with pytest.raises(
+            InputError, match="a process works with a copy of this journal"
+        ) as caught:
+            Bench(bench.cluster, bench.plan, copies).resume(lock_namespace="")
+        refused.append(caught.value)
+        assert not copies.stored[JOURNAL].locked
+
+    bench.cluster.before_mutation = goes_on_elsewhere
+
+    assert bench.apply(lock_namespace="").exit_code == 0
+    assert len(refused) == 1
+    assert bench.files.held == set()
+
+
+def test_without_the_lock_and_without_a_place_for_it_nothing_is_begun() -> None:
+    bench = taint_bench()
+    bench.files.can_hold = False
+
+    with pytest.raises(InputError, match="Read-only file system; nothing was sent"):
+        bench.apply(lock_namespace="")
+    assert (bench.cluster.mutations, bench.files.stored) == ([], {})
+    assert bench.apply().exit_code == 0
+
+
+def test_what_others_wrote_on_the_lease_stays() -> None:
+    bench = taint_bench()
+    lease = held_by_another(bench, 120.0)
+    bench.cluster.leases[PLACE] = structs.replace(lease, annotations={"team": "platform"})
+
+    bench.apply(steal_lock=True)
+
+    assert bench.cluster.leases[PLACE].annotations.keys() == {"team", MACHINE, HEAD}
+
+
 def test_nobody_can_tell_from_another_host_that_a_run_is_dead_before_its_lock_is_over() -> None:
     bench = died_holding_the_lock()
 
-    assert going_on_as(bench, host="elsewhere", pid=2).ending.code is EndCode.LOCKED
+    elsewhere = {"host": "elsewhere", "machine": "boot-2", "pid": 2}
+    assert going_on_as(bench, **elsewhere).ending.code is EndCode.LOCKED
     bench.cluster.sleep(LOCK_SECONDS + 1.0)
-    assert going_on_as(bench, host="elsewhere", pid=2).exit_code == 0
+    assert going_on_as(bench, **elsewhere).exit_code == 0
 
 
 def test_the_lock_of_a_dead_process_of_this_host_and_run_is_taken_at_once() -> None:
     assert going_on_as(died_holding_the_lock(), pid=2).exit_code == 0
+
+
+def test_processes_that_see_each_other_are_of_one_machine() -> None:
+    other = "from kubectl_evictplan.world import machine; print(machine())"
+    told = subprocess.check_output([sys.executable, "-c", other], text=True).strip()
+
+    assert told == machine()
 
 
 def test_a_process_that_has_ended_is_told_from_one_that_is_alive() -> None:

@@ -335,7 +335,7 @@ class WritableServer(ApiServer):
         if meta.get("uid", current["uid"]) != current["uid"]:
             message = f"Precondition failed: UID in precondition: {meta['uid']}"
             raise failure(409, message, details={"name": asked.name, "kind": "leases"})
-        lease["spec"] = copy.deepcopy(asked.body["spec"])
+        lease["spec"], current["annotations"] = asked.body["spec"], meta.get("annotations")
         self.touch(lease)
         self.executed.append((asked.site, asked.name, asked.body))
         return Result(200, self._shown(asked, lease))
