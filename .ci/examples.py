@@ -28,7 +28,7 @@ class Example(NamedTuple):
     name: str
     words: str
     about: str
-    outputs: tuple[str, ...] = ("markdown",)
+    outputs: tuple[str, ...] = ("markdown", "html")
 
 
 EXAMPLES = (
@@ -41,13 +41,12 @@ EXAMPLES = (
         "node-failure",
         "fail node worker-b3",
         "One kubelet falls silent: how long nobody notices, when pods are replaced, what stays stuck.",
-        ("markdown", "findings"),
+        ("markdown", "html", "findings"),
     ),
     Example(
         "zone-failure",
         "fail zone eu-1b",
         "A whole zone falls silent: slower tainting, Services without anybody, a broken budget.",
-        ("markdown", "html"),
     ),
     Example(
         "hanging-drain",

@@ -17,7 +17,7 @@ import click
 
 from kubectl_evictplan.commands import carrying
 from kubectl_evictplan.commands.connection_options import load_live
-from kubectl_evictplan.commands.ledgers import keep_ledger
+from kubectl_evictplan.commands.ledgers import beside, keep_ledger
 from kubectl_evictplan.commands.terminal import Progress, redraws, use_color, wants_ascii
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import (
@@ -88,7 +88,7 @@ def journal_of(path: Path, how: ApplyOptions) -> Path:
     """Return where the journal is: beside the plan unless --journal says otherwise."""
     if how.journal is not None:
         return Path(how.journal)
-    return path.with_name(f"{path.name.removesuffix('.json')}.journal.jsonl")
+    return beside(str(path), ".journal.jsonl")
 
 
 def lock_namespace(how: ApplyOptions) -> str | None:

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from kubectl_evictplan.commands.file_arguments import refuse_existing
+from kubectl_evictplan.commands.ledgers import beside
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import Correction, mistake
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.kube.objects import ClusterSnapshot
     from kubectl_evictplan.plans.document import ClusterIdentity, Plan
     from kubectl_evictplan.prediction.document import Prediction
+    from kubectl_evictplan.report.commands_to_run import PlanFile
     from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario
 
 # Evictions of one node under way at once, unless the drain says otherwise.
@@ -103,6 +105,22 @@ def planned(
         identity=_identity(options),
         execution=execution,
         created_at_ns=time.time_ns(),
+    )
+
+
+def plan_file(plan: Plan | None, options: WhatIfOptions) -> PlanFile | None:
+    """Return what a ticket says of the plan that is written beside it."""
+    if plan is None or not options.out:
+        return None
+    from kubectl_evictplan.report.commands_to_run import PlanFile
+
+    cluster = plan.cluster
+    return PlanFile(
+        options.out,
+        str(beside(options.out, ".journal.jsonl")),
+        plan.fingerprint,
+        applies=bool(cluster.cluster_uid),
+        cluster=f"{cluster.server}, context {cluster.context or 'none'}" if cluster.server else "",
     )
 
 

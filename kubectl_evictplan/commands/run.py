@@ -20,6 +20,7 @@ from kubectl_evictplan.commands.gates import judged, refuse_failed, wanted_gates
 from kubectl_evictplan.commands.observing import observed, second_look
 from kubectl_evictplan.commands.planning import (
     check_plan_options,
+    plan_file,
     planned,
     to_carry_out,
     write_plan,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.kube.objects import ClusterSnapshot
     from kubectl_evictplan.kube.objects import Warning as ClusterWarning
     from kubectl_evictplan.live.flags import ConnectionFlags
+    from kubectl_evictplan.plans.document import Plan
     from kubectl_evictplan.prediction.document import Prediction
     from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 
@@ -80,17 +82,20 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
             made = None
             if options.out is not None:
                 made = planned(options, given, snapshot, scenario, asked.settings, prediction)
+                prediction = made.prediction
             if options.output in WITH_IMPACT or gates:
                 known = (snapshot, scenario, configuration, prediction)
                 prediction = with_impact(
                     *known, assume_ready=given.assume_ready_ns, quorums=options.quorums
                 )
     results = judged(gates, prediction, snapshot)
+    if any(one.failed for one in results):
+        made = None
     # Before the report, of which a pager may read the beginning only.
-    if made is not None and options.out is not None and not any(one.failed for one in results):
+    if made is not None and options.out is not None:
         write_plan(made, options.out, force=bool(options.force))
     with collecting_rarely():
-        _show(prediction, options, explain, given.zone, results)
+        _show(prediction, options, explain, given.zone, results, made)
     refuse_failed(results)
 
 
@@ -213,6 +218,7 @@ def _show(
     explain: str | None,
     zone: tzinfo | None,
     gates: Sequence[GateResult],
+    made: Plan | None,
 ) -> None:
     """Write the report, chunk by chunk."""
     if sys.stdout is None:  # closed by the caller, as by `>&-`
@@ -231,6 +237,7 @@ def _show(
         color=use_color(options.color, sys.stdout),
         ascii_only=wants_ascii(options.output, sys.stdout),
         gates=gates,
+        plan=plan_file(made, options),
     )
     for chunk in chunks:
         sys.stdout.write(chunk)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.errors import mistake
 from kubectl_evictplan.plans.document import Plan
+from kubectl_evictplan.prediction import fingerprint as predictions
 
 PREFIX = "sha256:"
 # So many hexadecimal digits of a fingerprint are enough to name a plan.
@@ -28,7 +29,8 @@ def fingerprint(plan: Plan) -> str:
 
 
 def sealed(plan: Plan) -> Plan:
-    """Return the plan with its fingerprint; InputError when it cannot be written as text."""
+    """Return the plan with its fingerprint and its prediction's; InputError when it cannot be written as text."""
+    plan = replace(plan, prediction=predictions.sealed(plan.prediction))
     return replace(plan, fingerprint=fingerprint(plan))
 
 

@@ -62,6 +62,7 @@ def ledger_of(
         tuple(_gap(origin, gap.at, gap.why) for gap in sightings.gaps),
         dict(sorted(sightings.not_evaluated.items())),
         _oddities(expectation, histories, sightings),
+        expectation.prediction.fingerprint,
     )
 
 

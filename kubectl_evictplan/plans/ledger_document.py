@@ -181,7 +181,10 @@ class Summary(_Document):
 
 
 class Ledger(_Document):
-    """Everything. ``start_source``: given | journal | plan | nodes; ``fingerprint`` is the plan's."""
+    """Everything. ``start_source``: given | journal | plan | nodes; ``fingerprint`` is the plan's.
+
+    ``prediction_fingerprint`` is the prediction's, which its ticket names as well; "" where it has none.
+    """
 
     title: str
     fingerprint: str
@@ -199,5 +202,6 @@ class Ledger(_Document):
     not_evaluated: dict[str, str] = {}
     # Odd things about the observation: codes of ``observations.Oddity``.
     oddities: dict[str, int] = {}
+    prediction_fingerprint: str = ""
     kind: Literal["Ledger"] = "Ledger"
     api_version: str = API_VERSION

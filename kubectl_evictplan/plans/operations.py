@@ -23,14 +23,20 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import with_taint_put_first, without_taint
 from kubectl_evictplan.plans import document as plan
-from kubectl_evictplan.prediction.document import TaintReference
+from kubectl_evictplan.prediction.document import EventSummary, TaintReference
 from kubectl_evictplan.scenarios.actions.drain import Drain
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint, Uncordon
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
 
 # What can be carried out; ``Uncordon`` is a ``Cordon``.
 MUTATIONS = (AddTaint, RemoveTaint, Cordon, Drain)
+_ACTIONS = frozenset(one.action for one in (*MUTATIONS, Uncordon))
+# Flags of kubectl drain that can be predicted but are never carried out, each with why.
+_NEVER = {
+    "--disable-eviction": "it deletes pods past their budgets",
+    "--skip-wait-for-delete-timeout": "apply waits for every pod that it evicts",
+}
 
 
 def operations_of(scenario: Scenario, snapshot: ClusterSnapshot) -> tuple[plan.AnyOperation, ...]:
@@ -68,22 +74,28 @@ def refuse_impossible(events: Sequence[ScenarioEvent]) -> None:
         raise InputError(problems)
 
 
+def can_be_carried_out(event: EventSummary) -> bool:
+    """Tell of an event as a prediction tells it whether ``refuse_impossible`` lets it pass."""
+    flags = {word.partition("=")[0] for word in event.command}
+    return event.action in _ACTIONS and not flags & _NEVER.keys()
+
+
 def taint_reference(taint: Taint) -> TaintReference:
     """Return the taint as documents name it."""
     return TaintReference(taint.key, taint.effect, taint.value)
 
 
 def _impossible_flags(event: Drain) -> Iterator[Problem]:
-    def problem(flag: str, why: str, *value: str) -> Problem:
+    def problem(flag: str, *value: str) -> Problem:
         known = Correction((flag, *value), ())
-        return Problem(f"{flag} is never carried out: {why}", known, location=event.origin)
+        message = f"{flag} is never carried out: {_NEVER[flag]}"
+        return Problem(message, known, location=event.origin)
 
     if event.disable_eviction:
-        yield problem("--disable-eviction", "it deletes pods past their budgets")
+        yield problem("--disable-eviction")
     if event.skip_wait_for_delete_timeout_seconds:
         seconds = str(event.skip_wait_for_delete_timeout_seconds)
-        why = "apply waits for every pod that it evicts"
-        yield problem("--skip-wait-for-delete-timeout", why, seconds)
+        yield problem("--skip-wait-for-delete-timeout", seconds)
 
 
 class _Planner:

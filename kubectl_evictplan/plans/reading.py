@@ -11,6 +11,7 @@ from kubectl_evictplan.errors import DriftError, InputError, Problem
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.plans.document import Evict, Plan
 from kubectl_evictplan.plans.fingerprint import fingerprint, plan_text
+from kubectl_evictplan.prediction import fingerprint as predictions
 
 KIND = "Plan"
 BYTES_MAX = 1 << 30
@@ -88,6 +89,8 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     known = {node.name for node in plan.nodes}
     if missing := sorted({one.node for one in plan.operations} - known):
         yield "nodes", f"node {missing[0]!r} of an operation is missing"
+    if plan.prediction.fingerprint != predictions.fingerprint(plan.prediction):
+        yield "prediction.fingerprint", "it is another prediction's"
     yield from _strange_pods(plan)
     execution = plan.execution
     if execution.parallel < 1:

@@ -311,7 +311,8 @@ class DrainReport(Record):
 class Prediction(Record):
     """The whole answer. ``warnings`` hold anything unknown, assumed or surprising.
 
-    ``impact`` is null where nobody asked for it.
+    ``impact`` is null where nobody asked for it. ``fingerprint`` is that of the whole prediction
+    (``prediction/fingerprint.py``), also where ``--explain`` shows a part of it; "" until it is sealed.
     """
 
     inputs: Inputs
@@ -325,5 +326,6 @@ class Prediction(Record):
     joint: tuple[Joint, ...]
     warnings: tuple[Warning, ...]
     impact: Impact | None = None
+    fingerprint: str = ""
     api_version: str = API_VERSION
     kind: str = "Prediction"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.gates.document import GateResult
     from kubectl_evictplan.prediction.document import Prediction
     from kubectl_evictplan.report.blocks import Block
+    from kubectl_evictplan.report.commands_to_run import PlanFile
     from kubectl_evictplan.report.findings_document import FindingsDocument
 
 GROUPINGS = ("pod", "node", "workload", "namespace", "zone")
@@ -36,7 +37,8 @@ class Look:
     False leaves rows of evictions alone, always with the same columns, ``columns`` is the width of a terminal
     (None: no limit), ``color`` adds ANSI colours. ``zone`` is the zone of clock times (None: the system's).
     ``ascii_only`` escapes everything outside ASCII: for JSON on a terminal and for streams that cannot encode
-    more; ``yaml`` and ``name`` are always ASCII. ``gates`` are shown by the formats for tickets and pipelines.
+    more; ``yaml`` and ``name`` are always ASCII. ``gates`` are shown by the formats for tickets and pipelines;
+    ``plan`` is the plan that was written beside a ticket.
     """
 
     by: str | None = None
@@ -47,6 +49,7 @@ class Look:
     color: bool = False
     ascii_only: bool = False
     gates: Sequence[GateResult] = ()
+    plan: PlanFile | None = None
 
 
 def render(prediction: Prediction, output: str, **look: Any) -> Iterator[str]:
@@ -63,6 +66,10 @@ def render(prediction: Prediction, output: str, **look: Any) -> Iterator[str]:
                 expected="one of " + ", ".join(OUTPUTS),
             )
         )
+    if output in _NAMED:
+        from kubectl_evictplan.prediction.fingerprint import sealed
+
+        prediction = sealed(prediction)
     return _FORMATS[output](prediction, Look(**look))
 
 
@@ -121,7 +128,8 @@ def _ticket(prediction: Prediction, look: Look, *, whole: bool) -> Iterator[Bloc
         return chain([Title(f"Pod {look.explain}")], _blocks(prediction, look, wide=whole))
     from kubectl_evictplan.report.ticket import ticket
 
-    return ticket(prediction, look.zone, look.gates, by=look.by or "workload", whole=whole)
+    by = look.by or "workload"
+    return ticket(prediction, look.zone, look.gates, look.plan, by=by, whole=whole)
 
 
 def _markdown(prediction: Prediction, look: Look) -> Iterator[str]:
@@ -175,6 +183,8 @@ _FORMATS: dict[str, Callable[[Prediction, Look], Iterator[str]]] = {
     "github": _github,
 }
 OUTPUTS = tuple(_FORMATS)
+# Formats that carry the prediction's fingerprint.
+_NAMED = frozenset(("json", "yaml", "markdown", "html", "findings"))
 # Formats that tell what a prediction costs.
 WITH_IMPACT = frozenset(OUTPUTS) - {"name"}
 

@@ -1,7 +1,7 @@
 """Documents of ours as data: ``-o json``, ``-o yaml`` and, of a Prediction, ``-o name``.
 
 Written item by item, so that a large prediction never exists twice in memory. Top-level keys are those of
-``Prediction``, ``apiVersion`` and ``kind`` first. A lone surrogate cannot be written as UTF-8; it becomes
+``Prediction``, ``apiVersion``, ``kind`` and ``fingerprint`` first. A lone surrogate cannot be written as UTF-8; it becomes
 U+FFFD, as Go's decoder would read it.
 """
 
@@ -40,7 +40,8 @@ def only_pod(prediction: Prediction, pod: str) -> Prediction:
 def _parts(document: msgspec.Struct) -> Iterator[tuple[str, Any]]:
     """Yield (key, value) of the document; lists come as tuples of structs, to be streamed."""
     fields = {field.name: field.encode_name for field in msgspec.structs.fields(document)}
-    for name in dict.fromkeys(("api_version", "kind", *fields)):
+    first = (name for name in ("api_version", "kind", "fingerprint") if name in fields)
+    for name in dict.fromkeys((*first, *fields)):
         yield fields[name], getattr(document, name)
 
 

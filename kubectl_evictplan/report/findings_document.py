@@ -10,7 +10,7 @@ from kubectl_evictplan.gates.figures import FIGURES, Facts, Known
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import Prediction
-from kubectl_evictplan.prediction.fingerprint import fingerprint
+from kubectl_evictplan.prediction.fingerprint import sealed
 from kubectl_evictplan.prediction.impact_document import Finding
 from kubectl_evictplan.prediction.records import Record
 
@@ -55,7 +55,7 @@ def findings_document(
     impact = prediction.impact
     facts = Facts(prediction, frozenset())
     return FindingsDocument(
-        fingerprint(prediction),
+        sealed(prediction).fingerprint,
         prediction.inputs.source_digest,
         prediction.inputs.tool_version,
         tuple(verdict),

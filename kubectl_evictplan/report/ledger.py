@@ -466,3 +466,5 @@ def _figures(ledger: Ledger, clock: Clock) -> Iterator[tuple[str, str]]:
         yield "looked at", _span(ledger.observed)
     if ledger.fingerprint:
         yield "plan", ledger.fingerprint
+    if ledger.prediction_fingerprint:
+        yield "prediction", ledger.prediction_fingerprint

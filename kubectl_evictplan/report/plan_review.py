@@ -8,7 +8,6 @@ from datetime import UTC
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.plans.differences import Difference
 from kubectl_evictplan.plans.document import Evict, Execution, Loss, Plan
-from kubectl_evictplan.plans.fingerprint import short
 from kubectl_evictplan.report.blocks import (
     Block,
     Figures,
@@ -87,8 +86,11 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "Stopped when", condition
     yield "Cluster", f"{cluster.server or known}, context {cluster.context or 'none'}"
     yield "User", cluster.user or "not known"
-    yield "Made", f"{plan.created_at} from the state of {plan.snapshot.taken_at}"
-    yield "Plan", f"{short(plan.fingerprint)} (kubectl-evictplan {plan.tool_version})"
+    made = f"{plan.created_at} by kubectl-evictplan {plan.tool_version}"
+    yield "Made", f"{made} from the state of {plan.snapshot.taken_at}"
+    # As its ticket has them, so that both can be laid beside each other.
+    yield "Fingerprint", f"{plan.prediction.fingerprint} (of the prediction)"
+    yield "Plan", f"{plan.fingerprint} (of all of it)"
 
 
 def _pace(execution: Execution, *, evicts: bool) -> str:

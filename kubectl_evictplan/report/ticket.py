@@ -12,11 +12,11 @@ from datetime import tzinfo
 from kubectl_evictplan.gates.document import GateResult
 from kubectl_evictplan.gates.figures import FIGURES, Facts, told
 from kubectl_evictplan.prediction.document import CERTAIN, Prediction
-from kubectl_evictplan.prediction.fingerprint import fingerprint
+from kubectl_evictplan.prediction.fingerprint import sealed
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Block, Figures, Phrase, Table, Title, Verdict, columns
 from kubectl_evictplan.report.charts import charts
-from kubectl_evictplan.report.commands_to_run import commands
+from kubectl_evictplan.report.commands_to_run import PlanFile, commands
 from kubectl_evictplan.report.content import ASSUMED, details, facts
 from kubectl_evictplan.report.drains import drain_tables
 from kubectl_evictplan.report.evictions import PODS_MAX, group_table, pod_table
@@ -33,19 +33,21 @@ _COSTS = {
     "Pods that do not come back by themselves": "not-coming-back",
     "Worst finding": "severity",
 }
+_OF_PREDICTION = "(of the prediction: -o json and a plan made from it hold the same)"
 
 
 def ticket(
     prediction: Prediction,
     zone: tzinfo | None,
     gates: Sequence[GateResult] = (),
+    plan: PlanFile | None = None,
     *,
     by: str = "workload",
     whole: bool = False,
 ) -> Iterator[Block]:
     """Yield the blocks of a ticket; ``zone`` is that of clock times (None: the system's), ``by`` groups evictions.
 
-    ``whole``: with every pod, the story of each, and all charts; otherwise what a text has room for.
+    ``plan`` is the one that was written beside it. ``whole``: with every pod, the story of each, and all charts; otherwise what a text has room for.
     """
     clock = Clock(str(prediction.inputs.start.value), zone)
     yield Title(f"Predicted evictions: {'; '.join(asked(prediction)) or 'nothing is done'}")
@@ -72,8 +74,8 @@ def ticket(
     if (found := all_warnings(prediction.warnings)) is not None:
         yield found
     yield from not_evaluated(impact, prediction.inputs.assumptions)
-    yield from commands(prediction)
-    yield provenance(prediction, clock)
+    yield from commands(prediction, plan)
+    yield provenance(prediction, clock, plan)
 
 
 def gate_table(gates: Sequence[GateResult]) -> Table:
@@ -136,9 +138,16 @@ def _tables(prediction: Prediction, by: str, *, whole: bool) -> Iterator[Block]:
     yield from details(prediction)
 
 
-def provenance(prediction: Prediction, clock: Clock) -> Figures:
-    """Return everything that decided the answer, and what ties this page to it."""
+def provenance(prediction: Prediction, clock: Clock, plan: PlanFile | None = None) -> Figures:
+    """Return everything that decided the answer, and what ties this page to it and to its plan."""
     # What was assumed has a section of its own.
     found = tuple(fact for fact in facts(prediction.inputs, clock) if fact[0] != ASSUMED)
-    tie = f"{fingerprint(prediction)} (of the prediction, as a plan made from it holds it)"
-    return Figures("Inputs, with where each comes from", (*found, ("Fingerprint", tie)))
+    tie = [("Fingerprint", f"{sealed(prediction).fingerprint} {_OF_PREDICTION}")]
+    if plan is not None:
+        made = (
+            plan.path if plan.applies else f"{plan.path}, made from files: to be read, not applied"
+        )
+        tie.append(("Plan", f"{plan.fingerprint} ({made})"))
+        if plan.cluster:
+            tie.append(("Cluster", plan.cluster))
+    return Figures("Inputs, with where each comes from", (*found, *tie))

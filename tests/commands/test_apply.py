@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -89,6 +90,45 @@ def test_a_reviewed_plan_is_carried_out_and_taken_back(server: WritableServer, t
     assert type_("apply", "--resume", "plan.journal.jsonl", "--yes").code == 0
     assert type_("apply", "--rollback", "plan.journal.jsonl", "--yes").code == 0
     assert taints(server) == before
+
+
+FINGERPRINT = re.compile("sha256:[0-9a-f]{64}")
+
+
+@pytest.mark.parametrize(
+    "output", ["markdown", *(pytest.param(one, marks=pytest.mark.slow) for one in ("html", "json"))]
+)
+def test_ticket_plan_review_and_ledger_carry_one_fingerprint(type_: Type, output: str) -> None:
+    """What a reviewer approved can be followed from the ticket to what became of it."""
+    ticket = type_("what-if", *TAINT, "--out", "plan.json", "-o", output).out
+    plan = json.loads(Path("plan.json").read_text())
+    names = {plan["fingerprint"], plan["prediction"]["fingerprint"]}
+    assert len(names) == 2
+
+    shown = set(FINGERPRINT.findall(ticket))
+    assert plan["prediction"]["fingerprint"] in shown
+    # The document is the prediction alone; tickets name the plan as well.
+    assert (plan["fingerprint"] in shown) == (output != "json")
+    assert names <= set(FINGERPRINT.findall(type_("apply", "plan.json", "--dry-run=client").out))
+
+    if output == "json":
+        return
+    (words,) = re.findall("kubectl evictplan (apply plan.json --plan-digest [0-9a-f]+)", ticket)
+    assert type_(*words.split()).code == 0
+    assert names <= set(FINGERPRINT.findall(Path("plan.ledger.md").read_text()))
+
+
+@pytest.mark.slow
+def test_the_words_of_a_ticket_refuse_the_plan_of_another_ticket(
+    server: WritableServer, type_: Type
+) -> None:
+    ticket = type_("what-if", *TAINT, "--out", "plan.json", "-o", "markdown").out
+    type_("what-if", "taint", "node", "n2", "a=b:NoExecute", "--out", "plan.json", "--force")
+    (words,) = re.findall("kubectl evictplan (apply plan.json --plan-digest [0-9a-f]+)", ticket)
+
+    said = type_(*words.split())
+    assert (said.code, "not the plan that was reviewed" in said.err) == (4, True)
+    assert not taints(server, "n2")
 
 
 @pytest.mark.slow

@@ -94,6 +94,7 @@ def test_losses_are_pods_without_a_controller_and_data_of_emptydir_volumes() -> 
 
 PLAN = plan_of(CLUSTER, TAINT)
 TEXT = plan_text(PLAN)
+FORGED = replace(PLAN, prediction=replace(PLAN.prediction, warnings=()))
 
 
 def test_a_plan_is_read_back_as_it_was_written_and_written_the_same_again() -> None:
@@ -135,6 +136,7 @@ def _changed(**parts: object) -> bytes:
         (_changed(apiVersion="evictplan.dev/v9"), "not a plan of this version", EXIT_BAD_INPUT),
         (_changed(surprise=1), "unknown field `surprise`", EXIT_BAD_INPUT),
         (plan_text(sealed(replace(PLAN, operations=()))), "there is none", EXIT_BAD_INPUT),
+        (plan_text(sealed(FORGED)), "prediction.fingerprint: it is another", EXIT_BAD_INPUT),
         (plan_text(sealed(replace(PLAN, nodes=()))), "node 'a1' of an operation", EXIT_BAD_INPUT),
         (_changed(operations=[{"action": "format-disk", "number": 1}]), "format-disk", EXIT_BAD_INPUT),
         (_changed(title="\x1b[2Jharmless"), "was changed after it was made", EXIT_DRIFT),

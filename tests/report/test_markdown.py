@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from collections.abc import Iterator
 from datetime import UTC
+from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from msgspec.structs import replace
 from report.builders import eviction, inputs, one_of_each, prediction, text_of
 from report.hostile import strings
 
 from kubectl_evictplan.display import escape
-from kubectl_evictplan.prediction.document import DrainReport, EventSummary, WaitingPod
-from kubectl_evictplan.prediction.fingerprint import fingerprint
+from kubectl_evictplan.prediction.document import DrainReport, EventSummary, Prediction, WaitingPod
+from kubectl_evictplan.prediction.fingerprint import fingerprint, sealed
 from kubectl_evictplan.prediction.impact_document import Impact
 from kubectl_evictplan.report import markdown
 from kubectl_evictplan.report.blocks import (
@@ -33,6 +38,7 @@ from kubectl_evictplan.report.blocks import (
     Verdict,
     columns,
 )
+from kubectl_evictplan.report.commands_to_run import PlanFile
 from kubectl_evictplan.report.ticket import ticket
 
 _PARSER = MarkdownIt("gfm-like", {"linkify": False, "html": True})
@@ -204,6 +210,16 @@ def test_the_fingerprint_is_that_of_the_prediction_without_what_it_costs() -> No
     assert fingerprint(prediction(impact=empty)) != fingerprint(one_of_each())
 
 
+def test_a_sealed_prediction_keeps_its_fingerprint_whatever_is_made_of_it() -> None:
+    whole = sealed(one_of_each())
+
+    assert whole.fingerprint == fingerprint(whole) == fingerprint(one_of_each())
+    part = json.loads(text_of(whole, "json", explain="default/web-0"))
+    assert len(part["evictions"]) < len(whole.evictions)
+    assert part["fingerprint"] == whole.fingerprint
+    assert json.loads(text_of(one_of_each(), "findings"))["fingerprint"] == whole.fingerprint
+
+
 def test_explain_tells_the_story_of_one_pod_in_tickets_too() -> None:
     for output in ("markdown", "html"):
         text = text_of(one_of_each(), output, explain="default/web-0")
@@ -224,13 +240,98 @@ def test_the_title_is_the_command_where_there_is_one() -> None:
     assert "kubectl taint nodes n1 n2 a=b:NoExecute-" in lines
 
 
+def in_shells(text: str) -> list[str]:
+    """The lines that a ticket gives to paste."""
+    return [
+        line
+        for code in re.findall("```sh\n(.*?)```", text, re.DOTALL)
+        for line in code.splitlines()
+    ]
+
+
+def cordon(*nodes: str, **more: Any) -> Prediction:
+    event = EventSummary(
+        0.0,
+        "cordon",
+        nodes,
+        command=("kubectl", "cordon", "{nodes}"),
+        undo=("kubectl", "uncordon", "{nodes}"),
+    )
+    return prediction(inputs=inputs(events=(replace(event, **more),)))
+
+
+def test_what_apply_can_do_is_planned_and_applied_and_kubectl_comes_second() -> None:
+    assert in_shells(text_of(cordon("n1"), "markdown")) == [
+        "kubectl evictplan what-if cordon n1 --out plan.json",
+        "kubectl evictplan apply plan.json",
+        "kubectl evictplan apply --status plan.journal.jsonl",
+        "kubectl evictplan apply --resume plan.journal.jsonl",
+        "kubectl evictplan apply --rollback plan.journal.jsonl",
+        "kubectl evictplan verify plan.json --watch",
+        "kubectl get pods --all-namespaces --watch --field-selector spec.nodeName=n1",
+        "kubectl cordon n1",
+        "kubectl uncordon n1",
+    ]
+
+
+def test_a_ticket_beside_a_plan_applies_that_plan_and_no_other() -> None:
+    beside = PlanFile(
+        "my plan.json", "my plan.journal.jsonl", "sha256:" + "0123456789ab" * 5, True, "c"
+    )
+    text = text_of(cordon("n1"), "markdown", plan=beside)
+
+    assert in_shells(text)[0] == "kubectl evictplan apply 'my plan.json' --plan-digest 0123456789ab"
+    assert in_shells(text)[3] == "kubectl evictplan apply --rollback 'my plan.journal.jsonl'"
+    assert in_shells(text)[4] == "kubectl evictplan verify 'my plan.json' --watch"
+    assert f"- Plan: {beside.fingerprint} (my plan.json)" in text.splitlines()
+    offline = text_of(cordon("n1"), "markdown", plan=beside._replace(applies=False))
+    assert in_shells(offline) == in_shells(text_of(cordon("n1"), "markdown"))
+    assert "made from files: to be read, not applied" in offline
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"action": "node-delete", "command": ("kubectl", "delete", "node", "{nodes}"), "undo": ()},
+        {"action": "kubelet-stop", "command": (), "undo": ()},
+        {"action": "drain", "command": ("kubectl", "drain", "{nodes}", "--disable-eviction")},
+    ],
+)
+def test_what_apply_never_does_is_not_planned_but_verified(more: dict[str, Any]) -> None:
+    lines = in_shells(text_of(cordon("n1", **more), "markdown"))
+
+    assert not [line for line in lines if "apply" in line]
+    assert "kubectl evictplan verify prediction.json --watch" in lines
+    assert [line for line in lines if line.startswith("kubectl d")] == [
+        " ".join(more["command"]).replace("{nodes}", "n1")
+    ][: len(more["command"])]
+
+
+def test_several_events_are_planned_from_their_scenario() -> None:
+    one = cordon("n1").inputs.events[0]
+    both = prediction(inputs=inputs(events=(one, replace(one, nodes=("n2",), at_seconds=60.0))))
+
+    assert in_shells(text_of(both, "markdown"))[0] == (
+        "kubectl evictplan what-if scenario scenario.yaml --out plan.json"
+    )
+
+
+def test_flags_that_kubectl_does_not_know_are_not_in_its_words() -> None:
+    command = ("kubectl", "drain", "{nodes}", "--force", "--parallel=3", "--settle=1m0s")
+    lines = in_shells(text_of(cordon("n1", action="drain", command=command), "markdown"))
+
+    assert lines[0] == (
+        "kubectl evictplan what-if drain n1 --force --parallel=3 --settle=1m0s --out plan.json"
+    )
+    assert "kubectl drain n1 --force" in lines
+
+
 @pytest.mark.parametrize("name", ["n1;reboot", "N1", "$(reboot)", "n 1", "-l", ""])
 def test_a_name_that_is_none_of_kubernetes_becomes_no_part_of_a_command(name: str) -> None:
-    command = ("kubectl", "cordon", "{nodes}")
-    event = EventSummary(0.0, "cordon", (name,), (), "", "", command, ("kubectl", "x", "{nodes}"))
-    text = text_of(prediction(inputs=inputs(events=(event,))), "markdown")
+    lines = in_shells(text_of(cordon(name), "markdown"))
 
-    assert "```sh" not in text
+    assert not {name, "-l", "1", "reboot"} & {word for line in lines for word in shlex.split(line)}
+    assert not [line for line in lines if "spec.nodeName" in line or "cordon" in line]
 
 
 def test_a_drain_that_never_ends_is_a_bar_that_outlasts_all_others() -> None:
