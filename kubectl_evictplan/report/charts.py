@@ -27,7 +27,13 @@ from kubectl_evictplan.report.words import Clock
 _POINTS_MAX = 300
 _BARS_MAX = 150
 _WORST_MAX = 6
+# So that what comes last is seen to last.
+_ROOM = 1.08
 _NO_EXECUTE = ":NoExecute"
+_SEEN = (
+    "Ready is what the cluster believes: pods of a silent node count until it is given up. From when on nobody "
+    "answers is in the table of Services."
+)
 _STATE_TONES: dict[str, Tone] = {
     "Normal": "good",
     "PartialDisruption": "possible",
@@ -57,11 +63,13 @@ def charts(prediction: Prediction, clock: Clock) -> Iterator[Bands | Gantt | Cou
 
 
 def _end(prediction: Prediction) -> float:
-    """Return the last instant at which something is known to happen."""
+    """Return where charts end that share their axis: a little after the last change that one of them shows."""
     found = [entry.latest_seconds for entry in prediction.evictions]
-    found += [entry.gone.latest_seconds or 0.0 for entry in prediction.evictions]
     found += [change.latest_seconds for node in prediction.nodes for change in node.changes]
-    return max(found, default=0.0) * 1.03 or 1.0
+    impact = prediction.impact
+    for one in (*impact.services, *impact.workloads) if impact is not None else ():
+        found += [step.at_seconds for step in one.steps[-1:]]
+    return max(found, default=0.0) * _ROOM or 1.0
 
 
 class _Hit(NamedTuple):
@@ -151,8 +159,10 @@ def _worst(impact: Impact, end: float) -> Bands | None:
     if not bands:
         return None
     more = len(hit) - len(bands)
-    note = f"The {len(bands)} that are hit worst; {more} more are in the tables." if more else ""
-    return Bands("Who is ready", "ready", bands, note)
+    notes = [f"The {len(bands)} that are hit worst; {more} more are in the tables."] if more else []
+    if any(one.undetected is not None for one in impact.services):
+        notes.append(_SEEN)
+    return Bands("Who is ready", "ready", bands, " ".join(notes))
 
 
 def _steps(steps: Iterable[Step], before: int) -> tuple[Point, ...]:
@@ -185,7 +195,8 @@ def _zones(prediction: Prediction, end: float, clock: Clock) -> Gantt | None:
                 )
             )
         groups.append(BarGroup(words.name(zone.zone), tuple(bars)))
-    if not any(group.bars for group in groups):
+    if not any(len(group.bars) > 1 for group in groups):
+        # No zone changes its state: there is nothing to draw.
         return None
     note = "States and rates of tainting, in the run of the given (or first) monitor phase."
     return Gantt("Zones", tuple(groups[:_BARS_MAX]), clock.start_time(), note, legend=False)

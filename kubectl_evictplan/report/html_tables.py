@@ -13,8 +13,8 @@ from kubectl_evictplan.report.page_parts import escaped, json_element, packed_el
 _STATIC_ROWS_MAX = 200
 _SHOWN_ROWS = 100
 _CELL_COLUMNS_MAX = 1000
-# Kubernetes' names are rarely longer.
-_NAME_MAX = 48
+# Names have no blanks, and a window is shorter.
+_WORDS_MAX = 24
 
 
 def table(block: Table, at: int) -> Iterator[str]:
@@ -56,7 +56,7 @@ def _cell(cell: Cell) -> str:
 
 def _class(text: str, tone: str) -> str:
     """Return how a cell looks: sentences are wrapped, names and figures are not."""
-    sentence = " text" if len(text) > _NAME_MAX and " " in text else ""
+    sentence = " text" if len(text) > _WORDS_MAX and " " in text else ""
     return f"{tone}{sentence}"
 
 

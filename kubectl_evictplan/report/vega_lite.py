@@ -33,7 +33,29 @@ _OFFSET = (
     "(abs(datum.value) >= 60 ? floor(abs(datum.value) % 3600 / 60) + 'm' : '') + "
     "(abs(datum.value) % 60 || !datum.value || abs(datum.value) < 60 ? format(abs(datum.value) % 60, '~g') + 's' : '')"
 )
-_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
+_STEPS = (
+    0.1,
+    0.2,
+    0.5,
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    3600,
+    7200,
+    14400,
+    21600,
+    43200,
+    86400,
+)
 _TICKS_MAX = 9
 # Of the whole chart: narrower bars are hard to see.
 _SHORT = 0.004
@@ -43,7 +65,7 @@ def gantt(chart: Gantt) -> Spec:
     """Return bars over time, one row each, under the names of their groups."""
     rows: list[Spec] = []
     ends = [bar.to_seconds for group in chart.groups for bar in group.bars]
-    short = _SHORT * max(ends, default=0.0)
+    end = max(ends, default=0.0) or 1.0
     for group in chart.groups:
         for bar in group.bars:
             rows.append(
@@ -53,12 +75,12 @@ def gantt(chart: Gantt) -> Spec:
                     "of": _label(group.name),
                     "from": bar.from_seconds,
                     "to": bar.to_seconds,
-                    "short": bar.to_seconds - bar.from_seconds < short,
+                    "short": bar.to_seconds - bar.from_seconds < _SHORT * end,
                     "kind": _TONES[bar.tone][0],
                     "when": escape(bar.told),
                 }
             )
-    x = _time("from", max(ends, default=0.0))
+    x = _time("from", end)
     told = ("what", "of", "when", *(("kind",) if chart.legend else ()))
     tooltip = [{"field": key, "title": key} for key in told]
     encoding = {
@@ -162,16 +184,18 @@ def counts(chart: Counts) -> Spec:
 
 def _time(field: str, end_seconds: float) -> Spec:
     """Return the axis of time from the start on, with ticks where clocks have them."""
-    end = max(end_seconds, 1.0)
+    end = end_seconds or 1.0
     days = 86400 * math.ceil(end / _TICKS_MAX / 86400)
     step = next((one for one in _STEPS if end / one <= _TICKS_MAX), days)
     axis = {
         "title": "since the start",
         "labelExpr": _OFFSET,
-        "values": [step * at for at in range(int(end // step) + 1)],
+        "values": [round(step * at, 1) for at in range(int(end / step + 1e-9) + 1)],
         "labelOverlap": "greedy",
+        "labelSeparation": 6,
     }
-    scale = {"zero": True, "nice": False}
+    # Where everything happens at the start there is an axis all the same.
+    scale = {"zero": True, "nice": False, "domainMax": end}
     return {"field": field, "type": "quantitative", "axis": axis, "scale": scale}
 
 

@@ -21,6 +21,7 @@ from report.builders import eviction, one_of_each, prediction, text_of
 from report.hostile import strings
 
 from kubectl_evictplan.display import escape
+from kubectl_evictplan.prediction.document import Window, ZoneReport, ZoneState
 from kubectl_evictplan.report import html_page, page_parts, vega_lite
 from kubectl_evictplan.report.blocks import (
     Band,
@@ -231,6 +232,46 @@ def test_charts_tell_windows_as_data() -> None:
     band = Band("b", (Point(0.0, 2, 2), Point(5.0, 0, 1)), 9.0)
     values = vega_lite.band(Bands("B", "ready", (band,)), band)["data"]["values"]
     assert values[-1] == {"at": 9.0, "least": 0, "most": 1}
+
+
+def test_what_happens_at_the_start_alone_is_drawn_as_a_tick_on_an_axis_with_a_length() -> None:
+    chart = Gantt("G", (BarGroup("n1", (Bar("a", 0.0, 0.0),)),), None)
+    spec = vega_lite.gantt(chart)
+
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["bar", "tick"]
+    assert spec["data"]["values"][0]["short"]
+    assert spec["encoding"]["x"]["scale"]["domainMax"] > 0
+    assert len(spec["encoding"]["x"]["axis"]["values"]) > 1
+
+
+@pytest.mark.parametrize("end", [0.3, 3.3, 33.0, 333.0, 3333.0, 86400.0, 10_000_000.0])
+def test_an_axis_of_time_has_some_ticks_whatever_its_length(end: float) -> None:
+    bars = (Bar("a", 0.0, end),)
+    ticks = vega_lite.gantt(Gantt("G", (BarGroup("n1", bars),), None))["encoding"]["x"]["axis"]
+
+    assert 2 <= len(ticks["values"]) <= 10
+    assert ticks["values"][-1] <= end
+
+
+def test_charts_end_soon_after_the_last_change_and_not_with_the_longest_grace_period() -> None:
+    soon = eviction(at=3.0, gone=Window(3.0, 1800.0))
+    found = json.loads(charts_of(text_of(prediction(evictions=(soon,)), "html"))[0])
+
+    assert 3.0 < found["data"]["values"][-1]["at"] < 4.0
+
+
+def test_zones_that_stay_as_they_are_have_no_chart() -> None:
+    def drawn(*states: str) -> bool:
+        found = tuple(ZoneState(state, "certain", 0.0, 0.0, 0.0, 0.1, 3, 0) for state in states)
+        return ">Zones</h2>" in text_of(prediction(zones=(ZoneReport("z", found),)), "html")
+
+    assert not drawn("Normal")
+    assert drawn("Normal", "FullDisruption")
+
+
+def charts_of(text: str) -> list[str]:
+    """The specifications of a page's charts, in order."""
+    return re.findall(r'<script type="application/json" id="c\d+n?\d*">([^<]*)</script>', text)
 
 
 def test_the_story_of_a_pod_is_in_the_page() -> None:

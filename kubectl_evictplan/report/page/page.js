@@ -41,8 +41,8 @@
     return {
       background: "transparent", font, view: { stroke: null },
       axis: { labelColor: text, titleColor: text, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontWeight: 500 },
-      axisY: { labelLimit: Math.max(90, Math.round(width * 0.36)) },
-      legend: { labelColor: text, titleColor: text, labelFontSize: 12 },
+      axisY: { labelLimit: Math.max(90, Math.round(width * (width < 600 ? 0.5 : 0.42))) },
+      legend: { labelColor: text, titleColor: text, labelFontSize: 12, columns: width < 600 ? 1 : 7 },
       text: { color: text, fontSize: 12 },
     };
   };
@@ -57,14 +57,15 @@
     await view.runAsync();
   };
   // The rows of a table as bars: the same specification as that of the page's own charts, with other data.
-  const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+  const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
   const drawRows = (box, rows) => {
     const spec = JSON.parse(byId("bars").textContent);
-    const end = Math.max(1, ...rows.map((row) => row.to));
+    const end = Math.max(0, ...rows.map((row) => row.to)) || 1;
     spec.data.values = rows.map((row) => ({ ...row, kind: "evicted", short: row.to - row.from < 0.004 * end }));
     spec.height = 18 * Math.max(1, rows.length);
     const step = STEPS.find((one) => end / one <= 9) ?? 86400 * Math.ceil(end / 9 / 86400);
-    spec.encoding.x.axis.values = Array.from({ length: Math.floor(end / step) + 1 }, (_, at) => at * step);
+    spec.encoding.x.axis.values = Array.from({ length: Math.floor(end / step) + 1 }, (_, at) => Math.round(at * step * 10) / 10);
+    spec.encoding.x.scale.domainMax = end;
     spec.encoding.color = { value: "#5b7fb5" };
     return draw(box, spec);
   };
@@ -82,12 +83,14 @@
   matchMedia("print").addEventListener("change", drawAll);
 
   // -- tables ----------------------------------------------------------------------------------
-  const DURATION = /([+-]?)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?/;
+  // The first duration of a cell: "+5m30s .. +6m", "up to 3s", "from +20s or later, ...".
+  const DURATION = /^(?:from |until |up to |at least )?([+-]?)(?=\d)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?(?![\w.])/;
   const natural = new Intl.Collator("en", { numeric: true });
   const weight = (text) => {
     if (/^[+-]?\d+(\.\d+)?( of \d+| to \d+)?$/.test(text)) return parseFloat(text);
-    const [all, sign, hours = 0, minutes = 0, seconds = 0, milliseconds = 0] = DURATION.exec(text) || [""];
-    if (!/^[+-]\d/.test(all)) return NaN;
+    const found = DURATION.exec(text);
+    if (!found) return NaN;
+    const [, sign, hours = 0, minutes = 0, seconds = 0, milliseconds = 0] = found;
     return (sign === "-" ? -1 : 1) * (hours * 3600 + minutes * 60 + +seconds + milliseconds / 1000);
   };
   const compare = (a, b) => {
@@ -117,6 +120,12 @@
     const stories = table.dataset.stories ? await data(table.dataset.stories) : null;
     const named = Math.max(0, [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === "POD"));
     const body = table.tBodies[0];
+    const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+    // On a narrow page: cards, each cell under the name of its column; few columns fit as they are.
+    table.className = heads.length > 3 ? "cards" : "few";
+    for (const row of table.rows) {
+      if (row.parentElement !== table.tHead) [...row.cells].forEach((cell, place) => { cell.dataset.of = heads[place]; });
+    }
     const every = Array.from({ length: total }, (_, at) => at);
     let chosen = every;
     let page = 0;
@@ -145,7 +154,7 @@
       const row = make("tr");
       columns.forEach((column, place) => {
         const text = column.texts[column.rows[at]];
-        const cell = make("td", "", { class: column.tones[column.rows[at]] ?? "" });
+        const cell = make("td", "", { class: column.tones[column.rows[at]] ?? "", "data-of": heads[place] });
         if (stories && place === named) {
           const button = make("button", text, { type: "button", "aria-expanded": "false" });
           button.addEventListener("click", () => tell(row, at, button));
