@@ -66,9 +66,9 @@ def _end(prediction: Prediction) -> float:
     """Return where charts end that share their axis: a little after the last change that one of them shows."""
     found = [entry.latest_seconds for entry in prediction.evictions]
     found += [change.latest_seconds for node in prediction.nodes for change in node.changes]
-    impact = prediction.impact
-    for one in (*impact.services, *impact.workloads) if impact is not None else ():
-        found += [step.at_seconds for step in one.steps[-1:]]
+    if (impact := prediction.impact) is not None:
+        found += [step.at_seconds for one in impact.services for step in one.steps[-1:]]
+        found += [step.at_seconds for one in impact.workloads for step in one.steps[-1:]]
     return max(found, default=0.0) * _ROOM or 1.0
 
 
