@@ -6,6 +6,7 @@ six digits; lists are sorted so that identical input gives identical bytes.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction import records
+from kubectl_evictplan.prediction.evicted_pods import EvictedPods
 from kubectl_evictplan.prediction.impact_document import Impact
 from kubectl_evictplan.prediction.records import Record
 
@@ -308,7 +310,7 @@ class DrainReport(Record):
     origin: str = ""
 
 
-class Prediction(Record):
+class Prediction(Record, dict=True):
     """The whole answer. ``warnings`` hold anything unknown, assumed or surprising.
 
     ``impact`` is null where nobody asked for it. ``fingerprint`` is that of the whole prediction
@@ -329,3 +331,8 @@ class Prediction(Record):
     fingerprint: str = ""
     api_version: str = API_VERSION
     kind: str = "Prediction"
+
+    @cached_property
+    def evicted(self) -> EvictedPods:
+        """Its evictions, counted by pod."""
+        return EvictedPods(self.evictions)

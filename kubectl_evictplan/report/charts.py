@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, NodeReport, Prediction
@@ -208,17 +207,14 @@ def _nominal(offset: float | None, earliest: float) -> float:
 
 def _nodes(prediction: Prediction, clock: Clock) -> Gantt | None:
     """Return each node's changes and its pods' evictions, as far as a page has room."""
-    by_node = {
-        node: list(found)
-        for node, found in groupby(
-            sorted(prediction.evictions, key=lambda e: (e.node, e.earliest_seconds, e.key)),
-            key=lambda entry: entry.node,
-        )
-    }
+    by_node: dict[str, list[Eviction]] = {}
+    for entry in prediction.evictions:
+        by_node.setdefault(entry.node, []).append(entry)
     reports = {report.node: report for report in prediction.nodes}
     groups, room = [], _BARS_MAX
     for node in sorted({*by_node, *(n for n, r in reports.items() if r.changes)}):
-        bars = list(_node_bars(reports.get(node), by_node.get(node, ())))
+        going = sorted(by_node.get(node, ()), key=lambda entry: (entry.earliest_seconds, entry.key))
+        bars = list(_node_bars(reports.get(node), going))
         if len(bars) > room:
             break
         room -= len(bars)
@@ -251,18 +247,12 @@ def _node_bars(report: NodeReport | None, evictions: Iterable[Eviction]) -> Iter
 
 
 def _outcomes(prediction: Prediction) -> Counts | None:
-    certain, possible, stuck = set(), set(), set()
-    for entry in prediction.evictions:
-        if entry.gone.stuck is not None:
-            stuck.add(entry.key)
-        elif entry.certainty == CERTAIN:
-            certain.add(entry.key)
-        else:
-            possible.add(entry.key)
-    stays = {entry.key for entry in prediction.kept} - certain - possible - stuck
+    evicted = prediction.evicted
+    stuck = evicted.all_stuck
+    stays = {entry.key for entry in prediction.kept} - evicted.every
     numbers: list[tuple[str, int, Tone]] = [
-        ("evicted for certain", len(certain - stuck), "certain"),
-        ("may be evicted", len(possible - certain - stuck), "possible"),
+        ("evicted for certain", len(evicted.certain - stuck), "certain"),
+        ("may be evicted", len(evicted.possible - stuck), "possible"),
         ("evicted, then stuck Terminating", len(stuck), "stuck"),
         ("stay", len(stays), "good"),
     ]

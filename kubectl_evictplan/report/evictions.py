@@ -9,7 +9,7 @@ from functools import lru_cache
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction, TaintReference
 from kubectl_evictplan.report import words
-from kubectl_evictplan.report.blocks import Cell, Column, Phrase, Row, Table, Tone, columns
+from kubectl_evictplan.report.blocks import Cell, Column, Phrase, Row, Table, columns
 from kubectl_evictplan.report.words import Clock
 
 PODS_MAX = 40
@@ -85,16 +85,20 @@ def _text(cell: Cell) -> str:
 
 def _narrow_row(entry: Eviction, why: str) -> Row:
     return (
-        words.name(entry.namespace),
+        _name(entry.namespace),
         words.name(entry.pod),
-        words.name(entry.node),
+        _name(entry.node),
         _evicted_at(entry, exact=False),
         entry.certainty,
         why,
-        words.name(entry.controller),
+        _name(entry.controller),
         _gone(entry, exact=False),
         _owner_kind(entry.owner),
     )
+
+
+# For names that many rows share.
+_name = lru_cache(maxsize=100_000)(words.name)
 
 
 @lru_cache(maxsize=100_000)  # many pods share an owner
@@ -128,13 +132,22 @@ def _wide_row(entry: Eviction, clock: Clock) -> Row:
 
 
 def _evicted_at(entry: Eviction, *, exact: bool) -> Cell:
-    tone: Tone = "certain" if entry.certainty == CERTAIN else "possible"
-    return Phrase(words.outcomes(entry.windows, exact=exact), tone)
+    return _certainly(words.outcomes(entry.windows, exact=exact), entry.certainty)
+
+
+@lru_cache(maxsize=100_000)  # pods of one node share their instants
+def _certainly(text: str, certainty: str) -> Phrase:
+    return Phrase(text, "certain" if certainty == CERTAIN else "possible")
 
 
 def _gone(entry: Eviction, *, exact: bool) -> Cell:
-    text = words.gone(entry.gone, exact=exact)
-    return text if entry.gone.stuck is None else Phrase(words.name(text), "stuck")
+    gone = entry.gone
+    if gone.stuck is None:
+        return words.gone(gone, exact=exact)
+    return Phrase(words.name(words.gone(gone, exact=True)), "stuck") if exact else _STUCK
+
+
+_STUCK = Phrase("stuck", "stuck")
 
 
 def _whys(evictions: Sequence[Eviction]) -> tuple[list[str], tuple[str, ...]]:
@@ -142,18 +155,24 @@ def _whys(evictions: Sequence[Eviction]) -> tuple[list[str], tuple[str, ...]]:
 
     The word is the end of the taint's key, or what stands for another rule.
     """
-    short = Counter(map(_last_part, {e.taint for e in evictions if e.taint is not None}))
+    taints = {entry.taint for entry in evictions if entry.taint is not None}
+    short = Counter(map(_last_part, taints))
+    of_taint = {
+        taint: words.name(last if short[last := _last_part(taint)] == 1 else words.taint(taint))
+        for taint in taints
+    }
     found: list[str] = []
     by_word: dict[str, list[Eviction]] = {}
     for entry in evictions:
         if entry.taint is not None:
-            last = _last_part(entry.taint)
-            word = last if short[last] == 1 else words.taint(entry.taint)
+            word = of_taint[entry.taint]
         else:
             rule = entry.because[-1].rule if entry.because else ""
-            word = _WORDS_BY_RULE.get(rule, entry.controller)
-        found.append(words.name(word))
-        by_word.setdefault(found[-1], []).append(entry)
+            word = words.name(_WORDS_BY_RULE.get(rule, entry.controller))
+        found.append(word)
+        if (group := by_word.get(word)) is None:
+            group = by_word[word] = []
+        group.append(entry)
     groups = sorted(by_word.items(), key=lambda item: (-len(item[1]), item[0]))
     return found, tuple(f"WHY {word}: {_explained(group)}." for word, group in groups)
 
@@ -168,10 +187,13 @@ def _explained(group: Sequence[Eviction]) -> str:
         return _BY_DRAIN[first.controller]
     if first.taint is None:
         return words.name(first.because[-1].what) if first.because else words.UNKNOWN
-    tolerances = Counter(words.tolerated(entry.toleration) for entry in group)
+    # Several texts of tolerations are one: each is told once, with all its pods.
+    tolerances = Counter[str]()
+    for toleration, number in Counter(entry.toleration for entry in group).items():
+        tolerances[words.tolerated(toleration)] += number
     parts = sorted(tolerances.items(), key=lambda item: (-item[1], item[0]))
     how = ", ".join(t if len(parts) == 1 else f"{t} ({number})" for t, number in parts)
-    controllers = ", ".join(sorted({words.name(entry.controller) for entry in group}))
+    controllers = ", ".join(sorted(map(words.name, {entry.controller for entry in group})))
     return f"taint {words.name(words.taint(first.taint))}, {how}; deleted by {controllers}"
 
 
@@ -191,8 +213,16 @@ def grouped(prediction: Prediction, by: str) -> dict[_Key, list[Eviction]]:
     """Return the evictions by the texts of the key columns of ``by``, the most pods first."""
     members: dict[_Key, list[Eviction]] = {}
     for key, entry in zip(_keys(prediction, by), prediction.evictions, strict=True):
-        members.setdefault(key, []).append(entry)
-    return dict(sorted(members.items(), key=lambda item: (*_rank(item[1]), item[0])))
+        if (group := members.get(key)) is None:
+            group = members[key] = []
+        group.append(entry)
+    once = prediction.evicted.once
+
+    def rank(item: tuple[_Key, list[Eviction]]) -> tuple[int, float, _Key]:
+        key, group = item
+        return -_pods(group, once), min([entry.earliest_seconds for entry in group]), key
+
+    return dict(sorted(members.items(), key=rank))
 
 
 def group_table(
@@ -208,21 +238,22 @@ def group_table(
     sizes = _sizes(prediction, by, members)
     order = list(members)
     shown, rest = order[:rows_max], order[rows_max:] if rows_max is not None else []
-    rows = [(*map(words.name, key), *_figures(members[key], sizes.get(key))) for key in shown]
+    once = prediction.evicted.once
+    rows = [(*map(words.name, key), *_figures(members[key], sizes.get(key), once)) for key in shown]
 
     def sum_row(label: str, keys: Sequence[_Key]) -> Row:
         group = [entry for key in keys for entry in members[key]]
         of = [sizes[key] for key in keys if key in sizes]
         text = words.count(len(keys), by)
         named = (label, text) if len(_KEY_COLUMNS[by]) == 2 else (f"{label} {text}",)
-        return (*named, *_figures(group, sum(of) if of else None))
+        return (*named, *_figures(group, sum(of) if of else None, once))
 
     if rest:
         rows.append(sum_row("others", rest))
         notes = (f"--by {by} shows all {len(order)} {by}s, -o wide every pod.", *notes)
     total = sum_row("TOTAL", order)
     headers = (*_KEY_COLUMNS[by], "PODS", "POSSIBLY", "STUCK", "NODES", "EVICTED-AT")
-    none_or_all = ("0", str(len({entry.key for entry in evictions})))
+    none_or_all = ("0", str(len(prediction.evicted.every)))
     told = [
         at
         for at, header in enumerate(headers)
@@ -233,26 +264,23 @@ def group_table(
     return _with_columns(told, Table(named, rows, total=total, notes=notes))
 
 
-def _rank(group: Sequence[Eviction]) -> tuple[int, float]:
-    return -_pods(group), min(entry.earliest_seconds for entry in group)
+def _pods(group: Sequence[Eviction], once: bool) -> int:
+    """Return how many pods they are; ``once``: none is among them twice."""
+    return len(group) if once else len({(entry.namespace, entry.pod) for entry in group})
 
 
-def _pods(group: Iterable[Eviction]) -> int:
-    return len({(entry.namespace, entry.pod) for entry in group})
-
-
-def _figures(group: Sequence[Eviction], of: int | None) -> Row:
+def _figures(group: Sequence[Eviction], of: int | None, once: bool) -> Row:
     """Return pods (``of`` so many), possible, stuck, nodes and the hull of the windows."""
-    pods = _pods(group)
-    certain = _pods(entry for entry in group if entry.certainty == CERTAIN)
-    stuck = _pods(entry for entry in group if entry.gone.stuck is not None)
-    earliest = min(entry.earliest_seconds for entry in group)
+    pods = _pods(group, once)
+    certain = _pods([entry for entry in group if entry.certainty == CERTAIN], once)
+    stuck = _pods([entry for entry in group if entry.gone.stuck is not None], once)
+    earliest = min([entry.earliest_seconds for entry in group])
     return (
         str(pods) if of is None else f"{pods} of {max(of, pods)}",
         str(pods - certain),
         str(stuck),
         str(len({entry.node for entry in group})),
-        words.window(earliest, max(entry.latest_seconds for entry in group)),
+        words.window(earliest, max([entry.latest_seconds for entry in group])),
     )
 
 
@@ -264,11 +292,18 @@ def _keys(prediction: Prediction, by: str) -> Iterator[_Key]:
         for report in prediction.workloads
         for owner in report.owners
     }
+    of_owner: dict[tuple[str, str], _Key] = {}
     for entry in prediction.evictions:
         zone = zones.get(entry.node, "")
         if by == "workload":
-            owner = workloads.get((entry.namespace, entry.owner), entry.owner)
-            yield entry.namespace, _short(owner or f"Pod/{entry.pod}")
+            owned = entry.namespace, entry.owner
+            key = of_owner.get(owned)
+            if key is None:
+                owner = workloads.get(owned, entry.owner)
+                key = entry.namespace, _short(owner or f"Pod/{entry.pod}")
+                if owner:
+                    of_owner[owned] = key
+            yield key
         elif by == "node":
             yield entry.node, zone
         else:

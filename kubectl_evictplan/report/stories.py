@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubectl_evictplan.prediction.document import Because, Eviction
+from kubectl_evictplan.prediction.document import Eviction
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Moment, Stories
 
@@ -24,8 +24,11 @@ def stories(evictions: Sequence[Eviction]) -> Stories:
         for link in entry.because:
             at = shared.get(id(link))
             if at is None:
-                at = links.setdefault(_link(link, own), len(links))
-                if link.object != own:
+                subject = link.object
+                mine = subject == own
+                told = link.offset_seconds, link.what, "" if mine else subject, link.rule
+                at = links.setdefault(told, len(links))
+                if not mine:
                     shared[id(link)] = at
             chain.append(at)
         of_row.append(chains.setdefault(tuple(chain), len(chains)))
@@ -34,11 +37,6 @@ def stories(evictions: Sequence[Eviction]) -> Stories:
         for at, what, subject, rule in links
     ]
     return Stories(moments, list(chains), of_row)
-
-
-def _link(link: Because, own: str) -> _Link:
-    subject = "" if link.object == own else link.object
-    return link.offset_seconds, link.what, subject, link.rule
 
 
 def _of(subject: str) -> str:

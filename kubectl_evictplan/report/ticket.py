@@ -11,7 +11,7 @@ from datetime import tzinfo
 
 from kubectl_evictplan.gates.document import GateResult
 from kubectl_evictplan.gates.figures import FIGURES, Facts, told
-from kubectl_evictplan.prediction.document import CERTAIN, Prediction
+from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.fingerprint import sealed
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Block, Figures, Phrase, Table, Title, Verdict, columns
@@ -97,21 +97,21 @@ def gate_table(gates: Sequence[GateResult]) -> Table:
 
 def headline(prediction: Prediction) -> Table:
     """Return the figures by which changes are compared; a count that is not certain is a range."""
-    evictions = prediction.evictions
-    certain = {entry.key for entry in evictions if entry.certainty == CERTAIN}
-    every = {entry.key for entry in evictions}
-    stuck = {entry.key for entry in evictions if entry.gone.stuck is not None}
-    first = min((entry.earliest_seconds for entry in evictions), default=None)
-    last = max((entry.latest_seconds for entry in evictions), default=None)
+    evicted = prediction.evicted
+    first = min((entry.earliest_seconds for entry in prediction.evictions), default=None)
+    last = max((entry.latest_seconds for entry in prediction.evictions), default=None)
     rows = [
-        ("Pods evicted", words.between(len(certain), len(every))),
-        ("of these stuck Terminating", str(len(stuck))),
+        ("Pods evicted", words.between(len(evicted.certain), len(evicted.every))),
+        ("of these stuck Terminating", str(len(evicted.all_stuck))),
         ("First possible eviction", "none" if first is None else words.offset(first)),
         ("Last possible eviction", "none" if last is None else words.offset(last)),
         *_costs(prediction),
         ("Workloads hit", str(len(prediction.workloads))),
         ("Nodes affected", str(len(prediction.nodes))),
-        ("Pods that stay on them", str(len({kept.key for kept in prediction.kept} - every))),
+        (
+            "Pods that stay on them",
+            str(len({kept.key for kept in prediction.kept} - evicted.every)),
+        ),
     ]
     return Table(columns("FIGURE", "VALUE"), rows, "Figures")
 

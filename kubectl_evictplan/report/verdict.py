@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Joint, Prediction
+from kubectl_evictplan.prediction.evicted_pods import EvictedPods, emptied_workloads
 from kubectl_evictplan.prediction.warnings.input_codes import INCOMPLETE_CODES
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Finding, Findings, Phrase, Tone
@@ -78,10 +79,10 @@ _OBJECTS_MAX_WIDE = 100
 
 def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator[Phrase]:
     """Yield the sentences of the answer; ``complete`` False: the input is not the whole cluster."""
-    evictions = prediction.evictions
+    evictions, certain = prediction.evictions, prediction.evicted.certain
     sure = [e for e in evictions if e.certainty == CERTAIN]
-    certain = {e.key for e in sure}
-    unsure = [e for e in evictions if e.key not in certain]
+    keyed = zip(prediction.evicted.keys, evictions, strict=True)
+    unsure = [e for key, e in keyed if key not in certain]
     yield from drain_sentences(prediction, clock)
     if not evictions:
         horizon = prediction.inputs.horizon
@@ -97,11 +98,11 @@ def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator
         yield from _possible(unsure, bool(sure), prediction, clock)
     yield from _told_messages(prediction)
     yield from costs(prediction)
-    yield from _more_than_once(evictions)
-    yield from _namespaces(evictions)
+    yield from _more_than_once(prediction)
+    yield from _namespaces(prediction)
     yield from _emptied(prediction)
     yield from _told_warnings(prediction)
-    yield from _stuck(evictions)
+    yield from _stuck(prediction.evicted)
     yield from _stays(prediction, bool(unsure))
 
 
@@ -115,7 +116,7 @@ def _told_messages(prediction: Prediction) -> Iterator[Phrase]:
 def _possible(
     unsure: Sequence[Eviction], more: bool, prediction: Prediction, clock: Clock
 ) -> Iterator[Phrase]:
-    pods = words.count(len({e.key for e in unsure}), "more pod" if more else "pod")
+    pods = words.count(len(prediction.evicted.possible), "more pod" if more else "pod")
     when = _span(
         min(e.earliest_seconds for e in unsure), max(e.latest_seconds for e in unsure), clock
     )
@@ -185,21 +186,27 @@ def _span(earliest: float, latest: float, clock: Clock) -> str:
     return f"{at} ({offsets})" if at else offsets
 
 
-def _more_than_once(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
-    times = Counter(e.key for e in evictions)
-    again = [e for e in evictions if times[e.key] > 1]
-    pods = sorted({e.key for e in again})
-    if pods:
-        go = words.verb(len(pods), "goes", "go")
-        may = go if all(e.certainty == CERTAIN for e in again) else "may go"
-        text = f"{words.count(len(pods), 'pod')} {may} more than once"
-        names = words.listed(pods, _PODS_NAMED_MAX)
-        yield Phrase(f"{text}: {names}. That makes {len(evictions)} deletions.")
+def _more_than_once(prediction: Prediction) -> Iterator[Phrase]:
+    evicted, evictions = prediction.evicted, prediction.evictions
+    if evicted.once:
+        return
+    times = Counter(evicted.keys)
+    pods = sorted(key for key, number in times.items() if number > 1)
+    again = [e for key, e in zip(evicted.keys, evictions, strict=True) if times[key] > 1]
+    go = words.verb(len(pods), "goes", "go")
+    may = go if all(e.certainty == CERTAIN for e in again) else "may go"
+    text = f"{words.count(len(pods), 'pod')} {may} more than once"
+    names = words.listed(pods, _PODS_NAMED_MAX)
+    yield Phrase(f"{text}: {names}. That makes {len(evictions)} deletions.")
 
 
-def _namespaces(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
-    pods = {(e.namespace, e.pod) for e in evictions}
-    numbers = Counter(namespace for namespace, _ in pods)
+def _namespaces(prediction: Prediction) -> Iterator[Phrase]:
+    namespaces = [e.namespace for e in prediction.evictions]
+    if not prediction.evicted.once:
+        namespaces = [
+            namespace for namespace, _ in {(e.namespace, e.pod) for e in prediction.evictions}
+        ]
+    numbers = Counter(namespaces)
     if len(numbers) > 1:
         order = sorted(numbers, key=lambda namespace: (-numbers[namespace], namespace))
         shown = [f"{words.name(one)} {numbers[one]}" for one in order]
@@ -208,14 +215,9 @@ def _namespaces(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
 
 def _emptied(prediction: Prediction) -> Iterator[Phrase]:
     """Yield the workloads of which every pod is evicted for certain."""
-    going: dict[tuple[str, str], set[str]] = {}
-    for entry in prediction.evictions:
-        if entry.certainty == CERTAIN:
-            going.setdefault((entry.namespace, entry.owner), set()).add(entry.pod)
     empty = [
         f"{report.namespace}/{report.workload.partition('/')[2]}"
-        for report in prediction.workloads
-        if sum(len(going.get((report.namespace, o), ())) for o in report.owners) >= report.pods
+        for report in emptied_workloads(prediction)
     ]
     if empty:
         text = words.verb(
@@ -233,23 +235,18 @@ def _told_warnings(prediction: Prediction) -> Iterator[Phrase]:
             yield Phrase(f"{text}: {words.listed(sorted(pods), _PODS_NAMED_MAX)}.", "stuck")
 
 
-def _stuck(evictions: Sequence[Eviction]) -> Iterator[Phrase]:
-    pods = {e.key for e in evictions}
-    by_reason: dict[str, set[str]] = {}
-    for entry in evictions:
-        if entry.gone.stuck is not None:
-            by_reason.setdefault(entry.gone.stuck, set()).add(entry.key)
-    for reason, stuck in sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0])):
+def _stuck(evicted: EvictedPods) -> Iterator[Phrase]:
+    for reason, stuck in sorted(evicted.stuck.items(), key=lambda item: (-len(item[1]), item[0])):
         number = len(stuck)
         who = words.count(number, "pod")
-        if number == len(pods) > 1:
+        if number == len(evicted.every) > 1:
             who = "both" if number == 2 else f"all {number}"
         stay = words.verb(number, "stays Terminating,", "stay Terminating, each")
         yield Phrase(f"Once deleted, {who} {stay} because {reason}.", "stuck")
 
 
 def _stays(prediction: Prediction, unsure: bool) -> Iterator[Phrase]:
-    evicted = {e.key for e in prediction.evictions}
+    evicted = prediction.evicted.every
     codes = {kept.key: kept.code for kept in prediction.kept}
     numbers = Counter(code for pod, code in codes.items() if pod not in evicted)
     total = sum(numbers.values())

@@ -19,6 +19,7 @@ from kubectl_evictplan.impact.endpoints import Endpoints
 from kubectl_evictplan.impact.world import Assumed, World
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.document import CERTAIN, Inputs, Prediction
+from kubectl_evictplan.prediction.evicted_pods import emptied_workloads
 from kubectl_evictplan.prediction.impact_document import BudgetImpact, Impact, Spell
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.prediction.prepared import PreparedCluster
@@ -148,10 +149,11 @@ class Failing:
 def failure_row(failure: Failure, prediction: Prediction, costs: Costs) -> FailureRow:
     """Return the figures of one prediction; pods are counted once, however often they go."""
     evictions = prediction.evictions
-    certain = {eviction.key for eviction in evictions if eviction.certainty == CERTAIN}
-    possible = {eviction.key for eviction in evictions} - certain
+    certain, possible = prediction.evicted.certain, prediction.evicted.possible
     kept = {kept.key for kept in prediction.kept} - certain - possible
-    emptied = _emptied(prediction)
+    emptied = [
+        (f"{one.namespace}/{one.workload}", one.pods) for one in emptied_workloads(prediction)
+    ]
     unknown = [
         (change.earliest_seconds, change.latest_seconds)
         for report in prediction.nodes
@@ -179,7 +181,7 @@ def failure_row(failure: Failure, prediction: Prediction, costs: Costs) -> Failu
         first_latest_seconds=min((high for _, high in spans), default=None),
         last_earliest_seconds=max((low for low, _ in spans), default=None),
         last_latest_seconds=max((high for _, high in spans), default=None),
-        stuck=len({eviction.key for eviction in evictions if eviction.gone.stuck is not None}),
+        stuck=len(prediction.evicted.all_stuck),
         emptied=tuple(name for name, _ in emptied),
         single_replica=tuple(name for name, pods in emptied if pods == 1),
         not_coming_back=_not_coming_back(prediction, costs),
@@ -188,19 +190,6 @@ def failure_row(failure: Failure, prediction: Prediction, costs: Costs) -> Failu
         budgets_broken=budgets[0],
         budgets_broken_perhaps=budgets[1],
     )
-
-
-def _emptied(prediction: Prediction) -> list[tuple[str, int]]:
-    """Return the workloads of which every pod goes for certain, and how many pods they have."""
-    going: dict[tuple[str, str], set[str]] = {}
-    for eviction in prediction.evictions:
-        if eviction.certainty == CERTAIN:
-            going.setdefault((eviction.namespace, eviction.owner), set()).add(eviction.pod)
-    return [
-        (f"{report.namespace}/{report.workload}", report.pods)
-        for report in prediction.workloads
-        if sum(len(going.get((report.namespace, o), ())) for o in report.owners) >= report.pods
-    ]
 
 
 def _certain_and_perhaps(
