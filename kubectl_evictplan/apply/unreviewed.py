@@ -11,14 +11,12 @@ from collections.abc import Collection
 
 from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
 from kubectl_evictplan.apply.working import Working
-from kubectl_evictplan.kube.objects import Pod, Taint
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod, Taint
 from kubectl_evictplan.kube.tolerations import (
     get_matching_tolerations,
     get_min_toleration_time_ns,
 )
 from kubectl_evictplan.plans.document import AddTaint, AnyOperation
-
-NO_EXECUTE = "NoExecute"
 
 
 def refuse_unreviewed(run: Working, operation: AnyOperation, known: Collection[str]) -> None:

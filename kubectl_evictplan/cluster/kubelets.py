@@ -17,9 +17,8 @@ from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import Causes, KubeletSilent, NodeReadyPosted
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, NodeCondition, Pod
+from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Lease, Node, NodeCondition, Pod
 
-READY = "Ready"
 # Renewal period as a fraction of the lease duration (kubelet: nodeLeaseRenewIntervalFraction).
 _RENEWALS_PER_DURATION = 4
 _DEFAULT_PERIOD_NS = 10 * SECOND_NS

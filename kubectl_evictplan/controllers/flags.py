@@ -26,7 +26,7 @@ from kubectl_evictplan.scenarios.scenario import (
 
 GIVEN, DETECTED, DEFAULT = "given", "detected", "default of release"
 PRESET = "provider preset"
-ASSUMED = "assumed"
+ASSUMED, ASSUMED_FROM_KUBELETS = "assumed", "assumed from kubelets"
 COMMAND_LINE = "the command line"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _FLOAT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
@@ -226,14 +226,14 @@ def _resolve_release(
     if kubelet:
         try:
             profile = release_profile(".".join(kubelet.split(".")[:2]))
-            return profile, f"{ASSUMED} from kubelets", f"the newest kubelet is {kubelet}"
+            return profile, ASSUMED_FROM_KUBELETS, f"the newest kubelet is {kubelet}"
         except InputError:
             pass
     return release_profile(f"1.{known_minors()[-1]}"), ASSUMED, ""
 
 
 def _release_warning(profile: ReleaseProfile, source: str) -> list[Warning]:
-    if not source.startswith(ASSUMED):
+    if source not in (ASSUMED, ASSUMED_FROM_KUBELETS):
         return []
     reason = (
         "because it is the newest one known" if source == ASSUMED else "from the newest kubelet"

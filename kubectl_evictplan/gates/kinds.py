@@ -6,10 +6,15 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kubectl_evictplan.kube.durations import MILLISECOND_NS, format_duration, parse_duration_ns
+from kubectl_evictplan.impact import finding_kinds
+from kubectl_evictplan.kube.durations import (
+    MILLISECOND_NS,
+    SECOND_NS,
+    format_duration,
+    parse_duration_ns,
+)
 
-SEVERITIES = ("none", "info", "low", "medium", "high", "critical")
-_SECOND_NS = 1_000_000_000
+SEVERITIES = ("none", *finding_kinds.SEVERITIES)
 
 
 class Kind(NamedTuple):
@@ -28,7 +33,7 @@ def _count(text: str) -> float:
 
 def _seconds(text: str) -> float:
     try:
-        return parse_duration_ns(text) / _SECOND_NS
+        return parse_duration_ns(text) / SECOND_NS
     except ValueError as error:
         raise ValueError(f"{text!r} is no duration, such as 30s or 5m: {error}") from None
 

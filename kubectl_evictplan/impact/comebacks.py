@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.stretches import FOREVER_NS
 from kubectl_evictplan.impact.successors import AT_DELETION
 from kubectl_evictplan.impact.volumes import NEVER_MOVES
-from kubectl_evictplan.impact.world import STATEFUL_SET, World
+from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.prediction.impact_document import NotComingBack
 
 BARE_POD, FINALIZERS, LOCAL_VOLUME, IDENTITY_HELD, DAEMON_SET, JOB_FAILED, UNKNOWN_OWNER = (

@@ -35,6 +35,7 @@ from kubectl_evictplan.prediction.impact_document import (
     WorkloadImpact,
 )
 from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode
 
 # Who is replaced later than that after a node was given up is slow (``tolerationSeconds`` of most pods).
 _SLOW_SECONDS = 120
@@ -210,7 +211,7 @@ def _planned_nodes(world: World) -> str:
     names = [
         name
         for event in world.scenario.events
-        if event.action in ("taint", "node-delete")
+        if isinstance(event, AddTaint | DeleteNode)
         for name in event.nodes
     ]
     if not names or len(names) > 20:

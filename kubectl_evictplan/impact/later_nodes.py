@@ -18,6 +18,7 @@ from kubectl_evictplan.prediction.document import CERTAIN, NodeReport
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, CreateNode, Uncordon
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.windows import outcome
 
 
 class LaterNodes(NamedTuple):
@@ -93,11 +94,11 @@ def _later(
         if change.earliest_seconds > last:
             continue
         key, _, effect = change.value.rpartition(":")
-        if change.what == "deleted":
+        if change.what == outcome.DELETED:
             return None
-        if change.what == "taint-added":
+        if change.what == outcome.TAINT_ADDED:
             taints = with_taint_appended(taints, values.get((key, effect)) or Taint(key, effect))
-        elif change.what == "taint-removed":
+        elif change.what == outcome.TAINT_REMOVED:
             if change.certainty == CERTAIN and change.latest_seconds <= first:
                 taints = without_taint(taints, key, effect)
     unschedulable = node.unschedulable if cordoned is None else cordoned

@@ -16,6 +16,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.document import CERTAIN, NodeChange, NodeReport, Prediction
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows import outcome
 
 # What was written is seen and acted upon within that: longer than any recorded run shows.
 REACTION_MAX_NS = SECOND_NS // 2
@@ -82,9 +83,9 @@ def _life(report: NodeReport, silences: Iterable[Silence], monitor_period_ns: in
     untainted: dict[str, tuple[Between, ...]] = {}
     for change in report.changes:
         when = between(change.earliest_seconds, change.latest_seconds)
-        if change.what == "deleted" and deleted.never:
+        if change.what == outcome.DELETED and deleted.never:
             deleted = when
-        elif change.what == "taint-removed":
+        elif change.what == outcome.TAINT_REMOVED:
             untainted[change.value] = (*untainted.get(change.value, ()), when)
     return NodeLife(tuple(silences), _unready(report, monitor_period_ns), deleted, untainted)
 
@@ -93,7 +94,7 @@ def _unready(report: NodeReport, monitor_period_ns: int) -> tuple[Unready, ...]:
     found: list[Unready] = []
     since: NodeChange | None = None
     for change in report.changes:
-        if change.what != "ready":
+        if change.what != outcome.READY:
             continue
         if change.value != "True":
             since = since or change

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.fates import NOBODY, Successor, successor_after
 from kubectl_evictplan.impact.node_lives import NodeLife
@@ -21,9 +22,8 @@ JOB_BACKOFF_NS = 10 * SECOND_NS
 # A kubelet makes the image of a static pod anew in its next sync.
 _STATIC_POD_SYNC_NS = 20 * SECOND_NS
 AT_DELETION = frozenset({"ReplicaSet", "ReplicationController"})
-PARALLEL = "Parallel"
 # "Pod" and "Node" stand for bare and static pods.
-KNOWN_OWNERS = AT_DELETION | {"StatefulSet", "DaemonSet", "Job", "Pod", "Node"}
+KNOWN_OWNERS = AT_DELETION | {STATEFUL_SET, "DaemonSet", "Job", "Pod", "Node"}
 
 
 def begins(kind: str, deletion: Deletion, life: NodeLife, workload: Workload | None) -> Between:
@@ -33,7 +33,7 @@ def begins(kind: str, deletion: Deletion, life: NodeLife, workload: Workload | N
     """
     if kind in AT_DELETION:
         return deletion.when
-    if kind == "StatefulSet":
+    if kind == STATEFUL_SET:
         return deletion.gone
     if kind == "Job":
         return _job(deletion, workload)

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
 from kubectl_evictplan.impact.again import later_drains, rounds
 from kubectl_evictplan.impact.availability import Availability, Group
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked
@@ -27,22 +28,21 @@ from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, NONE, Absence,
 from kubectl_evictplan.impact.successors import (
     AT_DELETION,
     KNOWN_OWNERS,
-    PARALLEL,
     begins,
     in_order,
     successor,
 )
 from kubectl_evictplan.impact.volumes import Hold, Volumes, ready_not_before
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.evictions import deployments_of, top_workload
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.drain_runs import AssumeReady
+from kubectl_evictplan.windows.outcome import TAINT_ADDED
 
 # The taint by which people say that a node's machine is off.
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-STATEFUL_SET = "StatefulSet"
 
 OwnerKey = tuple[str, str, str]  # namespace, kind, name; kind "" for a bare pod
 
@@ -295,7 +295,7 @@ class World:
         found: dict[str, Between] = {}
         for report in self.prediction.nodes:
             for change in report.changes:
-                if change.what == "taint-added" and change.value.startswith(OUT_OF_SERVICE + ":"):
+                if change.what == TAINT_ADDED and change.value.startswith(OUT_OF_SERVICE + ":"):
                     when = between(change.earliest_seconds, change.latest_seconds)
                     found.setdefault(report.node, when)
             if any(taint.key == OUT_OF_SERVICE for taint in report.taints_at_start):

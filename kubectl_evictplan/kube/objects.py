@@ -19,6 +19,8 @@ from kubectl_evictplan.kube.needs import PodNeeds
 Count = Annotated[int, msgspec.Meta(ge=0)]
 PositiveCount = Annotated[int, msgspec.Meta(ge=1)]
 
+# The type of the condition that says whether a node is ready.
+READY = "Ready"
 NO_EXECUTE = "NoExecute"
 NO_SCHEDULE = "NoSchedule"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -92,7 +94,7 @@ class Node(msgspec.Struct, frozen=True):
     @property
     def ready_status(self) -> str | None:
         """Status of the Ready condition; None without one."""
-        ready = self.condition("Ready")
+        ready = self.condition(READY)
         return ready.status if ready is not None else None
 
     def past_instants(self) -> Iterator[int]:

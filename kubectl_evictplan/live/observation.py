@@ -56,16 +56,6 @@ class Observation:
             self._world.sleep(_AGAIN_SECONDS)
             self._add_gap(Interval(began_ns, self._world.wall_ns()), str(error))
 
-    def last_look(self) -> None:
-        """Look once more at everything, before the end."""
-        self._nodes_due = self._events_due = self._world.monotonic()
-        began_ns = self._world.wall_ns()
-        try:
-            self._add(self._observer.look())
-            self._look_around()
-        except (UnreachableError, AccessError) as error:
-            self._add_gap(Interval(began_ns, self._world.wall_ns()), str(error))
-
     def sightings(self) -> Sightings:
         """Return everything that was seen so far."""
         return Sightings(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_KUBE_NODE_LEASE = "kube-node-lease"
 _JSON = "application/json"
 _METADATA_LIST = "PartialObjectMetadataList"
 

@@ -136,7 +136,6 @@ class Transport:
         self.target = target
         self.clock = ServerClock()
         self.requests = 0
-        self.bytes_received = 0
         self._environ = environ
         self._world = world
         self._user_agent = f"kubectl-evictplan/{__version__}"
@@ -327,7 +326,6 @@ class Transport:
                 break
             received += len(chunk)
             body.add(chunk)
-        self.bytes_received += received
         promised = headers.get("content-length", "")
         if promised.isdecimal() and received != int(promised):
             raise _Failed("the answer was cut")

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
+from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, SCENARIO
 from kubectl_evictplan.kube.durations import MINUTE_NS, SECOND_NS
 from kubectl_evictplan.kube.sightings import Interval, SeenNode, whole_second
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.plans.expectation import Expectation, Start, planned_start_ns
-from kubectl_evictplan.plans.node_histories import READY, TAINT_ADDED, node_histories
+from kubectl_evictplan.plans.node_histories import node_histories
 from kubectl_evictplan.plans.sightings import PodHistories, Sightings
 from kubectl_evictplan.prediction.document import CERTAIN, NodeChange
+from kubectl_evictplan.windows.outcome import READY, TAINT_ADDED
 
 # A beginning that is known less closely would make any deletion look as predicted.
 WIDTH_MAX_NS = MINUTE_NS
@@ -46,7 +47,7 @@ def detected_start(expectation: Expectation, sightings: Sightings) -> Start | No
 def _by_taints(expectation: Expectation, sightings: Sightings) -> Iterator[Interval]:
     nodes = {node.name: node for look in sightings.looks for node in look.nodes or ()}
     for name, change in _node_changes(expectation, TAINT_ADDED):
-        if change.by != "scenario" or name not in nodes:
+        if change.by != SCENARIO or name not in nodes:
             continue
         added = _added(nodes[name], change.value)
         if added is not None and added.latest_ns >= expectation.known_at_ns:

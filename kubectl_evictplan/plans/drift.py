@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.kube.durations import MINUTE_NS, format_duration
+from kubectl_evictplan.kube.durations import MINUTE_NS, SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339, parse_rfc3339_ns
 from kubectl_evictplan.plans.changed_prediction import changed_predictions
@@ -322,7 +322,7 @@ def _of_basis(plan: Plan, fresh: Fresh) -> Iterator[Difference]:
 def _of_age(what: str, why: str, since_ns: int, now_ns: int) -> Iterator[Difference]:
     age_ns = now_ns - since_ns
     if age_ns > AGE_LIMIT_NS:
-        age = format_duration(age_ns // 10**9 * 10**9)
+        age = format_duration(age_ns // SECOND_NS * SECOND_NS)
         then = format_rfc3339(since_ns)
         yield Difference("age", what, then, f"{age} old", why, acceptable=True)
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.timeline import SCENARIO
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.sightings import Interval
 from kubectl_evictplan.kube.taints import key_and_effect
@@ -31,20 +32,12 @@ from kubectl_evictplan.plans.ledger_document import (
     Span,
 )
 from kubectl_evictplan.plans.ledger_pods import Judged, Origin, off_by_ns, tolerant, window_from
-from kubectl_evictplan.plans.node_histories import (
-    DELETED,
-    READY,
-    TAINT_ADDED,
-    TAINT_REMOVED,
-    NodeChangeSeen,
-    NodeHistory,
-    node_histories,
-)
+from kubectl_evictplan.plans.node_histories import NodeChangeSeen, NodeHistory, node_histories
 from kubectl_evictplan.plans.sightings import PodHistories, Sightings
 from kubectl_evictplan.prediction.document import CERTAIN, DrainReport, NodeChange
+from kubectl_evictplan.windows.outcome import DELETED, READY, TAINT_ADDED, TAINT_REMOVED
 
-# What the scenario does itself is an operation, not a prediction.
-_BY_SCENARIO = "scenario"
+# What the scenario does itself is an operation, not a prediction, and not compared here.
 _COMPARED = (READY, TAINT_ADDED, TAINT_REMOVED, DELETED)
 _OPPOSITE = {TAINT_ADDED: TAINT_REMOVED, TAINT_REMOVED: TAINT_ADDED}
 # kubectl looks once a second whether a pod is gone.
@@ -62,9 +55,7 @@ def entries(
         zero = zero_of(expectation, report.node, start, done)
         history = nodes.get(report.node, NodeHistory())
         free = [one for one in history.changes if one.at.latest_ns >= start.at.earliest_ns]
-        changes = [
-            one for one in report.changes if one.what in _COMPARED and one.by != _BY_SCENARIO
-        ]
+        changes = [one for one in report.changes if one.what in _COMPARED and one.by != SCENARIO]
         for change in _once(changes):
             window = window_from(zero, change.earliest_seconds, change.latest_seconds)
             happened = _take(free, change, window)

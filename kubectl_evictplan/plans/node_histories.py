@@ -21,8 +21,8 @@ from kubectl_evictplan.kube.sightings import (
 )
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.plans.sightings import Sightings
+from kubectl_evictplan.windows.outcome import DELETED, READY, TAINT_ADDED, TAINT_REMOVED
 
-READY, TAINT_ADDED, TAINT_REMOVED, DELETED = "ready", "taint-added", "taint-removed", "deleted"
 _NOT_TRUE = ("False", "Unknown")
 
 

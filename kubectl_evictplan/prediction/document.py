@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 
 from kubectl_evictplan.kube.api_version import API_VERSION
-from kubectl_evictplan.kube.objects import Warning
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Warning
 from kubectl_evictplan.prediction import records
 from kubectl_evictplan.prediction.evicted_pods import EvictedPods
 from kubectl_evictplan.prediction.impact_document import Impact
 from kubectl_evictplan.prediction.records import Record
+from kubectl_evictplan.windows.outcome import READY
 
 CERTAIN, POSSIBLE = records.CERTAIN, records.POSSIBLE
 
@@ -210,6 +211,11 @@ class NodeChange(Record):
     earliest_seconds: float
     latest_seconds: float
     by: str = ""
+
+    @property
+    def moves_pods(self) -> bool:
+        """Whether pods may be evicted, or stay, because of it: Ready changes, or a NoExecute taint does."""
+        return self.what == READY or self.value.endswith(f":{NO_EXECUTE}")
 
 
 class NodeReport(Record):

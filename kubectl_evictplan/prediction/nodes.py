@@ -103,9 +103,9 @@ def what_changes(entry: AboutNode) -> tuple[str, str] | None:
         case timeline.TaintRemoved(taint=taint):
             return outcome.TAINT_REMOVED, key_and_effect(taint)
         case timeline.NodeCreated():
-            return "created", ""
+            return outcome.CREATED, ""
         case timeline.NodeDeleted():
-            return "deleted", ""
+            return outcome.DELETED, ""
     return None
 
 
@@ -115,7 +115,7 @@ def _change(
     if window is not None:
         certain = window.runs >= runs and not window.unsure
     else:
-        certain = not key.what.startswith("taint")
+        certain = key.what not in (outcome.TAINT_ADDED, outcome.TAINT_REMOVED)
     by = entry.by if isinstance(entry, timeline.TaintChanged) else ""
     return NodeChange(key.what, key.value, *_when(certain, entry, window), by)
 

@@ -28,7 +28,6 @@ _BARS_MAX = 150
 _WORST_MAX = 6
 # So that what comes last is seen to last.
 _ROOM = 1.08
-_NO_EXECUTE = ":NoExecute"
 _SEEN = (
     "Ready is what the cluster believes: pods of a silent node count until it is given up. From when on nobody "
     "answers is in the table of Services."
@@ -74,6 +73,7 @@ def _end(prediction: Prediction) -> float:
 class _Hit(NamedTuple):
     badness: tuple[float, float]
     rank: int
+    kind: str
     name: str
     before: int
     steps: tuple[Step, ...]
@@ -115,7 +115,8 @@ def _hits(impact: Impact) -> list[_Hit]:
         _Hit(
             badness(one.nobody_answers),
             0,
-            f"Service {one.namespace}/{one.service}",
+            "Service",
+            f"{one.namespace}/{one.service}",
             one.endpoints_before,
             one.steps,
         )
@@ -129,7 +130,8 @@ def _hits(impact: Impact) -> list[_Hit]:
             _Hit(
                 badness(one.zero),
                 rank,
-                f"{kind} {one.namespace}/{name}",
+                kind,
+                f"{one.namespace}/{name}",
                 one.ready_before,
                 one.steps,
             )
@@ -138,9 +140,9 @@ def _hits(impact: Impact) -> list[_Hit]:
     curves: dict[tuple[str, tuple[Step, ...]], _Hit] = {}
     for found in sorted(
         (found for found in hit if found.steps),
-        key=lambda found: (found.rank > 1, found.badness, found.rank, found.name),
+        key=lambda found: (found.rank > 1, found.badness, found.rank, found.kind, found.name),
     ):
-        curves.setdefault((found.name.partition(" ")[2], found.steps), found)
+        curves.setdefault((found.name, found.steps), found)
     return list(curves.values())
 
 
@@ -149,7 +151,7 @@ def _worst(impact: Impact, end: float) -> Bands | None:
     hit = _hits(impact)
     bands = tuple(
         Band(
-            f"{words.name(one.name)} ({one.before} ready before)",
+            f"{words.name(one.kind)} {words.name(one.name)} ({one.before} ready before)",
             _steps(one.steps, one.before),
             end,
         )
@@ -233,7 +235,7 @@ def _node_bars(report: NodeReport | None, evictions: Iterable[Eviction]) -> Iter
     for change in report.changes if report is not None else ():
         assert report is not None
         node = words.name(report.node)
-        if change.what == "ready" or change.value.endswith(_NO_EXECUTE):
+        if change.moves_pods:
             text = f"{node}: {words.name(change.what)} {words.name(change.value)}"
             tone: Tone = "plain" if change.certainty == CERTAIN else "possible"
             told = words.window(change.earliest_seconds, change.latest_seconds)

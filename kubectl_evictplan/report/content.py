@@ -114,25 +114,13 @@ def details(prediction: Prediction) -> Iterator[Block]:
 
 def _provenance(inputs: Inputs, clock: Clock) -> Figures:
     """Return the three lines at the end of every report: where the answer comes from."""
-    by_source: dict[str, list[str]] = {}
-    for flag, value in sorted(inputs.flags.items()):
-        by_source.setdefault(value.source, []).append(f"{flag}={value.value}")
-    # Defaults are known from the release; what deviates is what an operator must check.
-    flags = [
-        f"{len(found)} at {source}"
-        if source.startswith("default")
-        else f"{', '.join(found)} ({source})"
-        for source, found in sorted(
-            by_source.items(), key=lambda item: item[0].startswith("default")
-        )
-    ]
     release, horizon = words.sourced(inputs.release), words.sourced(inputs.horizon)
     start = clock.start() or str(inputs.start.value)
     return Figures(
         "",
         (
             ("Read", f"{_read(inputs)}; Kubernetes {release}; -o wide tells all"),
-            ("Flags", "; ".join(flags) or words.NONE),
+            ("Flags", words.flags(inputs)),
             ("Start", f"{start} ({inputs.start.source}) is +0s; horizon {horizon}"),
         ),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from kubectl_evictplan.impact.finding_kinds import SEVERITIES
 from kubectl_evictplan.impact.replacement_words import fit_sentence
 from kubectl_evictplan.prediction.impact_document import (
     Count,
@@ -27,9 +28,7 @@ from kubectl_evictplan.report.blocks import (
     columns,
 )
 
-_OBJECTS_NAMED_MAX = 5
 _NOTHING = "none"
-_RANKS = {"critical": 0, "high": 1, "medium": 2, "low": 3, "info": 4}
 _LOUD = ("critical", "high")
 _TONES: dict[str, Tone] = {"critical": "loud", "high": "certain", "medium": "possible"}
 
@@ -38,7 +37,7 @@ def finding_table(impact: Impact) -> Table | None:
     """Return what a reviewer must know, the worst first; None without any."""
     if not impact.findings:
         return None
-    found = sorted(impact.findings, key=lambda one: (_RANKS.get(one.severity, 9), one.code))
+    found = sorted(impact.findings, key=lambda one: (-SEVERITIES.index(one.severity), one.code))
     rows: list[Row] = [
         (
             Phrase(one.severity, _TONES.get(one.severity, "plain")),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
-from kubectl_evictplan.prediction.document import Inputs
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import (
     Block,
@@ -326,17 +325,7 @@ def _provenance(sweep: Sweep, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
         return
     nodes, pods = words.count(inputs.nodes, "node"), words.count(inputs.pods, "pod")
     yield "Read", f"{nodes}, {pods}; Kubernetes {words.sourced(inputs.release)}"
-    yield "Flags", _flags(inputs)
+    yield "Flags", words.flags(inputs)
     start = Clock(str(inputs.start.value), zone).start() or str(inputs.start.value)
     yield "Start", f"{start} ({inputs.start.source}) is +0s of every failure"
     yield "Reasons", "kubectl evictplan what-if fail says the same of one failure, and why"
-
-
-def _flags(inputs: Inputs) -> str:
-    told = [
-        f"{name}={value.value} ({value.source})"
-        for name, value in sorted(inputs.flags.items())
-        if not value.source.startswith("default")
-    ]
-    defaults = len(inputs.flags) - len(told)
-    return "; ".join([*told, f"{defaults} at default of release"] if defaults else told)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.timeline import SCENARIO
 from kubectl_evictplan.prediction.document import (
     CERTAIN,
     EventSummary,
@@ -17,17 +18,23 @@ from kubectl_evictplan.prediction.document import (
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Moment, Timeline
 from kubectl_evictplan.report.words import Clock
+from kubectl_evictplan.windows.outcome import (
+    CREATED,
+    DELETED,
+    READY,
+    TAINT_ADDED,
+    TAINT_REMOVED,
+)
 
 _MOMENTS_MAX = 20
 _NAMES_MAX = 5
-_BY_SCENARIO = "scenario"
 # What a node does, and what several do.
 _NODE_VERBS = {
-    "ready": ("becomes Ready={}", "become Ready={}"),
-    "taint-added": ("gets the taint {}", "get the taint {}"),
-    "taint-removed": ("loses the taint {}", "lose the taint {}"),
-    "created": ("is created", "are created"),
-    "deleted": ("is deleted", "are deleted"),
+    READY: ("becomes Ready={}", "become Ready={}"),
+    TAINT_ADDED: ("gets the taint {}", "get the taint {}"),
+    TAINT_REMOVED: ("loses the taint {}", "lose the taint {}"),
+    CREATED: ("is created", "are created"),
+    DELETED: ("is deleted", "are deleted"),
 }
 
 
@@ -116,9 +123,9 @@ def _node_changes(prediction: Prediction, wide: bool) -> Iterator[_Change]:
     hit = {entry.node for entry in prediction.evictions}
     for node in prediction.nodes:
         for change in node.changes:
-            taint = change.what.startswith("taint")
-            explains = change.what == "ready" or (taint and change.value.endswith(":NoExecute"))
-            if wide or (explains and change.by != _BY_SCENARIO and (node.node in hit or not hit)):
+            if wide or (
+                change.moves_pods and change.by != SCENARIO and (node.node in hit or not hit)
+            ):
                 unforeseen = (f"{words.name(change.what)} {{}}",) * 2
                 one, many = _NODE_VERBS.get(change.what, unforeseen)
                 value = words.name(change.value)

@@ -16,6 +16,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
+from kubectl_evictplan.controllers.flags import DEFAULT
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.kube.durations import HOUR_NS, MILLISECOND_NS, MINUTE_NS, format_duration
 from kubectl_evictplan.kube.objects import Taint
@@ -56,22 +57,21 @@ def window(
         return f"{_offset(first)} or later"
     if first == last:
         return _offset(first)
-    # Each bound by its own size: a cause is never shown after its effect.
-    down, up = (1, 1) if exact else (_rounding_step_ms(abs(first)), _rounding_step_ms(abs(last)))
-    return f"{_coarse(first // down * down, down)} .. {_coarse(-(-last // up) * up, up)}"
+    return " .. ".join((_offset(first), _offset(last)) if exact else _outwards(first, last))
 
 
 def lasting(least_seconds: float | None, most_seconds: float | None) -> str:
     """Return how long something lasts, rounded outwards; None has no end within reach."""
     if least_seconds is None:
         return "no end in sight"
-    if most_seconds is None:
-        least = window(least_seconds, least_seconds)[1:]
+    first, last = _milliseconds(least_seconds) or 0, _milliseconds(most_seconds)
+    if last is None:
+        least = _offset(first)[1:]
         return f"at least {least}, no end in sight" if least_seconds else "possibly without end"
-    first, _, last = window(least_seconds, most_seconds).replace("+", "").partition(" .. ")
-    if not last:
-        return first
-    return f"{first} to {last}" if least_seconds else f"up to {last}"
+    if first == last:
+        return _offset(first)[1:]
+    shortest, longest = (text[1:] for text in _outwards(first, last))
+    return f"{shortest} to {longest}" if least_seconds else f"up to {longest}"
 
 
 def outcomes(windows: Sequence[document.OutcomeWindow], *, exact: bool = False) -> str:
@@ -107,6 +107,17 @@ def tolerated(reference: document.TolerationReference | None) -> str:
     if reference.toleration_seconds is None:
         return "tolerated without limit"
     return f"tolerated for {reference.toleration_seconds}s"
+
+
+def flags(inputs: document.Inputs) -> str:
+    """Return the flags by where their values come from; of those at their default only the number."""
+    by_source: dict[str, list[str]] = {}
+    for flag, value in sorted(inputs.flags.items()):
+        by_source.setdefault(value.source, []).append(f"{flag}={value.value}")
+    # Defaults are known from the release; what deviates is what an operator must check.
+    defaults = by_source.pop(DEFAULT, [])
+    told = [f"{', '.join(found)} ({source})" for source, found in by_source.items()]
+    return "; ".join([*told, f"{len(defaults)} at {DEFAULT}"] if defaults else told) or NONE
 
 
 def sourced(value: document.Sourced) -> str:
@@ -154,6 +165,12 @@ def _offset(ms: int) -> str:
     return ("-" if ms < 0 else "+") + format_duration(abs(ms) * MILLISECOND_NS)
 
 
+def _outwards(first_ms: int, last_ms: int) -> tuple[str, str]:
+    """Return both bounds, each rounded by its own size: a cause is never shown after its effect."""
+    down, up = _rounding_step_ms(abs(first_ms)), _rounding_step_ms(abs(last_ms))
+    return _coarse(first_ms // down * down, down), _coarse(-(-last_ms // up) * up, up)
+
+
 def _rounding_step_ms(ms: int) -> int:
     if ms * MILLISECOND_NS < MINUTE_NS:
         return 100
@@ -178,7 +195,7 @@ class Clock:
             start_ns = parse_rfc3339_ns(start)
         except ValueError:
             start_ns = None
-        self._start_ms = None if start_ns is None else start_ns // 1_000_000
+        self._start_ms = None if start_ns is None else start_ns // MILLISECOND_NS
         self._start = self._at(0.0)
 
     def start(self) -> str:

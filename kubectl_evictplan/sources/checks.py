@@ -20,7 +20,14 @@ from typing import Any
 from kubectl_evictplan.kube import taints, validation
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Toleration
+from kubectl_evictplan.kube.objects import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    ClusterSnapshot,
+    Node,
+    Pod,
+    Toleration,
+)
 from kubectl_evictplan.sources import wire
 from kubectl_evictplan.sources.diagnostics import Diagnostics
 from kubectl_evictplan.sources.marked_tree import path_text
@@ -134,7 +141,7 @@ def _node_oddities(node: Node, late: int) -> Iterator[tuple[str, str]]:
             yield "taint-time", "a taint's timeAdded lies after the time of the dump: no effect"
         elif added is not None and added < node.creation_timestamp_ns:
             yield "taint-time", "a taint's timeAdded lies before the node's creation: no effect"
-    if node.unschedulable != taints.has_taint(node.taints, taints.UNSCHEDULABLE, "NoSchedule"):
+    if node.unschedulable != taints.has_taint(node.taints, taints.UNSCHEDULABLE, NO_SCHEDULE):
         message = "spec.unschedulable and its taint disagree: the controller will align the taint"
         yield "unschedulable-mismatch", message
     if len(node.taints) > 100:

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from kubectl_evictplan.sources.json_reader import DEPTH_MAX
 from kubectl_evictplan.sources.marked_tree import Mark, MarkedList, MarkedMap, Place
 
-DEPTH_MAX = 200
 # Every value costs some hundred bytes; a manifest of a pod has about a hundred.
 VALUES_MAX = 3_000_000
 # What aliases may add to a document, counted as if they were written out.

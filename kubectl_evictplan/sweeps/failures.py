@@ -27,6 +27,7 @@ from kubectl_evictplan.scenarios.actions.processes import StartKubelet, StopKube
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.sweeps.document import ClusterRow, FailureRow
 from kubectl_evictplan.windows.drain_runs import AssumeReady
+from kubectl_evictplan.windows.outcome import READY
 
 NODE, ZONE, PAIR = "node", "zone", "pair"
 _BARE_POD = "bare-pod-lost"
@@ -159,7 +160,7 @@ def failure_row(failure: Failure, prediction: Prediction, costs: Costs) -> Failu
         for report in prediction.nodes
         if report.node in failure.nodes
         for change in report.changes
-        if change.what == "ready" and change.value == "Unknown"
+        if change.what == READY and change.value == "Unknown"
     ]
     # Of pods that may go twice the first time counts for the first eviction, the last for the last.
     spans = [(eviction.earliest_seconds, eviction.latest_seconds) for eviction in evictions]

@@ -16,9 +16,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.node_lifecycle.node_health import READY
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
+from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Node
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.timings import monitor_cost_max_ns

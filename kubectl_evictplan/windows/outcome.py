@@ -73,6 +73,8 @@ class CancelKey(NamedTuple):
 READY = "ready"
 TAINT_ADDED = "taint-added"
 TAINT_REMOVED = "taint-removed"
+CREATED = "created"
+DELETED = "deleted"
 
 
 class NodeChangeKey(NamedTuple):

@@ -30,7 +30,6 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import EvictionByTimeout
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import NoExecuteTainter
 from kubectl_evictplan.controllers.node_lifecycle.node_health import (
-    READY,
     TRUE,
     UNKNOWN,
     HealthUpdate,
@@ -42,7 +41,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import Transition, ZoneStates
 from kubectl_evictplan.engine.event_queue import LoopGrid, Priority, ScheduledCall
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.objects import Node, NodeCondition, Pod
+from kubectl_evictplan.kube.objects import READY, Node, NodeCondition, Pod
 from kubectl_evictplan.kube.taints import needs_no_schedule_pass, reconcile_no_schedule
 
 NODE_EVICTION_PERIOD_NS = 100_000_000

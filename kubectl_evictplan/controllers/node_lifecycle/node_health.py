@@ -18,10 +18,9 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.kubelets import Kubelets, LeaseVersion
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.event_queue import LoopGrid
-from kubectl_evictplan.kube.objects import Node, NodeCondition
+from kubectl_evictplan.kube.objects import READY, Node, NodeCondition
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
-READY = "Ready"
 # Conditions that the controller sets to Unknown, in this order; NetworkUnavailable never.
 _CONDITIONS_WRITTEN = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
 
