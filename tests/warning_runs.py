@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from builders import (
     make_event,
     make_scenario,
@@ -22,6 +24,7 @@ from kubectl_evictplan.kube.objects import (
     Pod,
     Warning,
 )
+from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.evictions import PodEnds
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import find_warnings
@@ -100,9 +103,20 @@ def warnings_of(
     """Warnings about a timeline and evictions that a test makes up."""
     pods = {pod.key: pod for pod in snapshot.pods}
     ends = PodEnds(snapshot.nodes, pods, nominal)
+    # The timelines here have every pod.
+    each_alone = AlikePods(replace(snapshot, pods=()), scenario)
     return list(
         find_warnings(
-            WarningContext(snapshot, scenario, configuration, nominal, affected, evictions, ends)
+            WarningContext(
+                snapshot,
+                scenario,
+                configuration,
+                nominal,
+                affected,
+                evictions,
+                ends,
+                each_alone,
+            )
         )
     )
 

@@ -11,7 +11,8 @@ Rules of this file:
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Concatenate, ParamSpec
 
 from msgspec.structs import replace
@@ -53,6 +54,7 @@ class ClusterState:
         self.taint_causes: dict[tuple[str, str, str], Causes] = {}
         self.deletion_causes: dict[str, Causes] = {}
         self.denied_deletes: frozenset[str] = frozenset()
+        self._stand_ins: Mapping[str, int] = MappingProxyType({})
         self._numbers: dict[str, int] = {}
         self._node_watchers: list[NodeWatcher] = []
         self._pod_watchers: list[PodWatcher] = []
@@ -146,8 +148,14 @@ class ClusterState:
 
     # -- loading (no notifications) -----------------------------------------------------------
 
-    def load(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
-        """Fill in the state of the cluster at the start."""
+    def load(
+        self,
+        nodes: Iterable[Node],
+        pods: Iterable[Pod],
+        stand_ins: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """Fill in the state of the cluster at the start; ``stand_ins`` are pods that count for several."""
+        self._stand_ins = stand_ins
         for node in nodes:
             self.nodes[node.name] = node
         for pod in pods:
@@ -224,7 +232,7 @@ class ClusterState:
             unready = replace(pod, ready="False")
             self._index(unready)
             self._notify(self._readiness_watchers, pod, unready)
-        return len(ready)
+        return sum(self._stand_ins.get(pod.key, 1) for pod in ready)
 
     def update_pod(self, old: Pod, new: Pod) -> None:
         """Replace a pod object and notify."""

@@ -358,3 +358,5 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     # Never of a source: nodes that are left out of ``nodes`` because nothing can happen to them, by zone key.
     # All are Ready and count in their zone.
     bystanders: dict[str, Count] = {}
+    # Never of a source: pods that stand for others that share their fate, by key: for how many, themselves included.
+    stand_ins: dict[str, Count] = {}

@@ -220,6 +220,13 @@ class ChainCache:
             prefix = self._prefixes[entry.because] = self._build(entry.because)
         return (*prefix, link(entry))
 
+    def of_pod(self, index: int, key: str) -> tuple[Because, ...]:
+        """The chain of the entry at ``index``, told of the pod ``key``, which is alike."""
+        chain, entry = self.chain(index), self._run.entries[index]
+        if not isinstance(entry, timeline.AboutPod) or entry.pod == key:
+            return chain
+        return ChainOfKind(chain, entry.pod).of_pod(key)
+
     def _build(self, causes: tuple[int, ...]) -> tuple[Because, ...]:
         if len(causes) == 1:
             return self.chain(causes[0])
@@ -231,6 +238,31 @@ class ChainCache:
                 seen[index] = self._run.entries[index]
                 stack.extend(seen[index].because)
         return tuple(link(seen[index]) for index in sorted(seen))
+
+
+class ChainOfKind:
+    """The chain of one pod, to be told of others that are alike: only links about the pod itself are made anew."""
+
+    def __init__(self, chain: tuple[Because, ...], key: str) -> None:
+        self._chain, self._key = chain, key
+        about = f"pod/{key}"
+        first = next((i for i, each in enumerate(chain) if each.object == about), len(chain))
+        self._shared, self._own = chain[:first], chain[first:]
+        self._about = about
+
+    def of_pod(self, key: str) -> tuple[Because, ...]:
+        """The chain of the pod of that key."""
+        if key == self._key:
+            return self._chain
+        about = f"pod/{key}"
+        return self._shared + tuple(
+            [
+                Because(each.offset_seconds, each.what, about, each.rule)
+                if each.object == self._about
+                else each
+                for each in self._own
+            ]
+        )
 
 
 _MOMENTS: dict[MomentKind, str] = {

@@ -25,7 +25,14 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Workload
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import document
-from kubectl_evictplan.prediction.causes import ChainCache, describe_circumstance, link, seconds
+from kubectl_evictplan.prediction.alike_pods import AlikePods
+from kubectl_evictplan.prediction.causes import (
+    ChainCache,
+    ChainOfKind,
+    describe_circumstance,
+    link,
+    seconds,
+)
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE
 from kubectl_evictplan.windows.line_windows import merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
@@ -140,49 +147,93 @@ def _why_nodes_end_no_pods(nodes: Iterable[Node], nominal: Timeline) -> dict[str
 
 def eviction_list(
     start_ns: int,
-    occurrences: Mapping[EvictionKey, PossibleEviction],
+    shown: Mapping[EvictionKey, PossibleEviction],
+    alike: AlikePods,
     ends: PodEnds,
     refusable: Collection[str],
 ) -> tuple[document.Eviction, ...]:
-    """All evictions, sorted by offset, namespace, name.
+    """All evictions, sorted by offset, namespace, name: those of ``shown`` and of all pods that are ``alike``.
 
     ``refusable`` are pods whose DELETE an admission webhook may refuse: never certain.
     """
     chains: dict[int, ChainCache] = {}
-    evictions = []
-    for key, found in occurrences.items():
+    by_offset: dict[float, list[document.Eviction]] = {}
+    for key, found in shown.items():
         offset_ns, because = _in_one_run(key, found, chains)
-        namespace, _, name = key.pod.partition("/")
-        # One of the runs may have a span more than is explained.
-        explained = len(found.circumstances) == len(found.spans)
-        whens = map(describe_circumstance, found.circumstances) if explained else repeat("")
-        taint, index, toleration = found.taint, found.toleration_index, None
-        if index is not None:
-            toleration = document.TolerationReference(index, found.toleration_seconds)
-        eviction = document.Eviction(
-            namespace=namespace,
-            pod=name,
-            uid=key.uid,
-            node=found.node,
-            certainty=CERTAIN if found.certain and key.pod not in refusable else POSSIBLE,
-            offset_seconds=seconds(offset_ns),
-            earliest_seconds=seconds(found.earliest_ns),
-            latest_seconds=seconds(found.latest_ns),
-            windows=tuple(
-                document.OutcomeWindow(seconds(low_ns), seconds(high_ns), when)
-                for (low_ns, high_ns), when in zip(found.spans, whens, strict=False)
-            ),
-            time=_rfc3339(start_ns + offset_ns),
-            controller=key.controller,
-            taint=document.TaintReference(taint.key, taint.effect, taint.value) if taint else None,
-            toleration=toleration,
-            gone=ends.window(key, found),
-            owner=owner_name(ends.pods.get(key.pod)),
-            because=because,
+        row = _eviction(key, found, start_ns, offset_ns, ends, because)
+        rows = by_offset.setdefault(row.offset_seconds, [])
+        rows += _rows_of_kind(row, found.certain, alike, ends, refusable)
+    for rows in by_offset.values():
+        rows.sort(key=lambda e: (e.namespace, e.pod, e.uid, e.controller))
+    return tuple([row for offset in sorted(by_offset) for row in by_offset[offset]])
+
+
+def _eviction(
+    key: EvictionKey,
+    found: PossibleEviction,
+    start_ns: int,
+    offset_ns: int,
+    ends: PodEnds,
+    because: tuple[document.Because, ...],
+) -> document.Eviction:
+    namespace, _, name = key.pod.partition("/")
+    # One of the runs may have a span more than is explained.
+    explained = len(found.circumstances) == len(found.spans)
+    whens = map(describe_circumstance, found.circumstances) if explained else repeat("")
+    taint, index, toleration = found.taint, found.toleration_index, None
+    if index is not None:
+        toleration = document.TolerationReference(index, found.toleration_seconds)
+    return document.Eviction(
+        namespace=namespace,
+        pod=name,
+        uid=key.uid,
+        node=found.node,
+        certainty=CERTAIN,
+        offset_seconds=seconds(offset_ns),
+        earliest_seconds=seconds(found.earliest_ns),
+        latest_seconds=seconds(found.latest_ns),
+        windows=tuple(
+            document.OutcomeWindow(seconds(low_ns), seconds(high_ns), when)
+            for (low_ns, high_ns), when in zip(found.spans, whens, strict=False)
+        ),
+        time=_rfc3339(start_ns + offset_ns),
+        controller=key.controller,
+        taint=document.TaintReference(taint.key, taint.effect, taint.value) if taint else None,
+        toleration=toleration,
+        gone=ends.window(key, found),
+        because=because,
+    )
+
+
+def _rows_of_kind(
+    row: document.Eviction,
+    certain: bool,
+    alike: AlikePods,
+    ends: PodEnds,
+    refusable: Collection[str],
+) -> Iterator[document.Eviction]:
+    """The rows of all pods that are like that of ``row``; what is no pod's own is stored once."""
+    chain = ChainOfKind(row.because, row.key)
+    for key, uid in alike.identities(row.key, row.uid):
+        namespace, _, name = key.partition("/")
+        yield document.Eviction(
+            namespace,
+            name,
+            uid,
+            row.node,
+            CERTAIN if certain and key not in refusable else POSSIBLE,
+            row.offset_seconds,
+            row.earliest_seconds,
+            row.latest_seconds,
+            row.windows,
+            row.time,
+            row.controller,
+            row.taint,
+            row.toleration,
+            row.gone,
+            owner_name(ends.pods.get(key)),
+            chain.of_pod(key),
         )
-        evictions.append(eviction)
-    evictions.sort(key=lambda e: (e.offset_seconds, e.namespace, e.pod, e.uid, e.controller))
-    return tuple(evictions)
 
 
 def _in_one_run(

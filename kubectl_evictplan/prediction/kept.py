@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.timeline import AboutNode, AboutPod, Entry, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import is_daemon_set_pod
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod
+from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.causes import CANCEL_TEXTS, ChainCache, seconds
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Cancelled, Kept, Window
 from kubectl_evictplan.prediction.evictions import owner_name
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.outcome import Exploration, WindowOverRuns
 
 # Why a pod stays: the closed set of codes, each with its sentence. ``told`` is what happened last.
@@ -67,12 +70,14 @@ _BY_NODE: dict[type[Entry], str] = {
 def kept_list(
     pods: Iterable[Pod],
     nominal: Timeline,
+    alike: AlikePods,
     configuration: ControllerConfiguration,
     nodes: Mapping[str, Node],
-    scenario_nodes: Collection[str],
-    drained: Collection[str] = (),
+    scenario: Scenario,
 ) -> tuple[Kept, ...]:
     """One entry for each of ``pods``, which no admissible run evicts, by namespace and name."""
+    scenario_nodes = {name for event in scenario.events for name in event.nodes}
+    drained = drained_nodes(scenario)
     reached = {e.node for e in nominal.entries if isinstance(e, timeline.NodeDrainStarted)}
     last: dict[str, int] = {}
     no_execute = set()
@@ -88,7 +93,7 @@ def kept_list(
     for pod in pods:
         name = pod.node_name
         # No name of a node has the slash of a pod's key.
-        if (index := last.get(pod.key, -1)) >= 0:
+        if (index := last.get(alike.shown_by(pod.key), -1)) >= 0:
             code = _BY_POD[type(nominal.entries[index])]
         else:
             index = last.get(name, -1)
@@ -99,7 +104,7 @@ def kept_list(
                 code = _BY_NODE[type(nominal.entries[index])]
             elif not code:
                 code = "no-no-execute-taint" if name in scenario_nodes else "node-unchanged"
-        chain = chains.chain(index) if index >= 0 else ()
+        chain = chains.of_pod(index, pod.key) if index >= 0 else ()
         reason = REASONS[code].format(told=chain[-1].what if chain else "")
         owner = owner_name(pod)
         kept.append(Kept(pod.namespace, pod.name, pod.uid, name, code, reason, owner, chain))

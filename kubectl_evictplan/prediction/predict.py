@@ -6,7 +6,7 @@ The way to one predicted eviction: this module, ``simulation/simulate.py`` (the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kubectl_evictplan import __version__
 from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
@@ -18,8 +18,15 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import control_plane
+from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.causes import seconds
-from kubectl_evictplan.prediction.document import EventSummary, Inputs, Prediction, Sourced
+from kubectl_evictplan.prediction.document import (
+    EventSummary,
+    Eviction,
+    Inputs,
+    Prediction,
+    Sourced,
+)
 from kubectl_evictplan.prediction.drains import (
     drain_assumptions,
     drain_joint,
@@ -71,32 +78,32 @@ def predict(
         monitor_phase_ns=configuration.nominal_phase_ns(),
         drain=DrainTiming(ready_low_ns=ready.earliest_ns, ready_high_ns=ready.latest_ns),
     )
-    nominal = simulate(relevant, scenario, configuration, timing)
-    exploration = explore(relevant, without_drains(scenario), configuration, nominal, progress)
+    alike = AlikePods(relevant, scenario)
+    nominal = simulate(alike.snapshot, scenario, configuration, timing)
+    exploration = explore(
+        alike.snapshot, without_drains(scenario), configuration, nominal, progress
+    )
     drains = explore_drains(relevant, scenario, configuration, ready, progress)
     merge_drains(exploration, drains, scenario)
     pods = _pods_ever(relevant, scenario)
     ends = PodEnds(relevant.nodes, pods, nominal)
-    occurrences = with_nominal(exploration.evictions, nominal)
+    shown = with_nominal(exploration.evictions, nominal)
+    alike.extend(exploration)
     refusable = pods_refusable(snapshot.webhooks, pods)
-    evictions = eviction_list(scenario.start_ns, occurrences, ends, refusable)
-    evicted = {eviction.key for eviction in evictions}
-    others = {key: pod for key, pod in pods.items() if key not in evicted}
-    staying = _staying(others, nominal, exploration, explain)
+    evictions = eviction_list(scenario.start_ns, shown, alike, ends, refusable)
     reports = node_reports(nominal, exploration, whole.nodes, configuration)
-    context = WarningContext(
-        relevant, scenario, configuration, nominal, exploration.affected, occurrences, ends, drains
-    )
+    found = nominal, exploration.affected, alike.evictions(shown), ends, alike, drains
+    context = WarningContext(relevant, scenario, configuration, *found)
     return Prediction(
         inputs=_inputs(whole, scenario, configuration, nominal, exploration, ready),
         evictions=evictions,
         kept=kept_list(
-            staying,
+            _staying(pods, evictions, alike, nominal, exploration, explain),
             nominal,
+            alike,
             configuration,
             whole.nodes,
-            {name for event in scenario.events for name in event.nodes},
-            drained_nodes(scenario),
+            scenario,
         ),
         cancelled=cancelled_list(exploration, pods),
         nodes=reports,
@@ -109,12 +116,19 @@ def predict(
 
 
 def _staying(
-    others: dict[str, Pod], nominal: Timeline, exploration: Exploration, explain: str | None
+    pods: Mapping[str, Pod],
+    evictions: Iterable[Eviction],
+    alike: AlikePods,
+    nominal: Timeline,
+    exploration: Exploration,
+    explain: str | None,
 ) -> Iterator[Pod]:
     """Yield of the pods that are not evicted those of affected nodes, new ones and the explained one."""
     created = {entry.pod for entry in nominal.entries if isinstance(entry, PodCreated)}
-    for key, pod in others.items():
-        if pod.node_name in exploration.affected or key == explain or key in created:
+    evicted = {eviction.key for eviction in evictions}
+    for key, pod in pods.items():
+        touched = pod.node_name in exploration.affected or alike.shown_by(key) in created
+        if key not in evicted and (touched or key == explain):
             yield pod
 
 

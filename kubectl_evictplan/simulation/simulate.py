@@ -61,7 +61,7 @@ def simulate(
     timeline = Timeline(start_ns)
     state = ClusterState(events, timeline)
     state.denied_deletes = denied_deletes
-    state.load(snapshot.nodes, snapshot.pods)
+    state.load(snapshot.nodes, snapshot.pods, snapshot.stand_ins)
     drained = drained_nodes(scenario)
     drain = timing.drain
     exits = PodExits(lambda _: timing.pod_exit_fraction)

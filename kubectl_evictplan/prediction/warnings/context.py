@@ -17,6 +17,7 @@ from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, Entry, NodeQueued
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod, Taint, Toleration
 from kubectl_evictplan.kube.taints import no_execute_taints
+from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.evictions import PodEnds
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.windows.drain_runs import DrainExploration
@@ -83,6 +84,8 @@ class WarningContext:
     affected: Set[str]
     evictions: Mapping[EvictionKey, PossibleEviction]
     ends: PodEnds
+    # The nominal run has one pod for all that are alike.
+    alike: AlikePods
     # What was found out about drains; None without any.
     drains: DrainExploration | None = None
 
@@ -113,7 +116,7 @@ class WarningContext:
         self.queued = self._queued_nodes()
 
     def entries(self, kind: type[_Kind]) -> list[_Kind]:
-        """The nominal run's entries of one kind, in order."""
+        """The nominal run's entries of one kind, in order; one about a pod is about all that are ``alike``."""
         return cast("list[_Kind]", self._entries.get(kind, []))
 
     @property

@@ -305,7 +305,7 @@ def api_throttling(context: WarningContext) -> Statements:
     limits = f"{qps:g} a second after {burst} at once"
     per_delete = 3 if configuration.disruption_condition else 1
     deletes = [
-        (entry.at_ns, entry.node, per_delete)
+        (entry.at_ns, entry.node, per_delete * context.alike.number(entry.pod))
         for entry in context.entries(timeline.PodDeleted)
         if entry.controller == TAINT_EVICTION
     ]

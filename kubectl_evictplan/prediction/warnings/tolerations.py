@@ -92,11 +92,12 @@ def tie_at_instant(context: WarningContext) -> Statements:
         "the timer fires in the very instant in which the taint is removed or the pod changed: here "
         "the timer wins, a real cluster may decide either way",
         [
-            entry.pod
+            pod
             for entry in (context.entries(timeline.PodDeleted) if changed else ())
             if entry.toleration_seconds is not None
             and entry.controller == TAINT_EVICTION
             and not changed.isdisjoint(((entry.node, entry.at_ns), (entry.pod, entry.at_ns)))
+            for pod in context.alike.keys(entry.pod)
         ],
     )
 
@@ -131,7 +132,7 @@ def _running_during(
         ends = (*stops, *cancelled.get(timer.pod, ()))
         end_ns = min([timer.due_ns, *(at_ns for at_ns in ends if at_ns >= timer.at_ns)])
         if any(timer.at_ns < at_ns < end_ns for at_ns in instants):
-            yield timer.pod
+            yield from context.alike.keys(timer.pod)
 
 
 timer_keeps_first_start = PlainWarning(
@@ -200,7 +201,14 @@ def stale_nil_key_exposure(context: WarningContext) -> Statements:
         "the pod vanishes at once and its name can come again: in this release its key can stay in the "
         "controller, and a new pod of that name with a finite toleration is then never evicted (fixed "
         "in 1.33)",
-        [*pods, *(entry.pod for entry in context.entries(timeline.EvictionRefused))],
+        [
+            *pods,
+            *(
+                pod
+                for refused in context.entries(timeline.EvictionRefused)
+                for pod in context.alike.keys(refused.pod)
+            ),
+        ],
     )
 
 
