@@ -155,6 +155,10 @@ class UnreachableError(ProblemsError):
     exit_code = EXIT_UNREACHABLE
 
 
+class NoAnswerError(UnreachableError):
+    """Asked several times, and no answer came that could be the last word: the server may be away."""
+
+
 class DriftError(ProblemsError):
     """A plan that does not fit any more: itself, its cluster or what is predicted; nothing was changed."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kubectl_evictplan.apply.changes import Standing, judge, written_by
-from kubectl_evictplan.apply.cluster import LiveNode, Outcome
+from kubectl_evictplan.apply.cluster import LiveNode, LiveWorkload, Outcome
 from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
 from kubectl_evictplan.apply.evictions import batch
 from kubectl_evictplan.apply.node_changes import do_change, read_node, settle
@@ -147,8 +147,7 @@ class Course(NamedTuple):
         They are not in the plan, or were not there when they were asked about: a proxy that answers
         for another server makes a pod look gone.
         """
-        with self.run.reading(node=name):
-            pods = self.run.api.list_pods(name)
+        pods = self.run.read(lambda: self.run.api.list_pods(name), node=name)
         return tuple(sorted(pod.key for pod in pods if self._in_the_way(pod)))
 
     def _in_the_way(self, pod: Pod) -> bool:
@@ -169,11 +168,16 @@ class Course(NamedTuple):
             kind, _, name = owner.partition("/")
             place = f"{operation.namespace}/{owner}"
             if kind in WORKLOAD_RESOURCES and place not in counts:
-                with self.run.reading(operation.number, turn.node):
-                    workload = self.run.api.get_workload(operation.namespace, kind, name)
+                number = operation.number
+                workload = self._workload((operation.namespace, kind, name), turn.node, number)
                 if workload is not None:
                     counts[place] = workload.ready
         return counts
+
+    def _workload(
+        self, place: tuple[str, str, str], node: str, number: int = 0
+    ) -> LiveWorkload | None:
+        return self.run.read(lambda: self.run.api.get_workload(*place), number, node)
 
     def _until_ready(self, turn: Turn) -> None:
         """Wait until each controller has as many Ready pods as before, or as it wants by now."""
@@ -189,8 +193,7 @@ class Course(NamedTuple):
         behind = []
         for place, ready in self.run.state.workloads.get(node, {}).items():
             namespace, kind, name = place.split("/")
-            with self.run.reading(node=node):
-                workload = self.run.api.get_workload(namespace, kind, name)
+            workload = self._workload((namespace, kind, name), node)
             if workload is not None and workload.ready < min(ready, workload.wanted):
                 behind.append(place)
         return tuple(behind)

@@ -22,6 +22,7 @@ from kubectl_evictplan.apply.progress import (
     EvictionAccepted,
     OperationLeft,
     OperationStarted,
+    Paused,
     PodGone,
     WasReadBack,
 )
@@ -123,7 +124,7 @@ class Batch:
         """An intent of a process that died: the request may be at work until two deadlines later."""
         if eviction.doing.phase is Phase.UNKNOWN:
             if not self._settled(eviction, self._read(eviction)):
-                eviction.due = self._now + seconds_at_work(self.run, eviction.doing)
+                self._wait_for_unknown(eviction, seconds_at_work(self.run, eviction.doing))
 
     def _sleep(self) -> None:
         """Until the next one is due, in slices short enough for signals and conditions."""
@@ -170,10 +171,13 @@ class Batch:
         self._ask(eviction, pod)
 
     def _read(self, eviction: Eviction) -> Pod | None:
-        operation = eviction.operation
+        operation, api = eviction.operation, self.run.api
         fresh = eviction.doing.phase is Phase.UNKNOWN
-        with self.run.reading(operation.number, self.node):
-            return self.run.api.get_pod(operation.namespace, operation.pod, fresh=fresh)
+        return self.run.read(
+            lambda: api.get_pod(operation.namespace, operation.pod, fresh=fresh),
+            operation.number,
+            self.node,
+        )
 
     def _settled(self, eviction: Eviction, pod: Pod | None) -> bool:
         """Write down when the pod is gone, replaced, or newly on its way; tell of the first two.
@@ -224,9 +228,10 @@ class Batch:
             case Outcome.REFUSED if terminating:
                 self._wait(eviction, reply, RETRY_SECONDS)
             case Outcome.UNKNOWN | Outcome.CHANGED if tried <= RETRIES_MAX[Outcome.UNKNOWN]:
-                # One more deadline, then the pod itself tells.
-                eviction.due = self._now + self.run.deadline_seconds
-                self._after_answer_lost(eviction)
+                # Most often the pod is on its way already. Else: one more deadline, then it tells.
+                until = self._now + self.run.deadline_seconds
+                if not self._settled(eviction, self._read(eviction)):
+                    self._wait_for_unknown(eviction, until - self._now)
             case Outcome.CONFLICT | Outcome.ABSENT if tried <= RETRIES_MAX[Outcome.CONFLICT]:
                 # Another UID, or gone: reading it says so; else the server was in conflict with itself.
                 eviction.due = self._now + retry_seconds(self.run, reply, tried)
@@ -238,9 +243,16 @@ class Batch:
                 self._leave(eviction, reply.outcome, reply.message)
                 raise refused(eviction.doing, reply)
 
-    def _after_answer_lost(self, eviction: Eviction) -> None:
-        """Most often the pod is on its way already: look at once before waiting."""
-        self._settled(eviction, self._read(eviction))
+    def _wait_for_unknown(self, eviction: Eviction, seconds: float) -> None:
+        """Let a request without an answer have its time before the pod is looked at again."""
+        seconds = max(seconds, 0.0)
+        eviction.due = self._now + seconds
+        if seconds:
+            key = (eviction.operation.key,)
+            at_ns = self.run.now_ns
+            self.run.say(
+                Paused(at_ns=at_ns, why="unknown", seconds=seconds, node=self.node, objects=key)
+            )
 
     def _patient(self, reply: Reply, tried: int) -> bool:
         seconds = reply.retry_after_seconds or 0.0

@@ -168,8 +168,7 @@ def read_node(
 ) -> LiveNode:
     """Read the operation's node; raises Ended when it is gone or another of its name."""
     name, number = doing.operation.node, doing.operation.number
-    with run.reading(number, name):
-        node = run.api.get_node(name, fresh=fresh)
+    node = run.read(lambda: run.api.get_node(name, fresh=fresh), number, name)
     if node is None:
         note_verdict(run, voice, doing, Verdict.ABSENT)
         raise ended(EndCode.DRIFT, doing)

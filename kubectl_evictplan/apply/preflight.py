@@ -196,8 +196,7 @@ def _by_node(operations: Iterable[AnyOperation]) -> dict[str, list[AnyOperation]
 
 def _node(run: Working, name: str, uid: str) -> LiveNode:
     run.heed_signals()
-    with run.reading(node=name):
-        node = run.api.get_node(name)
+    node = run.read(lambda: run.api.get_node(name), node=name)
     if node is None or node.uid != uid:
         detail = f"{name} is gone" if node is None else f"{name} was recreated"
         ending = Ending(EndCode.DRIFT, node=name, objects=(detail,))

@@ -125,7 +125,8 @@ class Paused(Progress, frozen=True, kw_only=True):
     """Nothing is sent for a while; ``seconds`` None: until it is so.
 
     ``why``: "offset" (the operation is planned for later), "settle", "until-ready", "busy" (the
-    server said so), "conflict", "unreachable". ``objects``: what is waited for.
+    server said so), "conflict", "unreachable", "unknown" (a request without an answer may still be
+    at work). ``objects``: what is waited for.
     """
 
     why: str
@@ -136,6 +137,19 @@ class Paused(Progress, frozen=True, kw_only=True):
 
 class ClockGap(Progress, frozen=True, kw_only=True):
     """The machine slept, or its clock was set: everything is checked again."""
+
+    seconds: float
+
+
+class ServerAway(Progress, frozen=True, kw_only=True):
+    """No answer comes; it is waited for, ``seconds`` more at most. ``message``: how it failed last."""
+
+    seconds: float
+    message: str
+
+
+class ServerBack(Progress, frozen=True, kw_only=True):
+    """The server answers again, so long after it was asked first."""
 
     seconds: float
 
@@ -184,6 +198,8 @@ AnyProgress = (
     | NodeDone
     | Paused
     | ClockGap
+    | ServerAway
+    | ServerBack
     | LockNoted
     | TakenBack
     | LeftAlone

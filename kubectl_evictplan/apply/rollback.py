@@ -205,8 +205,8 @@ def _leave(run: Working, doing: Doing, why: Kept) -> None:
 
 def _kept(run: Working, place: Place, uid: str) -> Kept | None:
     """Tell why the place must be left alone, None when it may be taken back."""
-    with run.reading(place.newest.operation.number, place.node):
-        node = run.api.get_node(place.node, fresh=True)
+    number = place.newest.operation.number
+    node = run.read(lambda: run.api.get_node(place.node, fresh=True), number, place.node)
     if node is None:
         return Kept.NODE_GONE
     if node.uid != uid:
@@ -290,8 +290,11 @@ def _settle_eviction(run: Working, doing: Doing) -> None:
     operation = doing.operation
     assert isinstance(operation, Evict), "only evictions are settled by their pod"
     run.pause(seconds_at_work(run, doing), "unknown", operation.node)
-    with run.reading(operation.number, operation.node):
-        pod = run.api.get_pod(operation.namespace, operation.pod, fresh=True)
+    pod = run.read(
+        lambda: run.api.get_pod(operation.namespace, operation.pod, fresh=True),
+        operation.number,
+        operation.node,
+    )
     uid = "" if pod is None else pod.uid
     note_verdict(run, DOING, doing, pod_verdict(pod, operation), uid=uid)
 

@@ -147,8 +147,7 @@ class StillAsPlanned:
             if doing.phase is Phase.WAITING
         ]
         try:
-            with run.reading():
-                preflight.same_cluster(self._plan.cluster, run.api)
+            run.read(lambda: preflight.same_cluster(self._plan.cluster, run.api))
             preflight.nodes_as_planned(run, todo, self._uids)
         except CheckFailed as failed:
             raise Ended(failed.ending) from failed

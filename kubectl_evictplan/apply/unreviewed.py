@@ -27,8 +27,8 @@ def refuse_unreviewed(run: Working, operation: AnyOperation, known: Collection[s
     """
     if not isinstance(operation, AddTaint) or operation.taint.effect != NO_EXECUTE:
         return
-    with run.reading(operation.number, operation.node):
-        pods = run.api.list_pods(operation.node)
+    node = operation.node
+    pods = run.read(lambda: run.api.list_pods(node), operation.number, node)
     wanted = operation.taint
     taint = Taint(wanted.key, wanted.effect, wanted.value)
     others = tuple(sorted(pod.key for pod in pods if pod.uid not in known and goes_by(pod, taint)))

@@ -50,8 +50,7 @@ class Conditions:
             return self.waited_seconds()
         key, now = (comparison.figure, comparison.argument), run.world.monotonic()
         if key not in self._read or now - self._read[key][0] >= LOOK_SECONDS:
-            with run.reading():
-                self._read[key] = (now, _asked(comparison, run))
+            self._read[key] = (now, run.read(lambda: _asked(comparison, run)))
         return self._read[key][1]
 
 

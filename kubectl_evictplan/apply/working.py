@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -12,11 +11,18 @@ from kubectl_evictplan.apply.cluster import ClusterApi
 from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
 from kubectl_evictplan.apply.journal import Journal, JournalFailed
 from kubectl_evictplan.apply.lock import Lock
-from kubectl_evictplan.apply.progress import AnyProgress, ClockGap, Paused, Tell
+from kubectl_evictplan.apply.progress import (
+    AnyProgress,
+    ClockGap,
+    Paused,
+    ServerAway,
+    ServerBack,
+    Tell,
+)
 from kubectl_evictplan.apply.records import AnyRecord, Intent, Result
 from kubectl_evictplan.apply.states import RunState, note
 from kubectl_evictplan.apply.stop import Stop
-from kubectl_evictplan.errors import AccessError, UnreachableError
+from kubectl_evictplan.errors import AccessError, NoAnswerError, UnreachableError
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.world import World
@@ -25,8 +31,12 @@ from kubectl_evictplan.world import World
 SLICE_SECONDS = 0.5
 # A monotonic and a wall clock that drift apart by more: suspended, or set.
 CLOCK_GAP_SECONDS = 5.0
+# How long a server may be away in the middle of a run: kubelets restart one within a minute or so.
+AWAY_SECONDS_MAX = 120.0
+_AWAY_PAUSE_SECONDS_MAX = 5.0
 
 RecordT = TypeVar("RecordT", bound=AnyRecord)
+Read = TypeVar("Read")
 
 
 class Watch(Protocol):
@@ -136,17 +146,51 @@ class Working:
                 return
             self.world.sleep(min(left, SLICE_SECONDS))
 
-    @contextlib.contextmanager
-    def reading(self, number: int = 0, node: str = "") -> Iterator[None]:
-        """Turn what a read can fail of into the end of the run."""
+    def read(self, asked: Callable[[], Read], number: int = 0, node: str = "") -> Read:
+        """Return what is read; what that can fail of ends the run: raises Ended.
+
+        Once the run has sent something, a server that is away is waited for, within bounds.
+        """
         try:
-            yield
+            return self._outlasting(asked) if self.state.first_intent_ns is not None else asked()
         except AccessError as error:
             ending = Ending(EndCode.UNAUTHENTICATED, number, node, message=str(error))
             raise Ended(ending) from error
         except UnreachableError as error:
             ending = Ending(EndCode.UNREACHABLE, number, node, message=str(error))
             raise Ended(ending) from error
+
+    def _outlasting(self, asked: Callable[[], Read]) -> Read:
+        """Ask until an answer comes; NoAnswerError after AWAY_SECONDS_MAX.
+
+        Nothing is sent meanwhile, so the lock may run out: it is renewed, or lost, before the next
+        mutation.
+        """
+        started, pause = self.world.monotonic(), 0.0
+        while True:
+            try:
+                found = asked()
+            except NoAnswerError as error:
+                left = started + AWAY_SECONDS_MAX - self.world.monotonic()
+                if left <= 0:
+                    raise
+                if not pause:
+                    said = error.problems[0].message
+                    self.say(ServerAway(at_ns=self.now_ns, seconds=left, message=said))
+                pause = min(2 * pause or 1.0, _AWAY_PAUSE_SECONDS_MAX)
+                self._sleep_heeding_signals(min(pause, left))
+                continue
+            if pause:
+                seconds = self.world.monotonic() - started
+                self.say(ServerBack(at_ns=self.now_ns, seconds=seconds))
+            return found
+
+    def _sleep_heeding_signals(self, seconds: float) -> None:
+        until = self.world.monotonic() + seconds
+        while (left := until - self.world.monotonic()) > 0:
+            self.heed_signals()
+            self.world.sleep(min(left, SLICE_SECONDS))
+        self.heed_signals()
 
     def _clock_gap(self) -> float:
         """Return by how many seconds the clocks went apart since the last look."""

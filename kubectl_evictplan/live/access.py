@@ -21,7 +21,10 @@ class _Review(msgspec.Struct, frozen=True):
 
 
 def is_allowed(transport: Transport, access: Access) -> bool | None:
-    """Ask; None when the server does not say, or could not ask everybody who decides."""
+    """Ask; None when the server does not say, or could not ask everybody who decides.
+
+    A server that has just started says no to everything: it is asked again.
+    """
     names = ("namespace", "verb", "group", "resource", "subresource", "name")
     wanted = {name: getattr(access, name) for name in names if getattr(access, name)}
     review = {
@@ -29,7 +32,14 @@ def is_allowed(transport: Transport, access: Access) -> bool | None:
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": wanted},
     }
-    return transport.get(_PATH, review=msgspec.json.encode(review), decode=_decision)
+
+    def decode(answer: Answer) -> bool | None:
+        allowed = _decision(answer)
+        if allowed is False and transport.is_newborn:
+            raise Unusable("nothing is allowed, by a server that has just started")
+        return allowed
+
+    return transport.get(_PATH, review=msgspec.json.encode(review), decode=decode)
 
 
 def _decision(answer: Answer) -> bool | None:

@@ -30,7 +30,7 @@ from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.live.access import is_allowed
 from kubectl_evictplan.live.connecting import connected
 from kubectl_evictplan.live.counts import not_ready_nodes, workload_counts
-from kubectl_evictplan.live.flags import ConnectionFlags
+from kubectl_evictplan.live.flags import REQUEST_TIMEOUT_DEFAULT_NS, ConnectionFlags
 from kubectl_evictplan.live.identity import read_identity
 from kubectl_evictplan.live.live_objects import (
     WrongObject,
@@ -58,8 +58,13 @@ def cluster_api(
     warn: Callable[[str], None] | None = None,
     world: World | None = None,
 ) -> Iterator[ClusterApi]:
-    """Log in where the options say and give the cluster there; raises what ``connected`` raises."""
+    """Log in where the options say and give the cluster there; raises what ``connected`` raises.
+
+    Whoever holds the lock waits for nothing without end: no timeout is the default one here.
+    """
     world = world or World()
+    timeout_ns = flags.request_timeout_ns or REQUEST_TIMEOUT_DEFAULT_NS
+    flags = flags._replace(request_timeout_ns=timeout_ns)
     with connected(flags, environ, warn=warn, world=world) as transport:
         yield LiveCluster(transport, flags, world)
 
@@ -147,11 +152,16 @@ class LiveCluster:
         )
 
     def send(self, request: Request) -> Reply:
-        """Send a mutation once; once more only after a 401, with a new login."""
+        """Send a mutation once; once more only after a 401, with a new login.
+
+        What a server refuses that has just started is NOT_NOW: it knows nobody's rights yet.
+        """
         started = self._world.monotonic()
         reply = self._sent(request)
         if reply.status == 401:
             reply = self._logged_in_again(reply) or self._sent(request)
+        if reply.status in (401, 403) and self._transport.is_newborn:
+            reply = msgspec.structs.replace(reply, outcome=Outcome.NOT_NOW)
         elapsed_ns = round((self._world.monotonic() - started) * SECOND_NS)
         return msgspec.structs.replace(reply, elapsed_ns=elapsed_ns)
 

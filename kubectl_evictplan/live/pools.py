@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 
 class Written:
-    """How many requests had their first byte handed to a connection."""
+    """How many requests had their first byte handed to a connection, and how many of those were made."""
 
     def __init__(self) -> None:
         self.requests = 0
+        self.connections = 0
 
 
 def open_pool(
@@ -64,6 +65,10 @@ def _counting(manager: urllib3.PoolManager, written: Written) -> urllib3.PoolMan
     from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
     class Counting(HTTPConnection):
+        def connect(self) -> None:
+            written.connections += 1
+            super().connect()
+
         def endheaders(self, *arguments: Any, **named: Any) -> None:
             # Else it would be made while writing. What a tunnel needs is no request.
             if self.sock is None:

@@ -17,6 +17,7 @@ from kubectl_evictplan import __version__
 from kubectl_evictplan.errors import (
     Correction,
     InputError,
+    NoAnswerError,
     Problem,
     ProblemsError,
     UnreachableError,
@@ -25,7 +26,13 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.live.credentials import Credentials
 from kubectl_evictplan.live.kubeconfig import Target
 from kubectl_evictplan.live.pools import Written, open_pool
-from kubectl_evictplan.live.problems import bounded, masked, refused, unreachable
+from kubectl_evictplan.live.problems import (
+    LOOK_AT_CLUSTER,
+    bounded,
+    masked,
+    refused,
+    unreachable,
+)
 from kubectl_evictplan.live.server_clock import ServerClock
 from kubectl_evictplan.world import World
 
@@ -41,10 +48,15 @@ ANSWER_BYTES_MAX = 64 << 20
 ANSWERS_PER_READING = 4
 # What a mutation waits for its answer where nothing else is said.
 MUTATION_SECONDS = 30.0
+# A server that has just started refuses everybody until it has read who may do what.
+NEWBORN_SECONDS = 15.0
 _CHUNK_BYTES = 1 << 16
 # Credentials that seem to expire at once, as by a clock that is wrong, are not asked for again sooner.
 _CREDENTIALS_KEPT_NS = 60 * SECOND_NS
 _REPEATED = frozenset({408, 429, 500, 502, 503, 504})
+# Answers of whoever stands before a server that is away, or of one that goes.
+_AWAY = frozenset({502, 503, 504})
+_NO_RIGHT = frozenset({401, 403})
 
 Decoded = TypeVar("Decoded")
 
@@ -142,8 +154,16 @@ class Transport:
         self._request_seconds = request_timeout_ns / SECOND_NS if request_timeout_ns else None
         self._written = Written()
         self._last_status = 0
+        self._newborn_until: float | None = None
+        self._has_connection = False
         self.begin_reading()
         self.login()
+
+    @property
+    def is_newborn(self) -> bool:
+        """Whether the server was away a moment ago: what it refuses now it may have to learn yet."""
+        until = self._newborn_until
+        return until is not None and self._world.monotonic() < until
 
     @property
     def server(self) -> str:
@@ -170,6 +190,7 @@ class Transport:
     def reconnect(self) -> None:
         """Ask over a new connection from now on."""
         self._pool.clear()
+        self._has_connection = False
 
     def get(
         self,
@@ -182,9 +203,10 @@ class Transport:
     ) -> Decoded:
         """Return the decoded answer; ``review`` is posted: a question that changes nothing either.
 
-        ``decode`` is given any answer but 401 and what is repeated; it raises Unusable for one that
-        is to be asked for again. Raises UnreachableError when nothing usable comes in time,
-        AccessError when the server does not know the user, InputError when an answer is too large.
+        ``decode`` is given any answer but 401 and what is repeated, which is 403 as well while the
+        server ``is_newborn``; it raises Unusable for one that is to be asked for again. Raises
+        NoAnswerError when nothing usable comes in time, AccessError when the server does not know the
+        user, InputError when an answer is too large.
         """
         whole_path = path + (f"?{urlencode(query)}" if query else "")
         asked = f"{'GET' if review is None else 'POST'} {path}"
@@ -194,12 +216,15 @@ class Transport:
             attempt += 1
             try:
                 answer = self._ask(whole_path, accept, review)
-                if answer.status != 401:
-                    return decode(answer)
-                if has_logged_in_again:
+                if answer.status == 401 and not has_logged_in_again:
+                    has_logged_in_again = True
+                    self.login()
+                    continue
+                if answer.status in _NO_RIGHT and self.is_newborn:
+                    raise _Failed(f"answered {answer.status}, by a server that has just started")
+                if answer.status == 401:
                     raise self._unauthorized(asked)
-                has_logged_in_again = True
-                self.login()
+                return decode(answer)
             except (_Failed, Unusable) as failed:
                 self._pause(asked, attempt, failed)
 
@@ -243,6 +268,7 @@ class Transport:
         self._credentials = Credentials(self.target, self._environ)
         self._fresh_until_ns = self._world.wall_ns() + _CREDENTIALS_KEPT_NS
         self._pool = open_pool(self._credentials, self.target, self._environ, self._written)
+        self._has_connection = False
 
     def _headers(self, accept: str) -> Any:
         import urllib3
@@ -274,7 +300,10 @@ class Transport:
         return answer
 
     def _exchange(self, method: str, path: str, headers: Any, body: bytes | None) -> Answer:
-        """Send one request; return whatever answer comes whole. _Failed when none does."""
+        """Send one request; return whatever answer comes whole. _Failed when none does.
+
+        Notes when the server was away: no connection or a lost one, also between two requests.
+        """
         import urllib3
 
         world = self._world
@@ -285,6 +314,8 @@ class Transport:
             seconds = max(min(seconds, deadline - started), 0.001)
         self.requests += 1
         sent_ns = world.wall_ns()
+        had_connection, self._has_connection = self._has_connection, False
+        connections = self._written.connections
         response = None
         try:
             response = self._pool.urlopen(
@@ -297,11 +328,18 @@ class Transport:
             self.clock.note(found.get("date", ""), sent_ns, world.wall_ns())
             received = self._body(response, found, deadline)
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            self._note_away()
             raise self._transport_problem(error) from None
         finally:
             if response is not None:
                 response.release_conn() if response.closed else response.close()
+        if response.status in _AWAY or (had_connection and self._written.connections > connections):
+            self._note_away()
+        self._has_connection = found.get("connection", "").lower() != "close"
         return Answer(response.status, found, received)
+
+    def _note_away(self) -> None:
+        self._newborn_until = self._world.monotonic() + NEWBORN_SECONDS
 
     def _answer_deadline(self) -> float | None:
         """Return when an answer that is asked for now has to be there."""
@@ -332,7 +370,7 @@ class Transport:
         return body.whole()
 
     def _pause(self, request: str, attempt: int, failed: Exception) -> None:
-        """Sleep until the next attempt; UnreachableError when there is to be none."""
+        """Sleep until the next attempt; NoAnswerError when there is to be none."""
         world = self._world
         asked = getattr(failed, "retry_after_seconds", None)
         if asked is not None and asked > RETRY_AFTER_SECONDS_MAX:
@@ -347,11 +385,13 @@ class Transport:
             longer = f"{2 * (self._request_seconds or 0):g}s"
             message = f"{request}: not done within {limit:g} s, last: {failed}"
             correction = Correction((), ("--request-timeout", longer))
-            raise UnreachableError(Problem(message, location=self.where(), correction=correction))
+            raise NoAnswerError(Problem(message, location=self.where(), correction=correction))
         world.sleep(pause)
 
-    def _gone(self, request: str, message: str) -> UnreachableError:
-        return unreachable(f"{request}: {message}", location=self.where())
+    def _gone(self, request: str, message: str) -> NoAnswerError:
+        look = Correction((), (), first=LOOK_AT_CLUSTER)
+        problem = Problem(f"{request}: {message}", location=self.where(), correction=look)
+        return NoAnswerError(problem)
 
     def _transport_problem(self, error: Exception) -> Exception:
         """Return what a failure of urllib3 means: most are worth another attempt."""

@@ -19,6 +19,8 @@ from kubectl_evictplan.apply.progress import (
     LockNoted,
     OperationLeft,
     Paused,
+    ServerAway,
+    ServerBack,
     Tell,
     WasReadBack,
 )
@@ -134,7 +136,10 @@ def _says_more(event: AnyProgress) -> bool:
         return event.check.verdict != "ok"
     if isinstance(event, LockNoted):
         return event.what != "held"
-    return isinstance(event, ClockGap | LeftAlone | OperationLeft | Paused | WasReadBack)
+    return isinstance(
+        event,
+        ClockGap | LeftAlone | OperationLeft | Paused | ServerAway | ServerBack | WasReadBack,
+    )
 
 
 def drawn(view: RunView) -> Group:

@@ -167,6 +167,13 @@ def line(event: progress.AnyProgress) -> str | None:
             return _LOCKS.get(event.what, event.what) + holder
         case progress.ClockGap():
             return f"the clock jumped by {event.seconds:.0f} s: everything is checked again"
+        case progress.ServerAway():
+            said = server_said(event.message)
+            return (
+                f"no answer: nothing is sent, asking again for up to {event.seconds:.0f} s ({said})"
+            )
+        case progress.ServerBack():
+            return f"the server answers again, after {event.seconds:.0f} s"
         case progress.Paused():
             return _paused(event)
         case progress.NodeDone():

@@ -24,8 +24,10 @@ class Kubelets:
     """All kubelets of a test cluster, one thread for what is due and one that watches pods.
 
     A pod is Ready ``ready_after_seconds`` after its binding and ends ``exit_after_seconds`` after its
-    deletion, never later than its grace period. ``stall_seconds`` is the longest time by which anything
-    came late: more than a renewal period spoils a recording.
+    deletion, never later than its grace period. Whoever makes a node or a pod of theirs not Ready, as the
+    node lifecycle controller does when the API server was away for long, is contradicted.
+    ``stall_seconds`` is the longest time by which anything came late: more than a renewal period spoils
+    a recording.
     """
 
     def __init__(self, api: Api, *, ready_after_seconds: float, exit_after_seconds: float) -> None:
@@ -38,10 +40,16 @@ class Kubelets:
         self._stopped = False
         self._silent: set[str] = set()
         self._seen: set[tuple[str, str]] = set()
+        self._ready: set[str] = set()
         self.renewals: dict[str, list[float]] = {}
         self.stall_seconds = 0.0
         self._threads = [
-            threading.Thread(target=run, daemon=True) for run in (self._work, self._watch_pods)
+            threading.Thread(target=run, args=about, daemon=True)
+            for run, *about in (
+                (self._work,),
+                (self._watch, "/api/v1/pods", self._pod),
+                (self._watch, "/api/v1/nodes", self._node),
+            )
         ]
         for thread in self._threads:
             thread.start()
@@ -59,15 +67,7 @@ class Kubelets:
                 "capacity": {"cpu": "32", "memory": "64Gi", "pods": "110"},
                 "allocatable": {"cpu": "32", "memory": "64Gi", "pods": "110"},
                 "nodeInfo": {"kubeletVersion": ""},
-                "conditions": [
-                    {
-                        "type": "Ready",
-                        "status": "True",
-                        "reason": "KubeletReady",
-                        "lastHeartbeatTime": now[:19] + "Z",
-                        "lastTransitionTime": now[:19] + "Z",
-                    }
-                ],
+                "conditions": [_ready_condition()],
             },
         }
         self._api.call("POST", "/api/v1/nodes", node)
@@ -86,7 +86,7 @@ class Kubelets:
             return {name: self.renewals[name][-1] for name in names}
 
     def stop(self) -> None:
-        """End both threads."""
+        """End all threads."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
@@ -121,21 +121,29 @@ class Kubelets:
                 return
             now = time.time()
             self.renewals[name].append(now)
-        self._api.request(
-            "PATCH", f"{_LEASES}/{name}", {"spec": {"renewTime": _time()}}, MERGE_PATCH
-        )
+        self._ask("PATCH", f"{_LEASES}/{name}", {"spec": {"renewTime": _time()}}, MERGE_PATCH)
         self._at(now + RENEW_EVERY_SECONDS, lambda: self._renew(name))
 
-    # -- pods ---------------------------------------------------------------------------------------------
+    # -- what others do -----------------------------------------------------------------------------------
 
-    def _watch_pods(self) -> None:
+    def _watch(self, path: str, seen: Callable[[dict[str, Any]], None]) -> None:
         while not self._stopped:
             try:
-                for line in self._api.watch("/api/v1/pods", 300):
+                for line in self._api.watch(path, 300):
                     for event in line.splitlines():
-                        self._pod(json.loads(event)["object"])
+                        seen(json.loads(event)["object"])
             except Exception:  # noqa: BLE001 - whatever a server that goes away makes of it
                 time.sleep(0.2)
+
+    def _node(self, node: dict[str, Any]) -> None:
+        name = node["metadata"]["name"]
+        if name in self.renewals and name not in self._silent and _is_not_ready(node):
+            self._at(time.time(), lambda: self._node_status(name))
+
+    def _node_status(self, name: str) -> None:
+        if name not in self._silent:
+            status = {"status": {"conditions": [_ready_condition()]}}
+            self._ask("PATCH", f"/api/v1/nodes/{name}/status", status, STATUS_PATCH)
 
     def _pod(self, pod: dict[str, Any]) -> None:
         meta, node = pod["metadata"], pod.get("spec", {}).get("nodeName")
@@ -149,6 +157,8 @@ class Kubelets:
             after = self.ready_after_seconds
             self._at(time.time() + min(1.0, after / 2), lambda: self._status(pod, ready=False))
             self._at(time.time() + after, lambda: self._status(pod, ready=True))
+        elif meta["uid"] in self._ready and _is_not_ready(pod):
+            self._at(time.time(), lambda: self._status(pod, ready=True))
 
     def _first(self, uid: str, what: str) -> bool:
         new = (uid, what) not in self._seen
@@ -169,6 +179,8 @@ class Kubelets:
             ],
         }
         self._ask("PATCH", f"{_path(pod)}/status", {"status": status}, STATUS_PATCH)
+        if ready:
+            self._ready.add(pod["metadata"]["uid"])
 
     def _end(self, pod: dict[str, Any]) -> None:
         if pod["spec"]["nodeName"] not in self._silent:
@@ -187,6 +199,22 @@ _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 def _path(pod: dict[str, Any]) -> str:
     return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+
+
+def _ready_condition() -> dict[str, str]:
+    now = _time()[:19] + "Z"
+    return {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+    }
+
+
+def _is_not_ready(one: dict[str, Any]) -> bool:
+    conditions = one.get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] != "True" for each in conditions)
 
 
 def _time() -> str:

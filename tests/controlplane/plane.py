@@ -6,6 +6,7 @@ binaries, those are taken instead of the ones that ``binaries.py`` made.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -82,13 +83,10 @@ class ControlPlane:
         try:
             self._write_credentials()
             self._start("etcd", *self._etcd_flags())
-            self._start("kube-apiserver", *self._apiserver_flags())
             self.api = Api(
                 self.server, self.folder / "ca.crt", self._client("admin", "system:masters")
             )
-            self._await_ready()
-            self.start_controller_manager()
-            self._start("kube-scheduler", *self._scheduler_flags())
+            self.start_all()
         except BaseException:
             self.__exit__()
             raise
@@ -97,6 +95,23 @@ class ControlPlane:
     def __exit__(self, *_: object) -> None:
         for name in reversed(list(self._running)):
             self.stop(name)
+
+    def start_all(self) -> None:
+        """Start kube-apiserver, wait until it is ready, and start who works with it."""
+        self._start("kube-apiserver", *self._apiserver_flags())
+        self._await_ready()
+        self.start_controller_manager()
+        self._start("kube-scheduler", *self._scheduler_flags())
+
+    def stop_all(self, *, grace_seconds: float = 0.0) -> None:
+        """Stop kube-apiserver, and the controllers with it, as when their machine restarts.
+
+        Left alone they would ask again after up to a minute each (the backoff of client-go's
+        reflectors), and no pod would be replaced until then.
+        """
+        self.stop("kube-apiserver", grace_seconds=grace_seconds)
+        self.stop("kube-scheduler")
+        self.stop("kube-controller-manager")
 
     def start_controller_manager(self) -> float:
         """Start kube-controller-manager; returns when its node lifecycle controller first ticked."""
@@ -111,12 +126,20 @@ class ControlPlane:
             time.sleep(0.01)
         raise Unavailable(f"{name} did not begin to watch nodes within {STARTS_WITHIN_SECONDS:g} s")
 
-    def stop(self, name: str) -> None:
-        """Kill a component at once, as a crash would."""
+    def stop(self, name: str, *, grace_seconds: float = 0.0) -> None:
+        """Kill a component at once, as a crash would, or as a kubelet does: after it was asked to end.
+
+        A kube-apiserver that is asked to takes 60 s, as others still watch.
+        """
         process = self._running.pop(name, None)
-        if process is not None:
-            process.kill()
-            process.wait()
+        if process is None:
+            return
+        if grace_seconds:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(grace_seconds)
+        process.kill()
+        process.wait()
 
     def _start(self, name: str, *arguments: str) -> None:
         command = [str(self.binaries / name), *arguments]

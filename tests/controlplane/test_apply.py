@@ -26,6 +26,7 @@ from plane import ControlPlane, Start
 from kubectl_evictplan.apply.cluster import Access, ClusterApi
 from kubectl_evictplan.apply.files import LocalFiles
 from kubectl_evictplan.apply.status import status
+from kubectl_evictplan.errors import EXIT_PARTLY, EXIT_UNKNOWN
 from kubectl_evictplan.live.flags import ConnectionFlags
 from kubectl_evictplan.live.mutations import cluster_api
 from kubectl_evictplan.plans.document import AnyOperation, Plan
@@ -37,6 +38,7 @@ NODES = {"a1": "a", "a2": "a", "b1": "b"}
 OPERATOR = "operator"
 FOREIGN = {"key": "theirs", "value": "v", "effect": "PreferNoSchedule"}
 PAUSES_SHORTER = 5.0
+BUDGET_SAYS_NO = b'"outcome":"budget"'
 
 
 class Change:
@@ -54,9 +56,8 @@ class Change:
         self.journal = folder / "journal.jsonl"
         self._plan.write_bytes(msgspec.json.encode(self.plan))
 
-    def begin(self, what: str, user: str = "jane", journal: str = "") -> Carrier:
-        where = journal or str(self.journal)
-        return Carrier(what, str(self._plan), where, self._flags, PAUSES_SHORTER, user)
+    def begin(self, what: str, user: str = "jane", faster: float = PAUSES_SHORTER) -> Carrier:
+        return Carrier(what, str(self._plan), str(self.journal), self._flags, faster, user)
 
     def carry(self, what: str) -> int:
         return self.begin(what).finished(180)
@@ -64,6 +65,13 @@ class Change:
     def ending(self) -> str:
         found = status(self.journal, LocalFiles()).state.ending
         return found.code.value if found else ""
+
+    def await_record(self, words: bytes) -> None:
+        """Wait until the journal has a line with these words."""
+        deadline = time.monotonic() + 60
+        while words not in (self.journal.read_bytes() if self.journal.exists() else b""):
+            assert time.monotonic() < deadline, f"the journal never has {words!r}"
+            time.sleep(0.02)
 
     def evicted(self) -> set[str]:
         return {one.uid for one in self.plan.operations if hasattr(one, "uid")}
@@ -96,6 +104,19 @@ def evictions(plane: ControlPlane) -> dict[str, int]:
         if about.get("subresource") == "eviction" and granted:
             uid = event["requestObject"]["deleteOptions"]["preconditions"]["uid"]
             found[uid] = found.get(uid, 0) + 1
+    return found
+
+
+def node_patches(plane: ControlPlane, before: int) -> dict[str, int]:
+    """Return how often the operator's patches of each node were carried out, from that line on."""
+    found: dict[str, int] = {}
+    for event in plane.audit()[before:]:
+        is_patch = event["verb"] == "patch" and event["objectRef"]["resource"] == "nodes"
+        done = (event.get("responseStatus") or {}).get("code") == 200
+        if is_patch and done and event["user"]["username"] == OPERATOR:
+            if "dryRun" not in event["requestURI"]:
+                name = event["objectRef"]["name"]
+                found[name] = found.get(name, 0) + 1
     return found
 
 
@@ -194,15 +215,60 @@ def killed_at_random_moments_it_goes_on(plane: ControlPlane, folder: Path) -> No
     assert len(change.evicted() - granted.keys()) <= died
 
 
+def a_server_that_is_restarted_does_not_end_it(plane: ControlPlane, folder: Path) -> None:
+    """Killed while a node is changed, ended in order while pods are evicted; nobody goes on by hand."""
+    change = Change(plane, folder, ["a1", "b1"])
+    before = len(plane.audit())
+    running = change.begin("run", faster=1.0)
+    change.await_record(b'"kind":"cordon"')
+    plane.stop_all()
+    plane.start_all()
+    change.await_record(BUDGET_SAYS_NO)
+    plane.stop_all(grace_seconds=2.0)
+    plane.start_all()
+    assert running.finished(300) == 0, change.ending()
+    assert [spec(plane, name) for name in ("a1", "b1")] == [
+        (["theirs", "maintenance"], True),
+        (["maintenance"], True),
+    ]
+    assert pods_on(plane, "a1") == []
+    await_ready(plane, 4)
+    # What the killed server did last it may not have told.
+    granted = evictions(plane)
+    assert max(granted.values()) == 1
+    assert len(change.evicted() - granted.keys()) <= 1
+    assert all(count <= 2 for count in node_patches(plane, before).values())
+    assert change.carry("rollback") == 0
+    assert [spec(plane, name) for name in ("a1", "b1")] == [(["theirs"], False), ([], False)]
+
+
+def killed_with_the_server_it_is_resumed(plane: ControlPlane, folder: Path) -> None:
+    change = Change(plane, folder, ["a2", "b1"])
+    before = len(plane.audit())
+    carrier = change.begin("run")
+    change.await_record(BUDGET_SAYS_NO)
+    plane.stop_all()
+    carrier.kill_after(0.2)
+    assert change.carry("resume") in (EXIT_PARTLY, EXIT_UNKNOWN)
+    assert change.ending() == "unreachable"
+    plane.start_all()
+    assert change.carry("resume") == 0, change.ending()
+    assert [spec(plane, name) for name in ("a2", "b1")] == [(["maintenance"], True)] * 2
+    assert pods_on(plane, "a2") == []
+    await_ready(plane, 4)
+    granted = evictions(plane)
+    assert max(granted.values()) == 1
+    assert len(change.evicted() - granted.keys()) <= 1
+    assert all(count <= 2 for count in node_patches(plane, before).values())
+    assert change.carry("rollback") == 0
+
+
 def a_drain_that_hangs_is_interrupted_and_taken_back(plane: ControlPlane, folder: Path) -> None:
     set_budget(plane, 4)
     change = Change(plane, folder, ["a1"])
     before = {pod["metadata"]["uid"] for pod in pods_on(plane, "a1")}
     carrier = change.begin("run")
-    deadline = time.monotonic() + 30
-    while b'"budget"' not in (change.journal.read_bytes() if change.journal.exists() else b""):
-        assert time.monotonic() < deadline, "no budget says no"
-        time.sleep(0.05)
+    change.await_record(BUDGET_SAYS_NO)
     os.kill(carrier.process.pid or 0, signal.SIGINT)
     assert carrier.finished() == 130
     assert change.ending() == "interrupted"
@@ -273,10 +339,7 @@ def a_node_made_anew_in_the_middle_is_not_touched(plane: ControlPlane, folder: P
     set_budget(plane, 4)
     change = Change(plane, folder, ["a1", "b1"])
     running = change.begin("run")
-    deadline = time.monotonic() + 30
-    while b'"budget"' not in (change.journal.read_bytes() if change.journal.exists() else b""):
-        assert time.monotonic() < deadline, "no budget says no"
-        time.sleep(0.05)
+    change.await_record(BUDGET_SAYS_NO)
     plane.api.call("DELETE", "/api/v1/nodes/a1")
     newer = {"metadata": {"name": "a1"}, "spec": {"providerID": "test:///a/new"}}
     plane.api.call("POST", "/api/v1/nodes", newer)
@@ -304,6 +367,8 @@ STORIES = (
     the_operators_role_allows_no_more,
     a_node_is_tainted_cordoned_and_drained_within_its_budget,
     killed_at_random_moments_it_goes_on,
+    a_server_that_is_restarted_does_not_end_it,
+    killed_with_the_server_it_is_resumed,
     a_drain_that_hangs_is_interrupted_and_taken_back,
     a_drain_ends_when_its_time_is_over,
     of_two_operators_one_has_to_wait,

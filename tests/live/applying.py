@@ -121,12 +121,13 @@ class Carrying:
         self.api, self.cluster, self.plan = api, cluster, plan
         self.journal = folder / "plan.journal.jsonl"
         self.told: list[AnyProgress] = []
+        self.stop = Stop()
         self._options = options(**parts)
         self._world = api.clock.world(api.read_seconds_max)
 
     def apply(self) -> RunResult:
         return apply_plan(
-            self.plan, self.cluster, self.journal, self._world, LocalFiles(), Stop(),
+            self.plan, self.cluster, self.journal, self._world, LocalFiles(), self.stop,
             self.told.append, self._options,
         )  # fmt: skip
 
