@@ -190,6 +190,9 @@ class ClusterApi(Protocol):
     def send(self, request: Request) -> Reply:
         """Send a mutation once. A patch's Reply has the node that came back, also when CHANGED."""
 
+    def serves_evictions(self) -> bool:
+        """Ask the server anew whether it has the Eviction API, and of which version."""
+
     def may(self, access: Access) -> bool | None:
         """Tell whether that is allowed; None when the server does not say."""
 

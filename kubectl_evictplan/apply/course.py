@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from kubectl_evictplan.apply.changes import Standing, judge, written_by
 from kubectl_evictplan.apply.cluster import LiveNode, LiveWorkload, Outcome
-from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
-from kubectl_evictplan.apply.evictions import batch
+from kubectl_evictplan.apply.endings import EndCode, Ended, Ending, NodeAbsent
+from kubectl_evictplan.apply.evictions import batch, settle_eviction
 from kubectl_evictplan.apply.node_changes import do_change, read_node, settle
 from kubectl_evictplan.apply.preflight import WORKLOAD_RESOURCES
-from kubectl_evictplan.apply.progress import NodeDone, NodeStarted, OperationStarted, Paused
-from kubectl_evictplan.apply.records import NodeEnd, NodeImage, Verdict, Workloads
+from kubectl_evictplan.apply.progress import (
+    NodeDone,
+    NodeStarted,
+    OperationLeft,
+    OperationStarted,
+    Paused,
+)
+from kubectl_evictplan.apply.records import Left, NodeEnd, NodeImage, Verdict, Workloads
 from kubectl_evictplan.apply.sending import DOING, ended, note_verdict
 from kubectl_evictplan.apply.states import Doing, Phase
 from kubectl_evictplan.apply.turns import Turn, turns
@@ -31,11 +37,13 @@ READY_POLL_SECONDS = 5.0
 STALE_READS_MAX = 3
 
 
-class Course(NamedTuple):
+@dataclass(slots=True)
+class Course:
     """A run and what it follows.
 
     ``uids``: of the plan's nodes. ``known``: the UIDs of all pods on them that the plan knows.
-    ``owners``: "Kind/name" of their controllers by "namespace/pod".
+    ``owners``: "Kind/name" of their controllers by "namespace/pod". ``absent``: nodes that are gone, of which the
+    rest was left out as ``continue_on_absent`` says.
     """
 
     run: Working
@@ -44,6 +52,8 @@ class Course(NamedTuple):
     known: frozenset[str]
     owners: Mapping[str, str]
     conditions: Conditions
+    continue_on_absent: bool = False
+    absent: set[str] = field(default_factory=set)
 
     def follow(self) -> Ending:
         """Carry out what is not done; return how it ended well, or raise Ended."""
@@ -52,19 +62,51 @@ class Course(NamedTuple):
         started = self._started()
         todo = turns(state.begin.operations)
         for index, turn in enumerate(todo):
-            if turn.number in state.turns_done:
+            if turn.number in state.turns_done or turn.node in self.absent:
                 continue
-            self._take(turn, started)
             following = todo[index + 1] if index + 1 < len(todo) else None
-            self._after(turn, following, first=self._is_first(turn, todo[:index]))
+            is_first = self._is_first(turn, todo[:index])
+            try:
+                self._take(turn, started)
+                self._after(turn, following, first=is_first)
+            except NodeAbsent as gone:
+                self._leave_out(turn.node, gone, canary=is_first and not turn.prepares)
         return self._finish()
 
     def _settle_unknown(self) -> None:
         """Read back what a process that died has left open; evictions are read in their turn."""
         for doing in self.run.state.operations.values():
             if doing.phase is Phase.UNKNOWN and not isinstance(doing.operation, Evict):
-                if settle(self.run, doing, self.uids) is Verdict.MOVED:
+                try:
+                    verdict = settle(self.run, doing, self.uids)
+                except NodeAbsent as gone:
+                    self._leave_out(doing.operation.node, gone, canary=False)
+                    continue
+                if verdict is Verdict.MOVED:
                     raise ended(EndCode.UNKNOWN, doing)
+
+    def _leave_out(self, node: str, gone: NodeAbsent, *, canary: bool) -> None:
+        """Give up what is left of a node that is gone, where that was asked for; else raise.
+
+        Evictions that were asked for are settled by their pods. A canary has to end as planned.
+        """
+        if not self.continue_on_absent or (canary and self.execution.canary):
+            raise gone
+        run = self.run
+        self.absent.add(node)
+        for doing in run.state.operations.values():
+            if doing.operation.node != node:
+                continue
+            if doing.phase is Phase.UNKNOWN:
+                settle_eviction(run, doing)
+            if doing.phase is Phase.WAITING:
+                number, outcome = doing.operation.number, Outcome.ABSENT
+                run.note(Left(number=number, outcome=outcome, message="the node is gone"))
+                run.say(
+                    OperationLeft(
+                        at_ns=run.now_ns, operation=doing.operation, outcome=outcome, message=""
+                    )
+                )
 
     def _started(self) -> float:
         """Return the monotonic instant of offset 0, also when another process began the run."""
@@ -201,7 +243,15 @@ class Course(NamedTuple):
     def _finish(self) -> Ending:
         """Look once more at all that was changed; name what keeps drained nodes from being empty."""
         for node in dict.fromkeys(one.node for one in self.run.state.begin.operations):
-            self._still_so(node)
+            if node not in self.absent:
+                try:
+                    self._still_so(node)
+                except NodeAbsent as gone:
+                    self._leave_out(node, gone, canary=False)
+        doings = self.run.state.operations.values()
+        left = {one.operation.node for one in doings if one.phase is not Phase.DONE}
+        if left:
+            return Ending(EndCode.ABSENT, objects=tuple(sorted(left)))
         ends = self.run.state.turns_done.values()
         others = tuple(other for end in ends for other in end.others)
         if others:

@@ -35,6 +35,8 @@ class EndCode(Enum):
     CHANGED = "changed"
     # Something is not what the plan says: node or pod recreated, gone, written by another.
     DRIFT = "drift"
+    # Everything else was done; nodes that are gone were left out, as asked for.
+    ABSENT = "absent"
     # A NoExecute taint would evict pods that the plan does not have.
     UNREVIEWED = "unreviewed"
     # What this run did was undone by another.
@@ -74,6 +76,7 @@ _EXIT_CODES = {
     EndCode.FORBIDDEN: (EXIT_ACCESS, EXIT_PARTLY),
     EndCode.CHANGED: (EXIT_DRIFT, EXIT_PARTLY),
     EndCode.DRIFT: (EXIT_DRIFT, EXIT_DRIFT),
+    EndCode.ABSENT: (EXIT_PARTLY, EXIT_PARTLY),
     EndCode.UNREVIEWED: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.REVERTED: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.CHANGED_SINCE: (EXIT_PARTLY, EXIT_PARTLY),
@@ -122,3 +125,7 @@ class Ended(Exception):
     def __init__(self, ending: Ending) -> None:
         self.ending = ending
         super().__init__(ending.code.value)
+
+
+class NodeAbsent(Ended):
+    """It ends because a node of the plan is gone, unless it may go on without it."""

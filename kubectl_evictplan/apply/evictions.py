@@ -346,6 +346,20 @@ def pod_verdict(pod: Pod | None, operation: Evict) -> Verdict:
     return Verdict.NOT_APPLIED if pod.deletion_timestamp_ns is None else Verdict.DELETING
 
 
+def settle_eviction(run: Working, doing: Doing) -> None:
+    """Find out by its pod what became of an eviction without an answer, when it cannot be at work any more."""
+    operation = doing.operation
+    assert isinstance(operation, Evict), "only evictions are settled by their pod"
+    run.pause(seconds_at_work(run, doing), "unknown", operation.node)
+    pod = run.read(
+        lambda: run.api.get_pod(operation.namespace, operation.pod, fresh=True),
+        operation.number,
+        operation.node,
+    )
+    uid = "" if pod is None else pod.uid
+    note_verdict(run, DOING, doing, pod_verdict(pod, operation), uid=uid)
+
+
 def seconds_at_work(run: Working, doing: Doing) -> float:
     """Return for how long a request without an answer may still be at work on the server."""
     sent_ns = parse_rfc3339_ns(doing.sent_at) or 0

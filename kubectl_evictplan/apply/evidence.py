@@ -8,6 +8,7 @@ import msgspec
 
 from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.records import (
+    Adopted,
     AnyRecord,
     Begin,
     Intent,
@@ -18,6 +19,7 @@ from kubectl_evictplan.apply.records import (
     Verdict,
     Verify,
 )
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.sightings import Interval
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.plans.document import AnyOperation, Evict
@@ -47,6 +49,8 @@ class _Told:
         self.is_unknown = False
         self.gone: Interval | None = None
         self.undone_ns: int | None = None
+        # How much later than ``first_sent_ns`` it may have been.
+        self.seconds_ns = 0
 
     def note(self, record: AnyRecord, at_ns: int) -> None:
         """Take in one record, in their order."""
@@ -63,6 +67,16 @@ class _Told:
                     self._was_executed(at_ns)
             case Verify():
                 self._note_verdict(record.verdict, at_ns)
+
+    def adopt(self, record: Adopted) -> None:
+        """Take in what the cluster showed of a run whose journal is lost: when, at most to a second."""
+        since_ns = parse_rfc3339_ns(record.done_at) if record.done_at else None
+        if since_ns is None or record.verdict is not Verdict.APPLIED:
+            self.is_unknown = True
+            return
+        self.first_sent_ns = since_ns
+        self.executed = Interval(since_ns, since_ns + SECOND_NS)
+        self.seconds_ns = SECOND_NS
 
     def _note_verdict(self, verdict: Verdict, at_ns: int) -> None:
         if verdict in (Verdict.APPLIED, Verdict.ALREADY, Verdict.DELETING):
@@ -109,10 +123,16 @@ def evidence_of(records: Iterable[AnyRecord]) -> JournalEvidence:
                 told[record.number].undone_ns = at_ns
             case RollbackIntent() | RollbackResult() | RollbackVerify():
                 pass
+            case Adopted():
+                told[record.number].adopt(record)
             case Intent() | Result() | Verify():
                 told[record.number].note(record, at_ns)
-    sent = [one.first_sent_ns for one in told.values() if one.first_sent_ns is not None]
-    start = Start(Interval(min(sent), min(sent)), "journal") if sent else None
+    sent = [
+        Interval(one.first_sent_ns, one.first_sent_ns + one.seconds_ns)
+        for one in told.values()
+        if one.first_sent_ns is not None
+    ]
+    start = Start(min(sent), "journal") if sent else None
     begun = tuple(one.begun() for one in told.values())
     return JournalEvidence(fingerprint, start, begun, tuple(_deletions(told.values())))
 

@@ -176,7 +176,7 @@ def create(path: Path, files: Files, begin: Begin) -> tuple[Journal, RunState]:
     try:
         journal = Journal(_new_file(path, files), begin.run_id, [])
     except OSError as error:
-        raise _unusable(path, error) from error
+        raise unusable(path, error) from error
     try:
         journal.held = _held(path, files, begin.run_id, alone=begin.lock is None)
         journal.make_room(OPERATION_BYTES * len(begin.operations) + len(encoded(begin)))
@@ -188,7 +188,7 @@ def create(path: Path, files: Files, begin: Begin) -> tuple[Journal, RunState]:
             files.remove(path)
         if isinstance(error, InputError):
             raise
-        raise _unusable(path, error) from error
+        raise unusable(path, error) from error
     return journal, begun(begin)
 
 
@@ -241,7 +241,7 @@ def reopen(path: Path, files: Files, *, alone: bool) -> tuple[Journal, RunState]
             location=str(path),
         ) from None
     except OSError as error:
-        raise _unusable(path, error) from error
+        raise unusable(path, error) from error
     journal = Journal(file, "", [])
     try:
         contents = read(path, files)
@@ -255,7 +255,7 @@ def reopen(path: Path, files: Files, *, alone: bool) -> tuple[Journal, RunState]
         files.sync_directory(path)
     except OSError as error:
         journal.close()
-        raise _unusable(path, error) from error
+        raise unusable(path, error) from error
     except InputError:
         journal.close()
         raise
@@ -267,7 +267,7 @@ def read(path: Path, files: Files) -> Contents:
     try:
         data = files.read(path)
     except OSError as error:
-        raise _unusable(path, error) from error
+        raise unusable(path, error) from error
     if len(data) > JOURNAL_BYTES_MAX:
         raise mistake(f"larger than {JOURNAL_BYTES_MAX} bytes", location=str(path))
     size = data.rfind(b"\n") + 1
@@ -336,7 +336,8 @@ def _damaged(path: Path, number: int, message: str, got: object) -> InputError:
     )
 
 
-def _unusable(path: Path, error: Exception) -> InputError:
+def unusable(path: Path, error: Exception) -> InputError:
+    """Return why no journal can be kept there."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return mistake(
         f"the journal cannot be used: {reason}; nothing was sent."

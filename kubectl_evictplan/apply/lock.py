@@ -213,6 +213,16 @@ class Lock:
         return Ended(Ending(EndCode.LOCK_LOST, message=message, objects=told))
 
 
+def refuse_held(api: ClusterApi, namespace: str, name: str) -> None:
+    """Raise Ended (LOCKED) while somebody holds the lock and it is not over; the lock is not touched."""
+    lease = api.get_lease(namespace, name)
+    if lease is None or not lease.holder_identity:
+        return
+    expires_ns = _expires_ns(lease)
+    if expires_ns is None or expires_ns > api.now_ns():
+        raise Ended(Ending(EndCode.LOCKED, objects=_told(lease, expires_ns)))
+
+
 def holder(user: str, host: str, pid: int, run_id: str) -> str:
     """Return how a Lease names one process of one run."""
     return f"{user}@{host}/{pid}/{run_id}"

@@ -19,7 +19,7 @@ from kubectl_evictplan.apply.changes import (
     written_by,
 )
 from kubectl_evictplan.apply.cluster import LiveNode, Outcome, Reply
-from kubectl_evictplan.apply.endings import EndCode
+from kubectl_evictplan.apply.endings import EndCode, NodeAbsent
 from kubectl_evictplan.apply.progress import OperationDone, WasReadBack
 from kubectl_evictplan.apply.records import NodeImage, Target, Verdict
 from kubectl_evictplan.apply.sending import (
@@ -143,7 +143,7 @@ def _may_try_again(run: Working, doing: Doing, node: LiveNode, reply: Reply, tri
     """Wait before the next attempt; raises Ended when there must be none."""
     outcome = reply.outcome
     if outcome is Outcome.ABSENT:
-        raise ended(EndCode.DRIFT, doing, node, reply)
+        raise NodeAbsent(ended(EndCode.DRIFT, doing, node, reply).ending)
     if outcome is Outcome.CHANGED:
         raise ended(EndCode.CHANGED, doing, reply.node, reply)
     if outcome not in RETRIES_MAX:
@@ -171,7 +171,7 @@ def read_node(
     node = run.read(lambda: run.api.get_node(name, fresh=fresh), number, name)
     if node is None:
         note_verdict(run, voice, doing, Verdict.ABSENT)
-        raise ended(EndCode.DRIFT, doing)
+        raise NodeAbsent(ended(EndCode.DRIFT, doing).ending)
     if node.uid != uid:
         note_verdict(run, voice, doing, Verdict.REPLACED, uid=node.uid)
         raise ended(EndCode.DRIFT, doing, node)

@@ -12,19 +12,28 @@ import msgspec
 
 from kubectl_evictplan.apply.changes import Standing, judge, same_taints, time_added, written_by
 from kubectl_evictplan.apply.cluster import Access, ClusterApi, LiveNode, Outcome, Reply, Request
-from kubectl_evictplan.apply.conditions import NOT_READY_NODES, UNREADY, Condition, comparisons
+from kubectl_evictplan.apply.conditions import (
+    NOT_READY_NODES,
+    UNREADY,
+    Condition,
+    comparisons,
+    parse_condition,
+)
 from kubectl_evictplan.apply.endings import EndCode, Ending
 from kubectl_evictplan.apply.lock import LOCK_NAME
 from kubectl_evictplan.apply.records import Check, NodeImage
 from kubectl_evictplan.apply.sending import FORBIDDEN
-from kubectl_evictplan.apply.working import Working
+from kubectl_evictplan.apply.working import Looking
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.plans.document import (
     AnyOperation,
     ClusterIdentity,
     Evict,
     Execution,
+    Plan,
 )
+
+Checks = tuple[Callable[[], Check], ...]
 
 DRY_RUN_ATTEMPTS = 3
 # How admission says that a webhook with side effects cannot take part in a dry run.
@@ -47,18 +56,41 @@ class CheckFailed(Exception):
         self.ending = ending
 
 
+class _Gone(CheckFailed):
+    """A node is not there any more."""
+
+
 def instant(api: ClusterApi) -> str:
     """Return the server's time as a journal writes it."""
     return format_rfc3339(api.now_ns())
 
 
-def same_cluster(planned: ClusterIdentity, api: ClusterApi) -> Check:
+def before_the_lock(
+    run: Looking, plan: Plan, lock_namespace: str, identity: ClusterIdentity
+) -> Checks:
+    """Return the checks that change nothing and need no lock: whose cluster, which rights, which APIs."""
+    return (
+        lambda: same_cluster(plan.cluster, identity),
+        lambda: rights(run.api, rights_of(plan, lock_namespace)),
+        lambda: evictions_served(run.api, plan.operations),
+    )
+
+
+def under_the_lock(run: Looking, plan: Plan) -> Checks:
+    """Return the checks of every node of the plan, whose state nobody else with a lock changes meanwhile."""
+    uids = {node.name: node.uid for node in plan.nodes}
+    return (
+        lambda: nodes_as_planned(run, plan.operations, uids),
+        lambda: dry_runs(run, plan.operations, uids),
+    )
+
+
+def same_cluster(planned: ClusterIdentity, now: ClusterIdentity) -> Check:
     """Check that this is the plan's cluster, asked by the plan's user.
 
     What could not be read when the plan was made, or now, is not the same; only the user may be
     unknown both times (servers before 1.28 do not tell).
     """
-    now = api.identity()
     differ = [
         name
         for name, one, other in (
@@ -71,6 +103,23 @@ def same_cluster(planned: ClusterIdentity, api: ClusterApi) -> Check:
         check = Check("identity", "failed", ", ".join(differ))
         raise CheckFailed(check, Ending(EndCode.DRIFT, objects=tuple(differ)))
     return Check("identity", "ok")
+
+
+def evictions_served(api: ClusterApi, operations: Iterable[AnyOperation]) -> Check:
+    """Check that there is an Eviction API when pods are to be evicted: nothing is deleted instead."""
+    if not any(isinstance(one, Evict) for one in operations):
+        return Check("eviction-api", "skipped")
+    if not api.serves_evictions():
+        ending = Ending(EndCode.REFUSED, message="the server has no pods/eviction")
+        raise CheckFailed(Check("eviction-api", "failed"), ending)
+    return Check("eviction-api", "ok")
+
+
+def rights_of(plan: Plan, lock_namespace: str) -> tuple[Access, ...]:
+    """Return every right that carrying the plan out may need."""
+    conditions = [parse_condition(words) for words in plan.execution.abort_if]
+    owners = {pod.key: pod.owner for pod in plan.pods}
+    return needed(plan.operations, plan.execution, conditions, owners, lock_namespace)
 
 
 def needed(
@@ -155,19 +204,29 @@ def told(access: Access) -> str:
 
 
 def nodes_as_planned(
-    run: Working, operations: Iterable[AnyOperation], uids: Mapping[str, str]
+    run: Looking,
+    operations: Iterable[AnyOperation],
+    uids: Mapping[str, str],
+    *,
+    may_be_absent: bool = False,
 ) -> Check:
     """Check that each node is the plan's and that every operation on it still makes sense.
 
-    Later operations are judged on what earlier ones will have made of the node.
+    Later operations are judged on what earlier ones will have made of the node. ``may_be_absent``: a
+    node that is gone is nothing to end for.
     """
     for node, mine in _by_node(operations).items():
-        live = _node(run, node, uids[node])
+        try:
+            live = _node(run, node, uids[node])
+        except _Gone:
+            if may_be_absent:
+                continue
+            raise
         _each_wanted(run, live, mine, lambda _node, _wanted: None)
     return Check("nodes", "ok")
 
 
-def dry_runs(run: Working, operations: Iterable[AnyOperation], uids: Mapping[str, str]) -> Check:
+def dry_runs(run: Looking, operations: Iterable[AnyOperation], uids: Mapping[str, str]) -> Check:
     """Let the server try every patch without keeping it, admission webhooks included."""
     unsupported: list[str] = []
     for node, mine in _by_node(operations).items():
@@ -194,18 +253,19 @@ def _by_node(operations: Iterable[AnyOperation]) -> dict[str, list[AnyOperation]
     return found
 
 
-def _node(run: Working, name: str, uid: str) -> LiveNode:
+def _node(run: Looking, name: str, uid: str) -> LiveNode:
     run.heed_signals()
     node = run.read(lambda: run.api.get_node(name), node=name)
     if node is None or node.uid != uid:
         detail = f"{name} is gone" if node is None else f"{name} was recreated"
         ending = Ending(EndCode.DRIFT, node=name, objects=(detail,))
-        raise CheckFailed(Check("nodes", "failed", detail), ending)
+        kind = _Gone if node is None else CheckFailed
+        raise kind(Check("nodes", "failed", detail), ending)
     return node
 
 
 def _each_wanted(
-    run: Working,
+    run: Looking,
     node: LiveNode,
     operations: Iterable[AnyOperation],
     visit: Callable[[LiveNode, NodeImage], None],
@@ -234,7 +294,7 @@ def _request(api: ClusterApi, node: LiveNode, wanted: NodeImage) -> Request:
     return api.taint_request(node, wanted.taints, dry_run=True)
 
 
-def _dry_run(run: Working, request: Request) -> Reply:
+def _dry_run(run: Looking, request: Request) -> Reply:
     """Send a dry run; it changes nothing, so it may be sent again."""
     reply = run.api.send(request)
     for _attempt in range(1, DRY_RUN_ATTEMPTS):

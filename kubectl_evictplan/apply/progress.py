@@ -154,6 +154,13 @@ class ServerBack(Progress, frozen=True, kw_only=True):
     seconds: float
 
 
+class ServerChanged(Progress, frozen=True, kw_only=True):
+    """The API server is of another release than before: what the run needs of it is checked again."""
+
+    before: str
+    after: str
+
+
 class LockNoted(Progress, frozen=True, kw_only=True):
     """The lock: "held", "taken-over" (it had expired), "not-used", "released"."""
 
@@ -200,6 +207,7 @@ AnyProgress = (
     | ClockGap
     | ServerAway
     | ServerBack
+    | ServerChanged
     | LockNoted
     | TakenBack
     | LeftAlone

@@ -66,6 +66,9 @@ class Begin(Record, frozen=True, tag="begin", kw_only=True):
     execution: Execution
     operations: tuple[AnyOperation, ...]
     nodes: tuple[NodeBefore, ...]
+    # Made from the cluster as an earlier run of the plan left it: ``adopted`` records follow.
+    is_adopted: bool = False
+    continue_on_absent: bool = False
     api_version: str = API_VERSION
 
 
@@ -74,6 +77,13 @@ class Resume(Record, frozen=True, tag="resume", kw_only=True):
 
     author: Author
     lock: LockPlace | None
+    continue_on_absent: bool = False
+
+
+class Server(Record, frozen=True, tag="server", kw_only=True):
+    """Which cluster answers, as which user, by which context, of which release: at first, and when it changes."""
+
+    cluster: ClusterIdentity
 
 
 class Check(_Part, frozen=True):
@@ -193,6 +203,20 @@ class Verify(Record, frozen=True, tag="verify", kw_only=True):
     changed_by: tuple[SpecChange, ...] = ()
 
 
+class Adopted(Verify, frozen=True, tag="adopted", kw_only=True):
+    """What an earlier run, whose journal is lost, did of an operation, by what the cluster shows.
+
+    ``before`` and ``wanted`` are what its intent would have said: to take it back; null for evictions and
+    for what is not that run's doing.
+    """
+
+    before: NodeImage | None = None
+    wanted: NodeImage | None = None
+    time_added: str = ""
+    # RFC 3339 in whole seconds, "" when nobody knows.
+    done_at: str = ""
+
+
 class Wait(Record, frozen=True, tag="wait", kw_only=True):
     """An eviction waits; written when what it waits for changes."""
 
@@ -295,6 +319,8 @@ class RollbackEnd(End, frozen=True, tag="rollback-end", kw_only=True):
 AnyRecord = (
     Begin
     | Resume
+    | Server
+    | Adopted
     | Preflight
     | Intent
     | Result

@@ -1,4 +1,4 @@
-"""``--dry-run=server``: the server is asked for every change without making it.
+"""``--dry-run=server``: the checks of a run, and the server's own dry run of every eviction; nothing is changed.
 
 What it accepts now it accepts one by one. That a sequence of evictions passes its budgets nobody can try: a dry run
 spends nothing of them.
@@ -13,7 +13,7 @@ from kubectl_evictplan.apply import preflight
 from kubectl_evictplan.apply.cluster import ClusterApi, Outcome
 from kubectl_evictplan.apply.endings import Ended, Ending
 from kubectl_evictplan.apply.preflight import CheckFailed
-from kubectl_evictplan.apply.working import Working
+from kubectl_evictplan.apply.working import Looking
 from kubectl_evictplan.plans.document import Evict, Plan
 
 
@@ -27,16 +27,14 @@ class Rehearsed(NamedTuple):
     refused: tuple[tuple[str, str], ...] = ()
 
 
-def rehearse(run: Working, plan: Plan, lock_namespace: str) -> Rehearsed:
-    """Ask for rights, for every patch of a node, for every eviction; nothing is changed."""
-    uids = {node.name: node.uid for node in plan.nodes}
-    owners = {pod.key: pod.owner for pod in plan.pods}
-    operations = plan.operations
+def rehearse(run: Looking, plan: Plan, lock_namespace: str) -> Rehearsed:
+    """Make the checks that a run makes, the lock left out, and ask for every eviction."""
     try:
-        needed = preflight.needed(operations, plan.execution, (), owners, lock_namespace)
-        preflight.rights(run.api, needed)
-        preflight.nodes_as_planned(run, operations, uids)
-        preflight.dry_runs(run, operations, uids)
+        identity = run.read(run.api.identity)
+        checks = preflight.before_the_lock(run, plan, lock_namespace, identity)
+        for check in (*checks, *preflight.under_the_lock(run, plan)):
+            run.heed_signals()
+            check()
     except CheckFailed as failed:
         return Rehearsed(failed.ending)
     except Ended as end:

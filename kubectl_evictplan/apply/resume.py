@@ -77,7 +77,8 @@ def resume(
 
     def going_on() -> Ending:
         place = lock_place(options, run_id) if options.lock_namespace else None
-        run.note(Resume(author=options.author, lock=place))
+        skips = options.continue_on_absent
+        run.note(Resume(author=options.author, lock=place, continue_on_absent=skips))
         return carry_out(run, plan, conditions, options)
 
     return concluded(run, journal, going_on)

@@ -26,8 +26,9 @@ from kubectl_evictplan.apply.changes import (
 )
 from kubectl_evictplan.apply.cluster import Access, ClusterApi, LiveNode
 from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
-from kubectl_evictplan.apply.evictions import pod_verdict, seconds_at_work
+from kubectl_evictplan.apply.evictions import settle_eviction
 from kubectl_evictplan.apply.files import Files
+from kubectl_evictplan.apply.looking_again import SameServer
 from kubectl_evictplan.apply.node_changes import change_node, read_back, settle
 from kubectl_evictplan.apply.preflight import CheckFailed
 from kubectl_evictplan.apply.progress import LeftAlone, RunStarted, TakenBack, Tell
@@ -45,7 +46,7 @@ from kubectl_evictplan.apply.run import (
     lock_place,
     take_lock,
 )
-from kubectl_evictplan.apply.sending import DOING, TAKING_BACK, note_already, note_verdict
+from kubectl_evictplan.apply.sending import TAKING_BACK, note_already
 from kubectl_evictplan.apply.states import Doing, Phase, RunState, reversal
 from kubectl_evictplan.apply.stop import Stop
 from kubectl_evictplan.apply.working import Working
@@ -87,11 +88,16 @@ def rollback(
 
 def _take_back(run: Working, options: RunOptions) -> Ending:
     state = run.state
+    needed = _needed(state, options)
     try:
-        preflight.same_cluster(state.begin.cluster, run.api)
-        preflight.rights(run.api, _needed(state, options))
+        identity = run.read(run.api.identity)
+        preflight.same_cluster(state.begin.cluster, identity)
+        preflight.rights(run.api, needed)
     except CheckFailed as failed:
         raise Ended(failed.ending) from failed
+    server = SameServer(state.begin.cluster, needed)
+    server.begin(run, identity)
+    run.watches = (server,)
     take_lock(run, state.begin.run_id, options)
     uids = {node.name: node.uid for node in state.begin.nodes}
     _settle_unknown(run, uids)
@@ -274,7 +280,7 @@ def _settle_unknown(run: Working, uids: Mapping[str, str]) -> None:
         if doing.phase is not Phase.UNKNOWN:
             continue
         if isinstance(doing.operation, Evict):
-            _settle_eviction(run, doing)
+            settle_eviction(run, doing)
             continue
         # A patch that was not executed by now never will be, and what is not there need not go.
         doing.moved_told = True
@@ -283,20 +289,6 @@ def _settle_unknown(run: Working, uids: Mapping[str, str]) -> None:
         except Ended as end:
             if end.ending.code is not EndCode.DRIFT:
                 raise
-
-
-def _settle_eviction(run: Working, doing: Doing) -> None:
-    """Wait until the request cannot be at work any more; then the pod tells."""
-    operation = doing.operation
-    assert isinstance(operation, Evict), "only evictions are settled by their pod"
-    run.pause(seconds_at_work(run, doing), "unknown", operation.node)
-    pod = run.read(
-        lambda: run.api.get_pod(operation.namespace, operation.pod, fresh=True),
-        operation.number,
-        operation.node,
-    )
-    uid = "" if pod is None else pod.uid
-    note_verdict(run, DOING, doing, pod_verdict(pod, operation), uid=uid)
 
 
 def _needed(state: RunState, options: RunOptions) -> list[Access]:

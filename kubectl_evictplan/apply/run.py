@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ from kubectl_evictplan.apply.conditions import parse_condition
 from kubectl_evictplan.apply.course import Course
 from kubectl_evictplan.apply.endings import EndCode, Ended, Ending, exit_code
 from kubectl_evictplan.apply.files import Files
+from kubectl_evictplan.apply.looking_again import SameNodes, SameServer
 from kubectl_evictplan.apply.preflight import CheckFailed
 from kubectl_evictplan.apply.progress import CheckMade, LockNoted, RunEnded, RunStarted, Tell
 from kubectl_evictplan.apply.records import (
@@ -40,12 +41,12 @@ LOCK_NAMESPACE = "default"
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run needs besides the plan, and none of it changes what is done.
+    """What a run needs besides the plan, and none of it makes it do something else.
 
     ``checks`` were made before by the caller (drift, losses) and go into the journal.
     ``lock_namespace`` "": without the lock in the cluster. ``request_deadline_seconds``: when a mutation
     without an answer counts as unknown, the client's own deadline. ``plan_path``: where the plan was
-    read. ``run_id`` "": a new UUID.
+    read. ``run_id`` "": a new UUID. ``continue_on_absent``: what is left of a node that is gone is left out.
     """
 
     author: Author
@@ -56,6 +57,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     request_deadline_seconds: float = 30.0
     clock_offset_seconds: float = 0.0
     run_id: str = ""
+    continue_on_absent: bool = False
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,51 +108,31 @@ def apply_plan(
 
 def carry_out(run: Working, plan: Plan, conditions: Conditions, options: RunOptions) -> Ending:
     """Check what has to be checked, take the lock, follow the course; may raise Ended."""
-    uids = {node.name: node.uid for node in plan.nodes}
-    owners = {pod.key: pod.owner for pod in plan.pods}
-    checks = list(options.checks)
+    server = SameServer(plan.cluster, preflight.rights_of(plan, options.lock_namespace))
     watches, run.watches = run.watches, ()
+    checks = list(options.checks)
     try:
-        _check(run, checks, lambda: preflight.same_cluster(plan.cluster, run.api))
-        _check(run, checks, lambda: _rights(run, plan, owners, options))
+        identity = run.read(run.api.identity)
+        for check in preflight.before_the_lock(run, plan, options.lock_namespace, identity):
+            _check(run, checks, check)
+        server.begin(run, identity)
         take_lock(run, run.state.begin.run_id, options)
         if run.state.preflight is None:
-            operations = plan.operations
-            _check(run, checks, lambda: preflight.nodes_as_planned(run, operations, uids))
-            _check(run, checks, lambda: preflight.dry_runs(run, operations, uids))
+            for check in preflight.under_the_lock(run, plan):
+                _check(run, checks, check)
     except CheckFailed as failed:
         checks.append(failed.check)
         run.note(Preflight(checks=tuple(checks)))
         raise Ended(failed.ending) from failed
     if run.state.preflight is None:
         run.note(Preflight(checks=tuple(checks)))
-    run.watches = (StillAsPlanned(plan, uids), *watches)
+    uids = {node.name: node.uid for node in plan.nodes}
+    skips = options.continue_on_absent
+    run.watches = (server, SameNodes(uids, continue_on_absent=skips), *watches)
     known = frozenset(pod.uid for pod in plan.pods)
-    return Course(run, plan.execution, uids, known, owners, conditions).follow()
-
-
-class StillAsPlanned:
-    """After the machine slept: this is still the plan's cluster, and the rest still to be done."""
-
-    def __init__(self, plan: Plan, uids: Mapping[str, str]) -> None:
-        self._plan = plan
-        self._uids = uids
-
-    def look(self, run: Working) -> None:
-        """Do nothing: every mutation is preceded by a read of its object anyway."""
-
-    def look_again(self, run: Working) -> None:
-        """Check the cluster's identity and the nodes of all that is left to do."""
-        todo = [
-            doing.operation
-            for doing in run.state.operations.values()
-            if doing.phase is Phase.WAITING
-        ]
-        try:
-            run.read(lambda: preflight.same_cluster(self._plan.cluster, run.api))
-            preflight.nodes_as_planned(run, todo, self._uids)
-        except CheckFailed as failed:
-            raise Ended(failed.ending) from failed
+    owners = {pod.key: pod.owner for pod in plan.pods}
+    course = Course(run, plan.execution, uids, known, owners, conditions, continue_on_absent=skips)
+    return course.follow()
 
 
 def take_lock(run: Working, run_id: str, options: RunOptions) -> None:
@@ -273,6 +255,7 @@ def beginning(plan: Plan, api: ClusterApi, options: RunOptions, run_id: str) -> 
         execution=plan.execution,
         operations=plan.operations,
         nodes=plan.nodes,
+        continue_on_absent=options.continue_on_absent,
     )
 
 
@@ -285,11 +268,3 @@ def _check(run: Working, checks: list[Check], made: Callable[[], Check]) -> None
         raise
     checks.append(check)
     run.say(CheckMade(at_ns=run.now_ns, check=check))
-
-
-def _rights(run: Working, plan: Plan, owners: dict[str, str], options: RunOptions) -> Check:
-    conditions = [parse_condition(words) for words in plan.execution.abort_if]
-    needed = preflight.needed(
-        plan.operations, plan.execution, conditions, owners, options.lock_namespace
-    )
-    return preflight.rights(run.api, needed)

@@ -13,6 +13,7 @@ from enum import Enum
 from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.endings import Ending
 from kubectl_evictplan.apply.records import (
+    Adopted,
     AnyRecord,
     Begin,
     End,
@@ -32,13 +33,14 @@ from kubectl_evictplan.apply.records import (
     RollbackLeft,
     RollbackResult,
     RollbackVerify,
+    Server,
     Verdict,
     Verify,
     Wait,
     Workloads,
 )
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
-from kubectl_evictplan.plans.document import AnyOperation, Evict
+from kubectl_evictplan.plans.document import AnyOperation, ClusterIdentity, Evict
 
 
 class Phase(Enum):
@@ -99,6 +101,7 @@ class RunState:
     first_intent_ns: int | None = None
     last_at: str = ""
     preflight: Preflight | None = None
+    server: ClusterIdentity | None = None
     ending: Ending | None = None
     exit_code: int | None = None
     rolling_back: bool = False
@@ -148,6 +151,10 @@ def note(state: RunState, record: AnyRecord) -> None:
                 state.first_intent_ns = parse_rfc3339_ns(record.at)
             _note_operation(state.operations[record.number], record)
         case Result() | Verify() | Wait() | Left():
+            if isinstance(record, Adopted) and record.before is not None:
+                # Nobody knows better when the run began.
+                at_ns = parse_rfc3339_ns(record.done_at or record.at) or 0
+                state.first_intent_ns = min(state.first_intent_ns or at_ns, at_ns)
             doing = state.operations[record.number]
             _note_operation(doing, record)
             if isinstance(doing.operation, Evict) and doing.phase in (Phase.ACCEPTED, Phase.DONE):
@@ -164,6 +171,8 @@ def _note_run(state: RunState, record: AnyRecord) -> None:
     match record:
         case Preflight():
             state.preflight = record
+        case Server():
+            state.server = record.cluster
         case Workloads():
             state.workloads[record.node] = record.ready
         case NodeEnd():
@@ -216,6 +225,11 @@ def _note_operation(doing: Doing, record: AnyRecord) -> None:
                 doing.first_before = record.before
         case Result():
             _note_result(doing, record)
+        case Adopted():
+            doing.before = doing.first_before = record.before
+            doing.wanted, doing.time_added = record.wanted, record.time_added
+            doing.attempts, doing.sent_at = int(record.before is not None), record.done_at
+            _note_verdict(doing, record)
         case Verify():
             _note_verdict(doing, record)
         case Wait():
@@ -269,7 +283,7 @@ def _note_verdict(doing: Doing, verify: Verify) -> None:
                 doing.outcome = _VERDICT_OUTCOMES[verify.verdict]
             if verify.verdict is Verdict.ALREADY or isinstance(doing.operation, Evict):
                 _done(doing, verify.at)
-            else:
+            elif doing.phase is not Phase.DONE:
                 doing.phase = Phase.LEFT
         case Verdict.DELETING:
             doing.phase = Phase.ACCEPTED

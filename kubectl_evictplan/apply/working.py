@@ -49,49 +49,14 @@ class Watch(Protocol):
         """Look in any case: the machine slept."""
 
 
-class Working:
-    """One process's work on one journal: running, going on, or taking back."""
+class Looking:
+    """One process's looking at a cluster: it reads, tells, waits and heeds signals, and writes nothing down."""
 
-    def __init__(
-        self,
-        api: ClusterApi,
-        world: World,
-        stop: Stop,
-        tell: Tell,
-        journal: Journal,
-        state: RunState,
-        *,
-        deadline_seconds: float = 30.0,
-    ) -> None:
+    def __init__(self, api: ClusterApi, world: World, stop: Stop, tell: Tell) -> None:
         self.api = api
         self.world = world
         self.stop = stop
-        self.journal = journal
-        self.state = state
-        self.deadline_seconds = deadline_seconds
-        self.lock: Lock | None = None
-        self.watches: Sequence[Watch] = ()
-        self.unwritten = b""
-        # The monotonic instant of the run's first intent, when this process wrote it.
-        self.first_sent: float | None = None
         self._tell: Tell | None = tell
-        self._clocks = (world.monotonic(), world.wall_ns())
-
-    def note(self, record: RecordT) -> RecordT:
-        """Make a record durable and add it to the state; raises Ended when it cannot be written."""
-        record = msgspec.structs.replace(record, at=format_rfc3339(self.api.now_ns()))
-        try:
-            record = self.journal.append(record)
-        except JournalFailed as failure:
-            self.unwritten = failure.line
-            lost = isinstance(record, Result) and record.attempt > 0
-            code = EndCode.JOURNAL_LOST if lost else EndCode.JOURNAL
-            number = getattr(record, "number", 0)
-            raise Ended(Ending(code, number=number, message=str(failure))) from failure
-        if isinstance(record, Intent) and self.state.first_intent_ns is None:
-            self.first_sent = self.world.monotonic()
-        note(self.state, record)
-        return record
 
     def say(self, event: AnyProgress) -> None:
         """Tell what happens. A listener whose output is closed hears no more; the run goes on."""
@@ -108,21 +73,7 @@ class Working:
         return self.api.now_ns()
 
     def checkpoint(self) -> None:
-        """Look whether something new may be started; raises Ended when not.
-
-        A signal, the machine's sleep, the lock, the conditions of --abort-if.
-        """
-        self.heed_signals()
-        gap = self._clock_gap()
-        if gap > CLOCK_GAP_SECONDS:
-            self.say(ClockGap(at_ns=self.now_ns, seconds=gap))
-        if self.lock is not None:
-            self.lock.keep(check=gap > CLOCK_GAP_SECONDS)
-        for watch in self.watches:
-            if gap > CLOCK_GAP_SECONDS:
-                watch.look_again(self)
-            else:
-                watch.look(self)
+        """Look whether something new may be begun; raises Ended when not."""
         self.heed_signals()
 
     def heed_signals(self) -> None:
@@ -147,18 +98,82 @@ class Working:
             self.world.sleep(min(left, SLICE_SECONDS))
 
     def read(self, asked: Callable[[], Read], number: int = 0, node: str = "") -> Read:
-        """Return what is read; what that can fail of ends the run: raises Ended.
-
-        Once the run has sent something, a server that is away is waited for, within bounds.
-        """
+        """Return what is read; what that can fail of ends the run: raises Ended."""
         try:
-            return self._outlasting(asked) if self.state.first_intent_ns is not None else asked()
+            return self._answer(asked)
         except AccessError as error:
             ending = Ending(EndCode.UNAUTHENTICATED, number, node, message=str(error))
             raise Ended(ending) from error
         except UnreachableError as error:
             ending = Ending(EndCode.UNREACHABLE, number, node, message=str(error))
             raise Ended(ending) from error
+
+    def _answer(self, asked: Callable[[], Read]) -> Read:
+        return asked()
+
+
+class Working(Looking):
+    """One process's work on one journal: running, going on, or taking back."""
+
+    def __init__(
+        self,
+        api: ClusterApi,
+        world: World,
+        stop: Stop,
+        tell: Tell,
+        journal: Journal,
+        state: RunState,
+        *,
+        deadline_seconds: float = 30.0,
+    ) -> None:
+        super().__init__(api, world, stop, tell)
+        self.journal = journal
+        self.state = state
+        self.deadline_seconds = deadline_seconds
+        self.lock: Lock | None = None
+        self.watches: Sequence[Watch] = ()
+        self.unwritten = b""
+        # The monotonic instant of the run's first intent, when this process wrote it.
+        self.first_sent: float | None = None
+        self._clocks = (world.monotonic(), world.wall_ns())
+
+    def note(self, record: RecordT) -> RecordT:
+        """Make a record durable and add it to the state; raises Ended when it cannot be written."""
+        record = msgspec.structs.replace(record, at=format_rfc3339(self.api.now_ns()))
+        try:
+            record = self.journal.append(record)
+        except JournalFailed as failure:
+            self.unwritten = failure.line
+            lost = isinstance(record, Result) and record.attempt > 0
+            code = EndCode.JOURNAL_LOST if lost else EndCode.JOURNAL
+            number = getattr(record, "number", 0)
+            raise Ended(Ending(code, number=number, message=str(failure))) from failure
+        if isinstance(record, Intent) and self.state.first_intent_ns is None:
+            self.first_sent = self.world.monotonic()
+        note(self.state, record)
+        return record
+
+    def checkpoint(self) -> None:
+        """Look whether something new may be started; raises Ended when not.
+
+        A signal, the machine's sleep, the lock, the conditions of --abort-if.
+        """
+        self.heed_signals()
+        gap = self._clock_gap()
+        if gap > CLOCK_GAP_SECONDS:
+            self.say(ClockGap(at_ns=self.now_ns, seconds=gap))
+        if self.lock is not None:
+            self.lock.keep(check=gap > CLOCK_GAP_SECONDS)
+        for watch in self.watches:
+            if gap > CLOCK_GAP_SECONDS:
+                watch.look_again(self)
+            else:
+                watch.look(self)
+        self.heed_signals()
+
+    def _answer(self, asked: Callable[[], Read]) -> Read:
+        """Once the run has sent something, a server that is away is waited for, within bounds."""
+        return self._outlasting(asked) if self.state.first_intent_ns is not None else asked()
 
     def _outlasting(self, asked: Callable[[], Read]) -> Read:
         """Ask until an answer comes; NoAnswerError after AWAY_SECONDS_MAX.

@@ -65,6 +65,11 @@ class ApplyOptions:
         metavar="HEX",
         help="The fingerprint of the reviewed plan, or its first 8 digits; answers the question.",
     )
+    continue_on_absent: bool = _option(
+        "--continue-on-absent",
+        is_flag=True,
+        help="Leave out what is left of a node that is gone, and go on with the others (exit code 3).",
+    )
     journal: str | None = _option(
         "--journal", metavar="FILE", help="The journal; default: beside the plan."
     )

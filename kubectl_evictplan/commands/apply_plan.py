@@ -24,7 +24,7 @@ from kubectl_evictplan.commands.options import COMMON_OPTIONS
 from kubectl_evictplan.commands.plan_file import read_plan_file
 from kubectl_evictplan.errors import Correction, mistake
 
-_AFTERWARDS = ("--status", "--resume", "--rollback")
+_AFTERWARDS = ("--status", "--resume", "--rollback", "--adopt")
 
 
 @command(
@@ -42,11 +42,17 @@ _AFTERWARDS = ("--status", "--resume", "--rollback")
 @click.option("--resume", metavar="JOURNAL", help="Go on with the run of this journal.")
 @click.option("--rollback", metavar="JOURNAL", help="Take back that run's own taints and cordons.")
 @click.option("--status", metavar="JOURNAL", help="Say how far that run is; asks no cluster.")
+@click.option(
+    "--adopt",
+    metavar="PLAN",
+    help="The journal is lost: make a new one from what the cluster shows; changes nothing.",
+)
 def plan(
     file: str | None,
     resume: str | None,
     rollback: str | None,
     status: str | None,
+    adopt: str | None,
     color: str,
     **values: Any,
 ) -> None:
@@ -56,7 +62,7 @@ def plan(
     not as they were reviewed. Interrupted, it settles what is under way and says how to go on.
     """
     how = taken_options(values, take_connection(values), color)
-    given = [one for one in (status, resume, rollback) if one is not None]
+    given = [one for one in (status, resume, rollback, adopt) if one is not None]
     if len(given) + (file is not None and resume is None) != 1:
         message = f"one of a plan, {', '.join(_AFTERWARDS)}"
         raise mistake(message, Correction((), ("plan.json",) if not given else (), example=True))
@@ -65,6 +71,8 @@ def plan(
         carrying.print_status(_existing(status), how)
     elif rollback is not None:
         begun_runs.roll_back(_existing(rollback), how)
+    elif adopt is not None:
+        begun_runs.adopt(_existing(adopt), how)
     elif resume is not None:
         begun_runs.resume(_existing(resume), file, how)
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -76,6 +75,7 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
         checks=checks_made(plan, accepted),
         lock_namespace=lock_namespace(how),
         steal_lock=how.steal_lock,
+        continue_on_absent=how.continue_on_absent,
     )
     journal = journal_of(path, how)
     with followed(plan, how.color) as tell:
@@ -145,10 +145,13 @@ def compared(
     connection: ConnectionFlags,
     api: ClusterApi,
     compare: Callable[[Plan, Fresh], tuple[Difference, ...]] | None = None,
+    *,
+    may_be_absent: bool = False,
 ) -> tuple[Difference, ...]:
     """Return what differs from the plan, by a fresh reading and a fresh prediction.
 
-    ``compare`` does that for a part of the plan; without it, for all.
+    ``compare`` does that for a part of the plan; without it, for all. ``may_be_absent``: nodes that are
+    gone are left out of it.
     """
     from kubectl_evictplan.plans.drift import differences, other_cluster
 
@@ -158,24 +161,33 @@ def compared(
         # Whatever is on another cluster says nothing of this plan.
         return tuple(elsewhere)
     with Progress(sys.stderr) as progress:
-        return (compare or differences)(plan, _fresh(plan, connection, api, progress))
+        fresh = _fresh(plan, connection, api, progress, may_be_absent=may_be_absent)
+        return (compare or differences)(plan, fresh)
 
 
-def _fresh(plan: Plan, connection: ConnectionFlags, api: ClusterApi, progress: Progress) -> Fresh:
+def _fresh(
+    plan: Plan,
+    connection: ConnectionFlags,
+    api: ClusterApi,
+    progress: Progress,
+    *,
+    may_be_absent: bool,
+) -> Fresh:
     import msgspec
 
     from kubectl_evictplan.controllers.flags import resolve_configuration
     from kubectl_evictplan.kube.durations import SECOND_NS
-    from kubectl_evictplan.plans.drift import Fresh, nodes_are_there
+    from kubectl_evictplan.plans.drift import Fresh, absent, nodes_are_there, without_nodes
     from kubectl_evictplan.plans.operations import operations_of
     from kubectl_evictplan.prediction.predict import predict
     from kubectl_evictplan.scenarios.files import load_scenario
 
     snapshot = load_live(connection, progress, strict=False)
-    fresh = Fresh(api.identity(), snapshot, api.now_ns())
-    if not nodes_are_there(plan, snapshot):
+    gone = absent(plan, snapshot) if may_be_absent else frozenset()
+    fresh = Fresh(api.identity(), snapshot, api.now_ns(), gone)
+    if not nodes_are_there(plan, snapshot, gone):
         return fresh
-    text = msgspec.json.encode(plan.scenario).decode()
+    text = msgspec.json.encode(without_nodes(plan.scenario, gone)).decode()
     least, most = plan.assume_ready_seconds
     most_ns = None if most is None else round(most * SECOND_NS)
     try:
@@ -305,26 +317,18 @@ def _told(lost: int) -> str:
 
 def _rehearse(plan: Plan, how: ApplyOptions, api: ClusterApi) -> None:
     """Let the server check every change and say what it would refuse."""
-    from kubectl_evictplan.apply import journal as journals
     from kubectl_evictplan.apply.endings import exit_code
-    from kubectl_evictplan.apply.files import LocalFiles
     from kubectl_evictplan.apply.rehearsal import rehearse
-    from kubectl_evictplan.apply.run import LOCK_NAMESPACE, beginning
-    from kubectl_evictplan.apply.stop import Stop
-    from kubectl_evictplan.apply.working import Working
+    from kubectl_evictplan.apply.run import LOCK_NAMESPACE
+    from kubectl_evictplan.apply.stop import Stop, signals_caught
+    from kubectl_evictplan.apply.working import Looking
     from kubectl_evictplan.report.run_words import ending_words
     from kubectl_evictplan.world import World
 
-    namespace = lock_namespace(how)
-    run = carrying.options(api, how.connection, lock_namespace=namespace)
-    with tempfile.TemporaryDirectory(prefix="kubectl-evictplan-") as directory:
-        path = Path(directory) / "rehearsal.jsonl"
-        opened, state = journals.create(path, LocalFiles(), beginning(plan, api, run, "dry-run"))
-        work = Working(api, World(), Stop(), lambda _: None, opened, state)
-        try:
-            found = rehearse(work, plan, LOCK_NAMESPACE if namespace is None else namespace)
-        finally:
-            opened.close()
+    namespace, stop = lock_namespace(how), Stop()
+    with signals_caught(stop):
+        run = Looking(api, World(), stop, lambda _: None)
+        found = rehearse(run, plan, LOCK_NAMESPACE if namespace is None else namespace)
     for pod, said in found.waiting:
         click.echo(escape(f"would wait: {pod}: {said}"))
     for pod, said in found.refused:

@@ -19,6 +19,8 @@ from kubectl_evictplan.commands.applying import (
     confirm,
     drift_error,
     followed,
+    journal_of,
+    lock_namespace,
     lost_pods,
     parted,
     show,
@@ -69,6 +71,7 @@ def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
             checks=checks_made(plan, accepted),
             lock_namespace=_lock_namespace(how, state.begin),
             steal_lock=how.steal_lock,
+            continue_on_absent=how.continue_on_absent,
         )
         with followed(plan, how.color) as tell:
             result = carrying.go_on(plan, journal, api, tell, run)
@@ -86,6 +89,7 @@ def roll_back(journal: Path, how: ApplyOptions) -> None:
         "--rollback",
         journal=how.journal,
         accept_losses=how.accept_losses,
+        continue_on_absent="" if how.continue_on_absent else None,
         accept_drift=next(iter(how.accept_drift), None),
     )
     state = _status(journal).state
@@ -107,6 +111,35 @@ def roll_back(journal: Path, how: ApplyOptions) -> None:
         with followed(None, how.color) as tell:
             result = carrying.take_back(journal, api, tell, run)
     carrying.finish(result, how)
+
+
+def adopt(path: Path, how: ApplyOptions) -> None:
+    """Make the journal of a run whose own is lost, and say what it says; nothing is changed."""
+    from kubectl_evictplan.apply.adopt import adopt as adopted
+    from kubectl_evictplan.apply.endings import Ended, exit_code
+    from kubectl_evictplan.apply.files import LocalFiles
+    from kubectl_evictplan.apply.preflight import CheckFailed
+    from kubectl_evictplan.live.mutations import cluster_api
+    from kubectl_evictplan.report.run_words import ending_words
+
+    drift = next(iter(how.accept_drift), None)
+    _refuse_meaningless(how, "--adopt", accept_losses=how.accept_losses, accept_drift=drift)
+    plan = read_plan_file(str(path))
+    check_digest(plan.fingerprint, how)
+    journal = journal_of(path, how)
+    with cluster_api(how.connection, os.environ) as api:
+        run = carrying.options(
+            api,
+            how.connection,
+            plan_path=str(path.absolute()),
+            lock_namespace=lock_namespace(how),
+        )
+        try:
+            adopted(plan, api, journal, LocalFiles(), run)
+        except (Ended, CheckFailed) as end:
+            click.echo(f"no journal was made: {ending_words(end.ending)}", err=True)
+            raise click.exceptions.Exit(exit_code(end.ending, changed=False)) from None
+    carrying.print_status(journal, how)
 
 
 def nothing_sent(journal: Path) -> bool:
@@ -138,7 +171,7 @@ def _refuse_meaningless(how: ApplyOptions, what: str, **given: str | None) -> No
     for name, value in given.items():
         if value is not None:
             option = f"--{name.replace('_', '-')}"
-            known = Correction((option, value), ())
+            known = Correction((option, *filter(None, (value,))), ())
             raise mistake(f"it has no meaning with {what}", known, location=option)
 
 
@@ -199,7 +232,7 @@ def _compared(
     if touched.issuperset(node.name for node in plan.nodes):
         return differences_of_begun(plan, api.identity(), api.now_ns(), stopped_ns)
     rest = partial(differences_of_rest, touched=touched, stopped_ns=stopped_ns)
-    return compared(plan, how.connection, api, rest)
+    return compared(plan, how.connection, api, rest, may_be_absent=how.continue_on_absent)
 
 
 def _touched(doings: Iterable[Doing]) -> set[str]:

@@ -42,6 +42,7 @@ def options(
     checks: Sequence[Check] = (),
     lock_namespace: str | None = None,
     steal_lock: bool = False,
+    continue_on_absent: bool = False,
 ) -> RunOptions:
     """Return what a run is told of this process; ``lock_namespace`` "" does without the lock."""
     from kubectl_evictplan.apply.run import LOCK_NAMESPACE, RunOptions
@@ -56,6 +57,7 @@ def options(
         checks=tuple(checks),
         lock_namespace=LOCK_NAMESPACE if lock_namespace is None else lock_namespace,
         steal_lock=steal_lock,
+        continue_on_absent=continue_on_absent,
         request_deadline_seconds=deadline or defaults.request_deadline_seconds,
         clock_offset_seconds=(api.now_ns() - World().wall_ns()) / SECOND_NS,
     )

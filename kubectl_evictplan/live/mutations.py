@@ -213,17 +213,22 @@ class LiveCluster:
         message = self._transport.explain(error.problems[0].message)
         return Reply(Outcome.UNAUTHENTICATED, message=message)
 
+    def serves_evictions(self) -> bool:
+        """Ask the server anew whether it has the Eviction API; True where that may not be asked."""
+        transport = self._transport
+        try:
+            found = self._read(lambda: transport.get("/api/v1", decode=_eviction_version))
+        except AccessError:
+            return True
+        self._eviction_version = found or ""
+        return found is not None
+
     def _served_eviction_version(self) -> str:
         """Return the version of policy that ``pods/eviction`` is of: v1 since 1.22."""
         if not self._eviction_version:
-            transport = self._transport
-            try:
-                self._eviction_version = self._read(
-                    lambda: transport.get("/api/v1", decode=_eviction_version)
-                )
-            except AccessError:
-                return "v1"
-        return self._eviction_version
+            self.serves_evictions()
+        # Without it the server refuses the eviction itself: nothing is deleted instead.
+        return self._eviction_version or "v1"
 
     def _get(
         self, path: str, name: str, decode: Callable[[bytes], Found], *, fresh: bool = False
@@ -282,9 +287,10 @@ class _Resources(msgspec.Struct, frozen=True):
     resources: tuple[_Resource, ...] | None = None
 
 
-def _eviction_version(answer: Answer) -> str:
+def _eviction_version(answer: Answer) -> str | None:
+    """Return the version; "" where nobody tells, None where there are no evictions."""
     if answer.status != 200:
-        return "v1"
+        return ""
     try:
         found = msgspec.json.decode(answer.body, type=_Resources)
     except (msgspec.DecodeError, RecursionError):
@@ -292,8 +298,7 @@ def _eviction_version(answer: Answer) -> str:
     if found.kind != "APIResourceList":
         raise Unusable("this is no answer of an API server")
     versions = (one.version for one in found.resources or () if one.name == "pods/eviction")
-    # Without it the server refuses the eviction itself: nothing is deleted instead.
-    return next(versions, "") or "v1"
+    return next(versions, None)
 
 
 def _unanswered(sent: Sent) -> Reply:

@@ -7,7 +7,8 @@ a fresh prediction of the same scenario.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -39,12 +40,13 @@ _STOOD_STILL = "nobody watched it since; nodes that it has not come to were comp
 class Fresh(msgspec.Struct, frozen=True):
     """The cluster as it is now, and what the plan's scenario would be and lead to there.
 
-    ``operations`` and ``prediction`` None: the scenario makes no sense any more, ``impossible`` says why.
+    ``absent`` names nodes that are gone, and of which nothing more is wanted. ``operations`` and ``prediction`` None: the scenario makes no sense any more, ``impossible`` says why.
     """
 
     identity: ClusterIdentity
     snapshot: ClusterSnapshot
     now_ns: int
+    absent: frozenset[str] = frozenset()
     operations: tuple[AnyOperation, ...] | None = None
     prediction: Prediction | None = None
     impossible: str = ""
@@ -70,7 +72,7 @@ def differences_of_rest(
     What a run has begun is not as it was, by its own doing: that is compared while it goes on. ``stopped_ns``: its last
     sign of life, until when somebody watched it.
     """
-    names = {node.name for node in plan.nodes} - set(touched)
+    names = {node.name for node in plan.nodes} - set(touched) - fresh.absent
     rest = replace(
         plan,
         nodes=tuple(node for node in plan.nodes if node.name in names),
@@ -118,10 +120,28 @@ def other_cluster(plan: Plan, identity: ClusterIdentity) -> tuple[Difference, ..
     return tuple(_of_identity(plan.cluster, identity))
 
 
-def nodes_are_there(plan: Plan, snapshot: ClusterSnapshot) -> bool:
-    """Tell whether every node of the plan exists: else its scenario makes no sense."""
+def nodes_are_there(
+    plan: Plan, snapshot: ClusterSnapshot, absent: Collection[str] = frozenset()
+) -> bool:
+    """Tell whether every node of the plan, but those left out, exists: else its scenario makes no sense."""
     uids = {node.name: node.uid for node in snapshot.nodes}
-    return all(uids.get(node.name) == node.uid for node in plan.nodes)
+    return all(uids.get(node.name) == node.uid for node in plan.nodes if node.name not in absent)
+
+
+def absent(plan: Plan, snapshot: ClusterSnapshot) -> frozenset[str]:
+    """Return the plan's nodes that are not there any more."""
+    return frozenset(node.name for node in plan.nodes) - {node.name for node in snapshot.nodes}
+
+
+def without_nodes(written: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return a plan's scenario without these nodes; its events name their nodes one by one."""
+    spec = dict(written.get("spec", {}))
+    events = [
+        {**event, "nodes": [node for node in event.get("nodes", ()) if node not in names]}
+        for event in spec.get("events", ())
+    ]
+    spec["events"] = [event for event in events if event["nodes"]]
+    return {**written, "spec": spec}
 
 
 def _of_identity(then: ClusterIdentity, now: ClusterIdentity) -> Iterator[Difference]:

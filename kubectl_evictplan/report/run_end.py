@@ -97,6 +97,9 @@ def _sentences(state: RunState, stopped_by: str = "") -> Iterator[Phrase]:
     what = "Rollback" if state.rolling_back else "Run"
     if stopped_by:
         yield Phrase(f"{what} stopped at once by a second {stopped_by}.", "loud")
+    elif ending is None and state.begin.is_adopted and not state.resumed:
+        words = f"{what} adopted: its journal was lost, this is what the cluster shows of it."
+        yield Phrase(words, "loud")
     elif ending is None:
         yield Phrase(f"{what} not ended: it was killed, or is still at work.", "loud")
     else:

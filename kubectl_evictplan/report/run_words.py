@@ -74,6 +74,7 @@ ENDINGS = {
     EndCode.FORBIDDEN: "the server, or a webhook of it, does not allow it",
     EndCode.CHANGED: "a webhook made something else of it",
     EndCode.DRIFT: "the cluster is not what the plan says",
+    EndCode.ABSENT: "what is left of nodes that are gone was left out, everything else is done",
     EndCode.UNREVIEWED: "pods that nobody reviewed would go by this taint, so it was not put on",
     EndCode.REVERTED: "somebody took back what this run did",
     EndCode.CHANGED_SINCE: "what somebody else has changed since is left alone",
@@ -174,6 +175,9 @@ def line(event: progress.AnyProgress) -> str | None:
             )
         case progress.ServerBack():
             return f"the server answers again, after {event.seconds:.0f} s"
+        case progress.ServerChanged():
+            versions = f"{name(event.before)} before, {name(event.after)} now"
+            return f"the API server was changed: {versions}: rights and APIs are checked again"
         case progress.Paused():
             return _paused(event)
         case progress.NodeDone():

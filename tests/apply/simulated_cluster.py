@@ -96,6 +96,7 @@ class SimulatedCluster:
         # Process IDs that are at work on the operators' machine.
         self.processes: set[int] = set()
         self.denied: set[tuple[str, str]] = set()
+        self.evictions_served = True
         self.faults = Faults()
         self.mutations: list[Request] = []
         self.dry_runs = 0
@@ -226,6 +227,9 @@ class SimulatedCluster:
     def count_not_ready_nodes(self) -> int:
         self._read()
         return self.not_ready_nodes
+
+    def serves_evictions(self) -> bool:
+        return self.evictions_served
 
     def may(self, access: Access) -> bool | None:
         return (access.verb, access.resource) not in self.denied

@@ -62,6 +62,7 @@ def test_a_run_has_these_records_in_this_order() -> None:
     kinds = [json.loads(line)["record"] for line in bench.lines]
     assert kinds == [
         "begin",
+        "server",
         "preflight",
         *("intent", "result", "node"),
         *("intent", "result", "node"),
@@ -100,15 +101,15 @@ def _forged(line: bytes, old: bytes, new: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        (lambda lines: lines.__setitem__(3, _forged(lines[3], b"applied", b"refused")), 5),
+        (lambda lines: lines.__setitem__(4, _forged(lines[4], b"applied", b"refused")), 6),
         (lambda lines: lines.pop(2), 3),
         (lambda lines: lines.insert(2, lines[2]), 4),
-        (lambda lines: lines.__setitem__(3, lines[3].replace(b"applied", b"refused")), 4),
-        (lambda lines: lines.__setitem__(-1, lines[-1].replace(b"finished", b"not-empty")), 9),
-        (lambda lines: lines.__setitem__(3, lines[3][:-9]), 4),
-        (lambda lines: lines.__setitem__(3, b"[]"), 4),
-        (lambda lines: lines.__setitem__(3, b"\xff"), 4),
-        (lambda lines: lines.__setitem__(3, b""), 4),
+        (lambda lines: lines.__setitem__(4, lines[4].replace(b"applied", b"refused")), 5),
+        (lambda lines: lines.__setitem__(-1, lines[-1].replace(b"finished", b"not-empty")), 10),
+        (lambda lines: lines.__setitem__(4, lines[4][:-9]), 5),
+        (lambda lines: lines.__setitem__(4, b"[]"), 5),
+        (lambda lines: lines.__setitem__(4, b"\xff"), 5),
+        (lambda lines: lines.__setitem__(4, b""), 5),
         (lambda lines: lines.pop(0), 1),
         (lambda lines: lines.reverse(), 1),
     ],
@@ -235,7 +236,7 @@ def _complete(bench: Bench) -> list[bytes]:
 
 def test_a_result_that_cannot_be_written_is_handed_over_to_be_shown() -> None:
     bench = taint_bench()
-    bench.files.full_at = 4
+    bench.files.full_at = 5
 
     result = bench.apply()
 
@@ -246,7 +247,7 @@ def test_a_result_that_cannot_be_written_is_handed_over_to_be_shown() -> None:
 
 def test_after_a_full_disk_the_run_is_gone_on_with() -> None:
     bench = taint_bench()
-    bench.files.full_at = 4
+    bench.files.full_at = 5
     bench.apply()
     bench.files.full_at = None
 
@@ -254,7 +255,7 @@ def test_after_a_full_disk_the_run_is_gone_on_with() -> None:
     assert len(bench.cluster.mutations) == 2
 
 
-@pytest.mark.parametrize("kept", [-1, 3])
+@pytest.mark.parametrize("kept", [-1, 4])
 def test_lines_that_are_missing_at_the_end_are_missed_by_the_lock(kept: int) -> None:
     bench = taint_bench()
     bench.cluster.faults.line.extend([None, _forbidden()])
@@ -264,7 +265,7 @@ def test_lines_that_are_missing_at_the_end_are_missed_by_the_lock(kept: int) -> 
 
     for result in (bench.resume(), bench.rollback()):
         # An intent that is the last line: unknown, by this journal.
-        assert result.exit_code == (7 if kept == 3 else 4)
+        assert result.exit_code == (7 if kept == 4 else 4)
         assert result.ending.code is EndCode.JOURNAL_BEHIND
         assert result.ending.objects[0].endswith("lines known")
     assert len(bench.cluster.mutations) == sent

@@ -82,7 +82,7 @@ def test_an_expired_lock_is_taken_over_when_that_is_asked_for() -> None:
 
 def test_a_run_that_died_is_gone_on_with_at_once() -> None:
     bench = taint_bench()
-    killing(bench, 10)
+    killing(bench, 12)
     with pytest.raises(Killed):
         bench.apply()
     killing(bench, None)
@@ -211,7 +211,7 @@ def test_a_lock_whose_creation_went_unanswered_is_found_to_be_ours() -> None:
 
 def died_holding_the_lock() -> Bench:
     bench = taint_bench()
-    killing(bench, 10)
+    killing(bench, 12)
     with pytest.raises(Killed):
         bench.apply()
     killing(bench, None)

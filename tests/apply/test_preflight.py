@@ -25,8 +25,20 @@ def test_every_check_is_in_the_journal() -> None:
     bench = taint_bench()
     bench.apply()
 
-    assert verdicts(bench) == {"identity": "ok", "access": "ok", "nodes": "ok", "dry-run": "ok"}
+    told = {"identity": "ok", "access": "ok", "nodes": "ok", "dry-run": "ok"}
+    assert verdicts(bench) == {**told, "eviction-api": "skipped"}
     assert bench.cluster.dry_runs == 2
+
+
+def test_without_the_eviction_api_nothing_is_begun_and_nothing_deleted_instead() -> None:
+    bench = drain_bench()
+    bench.cluster.evictions_served = False
+
+    result = bench.apply()
+
+    assert (result.exit_code, result.ending.code) == (4, EndCode.REFUSED)
+    assert (bench.cluster.mutations, bench.cluster.leases) == ([], {})
+    assert verdicts(bench)["eviction-api"] == "failed"
 
 
 @pytest.mark.parametrize(

@@ -6,75 +6,16 @@ import io
 import json
 import re
 import stat
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from commands.typed_commands import TAINT, Type, files, planned, stopped_before_n2, taints
 from live.api_server import KINDS
-from live.applying import drainable_cluster
 from live.changing import TOKEN
 from live.requests_answered import Asked, Tree, failure
-from live.writable_server import RealClock, WritableServer
+from live.writable_server import WritableServer
 
 from kubectl_evictplan import cli
-
-
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Type = Callable[..., Said]
-
-
-@pytest.fixture
-def server() -> Iterator[WritableServer]:
-    with drainable_cluster(clock=RealClock(), exit_after_seconds=0).serve() as api:
-        assert isinstance(api, WritableServer)
-        # Kubelets are alive: a drained cluster of silent ones predicts other things.
-        yield api
-
-
-@pytest.fixture
-def type_(
-    server: WritableServer,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Type:
-    """Type a command about the server, in a directory of its own, without a terminal."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("KUBECONFIG", raising=False)
-
-    def run(*words: str, stdin: str = "") -> Said:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        connection = ("-s", server.url, "--token", TOKEN)
-        code = cli.run([*words, *connection], program="kubectl-evictplan")
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return Said(code, said.out, said.err)
-
-    return run
-
-
-def files() -> list[str]:
-    return sorted(path.name for path in Path().iterdir())
-
-
-TAINT = ("taint", "node", "n1", "maint=yes:NoExecute")
-
-
-def planned(type_: Type, *words: str) -> str:
-    said = type_("what-if", *(words or TAINT), "--out", "plan.json")
-    assert said.code == 0, said.err
-    return str(json.loads(Path("plan.json").read_text())["fingerprint"])
-
-
-def taints(server: WritableServer, name: str = "n1") -> list[str]:
-    return [taint["key"] for taint in server.node(name)["spec"].get("taints", ())]
 
 
 def test_a_reviewed_plan_is_carried_out_and_taken_back(server: WritableServer, type_: Type) -> None:
@@ -315,20 +256,6 @@ BARE = {
 }
 
 
-def stopped_before_n2(server: WritableServer, type_: Type) -> str:
-    """Carry a plan for n1 and n2 out, of which the server refuses n2; return its fingerprint."""
-
-    def forbid(asked: Asked, _tree: Tree) -> None:
-        if asked.site == "patch nodes" and asked.name == "n2" and not asked.query.get("dryRun"):
-            raise failure(403, "not today", reason="Forbidden")
-
-    fingerprint = planned(type_, "taint", "node", "n1", "n2", "maint=yes:NoExecute")
-    server.webhooks.append(forbid)
-    assert type_("apply", "plan.json", "--yes").code == 3
-    server.webhooks.clear()
-    return fingerprint
-
-
 def test_what_follows_a_run_is_shown_asked_and_may_be_tried_without_changing_anything(
     server: WritableServer, type_: Type
 ) -> None:
@@ -367,7 +294,7 @@ class _Typing(io.TextIOWrapper):
 def test_on_a_terminal_only_yes_goes_on_or_takes_back(
     what: str, server: WritableServer, type_: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stopped_before_n2(server, type_)
+    stopped_before_n2(server, type_, "NoSchedule")
     state = taints(server), taints(server, "n2")
     words = ("apply", what, "plan.journal.jsonl", "-s", server.url, "--token", TOKEN)
     monkeypatch.setattr("sys.stderr", _Typing())

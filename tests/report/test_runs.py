@@ -223,7 +223,7 @@ def test_a_lock_that_was_not_given_back_is_explained() -> None:
 
 def test_a_record_that_did_not_reach_the_disk_is_told_and_room_is_made_first() -> None:
     bench = taint_bench()
-    bench.files.full_at = 4
+    bench.files.full_at = 5
 
     shown = "".join(Terminal(None, False, False).render(result_blocks(bench.apply(), PROGRAM)))
 
@@ -259,7 +259,7 @@ def test_the_record_that_did_not_reach_the_disk_is_one_line_on_standard_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     bench = taint_bench()
-    bench.files.full_at = 4
+    bench.files.full_at = 5
     carrying._keep_unwritten(bench.apply().unwritten)
     captured = capsys.readouterr()
     (record,) = captured.err.splitlines()

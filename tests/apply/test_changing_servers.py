@@ -1,0 +1,109 @@
+"""A server that is upgraded, or is another cluster's, in the middle of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from apply.clusters import drain_bench, taint_bench
+from apply.runs import Bench, records
+from apply.simulated_cluster import IDENTITY
+from msgspec.structs import replace
+
+from kubectl_evictplan.apply.endings import EndCode
+from kubectl_evictplan.apply.looking_again import LOOK_SECONDS
+from kubectl_evictplan.apply.progress import ServerChanged
+from kubectl_evictplan.errors import Problem, UnreachableError
+
+OLD = replace(IDENTITY, kubernetes_version="1.36.2")
+NEW = replace(IDENTITY, kubernetes_version="1.37.0")
+AFTER_SECONDS = 40.0
+PAUSE_SECONDS = 100.0
+
+
+def changing_bench(identity: Any, make: Any = taint_bench) -> Bench:
+    """Two nodes with a long pause between them, in which the server becomes another."""
+    bench = make(settle_seconds=PAUSE_SECONDS)
+    assert isinstance(bench, Bench)
+    bench.cluster.faults.identity = OLD
+    bench.cluster.after(AFTER_SECONDS, lambda: setattr(bench.cluster.faults, "identity", identity))
+    return bench
+
+
+def versions(bench: Bench) -> list[str]:
+    return [one["cluster"]["kubernetesVersion"] for one in records(bench, "server")]
+
+
+def test_the_journal_says_which_server_it_was_and_that_it_was_upgraded() -> None:
+    bench = changing_bench(NEW)
+
+    assert bench.apply().exit_code == 0
+    assert versions(bench) == ["1.36.2", "1.37.0"]
+    (told,) = (event for event in bench.told if isinstance(event, ServerChanged))
+    assert (told.before, told.after) == ("1.36.2", "1.37.0")
+
+
+def test_who_goes_on_writes_down_a_server_only_when_it_is_another() -> None:
+    bench = changing_bench(OLD)
+    bench.cluster.after(50.0, lambda: bench.stop.request("SIGINT"))
+    assert bench.apply().exit_code == 130
+
+    assert bench.resume().exit_code == 0
+    assert versions(bench) == ["1.36.2"]
+
+
+@pytest.mark.parametrize(
+    ("vanishes", "code"),
+    [
+        (lambda cluster: cluster.denied.add(("create", "pods")), EndCode.DENIED),
+        (lambda cluster: setattr(cluster, "evictions_served", False), EndCode.REFUSED),
+    ],
+)
+def test_after_an_upgrade_rights_and_apis_are_checked_again(vanishes: Any, code: EndCode) -> None:
+    bench = changing_bench(NEW, drain_bench)
+    bench.cluster.after(AFTER_SECONDS, lambda: vanishes(bench.cluster))
+
+    result = bench.apply()
+
+    assert result.ending.code is code
+    assert result.exit_code == {EndCode.DENIED: 5, EndCode.REFUSED: 3}[code]
+    evicted = {path for path in (one.path for one in bench.cluster.mutations) if "/pods/" in path}
+    assert evicted, "the first node was drained before"
+    assert not any("web-b" in path for path in evicted)
+
+
+@pytest.mark.parametrize("what", ["cluster_uid", "user"])
+def test_another_cluster_or_user_behind_the_same_address_ends_the_run(what: str) -> None:
+    bench = changing_bench(replace(OLD, **{what: "other"}))
+
+    result = bench.apply()
+
+    assert (result.exit_code, result.ending.code) == (4, EndCode.DRIFT)
+    assert result.ending.objects == (what.removesuffix("_uid"),)
+    assert len(bench.cluster.mutations) == 1
+
+
+def test_a_server_that_does_not_say_who_it_is_for_a_moment_ends_nothing() -> None:
+    bench = changing_bench(OLD)
+    asked = 0
+    identity = bench.cluster.identity
+
+    def sometimes() -> Any:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            raise UnreachableError(Problem("no answer"))
+        return identity()
+
+    bench.cluster.identity = sometimes  # type: ignore[method-assign]
+
+    assert bench.apply().exit_code == 0
+    assert asked == 1 + PAUSE_SECONDS // LOOK_SECONDS
+
+
+@pytest.mark.parametrize("what", ["cluster_uid", "user", "kubernetes_version"])
+def test_what_a_server_does_not_tell_in_the_middle_is_nothing_new(what: str) -> None:
+    bench = changing_bench(replace(OLD, **{what: ""}))
+
+    assert bench.apply().exit_code == 0
+    assert not any(isinstance(event, ServerChanged) for event in bench.told)
