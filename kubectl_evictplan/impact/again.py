@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kubectl_evictplan.impact.deletions import Deletion
-from kubectl_evictplan.impact.fates import CREATION_MAX_NS
-from kubectl_evictplan.impact.node_lives import NodeLife, between
-from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
+from kubectl_evictplan.impact.fates import CREATION_MAX_NS, Again, Successor, successor_after
+from kubectl_evictplan.impact.losses import Loss
+from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, NodeLife, between
+from kubectl_evictplan.impact.placements import Placement
+from kubectl_evictplan.impact.ready_after import Readiness
+from kubectl_evictplan.impact.stretches import FOREVER_NS, Between, exactly
+from kubectl_evictplan.impact.successors import AT_DELETION, JOB_BACKOFF_NS
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.document import DrainReport
 
 # So many rounds of a pod that returns are told apart; from then on it may be away at any time.
@@ -47,3 +52,40 @@ def later_drains(drains: Sequence[DrainReport], deletion: Deletion) -> Iterator[
         )
         if deletion.when.earliest_ns < between(min(others), None).earliest_ns:
             yield between(drain.start_seconds, drain.end_latest_seconds)
+
+
+def after_losses(
+    pod: Pod,
+    kind: str,
+    place: Placement,
+    first: Successor,
+    readiness: Readiness,
+    *,
+    returns: bool,
+) -> Iterator[Again]:
+    """When a successor may be away that came to a node before the change did. ``kind``: of its owner.
+
+    ``returns``: it may come back to its own node, which ``rounds`` tells.
+    """
+    for loss in place.losses:
+        if returns and loss.returns_to == pod.node_name and place.at_once:
+            # ``rounds`` tells them apart.
+            continue
+        since_ns = max(loss.since_ns, first.bound.earliest_ns)
+        free = _made_anew(pod, kind, loss)
+        ready = successor_after(free, readiness, place).ready if not free.never else free
+        until_ns = max(ready.latest_ns if not loss.deleted.never else 0, loss.back_ns)
+        if loss.back_ns >= FOREVER_NS and not loss.deleted.never:
+            until_ns = ready.latest_ns
+        if since_ns < until_ns:
+            yield Again(exactly(since_ns), Between(since_ns, until_ns))
+
+
+def _made_anew(pod: Pod, kind: str, loss: Loss) -> Between:
+    """From when on the owner may create the next one; latest FOREVER_NS: nobody can tell."""
+    if kind in AT_DELETION:
+        return loss.deleted
+    if kind in ("StatefulSet", "Job") and not loss.silent:
+        grace_ns = pod.termination_grace_period_seconds * SECOND_NS
+        return loss.deleted.later(0, max(grace_ns, JOB_BACKOFF_NS) + REACTION_MAX_NS)
+    return loss.deleted._replace(latest_ns=FOREVER_NS)

@@ -79,9 +79,13 @@ def _assumptions(impact: Impact, ready: AssumeReady, *, given: bool) -> Iterator
         yield f"a replacement is Ready {span} after it is bound, where its owner's pods do not tell (the default)"
     if learnt:
         yield f"replacements of {learnt} workloads take as long to be Ready as their owners' pods took"
-    yield "times count every replacement as if it found a node at once"
     if impact.replacements:
         yield ASSUMPTION
+    if assumed := sum(one.assumed for one in impact.replacements):
+        yield (
+            f"replacements of {assumed} groups of pods count as if they found a node at once: what they need, or what"
+            " nodes have left, is not in the input"
+        )
     yield "a silent node answers nobody; whether its containers run on is not known"
     yield "endpoints follow pods, and owners follow deletions, within half a second"
 
@@ -101,6 +105,9 @@ def _not_evaluated(impact: Impact) -> Iterator[str]:
     unfitted = sum(one.verdict == Verdict.UNKNOWN for one in impact.replacements)
     if unfitted:
         yield f"placement: whether the replacements of {unfitted} groups of pods fit anywhere is not known"
+    pushing = sum(one.lower_priority > 0 for one in impact.replacements)
+    if pushing:
+        yield f"preemption: replacements of {pushing} groups of pods may push out pods of lower priority; which is not predicted"
     unknown = sum(one.code == UNKNOWN for one in impact.volumes)
     if unknown:
         yield f"volumes: {unknown} claims of pods that go away are not in the input"

@@ -13,13 +13,23 @@ from kubectl_evictplan.impact.volumes import NEVER_MOVES
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.prediction.impact_document import NotComingBack
 
-BARE_POD, FINALIZERS, LOCAL_VOLUME, IDENTITY_HELD, DAEMON_SET, JOB_FAILED, UNKNOWN_OWNER = (
+(
+    BARE_POD,
+    FINALIZERS,
+    LOCAL_VOLUME,
+    IDENTITY_HELD,
+    DAEMON_SET,
+    JOB_FAILED,
+    NO_NODE,
+    UNKNOWN_OWNER,
+) = (
     "bare-pod",
     "finalizers",
     "local-volume",
     "identity-held",
     "daemon-set-kept-away",
     "job-failed",
+    "no-node",
     "unknown-owner",
 )
 # By code: why, and what releases it. "{node}" is the pod's node, "{quoted}" that for a shell.
@@ -45,6 +55,10 @@ _TELL = {
         "remove the taint, or add the toleration to the DaemonSet",
     ),
     JOB_FAILED: ("its Job has backoffLimit 0: the lost pod fails it", "create the Job anew"),
+    NO_NODE: (
+        "every node refuses its successor: it stays Pending",
+        "see the finding replacement-pending of its workload",
+    ),
     UNKNOWN_OWNER: (
         "what its owner does about a lost pod is not known here",
         "look at the operator that owns it",
@@ -57,9 +71,10 @@ def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
     found = [
         _row(fate, code)
         for fate in world.fates.values()
-        # Most pods have a ReplicaSet and no claim.
+        # Most pods have a ReplicaSet, a place to go to and no claim.
         if (kind := world.owner_of(fate.pod)[1]) not in AT_DELETION
         or world.volumes.claims_of(fate.pod)
+        or world.placements.of(fate.pod.key).nowhere
         for code in _codes(world, fate, kind)
     ]
     return tuple(sorted(found, key=lambda one: (one.namespace, one.pod, one.code)))
@@ -88,5 +103,7 @@ def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
         yield FINALIZERS if pod.finalizers else IDENTITY_HELD
     elif not world.is_known_kind(kind):
         yield UNKNOWN_OWNER
+    if world.placements.of(pod.key).nowhere:
+        yield NO_NODE
     if any(hold.code == NEVER_MOVES for hold in world.holds(pod)):
         yield LOCAL_VOLUME

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.node_lives import NodeLife
+from kubectl_evictplan.impact.placements import AT_ONCE, Placement
 from kubectl_evictplan.impact.ready_after import Readiness
 from kubectl_evictplan.impact.stretches import (
     FOREVER_NS,
@@ -17,6 +18,7 @@ from kubectl_evictplan.impact.stretches import (
     Between,
     absence,
     first_of,
+    last_of,
     together,
 )
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
@@ -30,11 +32,22 @@ _ONE_BY_ONE = frozenset((EVICTION_API, KUBECTL_DELETE))
 
 
 class Successor(NamedTuple):
-    """What takes the place of a deleted pod; NEVER: nothing does. ``least_ns``: how long that takes at least."""
+    """What takes the place of a deleted pod; NEVER: nothing does. ``least_ns``: how long that takes at least.
+
+    ``bound``: when it has a node.
+    """
 
     created: Between = NEVER
     ready: Between = NEVER
     least_ns: int = 0
+    bound: Between = NEVER
+
+
+class Again(NamedTuple):
+    """A successor may go in a window, and whoever follows it is Ready in another."""
+
+    since: Between
+    ready: Between
 
 
 NOBODY = Successor(least_ns=FOREVER_NS)
@@ -79,10 +92,9 @@ def fate_of(
     life: NodeLife,
     deletion: Deletion | None,
     successor: Successor,
-    readiness: Readiness,
-    again: Sequence[Between] = (),
+    again: Sequence[Again] = (),
 ) -> Fate:
-    """Put it together. ``again``: when a successor may be deleted once more (``again.py``)."""
+    """Put it together. ``again``: when a successor may be away once more (``again.py``)."""
     leaves, twice = _leaves(life, deletion), _twice(life, deletion, successor)
     if not is_counted(pod):
         return Fate(pod, life, deletion, successor, NONE, NONE, leaves, False, twice)
@@ -102,21 +114,17 @@ def fate_of(
                 else _token(pod, deletion.by, deletion.when),
             )
         )
-        for when in again:
-            until = when.later(
-                readiness.least_ns, readiness.most_ns + CREATION_MAX_NS + TOLD_MAX_NS
-            )
-            parts.append(absence(when, until, certain=False))
+        parts.extend(absence(when, until, certain=False) for when, until in again)
     away = together(*parts)
     dead = _dead(pod, life, deletion, successor, away)
     return Fate(pod, life, deletion, successor, away, dead, leaves, True, twice)
 
 
 def _twice(life: NodeLife, deletion: Deletion | None, successor: Successor) -> Between | None:
-    if deletion is None or successor.created.never:
+    if deletion is None or successor.bound.never:
         return None
-    silent = life.silent_at(successor.created.earliest_ns) is not None
-    return successor.created if silent or not life.deleted.never else None
+    silent = life.silent_at(successor.bound.earliest_ns) is not None
+    return successor.bound if silent or not life.deleted.never else None
 
 
 def _token(pod: Pod, by: object, since: Between) -> str:
@@ -178,19 +186,20 @@ def _dead(
 
 
 def successor_after(
-    begins: Between, readiness: Readiness, *, ready_not_before: Between | None = None
+    begins: Between,
+    readiness: Readiness,
+    place: Placement = AT_ONCE,
+    *,
+    ready_not_before: Between | None = None,
 ) -> Successor:
     """A successor whose controller acts from ``begins`` on.
 
-    ``ready_not_before``: its volumes are free then. Creating and binding takes up to 0.35 s, telling that it is Ready
-    up to 0.4 s more.
+    ``place``: when it finds a node. ``ready_not_before``: its volumes are free then. Creating and binding takes up to
+    0.35 s, telling that it is Ready up to 0.4 s more.
     """
     created = begins.later(0, CREATION_MAX_NS)
-    start = created
+    start = bound = place.bound(created)
     if ready_not_before is not None:
-        start = Between(
-            max(created.earliest_ns, ready_not_before.earliest_ns),
-            max(created.latest_ns, ready_not_before.latest_ns),
-        )
+        start = last_of(bound, ready_not_before)
     ready = start.later(readiness.least_ns, readiness.most_ns).later(0, TOLD_MAX_NS)
-    return Successor(created, ready, readiness.least_ns)
+    return Successor(created, ready, readiness.least_ns, bound)

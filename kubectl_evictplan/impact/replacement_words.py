@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.scheduling.answers import Filter, Unknown, Verdict
 from kubectl_evictplan.prediction.impact_document import ReplacementFit
 
@@ -30,23 +33,29 @@ def fit_sentence(fit: ReplacementFit) -> str:
     because = _because(fit)
     match Verdict(fit.verdict):
         case Verdict.FITS:
-            return f"fits on {_nodes(fit.on_nodes)}"
+            return f"fits on {_nodes(fit.on_nodes)}{_unsure(fit)}"
         case Verdict.PARTLY:
             return (
-                f"{fit.placed} of {fit.pods} find a place, the others would stay Pending{because}"
+                f"{_found(fit)} of {fit.pods} find a place, the others would stay Pending{because}"
+                f"{_until(fit)}"
             )
         case Verdict.NO_ROOM_LEFT:
-            return f"no room left by the replacements before it: would stay Pending{because}"
+            return (
+                f"no room left by the replacements before it: would stay Pending{because}"
+                f"{_until(fit)}"
+            )
         case Verdict.ONLY_ON_LEAVING if fit.returns_to:
             return f"only fits on {_nodes(fit.returns_to)} that it is evicted from, and goes back there"
         case Verdict.ONLY_ON_LEAVING:
-            return f"only fits on nodes that are going away: would stay Pending{because}"
+            return (
+                f"only fits on nodes that are going away: would stay Pending{because}{_until(fit)}"
+            )
         case Verdict.NOWHERE if fit.lower_priority:
             return (
                 f"fits only where it preempts pods of lower priority, else stays Pending{because}"
             )
         case Verdict.NOWHERE:
-            return f"fits nowhere: would stay Pending{because}"
+            return f"fits nowhere: would stay Pending{because}{_until(fit)}"
         case Verdict.UNKNOWN:
             reasons = " and ".join(_UNKNOWN[Unknown(one)] for one in fit.unknown)
             return f"whether it fits is unknown: {reasons}"
@@ -72,6 +81,33 @@ def what_would_help(fit: ReplacementFit) -> str:
     if not others:
         return ""
     return _HELP[Filter(max(others, key=lambda one: one.nodes).filter)]
+
+
+def _unsure(fit: ReplacementFit) -> str:
+    """Whether others may take the room that it would fit in."""
+    if fit.assumed or fit.sure_of_a_node >= fit.pods:
+        return ""
+    sure = f"{fit.sure_of_a_node} of {fit.pods} for certain" if fit.pods > 1 else "not for certain"
+    return f", {sure}: the scheduler's choice, or what else looks for room, may leave none"
+
+
+def _found(fit: ReplacementFit) -> str:
+    least, most = min(fit.sure_of_a_node, fit.placed), max(fit.may_find_one, fit.placed)
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _until(fit: ReplacementFit) -> str:
+    """From when on there is a node again."""
+    earliest, latest = fit.all_have_one.earliest_seconds, fit.all_have_one.latest_seconds
+    if earliest is None:
+        return ""
+    if latest is None:
+        return f"; perhaps on a node again from +{_duration(earliest)} on"
+    return f", on a node again at +{_duration(latest)} at the latest"
+
+
+def _duration(at_seconds: float) -> str:
+    return format_duration(math.ceil(at_seconds) * SECOND_NS)
 
 
 def _because(fit: ReplacementFit) -> str:

@@ -1,28 +1,20 @@
 """Where the replacements of evicted pods can run, as far as that can be said without a scheduler.
 
 Asked of everything at once: every pod that may be evicted is, and their replacements look for places while the
-change is on its nodes. Pods that wait for a place already are left out, they may take what is counted here.
+change is on its nodes, one after the other, each on the first that passes. What that leaves open is in the bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from kubectl_evictplan.impact.later_nodes import later_nodes
-from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
+from kubectl_evictplan.impact import telling
+from kubectl_evictplan.impact.stretches import Between, last_of
 from kubectl_evictplan.impact.world import World
-from kubectl_evictplan.kube.objects import Pod
-from kubectl_evictplan.kube.scheduling.answers import Fit, Surroundings, Verdict
-from kubectl_evictplan.kube.scheduling.fit import fits
-from kubectl_evictplan.prediction.causes import seconds
+from kubectl_evictplan.kube.scheduling.answers import Fit, Verdict
 from kubectl_evictplan.prediction.impact_document import FilterCount, ReplacementFit
 
-# Nobody makes pods of these anew, or only where they were.
-_NOT_REPLACED = frozenset({"Pod", "Node", "DaemonSet"})
 ASSUMPTION = (
-    "where replacements can run: only the scheduler's filters are asked, never its preferences; each"
-    " takes the first node that passes, those of higher priority first, and nothing else moves; limits of"
-    " volumes per node, ReadWriteOncePod claims and pods that wait already are left out"
+    "where replacements can run: only kube-scheduler's filters are asked, never its preferences; nobody adds nodes,"
+    " and whom a replacement of higher priority would push out is not predicted"
 )
 
 
@@ -35,55 +27,10 @@ _VERDICTS = [
 
 def replacement_fits(world: World) -> tuple[ReplacementFit, ...]:
     """Return where successors can run, by owner and needs: those that find no place first, then by name."""
-    evicted = _evicted(world)
-    replaced = [pod for pod in evicted.values() if world.owner_of(pod)[1] not in _NOT_REPLACED]
-    if not replaced:
-        return ()
-    found = [_record(world, fit) for fit in fits(_surroundings(world, evicted), replaced)]
+    found = [_record(world, fit) for fit in world.placements.fits]
     worst = {verdict: place for place, verdict in enumerate(_VERDICTS)}
     found.sort(key=lambda one: (worst[Verdict(one.verdict)], one.namespace, one.workload, one.pod))
     return tuple(found)
-
-
-def _evicted(world: World) -> dict[str, Pod]:
-    """Pods by their keys, in the order in which they may be deleted first."""
-    fates = world.fates
-    order = sorted((one.when.earliest_ns, key) for key, one in world.deletions.items())
-    return {key: fates[key].pod for _, key in order if key in fates}
-
-
-def _surroundings(world: World, evicted: Mapping[str, Pod]) -> Surroundings:
-    snapshot, deletions = world.snapshot, world.deletions
-    stuck = {key for key in evicted if deletions[key].gone.latest_ns >= FOREVER_NS}
-    gone = {id(pod) for key, pod in evicted.items() if key not in stuck}
-    instants = [deletions[key].when for key in evicted]
-    then = later_nodes(
-        snapshot.nodes,
-        world.prediction.nodes,
-        world.scenario.events,
-        {pod.node_name for pod in evicted.values()},
-        (seconds(min(instants).earliest_ns), seconds(_last(instants))),
-    )
-    running = [pod for pod in snapshot.pods if id(pod) not in gone]
-    infrastructure = snapshot.infrastructure
-    return Surroundings(
-        then.nodes,
-        then.leaving,
-        running,
-        stuck,
-        infrastructure,
-        {one.name: one.labels for one in infrastructure.namespaces}
-        if "Namespace" in snapshot.kinds_seen and "Namespace" not in snapshot.denied
-        else None,
-        snapshot.pods_of_all_namespaces,
-    )
-
-
-def _last(instants: list[Between]) -> int:
-    """Return the latest instant that is one; of those that may never come the earliest."""
-    return max(
-        one.earliest_ns if one.latest_ns >= FOREVER_NS else one.latest_ns for one in instants
-    )
 
 
 def _record(world: World, fit: Fit) -> ReplacementFit:
@@ -105,4 +52,12 @@ def _record(world: World, fit: Fit) -> ReplacementFit:
         lower_priority=fit.lower_priority,
         because=tuple(FilterCount(str(one.filter), one.nodes) for one in fit.because),
         unknown=tuple(map(str, fit.unknown)),
+        sure_of_a_node=fit.chances[0].later,
+        may_find_one=fit.chances[0].most,
+        all_have_one=telling.instant(_all_have_one(world, fit)),
+        assumed=any(chance.assumed for chance in fit.chances),
     )
+
+
+def _all_have_one(world: World, fit: Fit) -> Between:
+    return last_of(*(world.fates[pod.key].successor.bound for pod in fit.pods))

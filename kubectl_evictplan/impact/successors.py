@@ -12,6 +12,7 @@ from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.fates import NOBODY, Successor, successor_after
 from kubectl_evictplan.impact.node_lives import NodeLife
+from kubectl_evictplan.impact.placements import AT_ONCE, Placement
 from kubectl_evictplan.impact.ready_after import Readiness
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between, Stretch, first_outside
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -77,12 +78,15 @@ def _daemon_set(deletion: Deletion, life: NodeLife) -> Between:
 
 
 def successor(
-    since: Between, readiness: Readiness, ready_not_before: Between | None = None
+    since: Between,
+    readiness: Readiness,
+    place: Placement = AT_ONCE,
+    ready_not_before: Between | None = None,
 ) -> Successor:
-    """What takes a pod's place when its owner acts from ``since`` on."""
+    """What takes a pod's place when its owner acts from ``since`` on. ``place``: when it finds a node."""
     if since.never:
         return NOBODY
-    return successor_after(since, readiness, ready_not_before=ready_not_before)
+    return successor_after(since, readiness, place, ready_not_before=ready_not_before)
 
 
 def in_order(

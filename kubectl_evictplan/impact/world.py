@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
-from kubectl_evictplan.impact.again import later_drains, rounds
+from kubectl_evictplan.impact.again import after_losses, later_drains, rounds
 from kubectl_evictplan.impact.availability import Availability, Group
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked
 from kubectl_evictplan.impact.deletions import Deletion, Rows, deletions, rows_of
-from kubectl_evictplan.impact.fates import NOBODY, Fate, fate_of, is_counted
+from kubectl_evictplan.impact.fates import NOBODY, Again, Fate, fate_of, is_counted, successor_after
 from kubectl_evictplan.impact.node_lives import (
     NodeLife,
     between,
@@ -23,6 +23,7 @@ from kubectl_evictplan.impact.node_lives import (
     node_lives,
     thawed,
 )
+from kubectl_evictplan.impact.placements import Change, Placements, placements_of
 from kubectl_evictplan.impact.ready_after import DEFAULT, GIVEN, Readiness, learnt
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, NONE, Absence, Between
 from kubectl_evictplan.impact.successors import (
@@ -42,7 +43,8 @@ from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.drain_runs import AssumeReady
 from kubectl_evictplan.windows.outcome import TAINT_ADDED
 
-# The taint by which people say that a node's machine is off.
+# Nobody makes pods of these anew, or only where they were.
+_NOT_PLACED = frozenset({"Pod", "Node", "DaemonSet"})
 
 OwnerKey = tuple[str, str, str]  # namespace, kind, name; kind "" for a bare pod
 
@@ -69,7 +71,10 @@ class World:
         configuration: ControllerConfiguration,
         prediction: Prediction,
         assumed: Assumed,
+        *,
+        part: bool = False,
     ) -> None:
+        """``part``: the snapshot is a part of the cluster, so nobody can say where successors find room."""
         self.snapshot, self.scenario = snapshot, scenario
         self.prediction = prediction
         self.lives = node_lives(
@@ -102,6 +107,7 @@ class World:
         self._group(moving)
         self._out_of_service = self._out_of_service_taints()
         self._readiness: dict[OwnerKey, Readiness] = {}
+        self.placements = Placements() if part else self._places(touched)
         self.fates = dict(self._fates(moving))
         # Whether a pod moves whose node does nothing.
         self._elsewhere = any(pod.node_name not in self.lives for pod in moving.values())
@@ -132,6 +138,16 @@ class World:
     def _is_disturbed(self, node: str) -> bool:
         life = self.lives.get(node)
         return life is not None and bool(life.silences or life.unready or not life.deleted.never)
+
+    def _places(self, touched: Mapping[str, Pod]) -> Placements:
+        """Where successors can run, and when they find their place."""
+        order = sorted((one.when.earliest_ns, key) for key, one in self.deletions.items())
+        evicted = {key: touched[key] for _, key in order}
+        replaced = [pod for pod in evicted.values() if self.owner_of(pod)[1] not in _NOT_PLACED]
+        change = Change(
+            self.snapshot, self.scenario, self.prediction, self.lives, self.deletions, evicted
+        )
+        return placements_of(change, replaced)
 
     def fate_of(self, pod: Pod) -> Fate | None:
         """What becomes of a pod; None when nothing does."""
@@ -245,6 +261,7 @@ class World:
                 alike,
                 is_counted(pod),
                 key in self.returning,
+                id(self.placements.of(key)),
             )
             if plain and (known := memo.get(token)) is not None:
                 yield key, known._replace(pod=pod, deletion=deletion)
@@ -260,18 +277,22 @@ class World:
         life = self.lives.get(pod.node_name, NodeLife())
         deletion = self.deletions.get(pod.key)
         readiness = self.readiness_of(owner)
-        next_one = NOBODY
+        next_one, place = NOBODY, self.placements.of(pod.key)
         if deletion is not None:
             kind = "" if owner[1] == "Pod" else owner[1]
             since = thawed(begins(kind, deletion, life, self.workloads.get(owner)), self.frozen)
             if lower is not None:
                 since = in_order(since, {k: (a.possible, a.sure) for k, a in lower.items()})
-            next_one = successor(since, readiness, ready_not_before(self.holds(pod)))
-        again: list[Between] = []
-        if deletion is not None:
-            again.extend(later_drains(self.prediction.drains, deletion))
-            again.extend(rounds(deletion, life) if pod.key in self.returning else ())
-        return fate_of(pod, life, deletion, next_one, readiness, again)
+            next_one = successor(since, readiness, place, ready_not_before(self.holds(pod)))
+        again: list[Again] = []
+        if deletion is not None and not next_one.bound.never:
+            times = [*later_drains(self.prediction.drains, deletion)]
+            times += rounds(deletion, life) if pod.key in self.returning else ()
+            again = [Again(when, successor_after(when, readiness, place).ready) for when in times]
+            again += after_losses(
+                pod, owner[1], place, next_one, readiness, returns=pod.key in self.returning
+            )
+        return fate_of(pod, life, deletion, next_one, again)
 
     def _stateful_set(self, owner: OwnerKey, pods: list[Pod]) -> Iterator[tuple[str, Fate]]:
         workload = self.workloads.get(owner)

@@ -181,7 +181,7 @@ class NotComingBack(Record):
     """A pod that does not come back, or not by itself.
 
     ``code``: bare-pod | finalizers | local-volume | identity-held (a StatefulSet's name is not free) |
-    daemon-set-kept-away | job-failed | unknown-owner. ``release`` is what would release it, "" when nothing does.
+    daemon-set-kept-away | job-failed | no-node (every node refuses its successor) | unknown-owner. ``release`` is what would release it, "" when nothing does.
     Pods that stay Terminating beside a successor come back: ``gone`` of their evictions tells them.
     """
 
@@ -225,7 +225,9 @@ class ReplacementFit(Record):
     what refuses the first one that finds none, or, when all find one, the first of all. ``returns_to`` counts leaving
     nodes that would take it as they are then. ``lower_priority`` counts nodes where pods of lower priority hold
     the room, which the scheduler may preempt. ``unknown`` names what would have to be known to say that it fits:
-    needs | scheduler | devices | volumes | offers | otherPods | namespaces.
+    needs | scheduler | devices | volumes | offers | otherPods | namespaces. ``sure_of_a_node`` of the pods find a node while
+    the change is on, whatever else looks for one, ``may_find_one`` at the most; ``all_have_one``: from when on all of
+    them do. ``assumed``: the input does not hold what speaks against a node, so they count as if they found one.
     """
 
     namespace: str
@@ -242,6 +244,10 @@ class ReplacementFit(Record):
     lower_priority: int
     because: tuple[FilterCount, ...]
     unknown: tuple[str, ...]
+    sure_of_a_node: int
+    may_find_one: int
+    all_have_one: Instant
+    assumed: bool
 
 
 class Finding(Record):

@@ -132,7 +132,7 @@ class Failing:
         given = self._assume_ready is not None
         assumed = Assumed(AssumeReady(*(self._assume_ready or AssumeReady())), given)
         configuration = self._prepared.configuration(scenario)
-        world = World(part, scenario, configuration, prediction, assumed)
+        world = World(part, scenario, configuration, prediction, assumed, part=True)
         return Costs(
             {"/".join(key): spells for key, spells in self._endpoints.nobody_ready(world)},
             _broken(budget_impacts(world)) if budgets_listed(self._snapshot) else None,

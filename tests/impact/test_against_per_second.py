@@ -22,7 +22,8 @@ from builders import (
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.impact.assess import assess_impact
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Workload
+from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds, TopologySpreadConstraint
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
 from kubectl_evictplan.prediction.impact_document import Impact, Step, WorkloadImpact
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
@@ -30,6 +31,7 @@ from kubectl_evictplan.simulation.simulate import simulate
 
 SECONDS = 420
 NODES = ("a1", "a2", "b1", "b2")
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 KINDS = ("ReplicaSet", "StatefulSet", "DaemonSet", "")
 
 
@@ -61,6 +63,70 @@ def cluster(chance: random.Random) -> ClusterSnapshot:
     leases = [make_lease(node, -chance.uniform(0, 9)) for node in NODES]
     snapshot = make_snapshot(NODES, pods, leases=leases)
     return replace(snapshot, workloads=tuple(workloads))
+
+
+def needs(chance: random.Random, name: str) -> PodNeeds:
+    """Room, and now and then a rule of where to run."""
+    app = (("app", "In", (name,)),)
+    apart, spread, selector = (), (), ()
+    if chance.random() < 0.2:
+        apart = (PodAffinityTerm(chance.choice((HOSTNAME, ZONE)), app),)
+    if chance.random() < 0.2:
+        spread = (TopologySpreadConstraint(chance.choice((HOSTNAME, ZONE)), selector=app),)
+    if chance.random() < 0.2:
+        selector = (("disk", "ssd"),)
+    return PodNeeds(
+        (("cpu", chance.choice((200, 500, 1000))),),
+        node_selector=selector,
+        pod_anti_affinity=apart,
+        topology_spread=spread,
+    )
+
+
+def crowded(chance: random.Random, snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """The same with needs, and nodes that offer little."""
+    asked = {name: needs(chance, name) for name in sorted({p.labels["app"] for p in snapshot.pods})}
+    asked = {
+        name: PodNeeds()
+        if any(p.labels["app"] == name and _stays(p) for p in snapshot.pods)
+        else one
+        for name, one in asked.items()
+    }
+    nodes = [
+        replace(
+            node,
+            labels={HOSTNAME: node.name, ZONE: node.name[0], "disk": chance.choice(("ssd", "hdd"))},
+            allocatable={"cpu": chance.choice((1000, 2500, 8000)), "pods": 20},
+        )
+        for node in snapshot.nodes
+    ]
+    pods = [replace(pod, needs=asked[pod.labels["app"]]) for pod in snapshot.pods]
+    return replace(snapshot, nodes=tuple(nodes), pods=tuple(pods))
+
+
+def _stays(pod: Pod) -> bool:
+    owner = pod.controller()
+    return owner is None or owner.kind == "DaemonSet"
+
+
+def cordon_events(chance: random.Random) -> list[ScenarioEvent]:
+    found: list[ScenarioEvent] = []
+    for node in NODES:
+        if chance.random() < 0.3:
+            at = chance.uniform(0, 60)
+            found.append(make_event(at, "cordon", node))
+            if chance.random() < 0.7:
+                found.append(make_event(at + chance.choice((50, 150)), "uncordon", node))
+    return found
+
+
+def crowded_world_of(seed: int) -> World:
+    chance = random.Random(seed)
+    snapshot = crowded(chance, cluster(chance))
+    happens = sorted([*events(chance), *cordon_events(chance)], key=lambda one: one.at_ns)
+    scenario = make_scenario(happens, horizon=SECONDS)
+    settings = ControllerSettings(chance.choice(("1.29.6", "1.37.0")))
+    return snapshot, scenario, resolve_configuration(settings, snapshot.control_plane)
 
 
 def events(chance: random.Random) -> list[ScenarioEvent]:
@@ -126,7 +192,14 @@ def assert_admitted(world: World, impact: Impact) -> None:
         below: dict[str, list[int]] = {}
         fewest_answering: dict[str, int] = {}
         run = simulate(*world, timing)
-        for second, ready, answering in ready_each_second(world[0], run, SECONDS):
+        seconds = ready_each_second(
+            world[0],
+            run,
+            SECONDS,
+            events=world[1].events,
+            chance=random.Random(timing.pod_gc_phase_ns),
+        )
+        for second, ready, answering in seconds:
             for name, number in ready.items():
                 fewest[name] = min(number, fewest.get(name, number))
                 if (found := workloads.get(name)) is None:
@@ -176,6 +249,19 @@ def test_bounds_hold_in_every_run(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(1000, 1300))
 def test_bounds_hold_in_every_run_of_many_clusters(seed: int) -> None:
     world = world_of(seed)
+    assert_admitted(world, impact_of(world))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_hold_wherever_a_scheduler_finds_room(seed: int) -> None:
+    world = crowded_world_of(seed)
+    assert_admitted(world, impact_of(world))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2000, 2400))
+def test_bounds_hold_in_many_crowded_clusters(seed: int) -> None:
+    world = crowded_world_of(seed)
     assert_admitted(world, impact_of(world))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from kubectl_evictplan.kube.infrastructure import Infrastructure
+from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.kube.scheduling.inter_pod import NamespaceLabels
+from kubectl_evictplan.kube.scheduling.volumes import Reach
 
 
 class Filter(StrEnum):
@@ -63,6 +65,44 @@ class Refusal(NamedTuple):
     nodes: int
 
 
+class Group(NamedTuple):
+    """Pods of one owner with equal needs, whose successors look for places."""
+
+    needs: PodNeeds
+    reach: Reach
+    pods: list[Pod]
+
+
+class Chance(NamedTuple):
+    """How many of a group find a place in one phase, whatever else looks for one and whatever the scheduler prefers.
+
+    Never more than ``most``. At least ``now`` at once, and ``later`` once the evicted pods are gone; ``assumed``: as
+    many as may, because the input does not hold what would have to be known. ``changing``: the nodes that may take some and
+    are not the same all the time.
+    """
+
+    most: int
+    now: int
+    later: int
+    assumed: bool = False
+    changing: frozenset[str] = frozenset()
+
+
+class Phase(NamedTuple):
+    """A stretch of time, by the nodes that are not simply as in ``Surroundings.nodes`` throughout it.
+
+    ``hopeful``: each as it refuses the least, ``doubtful``: the most; None: it does not exist. On ``silent`` nodes no
+    pod becomes Ready at any instant of the phase, on ``perhaps_silent`` at some. ``elsewhere``: a node that is not
+    listed may take pods.
+    """
+
+    hopeful: Mapping[str, Node | None] = {}
+    doubtful: Mapping[str, Node | None] = {}
+    silent: Collection[str] = ()
+    perhaps_silent: Collection[str] = ()
+    elsewhere: bool = False
+
+
 class Fit(NamedTuple):
     """Where the replacements of one owner's pods with equal needs can run.
 
@@ -72,6 +112,7 @@ class Fit(NamedTuple):
     take it as they are then: it goes back there. ``only_on_leaving``: no other node is allowed
     by what looks at a node alone (cordons, taints, affinity, volumes), or only leaving ones pass. ``room_taken``: those before it took the room. ``lower_priority``: nodes
     that would have room without pods of lower priority, which the scheduler may preempt.
+    ``chances``: one for each phase that was asked about.
     """
 
     pods: tuple[Pod, ...]
@@ -84,6 +125,7 @@ class Fit(NamedTuple):
     room_taken: bool = False
     lower_priority: int = 0
     unknown: tuple[Unknown, ...] = ()
+    chances: tuple[Chance, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -105,7 +147,9 @@ class Surroundings(NamedTuple):
     ``nodes`` as they are when replacements look for a place. ``leaving`` are those that the change
     takes away, as they were before it; some may be in ``nodes`` too. ``running``: pods that have a
     node then, those included that are stuck while they are deleted. ``namespaces``: labels by name,
-    None when they were not read. ``all_pods``: no pod of any namespace is missing.
+    None when they were not read. ``all_pods``: no pod of any namespace is missing. What bounds ask for besides:
+    ``phases``, ``evicted``: the pods of which ``running`` has none but those that are stuck, ``may_stay``: keys of those that are not evicted in every
+    run, ``waiting``: pods that look for a place already.
     """
 
     nodes: Sequence[Node]
@@ -115,3 +159,7 @@ class Surroundings(NamedTuple):
     infrastructure: Infrastructure = Infrastructure()
     namespaces: NamespaceLabels = None
     all_pods: bool = True
+    phases: Sequence[Phase] = ()
+    evicted: Sequence[Pod] = ()
+    may_stay: Collection[str] = ()
+    waiting: Sequence[Pod] = ()

@@ -60,7 +60,7 @@ class Capacity:
         """Return how many such pods the node can still take."""
         if needs.host_ports:
             return 1
-        left = [self._column(name)[place] // amount for name, amount in needs.requests if amount]
+        left = [self.column(name)[place] // amount for name, amount in needs.requests if amount]
         return min((self._left[PODS][place], *left))
 
     def take(self, place: int, needs: PodNeeds | None, count: int) -> None:
@@ -72,7 +72,7 @@ class Capacity:
             return
         for resource, amount in needs.requests:
             if resource != PODS:
-                (left.get(resource) or self._column(resource))[place] -= amount * count
+                (left.get(resource) or self.column(resource))[place] -= amount * count
         for port in needs.host_ports:
             self._take_port(place, port)
 
@@ -80,7 +80,8 @@ class Capacity:
         taken = self._ports.setdefault((port.protocol, port.port), {})
         taken[port.host_ip] = taken.get(port.host_ip, 0) | 1 << place
 
-    def _column(self, resource: str) -> list[int]:
+    def column(self, resource: str) -> list[int]:
+        """What is left of a resource, by place of the node; not to be changed."""
         column = self._left.get(resource)
         if column is None:
             column = [node.allocatable.get(resource, 0) for node in self._nodes]
@@ -88,7 +89,7 @@ class Capacity:
         return column
 
     def _with(self, resource: str, amount: int) -> NodeSet:
-        column = self._column(resource)
+        column = self.column(resource)
         known = self._enough.get((resource, amount))
         if known is None:
             nodes = nodes_where([left >= amount for left in column])

@@ -15,8 +15,17 @@ from typing import Generic, NamedTuple, TypeVar
 
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Pod
-from kubectl_evictplan.kube.scheduling.answers import Filter, Fit, Refusal, Surroundings, Unknown
+from kubectl_evictplan.kube.scheduling.answers import (
+    Chance,
+    Filter,
+    Fit,
+    Group,
+    Refusal,
+    Surroundings,
+    Unknown,
+)
 from kubectl_evictplan.kube.scheduling.capacity import Capacity
+from kubectl_evictplan.kube.scheduling.chances import Chances, Ground
 from kubectl_evictplan.kube.scheduling.inter_pod import (
     InterPodAffinity,
     UnknownNamespaces,
@@ -75,14 +84,6 @@ class _GroupKeys:
         return (pod.namespace, name, equal, reach, own), reach
 
 
-class _Group(NamedTuple):
-    """Pods of one owner with equal needs."""
-
-    needs: PodNeeds
-    reach: Reach
-    pods: list[Pod]
-
-
 class _Standing(NamedTuple):
     """What passes the filters that placements do not change."""
 
@@ -135,18 +136,36 @@ class _Check:
         self._unknown_others = not around.all_pods or any(
             needs is None for _, needs, _ in self._running
         )
+        self._topologies = Topologies(self._nodes)
         self._index, self._spread, self._inter_pod = self._peers()
 
     def answers(self) -> Iterator[Fit]:
         """Yield one answer for each group, by priority."""
-        for group in sorted(self._groups, key=lambda one: -one.needs.priority):
-            yield self._answer(group)
+        chances = self._chances()
+        for place, fit in self._placed_in_order():
+            yield fit._replace(chances=chances[place]) if chances else fit
 
-    def _grouped(self, replacements: Sequence[Pod]) -> Iterator[_Group]:
-        found: dict[object, _Group] = {}
+    def _chances(self) -> list[tuple[Chance, ...]]:
+        """Of each group, before anything is placed; nothing where no phase is asked about."""
+        if not self._around.phases:
+            return []
+        ground = Ground(
+            self._around, self._nodes, self._filters, self._at_first, self._running,
+            self._topologies, self._index, self._spread, self._inter_pod, self._asks_for_peers,
+        )  # fmt: skip
+        chances = Chances(ground, self._groups)
+        return [chances.of(group, tuple(self._unknown(group))) for group in self._groups]
+
+    def _placed_in_order(self) -> Iterator[tuple[int, Fit]]:
+        order = sorted(enumerate(self._groups), key=lambda one: -one[1].needs.priority)
+        for place, group in order:
+            yield place, self._answer(group)
+
+    def _grouped(self, replacements: Sequence[Pod]) -> Iterator[Group]:
+        found: dict[object, Group] = {}
         claiming = {(one.namespace, one.name) for one in self._around.infrastructure.pod_claims}
         # Pods of one template share all that decides, as objects: those need be compared once only.
-        alike: dict[tuple[int, int, int, str], _Group] = {}
+        alike: dict[tuple[int, int, int, str], Group] = {}
         key_of = _GroupKeys(self._volumes)
         for pod in replacements:
             token = (id(pod.owner_references), id(pod.needs), id(pod.tolerations), pod.namespace)
@@ -156,7 +175,7 @@ class _Check:
                 key, reach = key_of.key(pod, has_claims=has_claims)
                 group = found.get(key)
                 if group is None:
-                    group = found[key] = _Group(pod.needs or _NO_NEEDS, reach, [])
+                    group = found[key] = Group(pod.needs or _NO_NEEDS, reach, [])
                 if not has_claims and not group.needs.only_own_node and pod.owner_references:
                     alike[token] = group
             group.pods.append(pod)
@@ -172,7 +191,7 @@ class _Check:
 
     def _peers(self) -> tuple[PodIndex, Spread, InterPodAffinity]:
         """Index pods by their labels, if any rule asks for that."""
-        index, topologies = PodIndex(), Topologies(self._nodes)
+        index, topologies = PodIndex(), self._topologies
         inter_pod = InterPodAffinity(topologies, index, self._around.namespaces)
         asking = {
             id(needs): needs
@@ -203,7 +222,7 @@ class _Check:
 
     # One group.
 
-    def _answer(self, group: _Group) -> Fit:
+    def _answer(self, group: Group) -> Fit:
         pods = tuple(group.pods)
         unknown = list(self._unknown(group))
         if Unknown.NEEDS in unknown or Unknown.SCHEDULER in unknown:
@@ -226,7 +245,7 @@ class _Check:
 
     def _fit(
         self,
-        group: _Group,
+        group: Group,
         standing: _Standing,
         first: _Step,
         placed: int,
@@ -261,7 +280,7 @@ class _Check:
             named = self._named[nodes] = tuple(self._nodes[place].name for place in few)
         return named
 
-    def _unknown(self, group: _Group) -> Iterator[Unknown]:
+    def _unknown(self, group: Group) -> Iterator[Unknown]:
         if group.needs is _NO_NEEDS:
             yield Unknown.NEEDS
         if group.needs.scheduler_name:
@@ -275,7 +294,7 @@ class _Check:
         if self._inter_pod.unknown_holders:
             yield Unknown.NAMESPACES
 
-    def _standing(self, group: _Group, filters: NodeFilters | None = None) -> _Standing:
+    def _standing(self, group: Group, filters: NodeFilters | None = None) -> _Standing:
         filters = filters or self._filters
         pod = group.pods[0]
         volumes = -1
@@ -288,7 +307,7 @@ class _Check:
             volumes,
         )
 
-    def _step(self, group: _Group, pod: Pod, standing: _Standing) -> _Step:
+    def _step(self, group: Group, pod: Pod, standing: _Standing) -> _Step:
         """Ask every filter about one pod, in the scheduler's order."""
         needs = group.needs
         chain = [
@@ -316,7 +335,7 @@ class _Check:
             passing &= nodes
         return _Step(chain, passing, unknown)
 
-    def _put(self, group: _Group, pods: Sequence[Pod], place: int) -> int:
+    def _put(self, group: Group, pods: Sequence[Pod], place: int) -> int:
         """Place the first of these pods, or as many as fit when nobody minds; return how many."""
         needs = group.needs
         count = 1
@@ -341,7 +360,7 @@ class _Check:
             left &= nodes
         return tuple(found)
 
-    def _only_on_leaving(self, group: _Group, standing: _Standing, passing: NodeSet) -> bool:
+    def _only_on_leaving(self, group: Group, standing: _Standing, passing: NodeSet) -> bool:
         """Whether only a leaving node takes it, or would as it was, whatever room there is."""
         if passing & ~self._staying:
             return True

@@ -56,16 +56,29 @@ class InterPodAffinity:
 
     def passing(self, needs: PodNeeds, peers: Peers) -> NodeSet:
         """Nodes near which the pod may run; raises UnknownNamespaces."""
-        passing = self._wanted(needs, peers) if needs.pod_affinity else -1
+        wanted = self._wanted(needs, peers) if needs.pod_affinity else -1
+        return wanted & self.apart(needs, peers)
+
+    def apart(self, needs: PodNeeds, peers: Peers) -> NodeSet:
+        """Nodes near which nobody is whom the pod refuses, or who refuses it; raises UnknownNamespaces."""
+        passing = -1
         for term in needs.pod_anti_affinity:
             passing &= ~self._near(((term, self._namespaces(peers.namespace, term)),), term).nodes
         for holders in self._refusers(peers):
             passing &= ~holders.tally.nodes
         return passing
 
-    def refused(self, peers: Peers) -> bool:
-        """Whether any pod, placed or to come, refuses such pods near it."""
-        return bool(self._refusers(peers))
+    def near(self, needs: PodNeeds, peers: Peers) -> NodeSet:
+        """Nodes near pods that run there and that every affinity term wants; raises UnknownNamespaces."""
+        terms = [(term, self._namespaces(peers.namespace, term)) for term in needs.pod_affinity]
+        nodes = -1
+        for term, _ in terms:
+            nodes &= self._near(terms, term).nodes
+        return nodes
+
+    def refusing_keys(self, peers: Peers) -> frozenset[str]:
+        """Topology keys by which any pod, placed or to come, refuses such pods near it."""
+        return frozenset(one.term.topology_key for one in self._refusers(peers))
 
     def prepare(self, namespace: str, needs: PodNeeds) -> None:
         """Make known that pods with these needs may come, before anything is asked."""

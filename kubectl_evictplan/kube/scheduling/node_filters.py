@@ -38,6 +38,12 @@ class NodeFilters:
         self._affinity: dict[object, NodeSet] = {}
         self._volumes: dict[VolumeTerms, NodeSet] = {}
 
+    def with_nodes(self, nodes: Sequence[Node]) -> NodeFilters:
+        """Return the same of nodes that differ in nothing but taints and cordons."""
+        found = NodeFilters(nodes)
+        found._affinity, found._volumes = self._affinity, self._volumes
+        return found
+
     def unschedulable(self, tolerations: tuple[Toleration, ...]) -> NodeSet:
         """Nodes that pass NodeUnschedulable: not cordoned, or the pod tolerates the cordon's taint."""
         if self._cordoned and not _tolerated((_CORDON,), tolerations):

@@ -7,11 +7,26 @@ matchLabelKeys since 1.27, minDomains since 1.25 by default).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from kubectl_evictplan.kube.infrastructure import Wishes
 from kubectl_evictplan.kube.needs import HONOR, PodNeeds, TopologySpreadConstraint
 from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, Topologies
 from kubectl_evictplan.kube.scheduling.peers import Peers, PodIndex, Tally, selects
+
+
+class Bounds(NamedTuple):
+    """What is known of nodes and pods that change: by constraint the nodes that may count, and that surely do.
+
+    ``evicted`` counts the evicted pods where they were, ``own`` is how many of them are asked about, ``takers`` the
+    nodes that may take these.
+    """
+
+    maybe: tuple[NodeSet, ...]
+    sure: tuple[NodeSet, ...]
+    evicted: Spread
+    own: int
+    takers: NodeSet
 
 
 class Spread:
@@ -27,16 +42,80 @@ class Spread:
 
         ``affinity`` and ``taints`` are the nodes that pass those filters.
         """
-        with_keys = -1
+        return self.passing_among(needs, peers, self.counted(needs, affinity, taints))
+
+    def counted(
+        self, needs: PodNeeds, affinity: NodeSet, taints: NodeSet, existing: NodeSet = -1
+    ) -> tuple[NodeSet, ...]:
+        """For each constraint the nodes that count for it."""
+        with_keys = existing
         for constraint in needs.topology_spread:
             with_keys &= self._topologies.with_key(constraint.topology_key)
-        passing = with_keys
-        for constraint in needs.topology_spread:
-            counted = with_keys
-            counted &= affinity if constraint.node_affinity_policy == HONOR else -1
-            counted &= taints if constraint.node_taints_policy == HONOR else -1
-            passing &= ~self._crowded(constraint, peers, counted)
+        return tuple(
+            with_keys
+            & (affinity if one.node_affinity_policy == HONOR else -1)
+            & (taints if one.node_taints_policy == HONOR else -1)
+            for one in needs.topology_spread
+        )
+
+    def passing_among(self, needs: PodNeeds, peers: Peers, counted: tuple[NodeSet, ...]) -> NodeSet:
+        """Nodes on which one more breaks no constraint, where these nodes count."""
+        passing = -1
+        for constraint, nodes in zip(needs.topology_spread, counted, strict=True):
+            passing &= self._topologies.with_key(constraint.topology_key)
+            passing &= ~self._crowded(constraint, peers, nodes)
         return passing
+
+    def perhaps(self, needs: PodNeeds, peers: Peers, bounds: Bounds) -> NodeSet:
+        """Nodes on which one more may break no constraint, wherever evicted pods and their successors are."""
+        passing = -1
+        for constraint, maybe, sure in zip(
+            needs.topology_spread, bounds.maybe, bounds.sure, strict=True
+        ):
+            passing &= self._topologies.with_key(constraint.topology_key)
+            passing &= ~self._surely_crowded(constraint, peers, maybe, sure, bounds)
+        return passing
+
+    def _surely_crowded(
+        self,
+        constraint: TopologySpreadConstraint,
+        peers: Peers,
+        maybe: NodeSet,
+        sure: NodeSet,
+        bounds: Bounds,
+    ) -> NodeSet:
+        key, domains = constraint.topology_key, self._topologies.domains(constraint.topology_key)
+        selector = _merged(constraint, peers.labels)
+        most = self._tally(key, selector, peers.namespace, maybe).counts
+        gone = bounds.evicted.counts(constraint, peers)
+        moving = sum(gone.values())
+        if len(gone) == 1:
+            # One of them is the predecessor of whoever asks: on its way out, it does not count.
+            gone = {domain: count - 1 for domain, count in gone.items()}
+        # Successors of others may be let in where these pods are not.
+        takers = bounds.takers if moving <= bounds.own else -1
+        itself = selects(selector, peers.labels)
+        others = moving - itself
+        ends = [
+            most.get(domain, 0) + gone.get(domain, 0) + (others if nodes & takers else 0)
+            for domain, nodes in domains.items()
+            if nodes & sure
+        ]
+        if not ends:
+            return 0
+        fewest = min(ends)
+        if self._topologies.count_domains(key, maybe) < constraint.min_domains:
+            fewest = 0
+        crowded = 0
+        for domain, count in self._tally(key, selector, peers.namespace, sure).counts.items():
+            if count + itself - fewest > constraint.max_skew:
+                crowded |= domains[domain]
+        return crowded
+
+    def counts(self, constraint: TopologySpreadConstraint, peers: Peers) -> Mapping[str, int]:
+        """How many pods that count for a constraint of such pods are in each domain."""
+        selector = _merged(constraint, peers.labels)
+        return self._tally(constraint.topology_key, selector, peers.namespace, -1).counts
 
     def _crowded(
         self, constraint: TopologySpreadConstraint, peers: Peers, counted: NodeSet

@@ -1,0 +1,265 @@
+"""Nodes over time, as those find them who look for a place: taints and cordons that come and go, silence, deletion.
+
+What a node refuses is known between bounds only. Time is cut into few phases; within each a node counts once as it refuses
+the least at any instant, once as it refuses the most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, NodeLife, between
+from kubectl_evictplan.impact.stretches import FOREVER_NS, Between, Stretch, exactly
+from kubectl_evictplan.kube.objects import NO_SCHEDULE, Node, Taint
+from kubectl_evictplan.kube.scheduling.answers import Phase
+from kubectl_evictplan.kube.taints import UNSCHEDULABLE, key_and_effect
+from kubectl_evictplan.prediction.document import CERTAIN, NodeReport
+from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, CreateNode, Uncordon
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.windows.outcome import TAINT_ADDED, TAINT_REMOVED
+
+# So many instants at which nodes open, and close, are told apart; between two of them bounds get wider.
+_OPENINGS_MAX = 6
+_CLOSINGS_MAX = 4
+_ALWAYS: Stretch = (-FOREVER_NS, FOREVER_NS)
+
+
+class TimedPhase(NamedTuple):
+    """``phase`` holds from one instant until before another. ``opens``: some node may open in it or at its beginning."""
+
+    since_ns: int
+    until_ns: int
+    phase: Phase
+    opens: bool
+
+
+class Refusal(NamedTuple):
+    """When something that keeps pods off is possibly, and when it is surely there."""
+
+    possible: tuple[Stretch, ...]
+    sure: tuple[Stretch, ...]
+
+    def throughout(self, since_ns: int, until_ns: int) -> bool:
+        """Whether it surely is, at every instant."""
+        return any(low <= since_ns and until_ns <= high for low, high in self.sure)
+
+    def ever(self, since_ns: int, until_ns: int) -> bool:
+        """Whether it possibly is, at any instant."""
+        return any(low < until_ns and since_ns < high for low, high in self.possible)
+
+
+class _Change(NamedTuple):
+    """It comes (``on``) or goes."""
+
+    when: Between
+    on: bool
+    certain: bool = True
+
+
+class _NodeTimes(NamedTuple):
+    """What keeps pods off one node. ``node`` is it as it is at the start."""
+
+    node: Node
+    taints: Mapping[Taint, Refusal]
+    cordon: Refusal
+    silent: Refusal
+    missing: Refusal
+
+    def refusals(self) -> Iterator[Refusal]:
+        yield from (*self.taints.values(), self.cordon, self.silent, self.missing)
+
+
+def node_phases(
+    nodes: Iterable[Node],
+    reports: Iterable[NodeReport],
+    events: Sequence[ScenarioEvent],
+    lives: Mapping[str, NodeLife],
+    listed: Collection[str],
+    since_ns: int,
+) -> tuple[TimedPhase, ...]:
+    """Cut the time from ``since_ns`` on into phases. ``listed``: names of the nodes that can be asked about."""
+    times = list(_times(nodes, reports, events, lives))
+    openings, closings = _instants(times, since_ns)
+    starts = sorted(
+        {since_ns, *_thinned(openings, _OPENINGS_MAX), *_thinned(closings, _CLOSINGS_MAX)}
+    )
+    ends = [*starts[1:], FOREVER_NS]
+    return tuple(
+        TimedPhase(
+            low, high, _phase(times, listed, low, high), any(low <= at < high for at in openings)
+        )
+        for low, high in zip(starts, ends, strict=True)
+    )
+
+
+def _instants(times: Iterable[_NodeTimes], since_ns: int) -> tuple[list[int], list[int]]:
+    """When nodes may open, and when they may close."""
+    openings: set[int] = set()
+    closings: set[int] = set()
+    for one in times:
+        for refusal in one.refusals():
+            for low, high in (*refusal.possible, *refusal.sure):
+                if since_ns < high < FOREVER_NS:
+                    openings.add(high)
+                # Of a node that is surely silent nothing more closes.
+                if low > since_ns and not one.silent.throughout(low, low + 1):
+                    closings.add(low)
+    return sorted(openings), sorted(closings)
+
+
+def _thinned(instants: Sequence[int], count: int) -> list[int]:
+    if len(instants) <= count:
+        return list(instants)
+    return [instants[at * (len(instants) - 1) // (count - 1)] for at in range(count)]
+
+
+def _phase(
+    times: Iterable[_NodeTimes], listed: Collection[str], since_ns: int, until_ns: int
+) -> Phase:
+    hopeful: dict[str, Node | None] = {}
+    doubtful: dict[str, Node | None] = {}
+    silent, perhaps, elsewhere = set[str](), set[str](), False
+    span = since_ns, until_ns
+    for one in times:
+        node, name = one.node, one.node.name
+        least = tuple(taint for taint, when in one.taints.items() if when.throughout(*span))
+        most = tuple(taint for taint, when in one.taints.items() if when.ever(*span))
+        gone = one.missing.throughout(*span)
+        hopeful[name] = None if gone else _with(node, least, one.cordon.throughout(*span))
+        doubtful[name] = (
+            None if one.missing.ever(*span) else _with(node, most, one.cordon.ever(*span))
+        )
+        elsewhere = elsewhere or (not gone and name not in listed)
+        if one.silent.throughout(*span):
+            silent.add(name)
+        if one.silent.ever(*span):
+            perhaps.add(name)
+    return Phase(hopeful, doubtful, silent, perhaps, elsewhere)
+
+
+def _with(node: Node, taints: tuple[Taint, ...], unschedulable: bool) -> Node:
+    if unschedulable:
+        taints = (*taints, Taint(UNSCHEDULABLE, NO_SCHEDULE))
+    return replace(node, taints=taints, unschedulable=unschedulable)
+
+
+# -- one node -------------------------------------------------------------------------------------------
+
+
+def _times(
+    nodes: Iterable[Node],
+    reports: Iterable[NodeReport],
+    events: Sequence[ScenarioEvent],
+    lives: Mapping[str, NodeLife],
+) -> Iterator[_NodeTimes]:
+    by_name = {report.node: report for report in reports}
+    values = {key_and_effect(e.taint): e.taint for e in events if isinstance(e, AddTaint)}
+    cordons = _cordons(events)
+    created = {e.node.name: e for e in events if isinstance(e, CreateNode)}
+    known = set[str]()
+    for node in nodes:
+        known.add(node.name)
+        if node.name in by_name or node.name in cordons:
+            yield _of_node(node, by_name.get(node.name), values, cordons, lives, None)
+    for name, event in created.items():
+        if name not in known:
+            yield _of_node(event.node, by_name.get(name), values, cordons, lives, event.at_ns)
+
+
+def _of_node(
+    node: Node,
+    report: NodeReport | None,
+    values: Mapping[str, Taint],
+    cordons: Mapping[str, list[_Change]],
+    lives: Mapping[str, NodeLife],
+    created_ns: int | None,
+) -> _NodeTimes:
+    own = {key_and_effect(taint): taint for taint in node.taints}
+    times = {
+        **{name: Refusal((_ALWAYS,), (_ALWAYS,)) for name in own},
+        **(taint_times(report) if report is not None else {}),
+    }
+    times.pop(f"{UNSCHEDULABLE}:{NO_SCHEDULE}", None)
+    taints = {
+        own.get(name) or values.get(name) or _taint(name): when for name, when in times.items()
+    }
+    life = lives.get(node.name, NodeLife())
+    silences = [
+        one
+        for silence in life.silences
+        for one in (_Change(silence.since, on=True), _Change(silence.until, on=False))
+        if not one.when.never
+    ]
+    missing = [] if life.deleted.never else [_Change(life.deleted, on=True)]
+    if created_ns is not None:
+        missing.insert(0, _Change(exactly(created_ns), on=False))
+    heard = _refusal(silences, False)
+    if created_ns is not None:
+        # Whether its kubelet comes up nobody says.
+        heard = heard._replace(possible=(_ALWAYS,))
+    return _NodeTimes(
+        node,
+        taints,
+        _refusal(cordons.get(node.name, ()), node.unschedulable),
+        heard,
+        _refusal(missing, created_ns is not None),
+    )
+
+
+def taint_times(report: NodeReport) -> dict[str, Refusal]:
+    """When a node has which taint, by "key:effect"."""
+    changes: dict[str, list[_Change]] = {}
+    for change in report.changes:
+        if change.what in (TAINT_ADDED, TAINT_REMOVED):
+            when = between(change.earliest_seconds, change.latest_seconds)
+            on, certain = change.what == TAINT_ADDED, change.certainty == CERTAIN
+            changes.setdefault(change.value, []).append(_Change(when, on, certain))
+    at_start = [f"{one.key}:{one.effect}" for one in report.taints_at_start]
+    return {
+        name: _refusal(changes.get(name, ()), name in at_start)
+        for name in dict.fromkeys((*at_start, *changes))
+    }
+
+
+def _taint(name: str) -> Taint:
+    key, _, effect = name.rpartition(":")
+    return Taint(key, effect)
+
+
+def _cordons(events: Iterable[ScenarioEvent]) -> dict[str, list[_Change]]:
+    found: dict[str, list[_Change]] = {}
+    for event in events:
+        if isinstance(event, Cordon | Drain):
+            on = not isinstance(event, Uncordon)
+            when = exactly(event.at_ns).later(0, REACTION_MAX_NS)
+            for name in event.nodes:
+                found.setdefault(name, []).append(_Change(when, on))
+    return found
+
+
+def _refusal(changes: Iterable[_Change], at_start: bool) -> Refusal:
+    """When it is there, told by its changes."""
+    possible: list[Stretch] = []
+    sure: list[Stretch] = []
+    maybe_ns = sure_ns = -FOREVER_NS if at_start else None
+    for when, on, certain in sorted(changes):
+        if on:
+            maybe_ns = when.earliest_ns if maybe_ns is None else maybe_ns
+            if certain and sure_ns is None:
+                sure_ns = when.latest_ns
+            continue
+        if sure_ns is not None and sure_ns < when.earliest_ns:
+            sure.append((sure_ns, when.earliest_ns))
+        sure_ns = None
+        if certain and maybe_ns is not None:
+            possible.append((maybe_ns, when.latest_ns))
+            maybe_ns = None
+    if maybe_ns is not None:
+        possible.append((maybe_ns, FOREVER_NS))
+    if sure_ns is not None and sure_ns < FOREVER_NS:
+        sure.append((sure_ns, FOREVER_NS))
+    return Refusal(tuple(possible), tuple(sure))

@@ -1,0 +1,222 @@
+"""When a successor finds a node, by the rules of ``kube.scheduling``: at once, later, perhaps, never.
+
+Of pods with equal needs that compete for too few places it is known how many find one, not which. Places are counted
+in the order of their deletions then: whoever is asked how many are there gets the right number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kubectl_evictplan.impact.deletions import Deletion
+from kubectl_evictplan.impact.later_nodes import later_nodes
+from kubectl_evictplan.impact.losses import Loss, losses
+from kubectl_evictplan.impact.node_lives import NodeLife
+from kubectl_evictplan.impact.node_phases import TimedPhase, node_phases
+from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.scheduling.answers import Fit, Surroundings
+from kubectl_evictplan.kube.scheduling.fit import fits
+from kubectl_evictplan.prediction.causes import seconds
+from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.scenarios.scenario import Scenario
+
+# Whoever found no node is tried again when one changes, but not sooner than so long after the last time
+# (``podMaxBackoffSeconds`` of kube-scheduler).
+RETRY_MAX_NS = 10 * SECOND_NS
+
+
+class Stage(NamedTuple):
+    """What holds of one pod's place in one phase: it may find one, surely finds one, at once or when the evicted are gone."""
+
+    since_ns: int
+    until_ns: int
+    may: bool
+    now: bool
+    later: bool
+
+
+class Placement(NamedTuple):
+    """When one successor finds a node. ``gone_ns``: until then evicted pods may hold their room."""
+
+    stages: tuple[Stage, ...] = ()
+    gone_ns: int = 0
+    # Nothing was known that speaks against a place, because the input does not hold it.
+    assumed: bool = False
+    # What the nodes that it may come to do later.
+    losses: tuple[Loss, ...] = ()
+    # No pod of its group finds a node in any run.
+    nowhere: bool = False
+
+    @property
+    def at_once(self) -> bool:
+        """Whether it never waits."""
+        return all(stage.now for stage in self.stages)
+
+    def bound(self, created: Between) -> Between:
+        """When it has a node, if it is created between the two; perhaps never, or never."""
+        if not self.stages or created.never:
+            return created
+        return Between(self._earliest(created.earliest_ns), self._latest(created.latest_ns))
+
+    def _earliest(self, created_ns: int) -> int:
+        for stage in self.stages:
+            if stage.may and created_ns < stage.until_ns:
+                return max(created_ns, stage.since_ns)
+        return FOREVER_NS
+
+    def _latest(self, created_ns: int) -> int:
+        if created_ns >= FOREVER_NS:
+            return FOREVER_NS
+        for stage in self.stages:
+            if created_ns >= stage.until_ns:
+                continue
+            from_ns = max(created_ns, stage.since_ns)
+            if not stage.now and stage.later:
+                from_ns = max(from_ns, self.gone_ns)
+            if (stage.now or stage.later) and from_ns < stage.until_ns:
+                return from_ns if from_ns == created_ns else from_ns + RETRY_MAX_NS
+        return FOREVER_NS
+
+
+AT_ONCE = Placement()
+
+
+class Placements(NamedTuple):
+    """``fits`` as they are told; ``of_pod``: by key, of whoever does not find a node at once in every run."""
+
+    fits: tuple[Fit, ...] = ()
+    of_pod: Mapping[str, Placement] = {}
+
+    def of(self, key: str) -> Placement:
+        """When the successor of that pod finds a node."""
+        return self.of_pod.get(key, AT_ONCE)
+
+
+class Change(NamedTuple):
+    """What happens, and to whom: ``evicted`` by their keys, in the order in which they may be deleted first."""
+
+    snapshot: ClusterSnapshot
+    scenario: Scenario
+    prediction: Prediction
+    lives: Mapping[str, NodeLife]
+    deletions: Mapping[str, Deletion]
+    evicted: Mapping[str, Pod]
+
+
+def placements_of(change: Change, replaced: Sequence[Pod]) -> Placements:
+    """Find out where the successors of ``replaced`` can run, and when."""
+    if not replaced:
+        return Placements()
+    around, phases = _surroundings(change)
+    found = fits(around, replaced)
+    gone_ns = max(
+        (
+            one.gone.latest_ns
+            for one in change.deletions.values()
+            if one.certain and one.gone.latest_ns < FOREVER_NS
+        ),
+        default=0,
+    )
+    waiting: dict[str, Placement] = {}
+    for fit in found:
+        waiting.update(_of_group(fit, phases, change, gone_ns))
+    return Placements(found, waiting)
+
+
+def _of_group(
+    fit: Fit, phases: Sequence[TimedPhase], change: Change, gone_ns: int
+) -> Mapping[str, Placement]:
+    count, deletions = len(fit.pods), change.deletions
+    lost = _losses(fit, phases, change)
+    if not lost and all(chance.now == count for chance in fit.chances):
+        if not any(chance.assumed for chance in fit.chances):
+            return {}
+    ordered = sorted(
+        fit.pods,
+        key=lambda pod: (not deletions[pod.key].certain, deletions[pod.key].when[1], pod.key),
+    )
+    # Who asks about some of them only must not be told the count of all.
+    alike = all(pod.labels == fit.pods[0].labels for pod in fit.pods)
+    known: dict[tuple[Stage, ...], Placement] = {}
+    found: dict[str, Placement] = {}
+    nowhere = not any(chance.most for chance in fit.chances)
+    assumed = any(chance.assumed for chance in fit.chances)
+    for rank, pod in enumerate(ordered):
+        stages = tuple(_stages(fit, phases, rank, alike=alike))
+        if (placement := known.get(stages)) is None:
+            placement = known[stages] = Placement(stages, gone_ns, assumed, lost, nowhere)
+        found[pod.key] = placement
+    return found
+
+
+def _stages(fit: Fit, phases: Sequence[TimedPhase], rank: int, *, alike: bool) -> Iterable[Stage]:
+    placed_most, count = 0, len(fit.pods)
+    for phase, chance in zip(phases, fit.chances, strict=True):
+        # Who was placed before stays where it is; new places come only where nodes open.
+        placed_most = placed_most + chance.most if phase.opens else max(placed_most, chance.most)
+        may = chance.most > 0 and (rank < placed_most or not alike)
+        least = rank if alike else count - 1
+        yield Stage(phase.since_ns, phase.until_ns, may, least < chance.now, least < chance.later)
+
+
+def _losses(fit: Fit, phases: Sequence[TimedPhase], change: Change) -> tuple[Loss, ...]:
+    """What becomes of changing nodes that its pods may have come to."""
+    seen: dict[str, int] = {}
+    for phase, chance in zip(phases, fit.chances, strict=True):
+        for name in sorted(chance.changing):
+            seen.setdefault(name, phase.since_ns)
+    if not seen:
+        return ()
+    reports = {report.node: report for report in change.prediction.nodes}
+    return losses(seen, reports, change.lives, fit.pods[0].tolerations)
+
+
+def _surroundings(change: Change) -> tuple[Surroundings, tuple[TimedPhase, ...]]:
+    snapshot, deletions, evicted = change.snapshot, change.deletions, change.evicted
+    stuck = {key for key in evicted if deletions[key].gone.latest_ns >= FOREVER_NS}
+    gone = {id(pod) for key, pod in evicted.items() if key not in stuck}
+    instants = [deletions[key].when for key in evicted]
+    first_ns = min(instants).earliest_ns
+    then = later_nodes(
+        snapshot.nodes,
+        change.prediction.nodes,
+        change.scenario.events,
+        {pod.node_name for pod in evicted.values()},
+        (seconds(first_ns), seconds(_last(instants))),
+    )
+    names = {node.name for node in then.nodes}
+    phases = node_phases(
+        snapshot.nodes,
+        change.prediction.nodes,
+        change.scenario.events,
+        change.lives,
+        names,
+        first_ns,
+    )
+    infrastructure = snapshot.infrastructure
+    around = Surroundings(
+        then.nodes,
+        then.leaving,
+        [pod for pod in snapshot.pods if id(pod) not in gone],
+        stuck,
+        infrastructure,
+        {one.name: one.labels for one in infrastructure.namespaces}
+        if "Namespace" in snapshot.kinds_seen and "Namespace" not in snapshot.denied
+        else None,
+        snapshot.pods_of_all_namespaces,
+        [phase.phase for phase in phases],
+        list(evicted.values()),
+        {key for key in evicted if not deletions[key].certain},
+        [pod for pod in snapshot.pods if not pod.node_name and not pod.finished],
+    )
+    return around, phases
+
+
+def _last(instants: list[Between]) -> int:
+    """Return the latest instant that is one; of those that may never come the earliest."""
+    return max(
+        one.earliest_ns if one.latest_ns >= FOREVER_NS else one.latest_ns for one in instants
+    )

@@ -1,0 +1,321 @@
+"""How many of a group of replacements find a place in each phase of a change, at least and at most.
+
+``fit`` places them one by one, first fit, which is one of many ways in which a scheduler may choose. Here nothing is
+placed: at most so many have room if nothing else takes any and every node is as it refuses the least; at least so many
+find one although all others take the worst places for them. Preemption may only add to the most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import NamedTuple
+
+from kubectl_evictplan.kube.needs import PodNeeds
+from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.kube.scheduling.answers import Chance, Group, Phase, Surroundings, Unknown
+from kubectl_evictplan.kube.scheduling.capacity import Capacity
+from kubectl_evictplan.kube.scheduling.guarantee import Guarantee
+from kubectl_evictplan.kube.scheduling.inter_pod import InterPodAffinity, UnknownNamespaces
+from kubectl_evictplan.kube.scheduling.node_filters import NodeFilters
+from kubectl_evictplan.kube.scheduling.node_sets import (
+    NodeSet,
+    Topologies,
+    first_place,
+    nodes_where,
+    places,
+)
+from kubectl_evictplan.kube.scheduling.peers import PodIndex, selects
+from kubectl_evictplan.kube.scheduling.spread import Bounds, Spread
+
+# Where the input does not hold what is asked for, nothing is said against a place: that is told as an assumption.
+NOT_IN_THE_INPUT = frozenset({Unknown.NEEDS, Unknown.OFFERS, Unknown.OTHER_PODS})
+_OTHER_RULES = frozenset({Unknown.SCHEDULER})
+
+
+class Ground(NamedTuple):
+    """What a check knows before it places anything. ``evicted``: by place of the node, in the order of ``around``."""
+
+    around: Surroundings
+    nodes: Sequence[Node]
+    filters: NodeFilters
+    capacity: Capacity
+    running: Sequence[tuple[int, PodNeeds | None, int]]
+    topologies: Topologies
+    pods: PodIndex
+    spread: Spread
+    inter_pod: InterPodAffinity
+    asks_for_peers: bool
+
+
+class _Open(NamedTuple):
+    """The nodes in one phase: their filters, those that exist, and those on which pods become Ready."""
+
+    filters: NodeFilters
+    existing: NodeSet
+    heard: NodeSet
+
+
+class Chances:
+    """Group for each group, before anything is placed."""
+
+    def __init__(self, ground: Ground, groups: Iterable[Group]) -> None:
+        self._ground = ground
+        around = ground.around
+        self._place = {node.name: place for place, node in enumerate(ground.nodes)}
+        self._everywhere = (1 << len(ground.nodes)) - 1
+        self._phases = [(phase, *self._opened(phase)) for phase in around.phases]
+        self._changing_nodes = {
+            id(phase): nodes_where(node.name in phase.hopeful for node in ground.nodes)
+            for phase in around.phases
+        }
+        self._groups = list(groups)
+        competing = [(one.needs, len(one.pods)) for one in self._groups]
+        competing += [(pod.needs, 1) for pod in around.waiting if pod.needs is not None]
+        self._guarantee = Guarantee(ground.capacity, competing)
+        self._competing = sum(count for _, count in competing)
+        # Nodes that evicted pods hold room on until they are gone, and those of pods that may not be evicted at all.
+        self._held = self._nodes_of(around.evicted)
+        self._perhaps_held = self._nodes_of(
+            pod for pod in around.evicted if pod.key in around.may_stay
+        )
+        stuck = around.stuck
+        self._stuck = self._nodes_of(pod for pod in around.evicted if pod.key in stuck)
+        self._lowest = min(
+            (needs.priority for _, needs, _ in ground.running if needs is not None), default=0
+        )
+        self._without_lower: dict[int, Capacity] = {}
+
+    def of(self, group: Group, unknown: Sequence[Unknown]) -> tuple[Chance, ...]:
+        """Return the chances of a group, phase by phase."""
+        lacking = bool(NOT_IN_THE_INPUT.intersection(unknown))
+        uncertain = any(one not in NOT_IN_THE_INPUT for one in unknown)
+        found: list[Chance] = []
+        for phase, hopeful, doubtful in self._phases:
+            most, nodes = len(group.pods), self._standing(group, hopeful)
+            if not _OTHER_RULES.intersection(unknown):
+                nodes = self._hopeful_nodes(group, hopeful, doubtful, nodes, first=not found)
+                if not phase.elsewhere:
+                    most = self._most(group, nodes & hopeful.heard)
+            surely = self._standing(group, doubtful) & doubtful.heard
+            if uncertain or not most or not surely:
+                chance = Chance(most, 0, 0)
+            elif lacking or surely & self._ground.capacity.unknown:
+                chance = Chance(most, most, most, assumed=True)
+            else:
+                chance = self._chance(group, doubtful, most)
+            found.append(chance._replace(changing=self._changing(phase, nodes)))
+        return tuple(found)
+
+    def _changing(self, phase: Phase, nodes: NodeSet) -> frozenset[str]:
+        """Names of those that change."""
+        known = self._ground.nodes
+        return frozenset(
+            known[place].name for place in places(nodes & self._changing_nodes[id(phase)])
+        )
+
+    # -- phases ------------------------------------------------------------------------------------
+
+    def _opened(self, phase: Phase) -> tuple[_Open, _Open]:
+        return (
+            self._open(phase.hopeful, phase.silent),
+            self._open(phase.doubtful, phase.perhaps_silent),
+        )
+
+    def _open(self, changed: Mapping[str, Node | None], silent: Iterable[str]) -> _Open:
+        existing = self._everywhere
+        nodes = list(self._ground.nodes)
+        for name, node in changed.items():
+            place = self._place.get(name)
+            if place is None:
+                continue
+            if node is None:
+                existing &= ~(1 << place)
+            else:
+                nodes[place] = node
+        heard = existing
+        for name in silent:
+            if name in self._place:
+                heard &= ~(1 << self._place[name])
+        return _Open(self._ground.filters.with_nodes(nodes), existing, heard)
+
+    def _nodes_of(self, pods: Iterable[Pod]) -> NodeSet:
+        names = {pod.node_name for pod in pods}
+        return nodes_where(node.name in names for node in self._ground.nodes) if names else 0
+
+    # -- at most -----------------------------------------------------------------------------------
+
+    def _most(self, group: Group, nodes: NodeSet) -> int:
+        """At most so many find room on these nodes."""
+        count, capacity = len(group.pods), self._hopeful_capacity(group.needs)
+        unknown, total = capacity.unknown | self._stuck, 0
+        for place in places(nodes):
+            total += count if unknown >> place & 1 else capacity.room(place, group.needs)
+            if total >= count:
+                break
+        return min(total, count, self._domains_apart(group, nodes))
+
+    def _hopeful_nodes(
+        self, group: Group, hopeful: _Open, doubtful: _Open, nodes: NodeSet, *, first: bool
+    ) -> NodeSet:
+        """Which of these nodes may take one: with room for it alone, refusing the least."""
+        needs, capacity = group.needs, self._hopeful_capacity(group.needs)
+        # What is stuck there goes when its kubelet is back.
+        unknown = capacity.unknown | self._stuck
+        nodes &= unknown | capacity.fitting(needs) & capacity.ports(needs)
+        if nodes and self._ground.asks_for_peers and capacity is self._ground.capacity:
+            nodes &= self._hopeful_peers(group, hopeful, doubtful, nodes, first=first)
+        return nodes
+
+    def _hopeful_capacity(self, needs: PodNeeds) -> Capacity:
+        """What is left, for whoever may preempt others as if these were not there."""
+        preempts = not needs.never_preempts and self._lowest < needs.priority
+        return self._above(needs.priority) if preempts else self._ground.capacity
+
+    def _above(self, priority: int) -> Capacity:
+        found = self._without_lower.get(priority)
+        if found is None:
+            running = [
+                one for one in self._ground.running if one[1] is None or one[1].priority >= priority
+            ]
+            found = self._without_lower[priority] = Capacity(self._ground.nodes, running)
+        return found
+
+    def _hopeful_peers(
+        self, group: Group, hopeful: _Open, doubtful: _Open, takers: NodeSet, *, first: bool
+    ) -> NodeSet:
+        """Nodes that other pods may let it have; ``first``: who is stuck is there still."""
+        ground, needs = self._ground, group.needs
+        nodes = -1
+        peers = ground.pods.peers(group.pods[0])
+        if first or not ground.around.stuck:
+            # Of namespaces that were not read nothing is said.
+            with suppress(UnknownNamespaces):
+                nodes &= ground.inter_pod.apart(needs, peers)
+        if needs.topology_spread:
+            maybe, sure = self._counted(group, hopeful), self._counted(group, doubtful)
+            bounds = Bounds(maybe, sure, self._evicted_spread, len(group.pods), takers)
+            nodes &= ground.spread.perhaps(needs, peers, bounds)
+        return nodes
+
+    def _counted(self, group: Group, nodes: _Open) -> tuple[NodeSet, ...]:
+        """By constraint the nodes that count for it."""
+        pod, filters = group.pods[0], nodes.filters
+        return self._ground.spread.counted(
+            group.needs,
+            filters.affinity(group.needs, pod.node_name),
+            filters.taints(pod.tolerations),
+            nodes.existing,
+        )
+
+    @cached_property
+    def _evicted_spread(self) -> Spread:
+        """The evicted pods, where they were."""
+        index = PodIndex()
+        for pod in self._ground.around.evicted:
+            place = self._place.get(pod.node_name)
+            if place is not None:
+                running = index.peers(pod).running
+                running[place] = running.get(place, 0) + 1
+        return Spread(self._ground.topologies, index)
+
+    def _domains_apart(self, group: Group, nodes: NodeSet) -> int:
+        """How many domains there are for pods that keep off their own kind; else many."""
+        labels, namespace = group.pods[0].labels, group.pods[0].namespace
+        domains = [len(group.pods)]
+        for term in group.needs.pod_anti_affinity:
+            own = not term.namespaces or namespace in term.namespaces
+            if own and term.namespace_selector is None and selects(term.selector, labels):
+                key = term.topology_key
+                keyed = self._ground.topologies.with_key(key) & nodes == nodes
+                if keyed:
+                    domains.append(self._ground.topologies.count_domains(key, nodes))
+        return min(domains)
+
+    # -- at least ----------------------------------------------------------------------------------
+
+    def _chance(self, group: Group, doubtful: _Open, most: int) -> Chance:
+        later = self._surely(group, doubtful, self._perhaps_held)
+        now = later
+        if later and self._held:
+            now = self._surely(group, doubtful, self._held)
+        return Chance(most, min(now, most), min(later, most))
+
+    def _surely(self, group: Group, doubtful: _Open, held: NodeSet) -> int:
+        """So many at least, although nodes ``held`` have no more room than they had with the evicted pods."""
+        needs, pod, capacity = group.needs, group.pods[0], self._ground.capacity
+        nodes = self._standing(group, doubtful) & doubtful.heard & ~capacity.unknown & ~held
+        nodes &= capacity.fitting(needs) & capacity.ports(needs)
+        if not nodes:
+            return 0
+        keys: frozenset[str] = frozenset()
+        if self._ground.asks_for_peers:
+            peers = self._ground.pods.peers(pod)
+            keys = self._ground.inter_pod.refusing_keys(peers)
+            keys |= {term.topology_key for term in needs.pod_anti_affinity}
+            try:
+                nodes &= self._ground.inter_pod.apart(needs, peers)
+                if needs.pod_affinity:
+                    nodes &= self._ground.inter_pod.near(needs, peers)
+            except UnknownNamespaces:
+                return 0
+        conflicts = 0
+        if keys:
+            conflicts = self._competing
+            nodes = self._one_of_each_domain(nodes, keys, held)
+        return self._spread_out(group, doubtful, nodes, conflicts)
+
+    def _one_of_each_domain(self, nodes: NodeSet, keys: Iterable[str], held: NodeSet) -> NodeSet:
+        """Nodes no two of which lie in one domain of any key, and none with a node that is held."""
+        for key in sorted(keys):
+            chosen = 0
+            domains = self._ground.topologies.domains(key)
+            for members in domains.values():
+                if members & nodes and not members & held:
+                    chosen |= 1 << first_place(members & nodes)
+            # Without the key there is no domain to share.
+            nodes = chosen | nodes & ~self._ground.topologies.with_key(key)
+        return nodes
+
+    def _spread_out(self, group: Group, doubtful: _Open, nodes: NodeSet, conflicts: int) -> int:
+        needs, pod, count = group.needs, group.pods[0], len(group.pods)
+        if not needs.topology_spread:
+            return self._guarantee.at_least(needs, count, nodes, conflicts)
+        counted = self._counted(group, doubtful)
+        if self._is_alone(group):
+            peers = self._ground.pods.peers(pod)
+            nodes &= self._ground.spread.passing_among(needs, peers, counted)
+            return self._guarantee.at_least(needs, count, nodes, conflicts)
+        if len(needs.topology_spread) > 1:
+            return 0
+        # The emptiest domain always takes one more: a place is sure where every domain has one for them.
+        (constraint,) = needs.topology_spread
+        domains = self._ground.topologies.domains(constraint.topology_key).values()
+        eligible = [members for members in domains if members & counted[0]]
+        if len(eligible) < constraint.min_domains:
+            return 0
+        return min(
+            (self._guarantee.at_least(needs, count, nodes & one, conflicts) for one in eligible),
+            default=0,
+        )
+
+    def _is_alone(self, group: Group) -> bool:
+        """Whether no other evicted or waiting pod counts for its constraints, and it surely goes."""
+        around = self._ground.around
+        if len(group.pods) != 1 or around.may_stay or around.waiting:
+            return False
+        peers = self._ground.pods.peers(group.pods[0])
+        return all(
+            sum(self._evicted_spread.counts(one, peers).values()) <= 1
+            for one in group.needs.topology_spread
+        )
+
+    def _standing(self, group: Group, nodes: _Open) -> NodeSet:
+        """Nodes that pass what looks at nodes alone, silent ones too: nobody tells the scheduler at first."""
+        pod, filters = group.pods[0], nodes.filters
+        passing = nodes.existing & filters.unschedulable(pod.tolerations)
+        passing &= filters.taints(pod.tolerations) & filters.affinity(group.needs, pod.node_name)
+        for terms in group.reach.volumes:
+            passing &= filters.volume(terms)
+        return passing

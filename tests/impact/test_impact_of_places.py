@@ -1,0 +1,179 @@
+"""Availability follows the scheduler's filters: who finds no node is not Ready."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from worlds import comebacks, finding, impact_of, pods_of, workload
+
+from builders import make_event, make_node, make_snapshot
+from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds, TopologySpreadConstraint
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.prediction.impact_document import Impact, WorkloadImpact
+
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+APP = (("app", "In", ("web",)),)
+TAINT = make_event(10, "taint", "a1", taint="maint:NoExecute")
+UNTAINT = make_event(300, "untaint", "a1", taint="maint:NoExecute")
+
+
+def node(name: str, cpu: int = 4000, **fields: Any) -> Node:
+    labels = {HOSTNAME: name, ZONE: name[0], **fields.pop("labels", {})}
+    made = make_node(name, labels=labels, **fields)
+    return replace(made, allocatable={"cpu": cpu, "pods": 10})
+
+
+def web(*nodes: str, cpu: int = 1000, kind: str = "ReplicaSet", **needs: Any) -> list[Pod]:
+    asked = PodNeeds((("cpu", cpu),), **needs)
+    return [replace(pod, needs=asked) for pod in pods_of(kind, "web", nodes, grace_seconds=30)]
+
+
+def clustered(nodes: list[Node], pods: list[Pod]) -> ClusterSnapshot:
+    return make_snapshot(nodes, pods)
+
+
+def of_web(impact: Impact) -> WorkloadImpact:
+    return workload(impact, "ReplicaSet/web")
+
+
+def lasts(impact: Impact) -> list[tuple[str, float | None, float | None]]:
+    """(certainty, least, most) of every time without a Ready pod."""
+    return [(s.certainty, s.least_seconds, s.most_seconds) for s in of_web(impact).zero]
+
+
+def test_who_fits_nowhere_never_comes_back() -> None:
+    impact = impact_of(clustered([node("a1"), node("b1", cpu=500)], web("a1")), TAINT)
+    assert lasts(impact) == [("certain", None, None)]
+    assert comebacks(impact)["web-0"].code == "no-node"
+    assert finding(impact, "replacement-pending").severity == "high"
+
+
+def test_it_comes_back_when_the_taint_goes() -> None:
+    snapshot = clustered([node("a1"), node("b1", cpu=500)], web("a1"))
+    impact = impact_of(snapshot, TAINT, UNTAINT)
+    [spell] = of_web(impact).zero
+    # The scheduler tries again within ten seconds; the pod is Ready 20 s later.
+    assert (spell.since.earliest_seconds, spell.until.earliest_seconds) == (10, 320)
+    assert 330 <= (spell.until.latest_seconds or 0) <= 332
+    assert not comebacks(impact)
+
+
+def test_it_comes_back_when_its_node_comes_back() -> None:
+    snapshot = clustered([node("a1"), node("b1", cpu=500)], web("a1"))
+    silent = (make_event(0, "kubelet-stop", "a1"), make_event(600, "kubelet-start", "a1"))
+    [spell] = of_web(impact_of(snapshot, *silent)).zero
+    assert (spell.until.earliest_seconds or 0) >= 600
+    assert (spell.until.latest_seconds or 0) < 700
+
+
+def test_who_finds_no_room_beside_those_before_it_is_counted_not_named() -> None:
+    # Room for two of three.
+    impact = impact_of(clustered([node("a1"), node("b1", cpu=2500)], web("a1", "a1", "a1")), TAINT)
+    found = of_web(impact)
+    assert found.steps[-1].least == found.steps[-1].most == 2
+    assert found.whole_again.latest_seconds is None
+    [fit] = impact.replacements
+    assert (fit.verdict, fit.sure_of_a_node, fit.may_find_one) == ("partly", 2, 2)
+    assert not comebacks(impact)
+
+
+def test_room_that_others_may_take_first_is_perhaps_left() -> None:
+    pods = [*web("a1"), *(replace(p, name=f"z-{p.name}") for p in web("a1", kind="Job"))]
+    impact = impact_of(clustered([node("a1"), node("b1", cpu=1500)], pods), TAINT)
+    [spell] = of_web(impact).zero
+    assert (spell.least_seconds, spell.most_seconds) == (20, None)
+    ours = next(fit for fit in impact.replacements if fit.workload == "ReplicaSet/web")
+    assert (ours.verdict, ours.sure_of_a_node, ours.may_find_one) == ("fits", 0, 1)
+
+
+def test_many_small_others_cannot_take_the_room_of_many_nodes() -> None:
+    others = [replace(p, needs=PodNeeds((("cpu", 200),))) for p in web(*["a1"] * 4, kind="Job")]
+    others = [replace(pod, name=f"z-{pod.name}") for pod in others]
+    nodes = [node("a1"), *(node(f"b{number}", cpu=1500) for number in range(3))]
+    [fit] = [
+        one
+        for one in impact_of(clustered(nodes, [*web("a1"), *others]), TAINT).replacements
+        if one.workload == "ReplicaSet/web"
+    ]
+    assert fit.sure_of_a_node == 1
+
+
+@pytest.mark.parametrize(
+    "needs", [{"scheduler_name": "mine"}, {"resource_claims": True}], ids=["scheduler", "devices"]
+)
+def test_what_is_not_evaluated_may_keep_it_away(needs: dict[str, Any]) -> None:
+    impact = impact_of(clustered([node("a1"), node("b1")], web("a1", **needs)), TAINT)
+    assert lasts(impact) == [("certain", 20, None)]
+    assert any("placement: " in one for one in impact.not_evaluated)
+
+
+def test_where_nothing_is_known_of_rooms_it_counts_as_placed_at_once_and_that_is_said() -> None:
+    snapshot = clustered([make_node("a1"), make_node("b1")], web("a1"))
+    impact = impact_of(snapshot, TAINT)
+    assert [spell.most_seconds is None for spell in of_web(impact).zero] == [False]
+    assert any("as if they found a node at once" in one for one in impact.assumptions)
+
+
+def test_even_then_no_node_is_none() -> None:
+    snapshot = clustered([make_node("a1"), make_node("b1", unschedulable=True)], web("a1"))
+    assert lasts(impact_of(snapshot, TAINT)) == [("certain", None, None)]
+
+
+def test_who_keeps_apart_by_zone_waits_until_its_predecessor_is_gone() -> None:
+    apart = (PodAffinityTerm(ZONE, APP),)
+    nodes = [node("a1"), node("a2"), node("b1")]
+    impact = impact_of(clustered(nodes, web("a1", "b1", pod_anti_affinity=apart)), TAINT)
+    [spell] = of_web(impact).below_before
+    # A grace period of 30 s, then the scheduler's next try, then 20 s.
+    assert (spell.until.earliest_seconds, spell.most_seconds) == (30, pytest.approx(62.25, abs=2))
+
+
+def test_a_zone_that_is_silent_counts_for_spread_and_keeps_its_pods_pending() -> None:
+    spread = (TopologySpreadConstraint(ZONE, selector=APP),)
+    pods = web("a1", "b1", "c1", topology_spread=spread)
+    impact = impact_of(
+        clustered([node("a1"), node("b1"), node("c1")], pods), make_event(0, "kubelet-stop", "a1")
+    )
+    found = of_web(impact)
+    assert (found.steps[-1].least, found.steps[-1].most) == (2, 2)
+    assert comebacks(impact)["web-0"].code == "no-node"
+
+
+def test_who_may_land_on_a_node_that_is_tainted_later_may_go_again() -> None:
+    later = make_event(200, "taint", "b1", taint="maint:NoExecute")
+    impact = impact_of(clustered([node("a1"), node("b1"), node("c1")], web("a1")), TAINT, later)
+    assert [(s.certainty, s.since.earliest_seconds) for s in of_web(impact).zero] == [
+        ("certain", 10),
+        ("possible", 200),
+    ]
+
+
+def test_budgets_and_services_follow() -> None:
+    from worlds import cluster
+
+    from kubectl_evictplan.kube.infrastructure import Service
+    from kubectl_evictplan.kube.objects import IntOrPercent, PodDisruptionBudget
+
+    budget = PodDisruptionBudget(
+        "default", "web", match_labels={"app": "web"}, min_available=IntOrPercent(1)
+    )
+    snapshot = cluster(
+        web("a1"),
+        nodes=[node("a1"), node("b1", cpu=500)],
+        budgets=[budget],
+        services=(Service("default", "web", {"app": "web"}),),
+    )
+    impact = impact_of(snapshot, TAINT)
+    [broken] = impact.budgets[0].broken
+    [down] = impact.services[0].nobody_ready
+    assert (broken.most_seconds, down.most_seconds, down.certainty) == (None, None, "certain")
+
+
+def test_a_statefulset_waits_behind_a_lower_ordinal_that_fits_nowhere() -> None:
+    pods = web("a1", "a1", kind="StatefulSet")
+    pods[1] = replace(pods[1], needs=PodNeeds((("cpu", 100),)))
+    impact = impact_of(clustered([node("a1"), node("b1", cpu=500)], pods), TAINT)
+    found = workload(impact, "StatefulSet/web")
+    assert [spell.most_seconds for spell in found.zero] == [None]
