@@ -27,6 +27,7 @@ from kubectl_evictplan.kube.scheduling.node_sets import (
     places,
 )
 from kubectl_evictplan.kube.scheduling.peers import PodIndex, selects
+from kubectl_evictplan.kube.scheduling.rivals import Rival, Rivals
 from kubectl_evictplan.kube.scheduling.spread import Bounds, Spread
 
 # Where the input does not hold what is asked for, nothing is said against a place: that is told as an assumption.
@@ -71,10 +72,10 @@ class Chances:
             for phase in around.phases
         }
         self._groups = list(groups)
-        competing = [(one.needs, len(one.pods)) for one in self._groups]
-        competing += [(pod.needs, 1) for pod in around.waiting if pod.needs is not None]
-        self._guarantee = Guarantee(ground.capacity, competing)
-        self._competing = sum(count for _, count in competing)
+        rivals = [Rival(one.pods[0].labels, one.needs, len(one.pods)) for one in self._groups]
+        rivals += [Rival(pod.labels, pod.needs, 1) for pod in around.waiting if pod.needs]
+        self._guarantee = Guarantee(ground.capacity, ((one.needs, one.number) for one in rivals))
+        self._rivals = Rivals(rivals)
         # Nodes that evicted pods hold room on until they are gone, and those of pods that may not be evicted at all.
         self._held = self._nodes_of(around.evicted)
         self._perhaps_held = self._nodes_of(
@@ -214,10 +215,10 @@ class Chances:
         """The evicted pods, where they were."""
         index = PodIndex()
         for pod in self._ground.around.evicted:
-            place = self._place.get(pod.node_name)
-            if place is not None:
-                running = index.peers(pod).running
-                running[place] = running.get(place, 0) + 1
+            place, peers = self._place.get(pod.node_name), index.peers(pod)
+            # Of a node that is not listed they are in no domain.
+            counts = peers.terminating if place is None else peers.running
+            counts[place or 0] = counts.get(place or 0, 0) + 1
         return Spread(self._ground.topologies, index)
 
     def _domains_apart(self, group: Group, nodes: NodeSet) -> int:
@@ -262,7 +263,7 @@ class Chances:
                 return 0
         conflicts = 0
         if keys:
-            conflicts = self._competing
+            conflicts = self._rivals.of(pod.labels, needs)
             nodes = self._one_of_each_domain(nodes, keys, held)
         return self._spread_out(group, doubtful, nodes, conflicts)
 
@@ -307,8 +308,7 @@ class Chances:
             return False
         peers = self._ground.pods.peers(group.pods[0])
         return all(
-            sum(self._evicted_spread.counts(one, peers).values()) <= 1
-            for one in group.needs.topology_spread
+            self._evicted_spread.total(one, peers) <= 1 for one in group.needs.topology_spread
         )
 
     def _standing(self, group: Group, nodes: _Open) -> NodeSet:

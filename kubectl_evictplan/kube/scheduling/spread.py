@@ -88,14 +88,14 @@ class Spread:
         selector = _merged(constraint, peers.labels)
         most = self._tally(key, selector, peers.namespace, maybe).counts
         gone = bounds.evicted.counts(constraint, peers)
-        moving = sum(gone.values())
-        if len(gone) == 1:
+        moving = bounds.evicted.total(constraint, peers)
+        if list(gone.values()) == [moving]:
             # One of them is the predecessor of whoever asks: on its way out, it does not count.
             gone = {domain: count - 1 for domain, count in gone.items()}
         # Successors of others may be let in where these pods are not.
         takers = bounds.takers if moving <= bounds.own else -1
         itself = selects(selector, peers.labels)
-        others = moving - itself
+        others = max(moving - itself, 0)
         ends = [
             most.get(domain, 0) + gone.get(domain, 0) + (others if nodes & takers else 0)
             for domain, nodes in domains.items()
@@ -116,6 +116,12 @@ class Spread:
         """How many pods that count for a constraint of such pods are in each domain."""
         selector = _merged(constraint, peers.labels)
         return self._tally(constraint.topology_key, selector, peers.namespace, -1).counts
+
+    def total(self, constraint: TopologySpreadConstraint, peers: Peers) -> int:
+        """How many pods count for a constraint of such pods, wherever they are."""
+        selector = _merged(constraint, peers.labels)
+        found = self._pods.matching(frozenset((peers.namespace,)), selector or None)
+        return sum(sum(one.running.values()) + sum(one.terminating.values()) for one in found)
 
     def _crowded(
         self, constraint: TopologySpreadConstraint, peers: Peers, counted: NodeSet
