@@ -358,5 +358,6 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     # Never of a source: nodes that are left out of ``nodes`` because nothing can happen to them, by zone key.
     # All are Ready and count in their zone.
     bystanders: dict[str, Count] = {}
-    # Never of a source: pods that stand for others that share their fate, by key: for how many, themselves included.
+    # Never of a source: pods (by key) and nodes (by name) that stand for others that share their fate, and for
+    # how many, themselves included.
     stand_ins: dict[str, Count] = {}

@@ -240,10 +240,13 @@ def _in_one_run(
     key: EvictionKey, found: PossibleEviction, chains: dict[int, ChainCache]
 ) -> tuple[int, tuple[document.Because, ...]]:
     """When the pod is deleted in the sample run, and the chain of causes that ends with that."""
-    if found.sample is None:
+    sample = found.sample
+    if sample is None and found.until_queued is not None:
+        sample = found.until_queued()
+    if sample is None:
         at_ns = found.earliest_ns
         return at_ns, tuple(map(link, _after_the_wait(key, found, at_ns, at_ns)))
-    run, index = found.sample
+    run, index = sample
     if (cache := chains.get(id(run))) is None:
         cache = chains[id(run)] = ChainCache(run)
     entry, chain = run.entries[index], cache.chain(index)

@@ -144,6 +144,7 @@ class ControllerManager:
                 warm=warm,
                 process_start_ns=self._process_start_ns() if warm else None,
                 bystanders=self._snapshot.bystanders,
+                stand_ins=self._snapshot.stand_ins,
             )
             self._running.append(lifecycle)
             lifecycle.start(because)

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.timeline import AboutPod, TaintChanged, Timeline, ZoneStateChanged
+from kubectl_evictplan.cluster.timeline import AboutPod, Timeline, ZoneStateChanged
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
-from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, no_execute_taints
+from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.node_runs import NodeRun, NodeRunner, PieceRun, run_piece
 from kubectl_evictplan.windows.outcome import (
@@ -27,7 +27,6 @@ from kubectl_evictplan.windows.outcome import (
     Exploration,
     NodeChangeKey,
     ZoneStateKey,
-    taint_change,
 )
 from kubectl_evictplan.windows.pod_fates import PodFates
 from kubectl_evictplan.windows.timings import pieces
@@ -98,18 +97,15 @@ def _note_nodes_and_zones(
     for name, record in run.nodes.items():
         ready = ((NodeChangeKey(name, READY, status), at_ns) for at_ns, status in record.ready)
         result.nodes.add_sequence(ready, padding_ns, starts_ns)
+        changes = ((NodeChangeKey(name, *change), at_ns) for *change, at_ns in record.changes)
+        result.nodes.add_sequence(changes, padding_ns, starts_ns)
     states = []
-    changes = []
     for entry in run.timeline.entries:
         if isinstance(entry, ZoneStateChanged):
             state = ZoneStateKey(entry.zone, entry.state)
             states.append((state, entry.at_ns))
             result.zone_samples.setdefault(state, entry)
-        # When lifecycle's own taints come depends on when the node is served: see ``PodFates``.
-        elif isinstance(entry, TaintChanged) and not is_lifecycle_no_execute(entry.taint):
-            changes.append((taint_change(entry), entry.at_ns))
     result.zones.add_sequence(states, padding_ns, starts_ns)
-    result.nodes.add_sequence(changes, padding_ns, starts_ns)
 
 
 def _find_affected(

@@ -8,8 +8,11 @@ each node can be served between the runs at both ends of a piece of phases.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -29,11 +32,12 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.actions.nodes import RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.line_replay import NEVER_NS, LineRules
 from kubectl_evictplan.windows.line_windows import (
     Span,
@@ -43,10 +47,11 @@ from kubectl_evictplan.windows.line_windows import (
     merge_waits,
     wait_windows,
 )
+from kubectl_evictplan.windows.outcome import taint_change
 from kubectl_evictplan.windows.timings import Piece
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
 class NodeRecord:
     """One node in one node run; instants are offsets."""
 
@@ -56,6 +61,9 @@ class NodeRecord:
     decisions: list[tuple[int, str]] = field(default_factory=list)
     # Whether the controller wrote a NoExecute taint although nobody was served: swaps, removals.
     taints: bool = False
+    # Taints that come and go, as ``taint_change`` tells them: what, value, instant. Not those that the
+    # controller writes where it serves nodes: when these come is for ``PodFates`` to say.
+    changes: list[tuple[str, str, int]] = field(default_factory=list)
 
     def wanted_spans(self, stops: list[int]) -> list[Span]:
         """From when to when the node is to be tainted; the end of a process ends it as well."""
@@ -91,33 +99,56 @@ NOTHING = NodeRecord()
 class NodeRun:
     """All nodes of one node run, and the lines of all zones."""
 
-    def __init__(self, scenario: Scenario, timing: Timing, timeline: Timeline) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        timing: Timing,
+        timeline: Timeline,
+        members: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+        each_alone: Callable[[], NodeRun] | None = None,
+    ) -> None:
         self.scenario = scenario
         self.timing = timing
         self.timeline = timeline
+        # Nodes that stand for several: see ``alike_nodes``; and the same run with all of them in it.
+        self.members = members
+        self._each_alone = each_alone
         self.nodes: dict[str, NodeRecord] = defaultdict(NodeRecord)
         self.stops: list[int] = []
         self.lines: dict[str, ZoneLine] = {}
         # Index of the newest entry that says that the node waits.
-        self.queued: dict[str, int] = {}
+        self._queued: dict[str, int] = {}
         self._read_entries()
         self._read_operations()
+        for name, names in members.items():
+            if name in self.nodes:
+                self.nodes.update(dict.fromkeys(names, self.nodes[name]))
 
     def record(self, name: str) -> NodeRecord:
         """The node's record; an empty one when nothing happened to it."""
         return self.nodes.get(name, NOTHING)
 
+    def until_queued(self, name: str) -> tuple[Timeline, int] | None:
+        """The run, and the newest entry in it which says that the node waits; None where it never does."""
+        index = self._queued.get(name)
+        if index is None and self._each_alone is not None:
+            return self._each_alone().until_queued(name)
+        return None if index is None else (self.timeline, index)
+
     def _read_entries(self) -> None:
         for index, entry in enumerate(self.timeline.entries):
             if isinstance(entry, NodeQueued):
-                self.queued[entry.node] = index
+                self._queued[entry.node] = index
             elif isinstance(entry, NodeBecameUnknown):
                 self.nodes[entry.node].ready.append((entry.at_ns, "Unknown"))
             elif isinstance(entry, NodeReadyPosted):
                 self.nodes[entry.node].ready.append((entry.at_ns, entry.status))
-            elif isinstance(entry, TaintChanged) and entry.by == NODE_LIFECYCLE:
-                if entry.taint.effect == NO_EXECUTE:
+            elif isinstance(entry, TaintChanged):
+                if entry.by == NODE_LIFECYCLE and entry.taint.effect == NO_EXECUTE:
                     self.nodes[entry.node].taints = True
+                if not is_lifecycle_no_execute(entry.taint):
+                    _, what, value = taint_change(entry)
+                    self.nodes[entry.node].changes.append((what, value, entry.at_ns))
 
     def _read_operations(self) -> None:
         log = [*self.timeline.queue_log, *self._untainted()]
@@ -140,7 +171,20 @@ class NodeRun:
                 zones = everywhere
             for zone in zones & everywhere:
                 lines[zone].append(operation)
-        self.lines = {zone: ZoneLine(operations) for zone, operations in lines.items()}
+        self.lines = {
+            zone: ZoneLine(list(self._of_all_members(operations)))
+            for zone, operations in lines.items()
+        }
+
+    def _of_all_members(self, operations: list[QueueOperation]) -> Iterator[QueueOperation]:
+        """What one node stands for is told of each that it stands for, as if a tick had come to it."""
+        for (_, name), told in groupby(operations, key=lambda o: (o.at_ns, o.name)):
+            names = self.members.get(name)
+            if names is None:
+                yield from told
+            else:
+                block = tuple(told)
+                yield from (each._replace(name=name) for name in names for each in block)
 
     def _note_decision(self, operation: QueueOperation) -> bool:
         """False for a node that is found reachable and was not wanted tainted anyway."""
@@ -183,7 +227,9 @@ class NodeRunner:
         self._configuration = replace(
             configuration, profile=profile, taint_eviction_enabled=False, pod_gc_enabled=False
         )
+        self._alike = AlikeNodes(self._snapshot, configuration)
         self._runs: dict[tuple[int, Timing], NodeRun] = {}
+        self._whole_runs: dict[tuple[int, Timing], NodeRun] = {}
 
     def run(self, piece: Piece, *, last: bool = False) -> NodeRun:
         """The node run at the first end of a piece, or at its ``last`` one."""
@@ -200,12 +246,24 @@ class NodeRunner:
         )
         found = self._runs.get((id(scenario), timing))
         if found is None:
-            events = tuple(event for event in scenario.events if not event.pods_only)
-            timeline = simulate(
-                self._snapshot, replace(scenario, events=events), self._configuration, timing
-            )
-            found = self._runs[id(scenario), timing] = NodeRun(scenario, timing, timeline)
+            snapshot, shown, members = self._alike.one_of_each(scenario, timing)
+            timeline = self._simulate(snapshot, shown, timing)
+            each_alone = partial(self._each_alone, scenario, timing) if members else None
+            found = NodeRun(scenario, timing, timeline, members, each_alone)
+            self._runs[id(scenario), timing] = found
         return found
+
+    def _each_alone(self, scenario: Scenario, timing: Timing) -> NodeRun:
+        """The run with every node in it: only to tell what led to something, where that is asked."""
+        found = self._whole_runs.get((id(scenario), timing))
+        if found is None:
+            timeline = self._simulate(self._snapshot, scenario, timing)
+            found = self._whole_runs[id(scenario), timing] = NodeRun(scenario, timing, timeline)
+        return found
+
+    def _simulate(self, snapshot: ClusterSnapshot, scenario: Scenario, timing: Timing) -> Timeline:
+        events = tuple(event for event in scenario.events if not event.pods_only)
+        return simulate(snapshot, replace(scenario, events=events), self._configuration, timing)
 
 
 # A pass comes every 100 ms and costs about 1 ms on recorded control planes.

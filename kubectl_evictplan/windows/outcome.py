@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -28,12 +28,16 @@ class EvictionKey(NamedTuple):
     ordinal: int
 
 
+# Asked only where something is told of that run.
+UntilQueued = Callable[[], tuple[Timeline, int] | None]
+
+
 class PossibleEviction(NamedTuple):
     """A delete over all runs; ``certain`` when it happens in every one of them.
 
-    ``spans`` are its disjoint windows, in order. ``sample`` is a run in which it happens (timeline, index of
-    the newest entry that led to it); with a ``delay_ns`` the timeline ends with the wait for the taint, and the delete
-    follows that long after the taint.
+    ``spans`` are its disjoint windows, in order. ``sample`` is a run in which it happens (timeline, index of the
+    delete). Where there is none, ``until_queued`` tells of a run (timeline, index) that ends with the node's wait for
+    the taint, and the delete follows ``delay_ns`` after that taint.
     """
 
     spans: tuple[Span, ...]
@@ -42,7 +46,8 @@ class PossibleEviction(NamedTuple):
     taint: Taint | None
     toleration_index: int | None
     toleration_seconds: int | None
-    sample: tuple[Timeline, int] | None
+    sample: tuple[Timeline, int] | None = None
+    until_queued: UntilQueued | None = None
     delay_ns: int | None = None
     gone_earliest_ns: int | None = None
     gone_latest_ns: int | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -27,6 +28,7 @@ from kubectl_evictplan.windows.outcome import (
     Exploration,
     NodeChangeKey,
     PossibleEviction,
+    UntilQueued,
 )
 from kubectl_evictplan.windows.pod_worlds import PodWorld
 
@@ -71,7 +73,6 @@ class SimpleFates:
         if self._configuration.taint_mode:
             self._note_taint(name, spans, certain, sample)
         self._learn(name, pods, sample, spans[0][0])
-        queued = sample.queued.get(name)
         for pod in pods:
             fate = self._fates[_kind(pod)]
             if fate is not None:
@@ -81,7 +82,7 @@ class SimpleFates:
                     spans,
                     certain=certain,
                     circumstances=circumstances,
-                    sample=None if queued is None else (sample, queued),
+                    until_queued=partial(sample.until_queued, name),
                 )
 
     def _note_taint(self, name: str, spans: Sequence[Span], certain: bool, sample: NodeRun) -> None:
@@ -126,7 +127,7 @@ class SimpleFates:
         *,
         certain: bool,
         circumstances: tuple[Circumstance, ...],
-        sample: tuple[NodeRun, int] | None,
+        until_queued: UntilQueued,
     ) -> None:
         delay_ns, horizon_ns = fate.delay_ns, self._horizon_ns
         spans = tuple(
@@ -146,7 +147,7 @@ class SimpleFates:
             taint=deleted.taint,
             toleration_index=deleted.toleration_index,
             toleration_seconds=deleted.toleration_seconds,
-            sample=None if sample is None else (sample[0].timeline, sample[1]),
+            until_queued=until_queued,
             delay_ns=delay_ns,
             gone_earliest_ns=None if gone_ns is None else node_spans[0][0] + gone_ns,
             gone_latest_ns=None if gone_ns is None else latest_ns + gone_ns,

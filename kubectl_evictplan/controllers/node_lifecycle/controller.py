@@ -61,6 +61,7 @@ class NodeLifecycle:
         warm: bool,
         process_start_ns: int | None = None,
         bystanders: Mapping[str, int] = MappingProxyType({}),
+        stand_ins: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._state = state
         self._kubelets = kubelets
@@ -73,7 +74,7 @@ class NodeLifecycle:
         first_pass_ns = first_tick_ns + timing.pass_phase_ns
         pass_step_ns = NODE_EVICTION_PERIOD_NS + timing.pass_cost_ns
         passes = LoopGrid(first_pass_ns, pass_step_ns, unbounded=warm)
-        self._zones = ZoneMembership(configuration, bystanders)
+        self._zones = ZoneMembership(configuration, bystanders, stand_ins)
         self._queues = ZoneQueues(state, configuration, timing, self._zones, passes, self._grid)
         self._zone_states = ZoneStates(
             state, configuration, self._zones, self._queues, timing.zones_backwards

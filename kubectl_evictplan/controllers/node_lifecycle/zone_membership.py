@@ -37,6 +37,8 @@ class ZoneMembership:
     _configuration: ControllerConfiguration
     # Ready nodes of each zone that only count: nothing ever happens to them, and nobody asks for them.
     bystanders: InitVar[Mapping[str, int]] = field(default=MappingProxyType({}))
+    # Nodes that count for several: see ``ClusterSnapshot.stand_ins``.
+    _stand_ins: Mapping[str, int] = field(default_factory=dict)
     _zone_of_node: dict[str, str] = field(default_factory=dict)
     _members: Counter[str] = field(default_factory=Counter)
     # What each counted node contributed to its zone in its last evaluation: (zone, ready?).
@@ -59,11 +61,11 @@ class ZoneMembership:
     def enter(self, node: Node) -> None:
         """The node exists from now on, in the zone of its labels."""
         zone = self._zone_of_node[node.name] = self.zone_key(node)
-        self._members[zone] += 1
+        self._members[zone] += self._stand_ins.get(node.name, 1)
 
     def leave(self, name: str) -> None:
         """The node is deleted or changes its zone."""
-        self._members[self.zone_of(name)] -= 1
+        self._members[self.zone_of(name)] -= self._stand_ins.get(name, 1)
 
     def populated(self) -> list[str]:
         """Zones in which nodes exist, sorted."""
@@ -83,7 +85,8 @@ class ZoneMembership:
             zone = self.zone_of(node.name)
             ready = current is not None and current.status == TRUE
             self._counted[node.name] = (zone, ready)
-            self._counts.setdefault(zone, [0, 0])[0 if ready else 1] += 1
+            number = self._stand_ins.get(node.name, 1)
+            self._counts.setdefault(zone, [0, 0])[0 if ready else 1] += number
 
     def uncount(self, name: str) -> None:
         """The node contributes to no zone any more."""
@@ -91,7 +94,7 @@ class ZoneMembership:
         if contribution is not None:
             zone, ready = contribution
             pair = self._counts[zone]
-            pair[0 if ready else 1] -= 1
+            pair[0 if ready else 1] -= self._stand_ins.get(name, 1)
             if pair == [0, 0]:
                 del self._counts[zone]
 

@@ -1,0 +1,92 @@
+"""Silent nodes that a node run cannot tell apart: one of them counts for all, and nothing changes by that."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+from realities import NO_RESTART, SILENCE_ONLY, World, draw_world
+
+from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.windows.alike_nodes import AlikeNodes
+from kubectl_evictplan.windows.node_runs import NodeRunner
+from kubectl_evictplan.windows.timings import pieces
+
+SECOND_NS = 1_000_000_000
+
+
+def outage(seed: int, release: str, nodes: int = 14) -> World:
+    """Most nodes of two zones fall silent, some later than others; one of them comes back."""
+    rng = random.Random(seed)
+    names = [f"n{index:02}" for index in range(nodes)]
+    node_list = [make_node(name, zone=rng.choice("ab")) for name in names]
+    leases = [make_lease(name, -round(rng.random() * 10, 3)) for name in names]
+    silent = rng.sample(names, nodes - 3)
+    events = [
+        make_event(0.5, "kubelet-stop", sorted(silent[:-4])),
+        make_event(7.5, "kubelet-stop", sorted(silent[-4:])),
+        make_event(rng.choice((48.0, 90.0)), "kubelet-start", silent[0]),
+    ]
+    snapshot = make_snapshot(node_list, [make_pod(f"p-{n}", n) for n in names], leases=leases)
+    settings = ControllerSettings(
+        kubernetes_version=release, flags={"large-cluster-size-threshold": "3"}
+    )
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    return World(snapshot, make_scenario(events, horizon=rng.choice((100, 400))), configuration)
+
+
+@pytest.mark.parametrize("release", ["1.18.6", "1.29.6", "1.37.0"])
+def test_a_run_with_one_node_of_each_kind_tells_what_the_run_with_all_of_them_tells(
+    release: str,
+) -> None:
+    world = outage(1, release)
+    runner = NodeRunner(world.snapshot, world.configuration)
+    shortened = 0
+    for piece in pieces(world.snapshot, world.scenario, world.configuration, 40)[::5]:
+        for last in (False, True):
+            run = runner.run(piece, last=last)
+            whole = runner._each_alone(run.scenario, run.timing)
+            shortened += len(run.members)
+            assert run.stops == whole.stops
+            assert dict(run.nodes) == dict(whole.nodes)
+            assert {
+                zone: sorted(line.operations, key=repr) for zone, line in run.lines.items()
+            } == {zone: sorted(line.operations, key=repr) for zone, line in whole.lines.items()}
+    assert shortened
+
+
+def check_that_windows_stay(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = world.snapshot, world.scenario, world.configuration
+    found = predict(*known)
+    with monkeypatch.context() as each_alone:
+        each_alone.setattr(AlikeNodes, "_find_stops", lambda *_: {})
+        assert msgspec.json.encode(found) == msgspec.json.encode(predict(*known))
+
+
+@pytest.mark.slow
+def test_chains_of_nodes_that_were_not_simulated_tell_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = outage(2, "1.29.6", nodes=7)
+    check_that_windows_stay(world, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["1.18.6", "1.20.4", "1.23.13", "1.29.6", "1.35.0", "1.37.0"])
+@pytest.mark.parametrize("seed", range(4))
+def test_an_outage_is_predicted_as_with_every_node_simulated(
+    seed: int, release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_that_windows_stay(outage(seed, release), monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2000, 2100))
+def test_that_holds_in_every_world(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    actions = SILENCE_ONLY if seed % 2 else NO_RESTART
+    world = draw_world(seed, actions=actions, down_at_start=seed % 3 == 0)
+    check_that_windows_stay(world, monkeypatch)
