@@ -150,7 +150,7 @@ class AccessError(ProblemsError):
 
 
 class UnreachableError(ProblemsError):
-    """No answer of an API server, or none that can be used; nothing was changed."""
+    """No answer of an API server (or of the scheduler of a sweep), or none that can be used; nothing was changed."""
 
     exit_code = EXIT_UNREACHABLE
 

@@ -19,13 +19,14 @@ from concurrent.futures import Executor, Future
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
+from kubectl_evictplan import __version__
+from kubectl_evictplan.commands.dask_scheduler import SCHEME, DaskScheduler, trouble
 from kubectl_evictplan.errors import Correction, mistake
 
 _Task = TypeVar("_Task")
 _Answer = TypeVar("_Answer")
 
 _OPTION = ("--executor",)
-_DASK = "dask://"
 # So many tasks in one piece of work: enough to be worth sending, and soon ended by Ctrl-C.
 _CHUNK_MAX = 25
 _CHUNKS_PER_WORKER = 8
@@ -82,16 +83,9 @@ class Workers(NamedTuple):
     ) -> Iterator[_Answer]:
         from concurrent.futures.process import BrokenProcessPool
 
-        futures: list[Future[list[_Answer]]]
-        if self.executor:
-            sent = zlib.compress(pickle.dumps(function), 1)
-            digest = hashlib.sha256(sent).hexdigest()
-            futures = [executor.submit(_all_of_sent, digest, sent, chunk) for chunk in chunks]
-        else:
-            futures = [executor.submit(_all_of_mine, chunk) for chunk in chunks]
         done = 0
         try:
-            for future in futures:
+            for future in self._begun(executor, function, chunks):
                 for answer in future.result():
                     yield answer
                     done += 1
@@ -99,11 +93,28 @@ class Workers(NamedTuple):
         except BrokenProcessPool:
             known = Correction((), ("--jobs", "1"))
             raise mistake("a worker ended before its time: memory may be short", known) from None
+        except Exception as error:
+            told = trouble(error) if self.executor else None
+            if told is None:
+                raise
+            raise told from None
+
+    def _begun(
+        self,
+        executor: Executor,
+        function: Callable[[_Task], _Answer],
+        chunks: Sequence[Sequence[_Task]],
+    ) -> list[Future[list[_Answer]]]:
+        if not self.executor:
+            return [executor.submit(_all_of_mine, chunk) for chunk in chunks]
+        sent = zlib.compress(pickle.dumps(function), 1)
+        digest = hashlib.sha256(sent).hexdigest()
+        return [executor.submit(_all_of_sent, __version__, digest, sent, chunk) for chunk in chunks]
 
     def _foreign(self) -> Executor:
         """Return the executor that ``--executor`` names."""
-        if self.executor.startswith(_DASK):
-            return _dask(self.executor)
+        if self.executor.startswith(SCHEME):
+            return DaskScheduler(self.executor)
         name, _, factory = self.executor.partition(":")
         try:
             sys.path.insert(0, "")  # as `python -m` does: a module of the working directory
@@ -128,8 +139,8 @@ def default_jobs() -> int:
 def check_executor(text: str) -> None:
     """Raise for what can be no executor, before anything is loaded."""
     name, colon, factory = text.partition(":")
-    if text.startswith(_DASK):
-        if not text.removeprefix(_DASK).rpartition(":")[2].isdecimal():
+    if text.startswith(SCHEME):
+        if not text.removeprefix(SCHEME).rpartition(":")[2].isdecimal():
             raise _no_executor(text, "the address has no port")
     elif not (colon and factory.isidentifier() and all(map(str.isidentifier, name.split(".")))):
         raise _no_executor(text, "neither an address nor a function")
@@ -141,22 +152,6 @@ def _no_executor(text: str, why: str) -> Exception:
     return mistake(
         f"no such executor: {why}", known, got=text, expected=expected, location=_OPTION[0]
     )
-
-
-def _dask(address: str) -> Executor:
-    try:
-        from distributed import Client
-    except ImportError:
-        message = (
-            "dask:// needs the package distributed: pip install 'kubectl-evictplan[distributed]'"
-        )
-        raise mistake(message, location=_OPTION[0]) from None
-    try:
-        client = Client(address.replace(_DASK, "tcp://", 1), timeout="10s")
-    except (OSError, ValueError) as error:
-        raise _no_executor(address, f"no scheduler answers ({error})") from None
-    executor: Executor = client.get_executor()
-    return executor
 
 
 def _processes(workers: int, function: Callable[[_Task], _Answer]) -> Executor:
@@ -188,7 +183,9 @@ def _all_of_mine(tasks: Sequence[Any]) -> list[Any]:
 _sent_functions: dict[str, Callable[[Any], Any]] = {}
 
 
-def _all_of_sent(digest: str, sent: bytes, tasks: Sequence[Any]) -> list[Any]:
+def _all_of_sent(version: str, digest: str, sent: bytes, tasks: Sequence[Any]) -> list[Any]:
+    if version != __version__:
+        raise ImportError(f"it has {__version__}, and {version} asks")
     if digest not in _sent_functions:
         _sent_functions.clear()
         _sent_functions[digest] = pickle.loads(zlib.decompress(sent))  # noqa: S301 - our own bytes

@@ -1,7 +1,7 @@
 // Charts, sorting, filtering and the story of a row. Texts go into the page as text, never as markup.
 (() => {
   "use strict";
-  const PAGE_ROWS = 100;
+  const PAGE_ROWS = innerWidth < 640 ? 20 : 50;
   const byId = (id) => document.getElementById(id);
   const make = (tag, text = "", attributes = {}) => {
     const element = document.createElement(tag);
