@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import ipaddress
 import shutil
 import socket
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +37,8 @@ def fixtures_path() -> Path:
     return FIXTURES
 
 
-@pytest.fixture(autouse=True)
-def _only_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _only_this_machine() -> Iterator[None]:
     """Refuse connections to anything but the loopback interface."""
     connect = socket.socket.connect
 
@@ -45,22 +47,33 @@ def _only_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
             pytest.fail(f"a test tried to reach {address}")
         connect(self, address)
 
-    monkeypatch.setattr(socket.socket, "connect", guarded_connect)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded_connect)
+        yield
 
 
-@pytest.fixture(autouse=True)
-def _nobodys_kubeconfig(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _nobodys_kubeconfig(request: pytest.FixtureRequest) -> Iterator[None]:
     """Keep the clusters and proxies of whoever runs the tests out of them."""
-    if request.node.get_closest_marker("live"):
+    if any(item.get_closest_marker("live") for item in request.session.items):
         # These make clusters of their own, with tools that live in the home folder.
+        yield
         return
-    monkeypatch.setenv("HOME", "/nonexistent")
-    monkeypatch.setenv("XDG_STATE_HOME", str(_STATE))
-    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("http_proxy", "https_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", "/nonexistent")
+        patch.setenv("XDG_STATE_HOME", str(_STATE))
+        for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+            patch.delenv(name, raising=False)
+        for name in ("http_proxy", "https_proxy", "no_proxy"):
+            patch.delenv(name, raising=False)
+            patch.delenv(name.upper(), raising=False)
+        yield
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over the thousands of tests: they live to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def _is_loopback(host: str) -> bool:

@@ -6,16 +6,18 @@ Seconds; a token every ten, a tick every five, unless said.
 from __future__ import annotations
 
 import pytest
-from windows.lines import LAG, Line
+from windows.lines import LAG, LAGS_ONLY, Line
 
 from builders import ns
 from kubectl_evictplan.cluster.timeline import Told
 from kubectl_evictplan.windows.line_windows import (
     Spread,
     WaitWindow,
+    ZoneLine,
     disjoint_outcomes,
     merge_spans,
     merge_waits,
+    wait_windows,
 )
 
 
@@ -142,3 +144,33 @@ def test_a_wait_that_some_circumstances_do_not_have_is_not_certain() -> None:
     sure = WaitWindow(((ns(5), ns(6)),), certain=True, eligible_ns=ns(5), useless_ns=ns(9))
     ((merged,),) = merge_waits([{"a": [sure]}, {}], ns(1)).values()
     assert not merged.certain
+
+
+def test_nodes_that_stay_wait_longest_when_a_node_that_leaves_comes_first() -> None:
+    line = Line()
+    line.silent(44, "a", "b", "z")
+    line.returns(69, 70, "z")
+    ((spans, certain),) = line.windows()["b"]
+    assert spans == ((44, round(64 + 3 * LAG, 3)),)
+    assert certain
+
+
+def test_among_very_many_that_leave_the_first_to_leave_may_come_after_all_others() -> None:
+    """More than get a replay of their own in which they come last."""
+    names = [f"n{index:02}" for index in range(30)]
+    line = Line()
+    line.silent(44, *names)
+    line.returns(98, 99, names[-1])
+    for index, name in enumerate(names[:-1]):
+        line.returns(300 + index, 300.5 + index, name)
+    ((spans, certain),) = line.windows()[names[-1]]
+    assert spans == ((44, round(94 + 6 * LAG, 3)),)
+    assert not certain
+
+
+def test_what_a_piece_leaves_out_widens_every_wait_in_it() -> None:
+    line = Line()
+    line.silent(50, "a")
+    # A pass is planned 2 ns after its token.
+    (whole,) = wait_windows([(ZoneLine(line.told), line.rules)], LAGS_ONLY, ns(2), set())["a"]
+    assert whole.spans == ((ns(48) + 2, ns(52) + 2),)

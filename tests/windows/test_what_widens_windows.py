@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 
@@ -26,14 +27,18 @@ from kubectl_evictplan.windows.outcome import WindowTable, ZoneStateKey
 NAMES = tuple(f"n{index}" for index in range(9))
 
 
-def first_eviction(
+def first_eviction(pod: Pod, events: Iterable[ScenarioEvent], **known: Any) -> Eviction:
+    return all_evictions(pod, events, **known)[0]
+
+
+def all_evictions(
     pod: Pod,
     events: Iterable[ScenarioEvent],
     *,
     nodes: Iterable[Node] = (),
     release: str = "1.29.6",
     phase_ns: int | None = None,
-) -> Eviction:
+) -> Sequence[Eviction]:
     """``nodes`` stand for those of their names among nine ready ones of one zone."""
     all_nodes = {name: make_node(name, zone="a") for name in NAMES}
     all_nodes |= {node.name: node for node in nodes}
@@ -43,7 +48,7 @@ def first_eviction(
     settings = ControllerSettings(release, phase_ns)
     configuration = resolve_configuration(settings, snapshot.control_plane)
     scenario = make_scenario(events, horizon=400)
-    return predict(snapshot, scenario, configuration).evictions[0]
+    return predict(snapshot, scenario, configuration).evictions
 
 
 def stop(*names: str) -> ScenarioEvent:
@@ -116,3 +121,37 @@ def test_nothing_is_moved_before_the_return_of_the_controller_that_does_it() -> 
     first, second = table.windows[key, 0], table.windows[key, 1]
     assert (first.earliest_ns, first.latest_ns) == (-3, 17)
     assert (second.earliest_ns, second.latest_ns) == (100, 115)
+
+
+def test_an_orphan_may_have_to_wait_for_one_loop_more_when_quarantine_ends_just_after_one() -> None:
+    deleted = make_event(10, "node-delete", "n0")
+    eviction = first_eviction(make_pod("p", "n0"), [deleted])
+    assert eviction.controller == "pod-gc"
+    # Found missing up to one loop later, and deleted 40 s after that, or at the loop after.
+    assert eviction.earliest_seconds == 50
+    assert eviction.latest_seconds == pytest.approx(10 + 20 + 60, abs=0.2)
+
+
+def test_a_deleted_pod_may_be_gone_at_once_or_still_be_there_when_its_kubelet_falls_silent() -> None:
+    taint = make_event(10, "taint", "n0", taint="a:NoExecute")
+    silent = make_event(20, "kubelet-stop", "n0", last_heartbeat=19)
+    gone = first_eviction(make_pod("p", "n0"), [taint, silent]).gone
+    assert gone.earliest_seconds == 10
+    assert gone.stuck is not None
+
+
+@pytest.mark.parametrize(("release", "certainty"), [("1.32.0", "possible"), ("1.33.4", "certain")])
+def test_up_to_1_32_a_stale_key_may_shield_the_next_pod_of_that_name(
+    release: str, certainty: str
+) -> None:
+    """The first one is deleted at 31 and gone at once; the same name comes to the tainted node at 40."""
+    first, second = (
+        make_pod("p", "n0", tolerations=[tolerates("A", 30)], grace_seconds=0, uid=uid)
+        for uid in ("one", "two")
+    )
+    events = [
+        make_event(1, "taint", "n0", taint="A:NoExecute"),
+        make_event(40, "pod-create", pod=second),
+    ]
+    found = [(one.uid, one.certainty) for one in all_evictions(first, events, release=release)]
+    assert found == [("one", "certain"), ("two", certainty)]
