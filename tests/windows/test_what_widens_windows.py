@@ -132,7 +132,9 @@ def test_an_orphan_may_have_to_wait_for_one_loop_more_when_quarantine_ends_just_
     assert eviction.latest_seconds == pytest.approx(10 + 20 + 60, abs=0.2)
 
 
-def test_a_deleted_pod_may_be_gone_at_once_or_still_be_there_when_its_kubelet_falls_silent() -> None:
+def test_a_deleted_pod_may_be_gone_at_once_or_still_be_there_when_its_kubelet_falls_silent() -> (
+    None
+):
     taint = make_event(10, "taint", "n0", taint="a:NoExecute")
     silent = make_event(20, "kubelet-stop", "n0", last_heartbeat=19)
     gone = first_eviction(make_pod("p", "n0"), [taint, silent]).gone
