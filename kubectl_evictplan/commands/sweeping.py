@@ -128,7 +128,7 @@ class Sweeping:
         from kubectl_evictplan.sweeps.failures import ranked
 
         failing = self.failing(snapshot)
-        failing.prepare()
+        failing.prepare(failures)
         rows = list(self.answers(failing.row, failures, progress))
         inputs = failing.inputs(failures[0]) if failures else None
         unknown = tuple(not_listed(snapshot))

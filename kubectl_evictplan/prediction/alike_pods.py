@@ -46,7 +46,7 @@ class AlikePods:
             if not pod.node_name or pod.phase not in _PHASES_NOT_FINISHED or pod.key in named:
                 alone.append(pod)
                 continue
-            kind = _kind(pod)
+            kind: Hashable = pod.node_name, kind_of(pod)
             if pod.node_name in tainted:
                 kind = kind, pod.creation_timestamp_ns
             kinds.setdefault(kind, []).append(pod)
@@ -115,11 +115,10 @@ class AlikePods:
         }
 
 
-def _kind(pod: Pod) -> Hashable:
-    """Equal for pods that no controller tells apart. Loaders share equal lists of tolerations."""
+def kind_of(pod: Pod) -> Hashable:
+    """Equal for pods that no controller tells apart on one node. Loaders share equal lists of tolerations."""
     owner = pod.controller()
     return (
-        pod.node_name,
         id(pod.tolerations),
         owner.kind if owner is not None else "",
         pod.phase,

@@ -7,6 +7,7 @@ The way to one predicted eviction: this module, ``simulation/simulate.py`` (the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from kubectl_evictplan import __version__
 from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
@@ -46,11 +47,17 @@ from kubectl_evictplan.prediction.warnings.registry import find_warnings
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.drain_runs import AssumeReady, explore_drains, without_drains
+from kubectl_evictplan.windows.drain_runs import (
+    AssumeReady,
+    DrainExploration,
+    explore_drains,
+    without_drains,
+)
 from kubectl_evictplan.windows.exploration import explore
 from kubectl_evictplan.windows.outcome import Exploration
 
 Progress = Callable[[str, int, int], None]
+_DEFAULT_READY = AssumeReady()
 
 
 def predict(
@@ -73,6 +80,29 @@ def predict(
     ready = AssumeReady(*assume_ready)
     whole = prepared or PreparedCluster(snapshot, configuration, scenario.start_ns)
     relevant = whole.relevant(scenario, explain)
+    return told(whole, simulated(whole, relevant, scenario, ready, progress), explain)
+
+
+class Simulated(NamedTuple):
+    """All that was found out about a scenario, before it is told. ``relevant`` is what took part."""
+
+    relevant: ClusterSnapshot
+    scenario: Scenario
+    ready: AssumeReady
+    alike: AlikePods
+    nominal: Timeline
+    exploration: Exploration
+    drains: DrainExploration | None
+
+
+def simulated(
+    whole: PreparedCluster,
+    relevant: ClusterSnapshot,
+    scenario: Scenario,
+    ready: AssumeReady = _DEFAULT_READY,
+    progress: Progress | None = None,
+) -> Simulated:
+    """Simulate a scenario on what takes part in it: the nominal run, and with everything unknown."""
     configuration = whole.configuration(scenario)
     timing = Timing(
         monitor_phase_ns=configuration.nominal_phase_ns(),
@@ -85,6 +115,13 @@ def predict(
     )
     drains = explore_drains(relevant, scenario, configuration, ready, progress)
     merge_drains(exploration, drains, scenario)
+    return Simulated(relevant, scenario, ready, alike, nominal, exploration, drains)
+
+
+def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -> Prediction:
+    """Tell what was found out as the document; asked only once of it."""
+    relevant, scenario, ready, alike, nominal, exploration, drains = found
+    configuration, snapshot = whole.configuration(scenario), whole.snapshot
     pods = _pods_ever(relevant, scenario)
     ends = PodEnds(relevant.nodes, pods, nominal)
     shown = with_nominal(exploration.evictions, nominal)
@@ -92,8 +129,8 @@ def predict(
     refusable = pods_refusable(snapshot.webhooks, pods)
     evictions = eviction_list(scenario.start_ns, shown, alike, ends, refusable)
     reports = node_reports(nominal, exploration, whole.nodes, configuration)
-    found = nominal, exploration.affected, alike.evictions(shown), ends, alike, drains
-    context = WarningContext(relevant, scenario, configuration, *found)
+    seen = nominal, exploration.affected, alike.evictions(shown), ends, alike, drains
+    context = WarningContext(relevant, scenario, configuration, *seen)
     return Prediction(
         inputs=_inputs(whole, scenario, configuration, nominal, exploration, ready),
         evictions=evictions,

@@ -6,7 +6,9 @@ that only count in their zone (``ClusterSnapshot.bystanders``).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -99,6 +101,33 @@ class PreparedCluster:
         created = [event.node for event in scenario.events if event.node is not None]
         return self._without_bystanders(relevant, named, created)
 
+    def silence_class(self, name: str) -> Hashable | None:
+        """Return what tells a node that falls silent alone from others that do, but for its last renewal.
+
+        None where more does: it moves by itself, tells no renewal, or finished pods everywhere are looked at in order.
+        """
+        zone, lease = self._counting.get(name), self.snapshot.leases.get(name)
+        if zone is None or lease is None or lease.renew_time_ns is None or self._finished:
+            return None
+        if not self._may_leave_out_nodes(Scenario(self.start_ns, ())):
+            return None
+        node = self.nodes[name]
+        # Nodes that are found at one instant are taken in the order of their names.
+        before = bisect_left(self._names_never_left_out, name)
+        conditions = tuple((one.type, one.status, one.reason) for one in node.conditions)
+        return (
+            zone,
+            before,
+            node.taints,
+            node.unschedulable,
+            conditions,
+            lease.lease_duration_seconds,
+        )
+
+    def pods_on(self, name: str) -> Sequence[Pod]:
+        """Return the pods of a node, in input order."""
+        return self._on_node.get(name, ())
+
     def _moving_nodes(self) -> frozenset[str]:
         """Nodes to which something happens whatever the scenario is, or may."""
         seen_ns = observed_at_ns(self.snapshot, self.start_ns)
@@ -121,7 +150,19 @@ class PreparedCluster:
             if name and name not in self.nodes:
                 pods += here
         pods += [p for p in self._on_node.get("", ()) if p.deletion_timestamp_ns is not None]
-        return pods + _finished_pods(self.snapshot, self._given)
+        return pods + self._finished
+
+    @cached_property
+    def _finished(self) -> list[Pod]:
+        """Terminated pods, when there are more than garbage collection leaves alone; else none."""
+        running = ("Pending", "Running", "Unknown")
+        found = [pod for pod in self.snapshot.pods if pod.phase not in running]
+        threshold = self._given.terminated_pod_gc_threshold
+        return found if 0 < threshold < len(found) else []
+
+    @cached_property
+    def _names_never_left_out(self) -> list[str]:
+        return sorted(node.name for node in self._never_left_out)
 
     def _may_leave_out_nodes(self, scenario: Scenario) -> bool:
         """Whether a controller that goes on running meets every node; a new one has yet to count them.
@@ -157,10 +198,3 @@ class PreparedCluster:
     @cached_property
     def _never_left_out(self) -> list[Node]:
         return [node for name, node in self.nodes.items() if name not in self._counting]
-
-
-def _finished_pods(snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> list[Pod]:
-    """Terminated pods, when there are more than garbage collection leaves alone; else none."""
-    finished = [pod for pod in snapshot.pods if pod.phase not in ("Pending", "Running", "Unknown")]
-    threshold = configuration.terminated_pod_gc_threshold
-    return finished if 0 < threshold < len(finished) else []

@@ -25,6 +25,7 @@ from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.scenarios.actions.processes import StartKubelet, StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.sweeps.alike_failures import AlikeFailures
 from kubectl_evictplan.sweeps.document import ClusterRow, FailureRow
 from kubectl_evictplan.windows.drain_runs import AssumeReady
 from kubectl_evictplan.windows.outcome import READY
@@ -94,14 +95,24 @@ class Failing:
         self._prepared: PreparedCluster | None = None
         self._coupled: CoupledPods | None = None
         self._endpoints: Endpoints | None = None
+        self._asked: tuple[Failure, ...] = ()
+        self._alike: AlikeFailures | None = None
 
-    def prepare(self) -> None:
-        """Find out what all failures have in common, before processes share it."""
+    def prepare(self, failures: Sequence[Failure] = ()) -> None:
+        """Find out what all failures have in common, before processes share it.
+
+        ``failures`` are those that will be asked for: alike ones among them need not all be predicted.
+        """
+        self._asked = (*self._asked, *failures)
         if self._prepared is None:
             self._prepared = PreparedCluster(self._snapshot, self._configuration, self._start_ns)
             self._prepared.complete()
             self._coupled = CoupledPods(self._snapshot)
             self._endpoints = Endpoints(self._snapshot)
+        if self._asked and self._alike is None and self._back_ns is None:
+            single = (one for one in self._asked if one.what == NODE)
+            scenarios = ((one.name, self.scenario(one)) for one in single)
+            self._alike = AlikeFailures(self._prepared, scenarios)
 
     def scenario(self, failure: Failure) -> Scenario:
         """Return the failure as a scenario: kubelets fall silent at its start."""
@@ -120,7 +131,10 @@ class Failing:
 
     def row(self, failure: Failure) -> FailureRow:
         """Return what the failure costs, not ranked yet."""
-        prediction = self.predicted(failure)
+        self.prepare()
+        alike = self._alike if failure.what == NODE else None
+        prediction = None if alike is None else alike.prediction(failure.name)
+        prediction = prediction or self.predicted(failure)
         return failure_row(failure, prediction, self._costs(failure, prediction))
 
     def _costs(self, failure: Failure, prediction: Prediction) -> Costs:
@@ -144,7 +158,8 @@ class Failing:
         return replace(self.predicted(failure).inputs, events=())
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_prepared": None, "_coupled": None, "_endpoints": None}
+        found_out = {"_prepared": None, "_coupled": None, "_endpoints": None, "_alike": None}
+        return {**self.__dict__, **found_out}
 
 
 def failure_row(failure: Failure, prediction: Prediction, costs: Costs) -> FailureRow:
@@ -251,6 +266,7 @@ def failures_of_pairs(names: Sequence[str]) -> list[Failure]:
 def cluster_row(name: str, snapshot: ClusterSnapshot, failing: Failing) -> ClusterRow:
     """Return the worst failure of a single node of one cluster."""
     singles = [Failure(NODE, node.name, (node.name,)) for node in snapshot.nodes]
+    failing.prepare(singles)
     rows = ranked(map(failing.row, singles))
     worst = rows[0] if rows and is_costly(rows[0]) else None
     return ClusterRow(

@@ -173,6 +173,8 @@ class Exploration:
         # Runs with drains in them: they say nothing of nodes.
         self.drain_runs = 0
         self.affected: set[str] = set()
+        # Nodes that only fall silent: of their pods each was looked at for itself (``SimpleFates``).
+        self.only_silent: set[str] = set()
         # By zone: nodes that wait for a taint in some run; and for each order in each run the instants at
         # which nodes are tainted for the first time, sorted.
         self.waiting: dict[str, set[str]] = {}

@@ -339,7 +339,7 @@ class _Planner:
 
     def instants(self, scenario: Scenario) -> list[int]:
         """Offsets at which it matters on which side of them a tick comes."""
-        return sorted({moment.at_ns for moment in self._moments(scenario)})
+        return critical_instants(self._snapshot, scenario, self._configuration)
 
     def _fixed_phase_ns(self, scenario: Scenario) -> int | None:
         if self._configuration.monitor_phase_ns is not None:
@@ -366,6 +366,14 @@ def _between(starts: Iterable[int], end: int) -> Iterator[tuple[int, int]]:
     """(first, last) of the stretches of 0 .. ``end`` - 1 that begin at 0 and at each of ``starts``."""
     for low, high in pairwise([*sorted({0, *starts}), end]):
         yield low, high - 1
+
+
+def critical_instants(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> list[int]:
+    """Offsets at which it matters on which side of them a tick of the monitor comes, sorted."""
+    moments = _critical_moments(snapshot, scenario, configuration)
+    return sorted({moment.at_ns for moment in moments})
 
 
 def _critical_moments(
