@@ -209,7 +209,7 @@ def reality(world: DrainedWorld, rng: random.Random, number: int) -> Timeline:
         exit_high=share,
         ready_low_ns=READY[0],
         ready_high_ns=READY[1],
-        joins_drained_nodes=rng.random() < 0.3,
+        joins_drained_nodes=0.5 * (rng.random() < 0.3),
     )
     return simulate(world.snapshot, world.scenario, world.configuration, Timing(drain=timing))
 

@@ -272,7 +272,7 @@ def test_replacements_wait_while_every_node_is_cordoned() -> None:
 def test_a_replacement_may_land_on_the_next_node_and_is_evicted_there_while_pending() -> None:
     snapshot = drained_cluster(App("web", ["a1", "b1"], most=1), nodes=("a1", "b1"))
     events = drain("a1"), drain("b1", at=3)
-    run = play(snapshot, *events, ready=60, exit_at=0.01, joins_drained_nodes=True)
+    run = play(snapshot, *events, ready=60, exit_at=0.01, joins_drained_nodes=0.5)
     names = deleted(run)
     assert "web-0" in names
     assert any(name.startswith("web-replacement") for name in names)

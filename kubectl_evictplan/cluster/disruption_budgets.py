@@ -17,8 +17,10 @@ class DisruptionBudgets:
     """Budgets by their place in the list given; places never change."""
 
     def __init__(self, state: ClusterState, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._state = state
         self._budgets = list(budgets)
         self._versions = [0] * len(self._budgets)
+        self._written_ns: list[int | None] = [None] * len(self._budgets)
         self._index = BudgetIndex(tuple(self._budgets))
         self._covered: list[dict[str, Pod]] = [{} for _ in self._budgets]
         # Labels do not change here, so neither does what covers a pod of one name.
@@ -38,6 +40,10 @@ class DisruptionBudgets:
     def version(self, place: int) -> int:
         """The budget's resourceVersion."""
         return self._versions[place]
+
+    def written_ns(self, place: int) -> int | None:
+        """When the status was last written in this run (epoch); None: not yet."""
+        return self._written_ns[place]
 
     def covering(self, pod: Pod) -> tuple[int, ...]:
         """Places of the budgets whose selectors match the pod."""
@@ -62,6 +68,7 @@ class DisruptionBudgets:
         """Store a status and notify."""
         self._budgets[place] = budget
         self._versions[place] += 1
+        self._written_ns[place] = self._state.events.now_ns
         for watcher in list(self._watchers):
             watcher(place)
 

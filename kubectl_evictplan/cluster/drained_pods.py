@@ -31,12 +31,17 @@ from kubectl_evictplan.kube.objects import Pod
 # drain.Helper's EvictErrorRetryDelay, and the interval of ``waitForDelete``.
 RETRY_NS = 5 * SECOND_NS
 POLL_NS = SECOND_NS
+# What a retry and what it waits for may lie apart because of latencies alone.
+_SHORTLY_NS = SECOND_NS
 
 Done = Callable[[DrainEnd], None]
 
 
 class PodTask(NamedTuple):
-    """What all pods of one node in one process share. ``deadline_ns`` is epoch time; None: no --timeout."""
+    """What all pods of one node in one process share. ``deadline_ns`` is epoch time; None: no --timeout.
+
+    ``any_phase``: the first requests follow others' exits, so first requests and retries may come at any instant.
+    """
 
     state: ClusterState
     budgets: DisruptionBudgets
@@ -46,6 +51,7 @@ class PodTask(NamedTuple):
     process: int
     deadline_ns: int | None
     because: tuple[int, ...]
+    any_phase: bool = False
 
     def give_up(self, pod: Pod, reason: DrainEnd) -> None:
         """Record that kubectl is through with a pod that is not gone."""
@@ -205,7 +211,7 @@ class EvictedPodWait:
         if self._missed:
             self._wake_at(self._answered_ns)
         if task.deadline_ns is not None:
-            self._wake_at(task.deadline_ns)
+            self._wake_at(task.deadline_ns, exact=True)
 
     def _period_ns(self) -> int:
         # Besides the sleep: the GET of the pod and the refused request.
@@ -216,15 +222,21 @@ class EvictedPodWait:
             + timing.latency_ns(Latency.DECIDE, pod, "retry")
         )
 
-    def _wake_at(self, changed_ns: int) -> None:
-        """Ask at the first try at or after an instant; an earlier plan stays."""
+    def _wake_at(self, changed_ns: int, *, exact: bool = False) -> None:
+        """Ask at the first try at or after an instant, or as luck has it; an earlier plan stays."""
         if not self._asleep:
             self._missed = True
             return
         events, period_ns = self._task.state.events, self._period_ns()
-        elapsed_ns = max(changed_ns, events.now_ns) - self._answered_ns
+        earliest_ns = max(changed_ns, events.now_ns)
+        elapsed_ns, luck = earliest_ns - self._answered_ns, 0
+        if not exact:
+            luck = self._task.timing.luck_of(self._task.state.number(self.key), self._asked_ns)
+            elapsed_ns -= luck * (RETRY_NS if self._task.any_phase else _SHORTLY_NS)
         tries = max(-(-elapsed_ns // period_ns), 1)
-        at_ns = self._answered_ns + tries * period_ns
+        at_ns = max(self._answered_ns + tries * period_ns, earliest_ns)
+        if luck > 0 and self._task.any_phase:
+            at_ns = earliest_ns
         if self._wake is not None and self._wake.callback is not None:
             if self._wake.at_ns <= at_ns:
                 return

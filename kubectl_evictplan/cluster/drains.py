@@ -180,6 +180,7 @@ class _Process:
             self._number,
             deadline_ns,
             because,
+            any_phase=self._at > 0 or self._options.parallel > 0,
         )
 
     def _evict_pods(self, pods: Sequence[Pod], because: Causes) -> None:

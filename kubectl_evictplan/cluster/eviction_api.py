@@ -16,10 +16,13 @@ from kubectl_evictplan.cluster.timeline import EVICTION_API, PodDeleted
 from kubectl_evictplan.engine.drain_timing import DrainTiming, Jitter, Latency
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.kube.disruption import Answer, EvictionRules, answer_eviction, decremented
+from kubectl_evictplan.kube.durations import MILLISECOND_NS
 
 CREATED, NOT_FOUND, TOO_MANY_REQUESTS, INTERNAL_ERROR, TIMEOUT = 201, 404, 429, 500, 504
 # ``EvictionsRetry.Steps``.
 _TRIES_MAX = 20
+# Two requests, or a request and the disruption controller, meet within that.
+_SHORTLY_NS = 150 * MILLISECOND_NS
 
 
 class EvictionAnswer(NamedTuple):
@@ -92,6 +95,8 @@ class EvictionApi:
             self._after(Latency.DECIDE, request, lambda: self._delete(request, names))
         elif answer is Answer.SEVERAL_BUDGETS:
             self._answer(request, EvictionAnswer(INTERNAL_ERROR, names))
+        elif self._may_conflict(request, places[0], tries):
+            self._conflict(request, tries)
         elif answer is Answer.TOO_MANY_REQUESTS:
             self._answer(request, EvictionAnswer(TOO_MANY_REQUESTS, names))
         else:
@@ -111,10 +116,20 @@ class EvictionApi:
             self._budgets.write(place, status)
             self._after(Latency.DELETE, request, lambda: self._delete(request, names))
         elif tries + 1 < _TRIES_MAX:
-            wait_ns = self._timing.jitter_ns(Jitter.CONFLICT, request.number, tries)
-            self._later(wait_ns, lambda: self._read(request, tries + 1))
+            self._conflict(request, tries)
         else:
             self._answer(request, EvictionAnswer(TIMEOUT, names))
+
+    def _may_conflict(self, request: _Request, place: int, tries: int) -> bool:
+        """Whether the budget was written so shortly before that the request might have read it before."""
+        written_ns = self._budgets.written_ns(place)
+        if written_ns is None or self._state.events.now_ns - written_ns > _SHORTLY_NS:
+            return False
+        return self._timing.luck_of("conflict", request.number, tries) < 0
+
+    def _conflict(self, request: _Request, tries: int) -> None:
+        wait_ns = self._timing.jitter_ns(Jitter.CONFLICT, request.number, tries)
+        self._later(wait_ns, lambda: self._read(request, tries + 1))
 
     def _delete(self, request: _Request, names: tuple[str, ...]) -> None:
         state, pod = self._state, self._state.pods.get(request.pod)

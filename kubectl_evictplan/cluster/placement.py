@@ -109,7 +109,7 @@ class Placement:
             and _lets_in(node, pod)
         ]
         number = self._state.number(key)
-        joins = self._timing.joins_drained_nodes and self._timing.draw("joins", number) < 0.5
+        joins = self._timing.draw("joins", number) < self._timing.joins_drained_nodes
         elsewhere = self._elsewhere.takes(pod)
         if nodes and (joins or not elsewhere):
             place = int(self._timing.draw("node", number) * len(nodes))

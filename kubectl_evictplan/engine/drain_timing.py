@@ -80,8 +80,12 @@ class DrainTiming(msgspec.Struct, frozen=True):
     ``seed`` decides whatever is drawn. ``latency`` is the place of every latency in its range (0 fastest,
     1 slowest), None draws each. A deleted pod uses between ``exit_low`` and ``exit_high`` of its grace
     period. A replacement is ready between ``ready_low_ns`` and ``ready_high_ns`` after it is bound (None:
-    never); ``ready`` is its place in between, None draws it. ``joins_drained_nodes``: replacements may land on
-    nodes that are still to be drained.
+    never); ``ready`` is its place in between, None draws it. ``joins_drained_nodes`` is the share of replacements
+    that land on nodes that are still to be drained, where they can.
+
+    ``luck``: latencies are many, and only few of their combinations are drawn. So what comes shortly after kubectl's
+    look is seen by it all the same at 1, and what comes shortly before is missed at -1; 0 takes instants as they
+    are, None draws one of the three each time.
     """
 
     seed: int = 0
@@ -91,7 +95,8 @@ class DrainTiming(msgspec.Struct, frozen=True):
     ready_low_ns: int = READY_DEFAULT_NS
     ready_high_ns: int | None = READY_DEFAULT_NS
     ready: float | None = None
-    joins_drained_nodes: bool = False
+    joins_drained_nodes: float = 0.0
+    luck: int | None = 0
 
     def draw(self, *about: object) -> float:
         """A number in [0, 1), always the same for the same seed and ``about``."""
@@ -107,6 +112,10 @@ class DrainTiming(msgspec.Struct, frozen=True):
         """What chance adds."""
         return _within(_JITTERS_MS[jitter], self.draw(jitter.value, *about))
 
+    def luck_of(self, *about: object) -> int:
+        """-1, 0 or 1 for one look."""
+        return int(self.draw("luck", *about) * 3) - 1 if self.luck is None else self.luck
+
     def exit_fraction(self, pod: int) -> float:
         """How much of its grace period a pod uses."""
         return self.exit_low + (self.exit_high - self.exit_low) * self.draw("exit", pod)
@@ -118,6 +127,12 @@ class DrainTiming(msgspec.Struct, frozen=True):
         if high_ns is None:
             return None if place >= 0.5 else low_ns + int(low_ns * place)
         return low_ns + int((high_ns - low_ns) * place)
+
+
+def range_ns(latency: Latency) -> tuple[int, int]:
+    """The shortest and the longest."""
+    low_ms, high_ms = _RANGES_MS[latency]
+    return low_ms * MILLISECOND_NS, high_ms * MILLISECOND_NS
 
 
 def _within(range_ms: tuple[int, int], place: float) -> int:

@@ -137,6 +137,7 @@ class Joint(Record):
     """A statement about several objects together, over every admissible timing and order.
 
     ``scope`` is "zone/NAME", "node/NAME" or "cluster"; ``what`` is "nodes tainted" or "pods evicted";
+    "pod/NAMESPACE/NAME" is one pod that goes for certain, although it is not certain who deletes it;
     at least ``least`` and at most ``most`` of the ``of`` objects by ``by_seconds``.
     """
 
@@ -146,6 +147,12 @@ class Joint(Record):
     most: int
     of: int
     by_seconds: float
+
+    @property
+    def pod(self) -> str:
+        """The one pod, as "namespace/name", that it is about; "" when it is about several objects."""
+        kind, _, name = self.scope.partition("/")
+        return name if kind == "pod" else ""
 
 
 class PodRow(Record):
@@ -341,4 +348,4 @@ class Prediction(Record, dict=True):
     @cached_property
     def evicted(self) -> EvictedPods:
         """Its evictions, counted by pod."""
-        return EvictedPods(self.evictions)
+        return EvictedPods(self.evictions, filter(None, (one.pod for one in self.joint)))

@@ -183,6 +183,29 @@ def drain_joint(explored: DrainExploration | None, scenario: Scenario) -> Iterat
             yield Joint(scope, "pods evicted", least, most, len(pods), seconds(instant_ns))
 
 
+def drain_going(
+    exploration: Exploration, explored: DrainExploration | None, scenario: Scenario
+) -> Iterator[Joint]:
+    """Pods of which no single deletion is certain, and yet they go: kubectl or somebody else deletes them.
+
+    To be asked after ``merge_drains``.
+    """
+    if explored is None:
+        return
+    gathered, horizon_ns = explored.gathered, scenario.end_ns
+    rows: dict[tuple[str, str], list[EvictionKey]] = {}
+    for key in exploration.evictions:
+        if (key.pod, key.uid) in gathered.going:
+            rows.setdefault((key.pod, key.uid), []).append(key)
+    for (pod, _), keys in sorted(rows.items()):
+        if len(keys) < 2 or any(exploration.evictions[key].certain for key in keys):
+            continue
+        whole = [gathered.evictions.get(key, exploration.evictions[key]) for key in keys]
+        by_ns = max(one.latest_ns for one in whole)
+        if by_ns <= horizon_ns:
+            yield Joint(f"pod/{pod}", "pods evicted", 1, 1, 1, seconds(by_ns))
+
+
 def drain_assumptions(assume_ready: AssumeReady) -> tuple[str, ...]:
     """What a prediction of drains takes for granted."""
     low_ns, high_ns = assume_ready

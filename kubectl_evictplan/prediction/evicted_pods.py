@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kubectl_evictplan.prediction.records import CERTAIN
@@ -16,10 +16,10 @@ class EvictedPods:
     """The pods of some evictions, by "namespace/name". Read only.
 
     ``keys`` are those of the evictions, in their order; ``every`` all of them, ``certain`` those that surely go,
-    ``stuck`` those that stay Terminating in some eviction, by why.
+    ``by_somebody`` those among these of which no single deletion is certain, ``stuck`` those that stay Terminating in some eviction, by why.
     """
 
-    def __init__(self, evictions: Sequence[Eviction]) -> None:
+    def __init__(self, evictions: Sequence[Eviction], by_somebody: Iterable[str] = ()) -> None:
         self.keys = keys = [f"{entry.namespace}/{entry.pod}" for entry in evictions]
         self.every = frozenset(keys)
         # No pod is evicted twice: evictions can be counted instead of pods.
@@ -33,7 +33,8 @@ class EvictedPods:
                 if (known := stuck.get(why)) is None:
                     known = stuck[why] = set()
                 known.add(key)
-        self.certain = frozenset(certain)
+        self.by_somebody = frozenset(by_somebody) - certain
+        self.certain = frozenset(certain) | self.by_somebody
         self.stuck = stuck
 
     @property
@@ -49,9 +50,12 @@ class EvictedPods:
 
 def emptied_workloads(prediction: Prediction) -> list[WorkloadReport]:
     """Return the workloads of which every pod is evicted for certain."""
+    evicted = prediction.evicted
     sure = [entry for entry in prediction.evictions if entry.certainty == CERTAIN]
     owners = [(entry.namespace, entry.owner) for entry in sure]
-    if not prediction.evicted.once:
+    if not evicted.once:
+        entries = zip(evicted.keys, prediction.evictions, strict=True)
+        sure = [entry for key, entry in entries if key in evicted.certain]
         pods = {(entry.namespace, entry.owner, entry.pod) for entry in sure}
         owners = [(namespace, owner) for namespace, owner, _ in pods]
     going = Counter(owners)

@@ -34,6 +34,7 @@ from kubectl_evictplan.prediction.causes import (
     seconds,
 )
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE
+from kubectl_evictplan.prediction.object_ends import with_one_end
 from kubectl_evictplan.windows.line_windows import merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
@@ -165,7 +166,10 @@ def eviction_list(
         rows += _rows_of_kind(row, found.certain, alike, ends, refusable)
     for rows in by_offset.values():
         rows.sort(key=lambda e: (e.namespace, e.pod, e.uid, e.controller))
-    return tuple([row for offset in sorted(by_offset) for row in by_offset[offset]])
+    rows_in_order = [row for offset in sorted(by_offset) for row in by_offset[offset]]
+    if len({(key.pod, key.uid) for key in shown}) < len(shown):
+        rows_in_order = list(with_one_end(rows_in_order))
+    return tuple(rows_in_order)
 
 
 def _eviction(

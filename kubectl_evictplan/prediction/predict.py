@@ -30,6 +30,7 @@ from kubectl_evictplan.prediction.document import (
 )
 from kubectl_evictplan.prediction.drains import (
     drain_assumptions,
+    drain_going,
     drain_joint,
     drain_reports,
     merge_drains,
@@ -147,7 +148,11 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
         drains=drain_reports(drains, scenario),
         workloads=whole.workloads.reports(evictions, pods.values()),
-        joint=(*joint_statements(exploration, scenario.horizon_ns), *drain_joint(drains, scenario)),
+        joint=(
+            *joint_statements(exploration, scenario.horizon_ns),
+            *drain_joint(drains, scenario),
+            *drain_going(exploration, drains, scenario),
+        ),
         warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),
     )
 

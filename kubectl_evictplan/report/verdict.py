@@ -80,7 +80,7 @@ _OBJECTS_MAX_WIDE = 100
 def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator[Phrase]:
     """Yield the sentences of the answer; ``complete`` False: the input is not the whole cluster."""
     evictions, certain = prediction.evictions, prediction.evicted.certain
-    sure = [e for e in evictions if e.certainty == CERTAIN]
+    sure = _rows_of_certain(prediction)
     keyed = zip(prediction.evicted.keys, evictions, strict=True)
     unsure = [e for key, e in keyed if key not in certain]
     yield from drain_sentences(prediction, clock)
@@ -94,6 +94,7 @@ def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator
         pods = words.count(len(certain), "pod")
         text = f"{pods} {words.verb(len(certain), 'is', 'are')} evicted for certain"
         yield Phrase(f"{text}, {_from(sure, prediction)}: {_when_certain(sure, clock)}.", "certain")
+        yield from _whoever_deletes(prediction)
     if unsure:
         yield from _possible(unsure, bool(sure), prediction, clock)
     yield from _told_messages(prediction)
@@ -104,6 +105,31 @@ def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator
     yield from _told_warnings(prediction)
     yield from _stuck(prediction.evicted)
     yield from _stays(prediction, bool(unsure))
+
+
+def _rows_of_certain(prediction: Prediction) -> list[Eviction]:
+    """The deletions that happen for certain, and those of pods that one of several surely deletes."""
+    evicted = prediction.evicted
+    if not evicted.by_somebody:
+        return [e for e in prediction.evictions if e.certainty == CERTAIN]
+    return [
+        e
+        for key, e in zip(evicted.keys, prediction.evictions, strict=True)
+        if e.certainty == CERTAIN or key in evicted.by_somebody
+    ]
+
+
+def _whoever_deletes(prediction: Prediction) -> Iterator[Phrase]:
+    """Yield the pods that go for certain, but not for certain by whom."""
+    pods = prediction.evicted.by_somebody
+    if pods:
+        names = words.listed(sorted(pods), _PODS_NAMED_MAX)
+        who = sorted({e.controller for e in prediction.evictions if e.key in pods})
+        be = words.verb(len(pods), "is", "are")
+        yield Phrase(
+            f"{words.count(len(pods), 'pod')} of these {be} deleted by {' or '.join(who)}, whichever comes "
+            f"first: {names}."
+        )
 
 
 def _told_messages(prediction: Prediction) -> Iterator[Phrase]:
@@ -128,7 +154,8 @@ def _possible(
         f"{when}.{none}",
         "possible",
     )
-    together = [text for joint in prediction.joint if (text := _together(joint, clock))]
+    about_several = [joint for joint in prediction.joint if not joint.pod]
+    together = [text for joint in about_several if (text := _together(joint, clock))]
     for text in together[:_JOINTS_MAX]:
         yield Phrase(text, "possible")
     if len(together) > _JOINTS_MAX:

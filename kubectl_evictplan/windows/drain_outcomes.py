@@ -6,6 +6,7 @@ chance, so the n-th eviction of the class has a window, and each of its pods can
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -30,6 +31,7 @@ from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
 from kubectl_evictplan.windows.drain_instants import GAP_NS, Instants, NodeDrain, Within
+from kubectl_evictplan.windows.drain_turns import Turns
 from kubectl_evictplan.windows.drain_waits import Wait, WaitKey, Waits
 from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes, merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
@@ -80,9 +82,9 @@ class _Deletion(NamedTuple):
 class DrainGathered:
     """Fills itself run by run.
 
-    ``drains`` are the scenario's, ``classes`` lists of exchangeable pods. ``gaps_ns`` has, by node, how far
-    apart instants may lie that belong to one outcome, where that is more than ``GAP_NS``; ``node_of`` the node
-    of each pod; ``queued`` are nodes of which not all pods go at once. ``whole``: readiness is anywhere in a
+    ``drains`` are the scenario's, ``classes`` lists of exchangeable pods. ``moves_ns`` has, by node, how far
+    instants move with what can be anything between two ends, of which ``steps`` places are drawn: a hole that is
+    smaller may be chance. ``node_of`` has the node of each pod; ``queued`` are nodes of which not all pods go at once. ``whole``: readiness is anywhere in a
     range, so what was not drawn between two instants is no proof that nothing happens there.
     """
 
@@ -90,13 +92,15 @@ class DrainGathered:
         self,
         drains: Sequence[Drain],
         classes: Sequence[Sequence[Pod]],
-        gaps_ns: Mapping[str, int],
+        moves_ns: Mapping[str, int],
+        steps: int,
         node_of: Mapping[str, str],
         queued: Collection[str] = (),
         *,
         whole: bool = False,
     ) -> None:
-        self._gaps_ns = gaps_ns
+        self._moves_ns = moves_ns
+        self._steps = steps
         self._whole = whole
         self._node_of = node_of
         self._queued = queued
@@ -110,11 +114,12 @@ class DrainGathered:
         self._deletions: Instants[_Deleted] = Instants(self._gap_of_deletion)
         self._samples: dict[EvictionKey, tuple[Timeline, int]] = {}
         self._gone: Instants[tuple[str, str]] = Instants(lambda key: self._gap_of_pod(key[0]))
-        self._starts: Instants[NodeDrain] = Instants(lambda _: GAP_NS)
-        self._ends: Instants[NodeDrain] = Instants(lambda _: GAP_NS)
+        self._turns = Turns(drains)
         self._reasons: dict[NodeDrain, set[DrainEnd | None]] = {}
         self._exits: dict[int, set[int | None]] = {}
         self._refused: dict[NodeDrain, dict[Refusal, None]] = {}
+        # In how many runs somebody deletes a pod, and how many of a class over all runs.
+        self._going: Counter[tuple[str, str] | int] = Counter()
         self._waits = Waits(classes, self._class_of, self._uid)
         self._replaced_owners: set[str] = set()
 
@@ -125,14 +130,13 @@ class DrainGathered:
     def _gap_of_pod(self, pod: str) -> int:
         if self._whole:
             return HORIZON_DEFAULT_MAX_NS
-        return self._gaps_ns.get(self._node_of.get(pod, ""), GAP_NS)
+        return max(GAP_NS, self._moves_ns.get(self._node_of.get(pod, ""), 0))
 
     # -- one run ------------------------------------------------------------------------------------
 
     def add(self, seed: int, timeline: Timeline, drains: Sequence[NodeDrain]) -> None:
         """One more run."""
         self.runs += 1
-        self._add_deletions(seed, timeline)
         number_of = _processes(timeline, self._drains)
         by_name = {
             (process, drain.node): drain
@@ -140,27 +144,32 @@ class DrainGathered:
             for process, number in number_of.items()
             if number == drain.process
         }
-        ended: dict[NodeDrain, DrainEnd] = {}
+        ended: dict[NodeDrain, NodeDrainEnded] = {}
         exits: dict[int, int] = {}
-        for entry in timeline.entries:
+        turns: dict[int, NodeDrain] = {}
+        for index, entry in enumerate(timeline.entries):
             if isinstance(entry, NodeDrainStarted):
-                self._starts.add(by_name[entry.process, entry.node], seed, entry.at_ns)
+                turns[index] = by_name[entry.process, entry.node]
             elif isinstance(entry, NodeDrainEnded):
-                drain = by_name[entry.process, entry.node]
-                self._ends.add(drain, seed, entry.at_ns)
-                ended[drain] = entry.reason
+                ended[by_name[entry.process, entry.node]] = entry
             elif isinstance(entry, DrainProcessEnded):
                 exits[number_of[entry.process]] = entry.exit_code
             elif isinstance(entry, PodRefused):
                 drain = by_name[entry.process, entry.node]
                 refusal = Refusal(entry.pod, entry.reason.value, entry.why)
                 self._refused.setdefault(drain, {})[refusal] = None
+        for index, drain in turns.items():
+            end = ended.get(drain)
+            start_ns = timeline.entries[index].at_ns
+            self._turns.add(drain, seed, start_ns, end.at_ns if end is not None else None)
+        self._add_deletions(seed, timeline, turns)
         for drain in drains:
-            self._reasons.setdefault(drain, set()).add(ended.get(drain))
+            end = ended.get(drain)
+            self._reasons.setdefault(drain, set()).add(end.reason if end is not None else None)
             self._exits.setdefault(drain.process, set()).add(exits.get(drain.process))
         self._waits.add(seed, timeline, by_name)
 
-    def _add_deletions(self, seed: int, timeline: Timeline) -> None:
+    def _add_deletions(self, seed: int, timeline: Timeline, turns: Mapping[int, NodeDrain]) -> None:
         ordinals: dict[EvictionKey, int] = {}
         deletions: list[_Deletion] = []
         gone_of: dict[tuple[str, str], int] = {}
@@ -175,18 +184,23 @@ class DrainGathered:
                 deletions.append(_Deletion(entry.at_ns, index, key))
             elif isinstance(entry, PodGone) and (uid := self._uid(entry)) is not None:
                 gone_of[entry.pod, uid] = entry.at_ns
+        for pod, uid in {(one.key.pod, one.key.uid) for one in deletions}:
+            self._going[self._class_of.get(pod, (pod, uid))] += 1
         nth: dict[object, int] = {}
         for deletion in sorted(deletions):
             key = deletion.key
             self._samples.setdefault(key, (timeline, deletion.number))
             group = self._class_of.get(key.pod)
+            deleted = _Deleted(*key)
             if group is not None and key.ordinal == 0:
                 place = nth[group, key.controller] = nth.get((group, key.controller), -1) + 1
-                self._deletions.add(
-                    _Deleted(group, "", key.controller, place), seed, deletion.at_ns
-                )
-            else:
-                self._deletions.add(_Deleted(*key), seed, deletion.at_ns)
+                deleted = _Deleted(group, "", key.controller, place)
+            self._deletions.add(deleted, seed, deletion.at_ns)
+            # What kubectl deletes, it deletes because it came to the node.
+            because = timeline.entries[deletion.number].because[:1]
+            if because and (drain := turns.get(because[0])) is not None:
+                after_ns = deletion.at_ns - timeline.entries[because[0]].at_ns
+                self._turns.add_within(deleted, drain, seed, after_ns)
             if (key.pod, key.uid) in gone_of:
                 self._gone.add((key.pod, key.uid), seed, gone_of.pop((key.pod, key.uid)))
 
@@ -215,7 +229,7 @@ class DrainGathered:
                 assert isinstance(entry, PodDeleted), "samples are deletions"
                 controllers.setdefault(group, {})[key.controller] = entry
             else:
-                spans = self._deletions.spans(_Deleted(*key))
+                spans = self._spans(_Deleted(*key), self._gap_of_pod(key.pod))
                 certain = self._deletions.runs[_Deleted(*key)] == self.runs
                 found[key] = self._eviction(key, spans, certain=certain)
         found = {
@@ -231,7 +245,8 @@ class DrainGathered:
         return found
 
     def _padding_ns(self, node: str) -> int:
-        return _PADDING_NS + (self._gaps_ns.get(node, GAP_NS) - GAP_NS) // 3
+        step_ns = self._moves_ns.get(node, 0) // self._steps
+        return _PADDING_NS + max(step_ns // 2 - GAP_NS // 3, 0)
 
     def _padded(self, spans: tuple[Span, ...], key: EvictionKey) -> tuple[Span, ...]:
         """The spans, wider where they depend on when other pods are gone or Ready."""
@@ -242,8 +257,8 @@ class DrainGathered:
         by_drain = key.controller in (EVICTION_API, KUBECTL_DELETE)
         if not by_drain or not self._depends_on_others(node, key.pod):
             return spans
-        starts = (self._starts.spans(one)[0][0] for one in self._starts.by_seed if one.node == node)
-        first_ns = min((*starts, spans[0][0]))
+        start_ns = self._turns.first_start_ns(node)
+        first_ns = spans[0][0] if start_ns is None else min(start_ns, spans[0][0])
         # Each of several waits adds its own chance, to the ends of a window as to the holes between two.
         padding_ns = self._padding_ns(node) * max(len(spans) - 1, 1)
         if len(spans) > _OUTCOMES_OF_ONE_WAIT:
@@ -254,12 +269,18 @@ class DrainGathered:
     def _spans_of_class(self, group: int, controller: str) -> tuple[tuple[Span, ...], bool]:
         pieces: list[Span] = []
         certain = True
+        gap_ns = self._gap_of_pod(self._members[group][0].key)
         for place in range(len(self._members[group])):
             nth = _Deleted(group, "", controller, place)
             if nth in self._deletions.by_seed:
-                pieces += self._deletions.spans(nth)
+                pieces += self._spans(nth, gap_ns)
             certain = certain and self._deletions.runs.get(nth, 0) == self.runs
-        return disjoint_outcomes(pieces, self._gap_of_pod(self._members[group][0].key)), certain
+        return disjoint_outcomes(pieces, gap_ns), certain
+
+    def _spans(self, deleted: _Deleted, gap_ns: int) -> tuple[Span, ...]:
+        """When it happens: as in the runs, and as long after its node's start as in some run."""
+        spans = (*self._deletions.spans(deleted), *self._turns.within(deleted))
+        return disjoint_outcomes(spans, gap_ns)
 
     def classes(self, controller: str) -> Iterator[tuple[Sequence[Pod], list[Within | None]]]:
         """For each class its pods, and the window of its n-th eviction by ``controller``."""
@@ -309,6 +330,19 @@ class DrainGathered:
         return Within(min(low_ns for low_ns, _ in spans), latest_ns)
 
     @cached_property
+    def going(self) -> frozenset[tuple[str, str]]:
+        """(pod, uid) of those that are deleted in every run, by whomever."""
+        found: set[tuple[str, str]] = set()
+        for what, number in self._going.items():
+            if isinstance(what, int):
+                members = self._members[what]
+                if number == self.runs * len(members):
+                    found.update((pod.key, pod.uid) for pod in members)
+            elif number == self.runs:
+                found.add(what)
+        return frozenset(found)
+
+    @cached_property
     def outcomes(self) -> dict[NodeDrain, DrainOutcome]:
         """Every node of every process, in their order."""
         found = self._waits.found(self.evictions, self.runs)
@@ -318,7 +352,7 @@ class DrainGathered:
         }
         return {
             drain: DrainOutcome(
-                start=self._starts.within(drain, self.runs),
+                start=self._turns.start_within(drain, self.runs),
                 end=self._padded_end(drain, waits.get(drain, {}).values()),
                 reasons=frozenset(self._reasons.get(drain, ())),
                 exit_codes=frozenset(self._exits.get(drain.process, ())),
@@ -343,11 +377,11 @@ class DrainGathered:
 
     def _padded_end(self, drain: NodeDrain, waits: Iterable[Wait]) -> Within | None:
         """When kubectl is through with the node: never before the last of its waits can be over."""
-        end = self._ends.within(drain, self.runs)
+        end = self._turns.end_within(drain, self.runs)
         if end is None or not self._depends_on_others(drain.node):
             return end
         padding_ns = self._padding_ns(drain.node)
-        start_ns = self._starts.spans(drain)[0][0]
+        start_ns = self._turns.started(drain)[0][0]
         latest_ns = None
         if end.latest_ns is not None:
             over = [wait.until.latest_ns for wait in waits if wait.until is not None]

@@ -39,7 +39,13 @@ Progress = Callable[[str, int, int], None]
 # Seeds are as many as the objects of one run allow.
 _SEEDS_MIN, _SEEDS_MAX = 10, 80
 _OBJECTS_OF_SEEDS = 2_400
-_LATENCIES = (0.0, 1.0, None)
+# (place of every latency in its range, luck): all early, all late, and anything.
+_PACES: tuple[tuple[float | None, int | None], ...] = (
+    (0.0, 1),
+    (1.0, -1),
+    (None, None),
+    (None, None),
+)
 # (share of the grace period that every pod uses, place of readiness in its range).
 _CORNERS = ((0.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.0))
 
@@ -78,7 +84,8 @@ def explore_drains(
     gathered = DrainGathered(
         events,
         exchangeable_pods(world, drains),
-        _gaps_ns(world, drains, waves, seeds, assume_ready),
+        _moves_ns(world, drains, waves, assume_ready),
+        seeds - len(_CORNERS),
         {pod.key: pod.node_name for pod in world.snapshot.pods},
         {node for node, number in waves.items() if number > 1},
         whole=assume_ready.latest_ns is not None
@@ -158,17 +165,16 @@ def _waves(world: DrainWorld, drains: Sequence[Drain]) -> dict[str, int]:
     return waves
 
 
-def _gaps_ns(
+def _moves_ns(
     world: DrainWorld,
     drains: tuple[NodeDrain, ...],
     waves: Mapping[str, int],
-    seeds: int,
     assume_ready: AssumeReady,
 ) -> dict[str, int]:
-    """By node, how far apart neighbouring seeds may put what is one outcome.
+    """By node, how far what happens on it moves with what can be anything between two ends.
 
-    Shares of grace periods are tried in steps, and every node before adds its own to when the next begins, as
-    often as its pods go one after the other; a StatefulSet's replacement follows its pod's exit.
+    Every node before adds its grace periods to when the next begins, as often as its pods go one after the other; a
+    StatefulSet's replacement follows its pod's exit, and readiness may be a range.
     """
     graces_ns: dict[str, int] = {}
     for pod in world.snapshot.pods:
@@ -176,8 +182,7 @@ def _gaps_ns(
         graces_ns[pod.node_name] = max(graces_ns.get(pod.node_name, 0), grace_ns)
     names = {pod.node_name for pod in world.snapshot.pods if is_owned_by(pod, STATEFUL_SET)}
     range_ns = (assume_ready.latest_ns or assume_ready.earliest_ns) - assume_ready.earliest_ns
-    steps = seeds - len(_CORNERS)
-    gaps: dict[str, int] = {}
+    moves: dict[str, int] = {}
     for drain in drains:
         before = {
             other.node
@@ -189,9 +194,8 @@ def _gaps_ns(
         before_ns += graces_ns.get(drain.node, 0) * (waves[drain.node] - 1)
         if drain.node in names:
             before_ns += graces_ns[drain.node]
-        gap_ns = 3 * (before_ns + range_ns) // (2 * steps)
-        gaps[drain.node] = max(GAP_NS, gap_ns, gaps.get(drain.node, 0))
-    return gaps
+        moves[drain.node] = max(before_ns + range_ns, moves.get(drain.node, 0))
+    return moves
 
 
 def _play(world: DrainWorld, scenario: Scenario, timing: Timing) -> Timeline:
@@ -207,8 +211,8 @@ def _plan(
         played = sampled_heartbeats(scenario, windows, seed) if windows else scenario
         played = _settled(played, seed)
         drain = _drain_timing(seed, seeds, assume_ready)
-        for latency in _LATENCIES:
-            chosen = replace(drain, latency=latency)
+        for place, (latency, luck) in enumerate(_PACES):
+            chosen = replace(drain, seed=seed + place * seeds, latency=latency, luck=luck)
             yield seed, played, _timing(world, scenario, seed, chosen)
 
 
@@ -243,7 +247,7 @@ def _drain_timing(seed: int, seeds: int, assume_ready: AssumeReady) -> DrainTimi
         ready_low_ns=low_ns,
         ready_high_ns=high_ns,
         ready=place if seed % 4 < 3 else None,
-        joins_drained_nodes=seed % 3 == 1,
+        joins_drained_nodes=(0.0, 0.5, 1.0)[seed % 3],
     )
 
 
