@@ -6,7 +6,7 @@ Besides these, the code of every warning and finding is a figure: of how many ob
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from kubectl_evictplan.errors import WrongWord
@@ -94,15 +94,18 @@ def _nobody(argument: str) -> Unknown:
     return Unknown(f"no Service and no workload {argument} is in the input")
 
 
-def _pods(chosen: Iterable[Eviction]) -> Known:
+def _pods(chosen: Iterable[Eviction], by_somebody: Collection[str] = ()) -> Known:
+    """Count pods; those ``by_somebody`` go for certain, although none of their rows is."""
     found = list(chosen)
-    certain = {entry.key for entry in found if entry.certainty == CERTAIN}
+    certain = {e.key for e in found if e.certainty == CERTAIN or e.key in by_somebody}
     return Known(len(certain), len({entry.key for entry in found}))
 
 
 def _evictions(facts: Facts, argument: str) -> Value:
     chosen = _chosen(facts, argument)
-    return chosen if isinstance(chosen, Unknown) else _pods(chosen)
+    if isinstance(chosen, Unknown):
+        return chosen
+    return _pods(chosen, facts.prediction.evicted.by_somebody)
 
 
 def _stuck(facts: Facts, argument: str) -> Value:
@@ -123,9 +126,12 @@ def _last_eviction(facts: Facts, argument: str) -> Value:
 
 
 def _drains_unfinished(facts: Facts, _: str) -> Value:
-    ends = [drain.end_reason for drain in facts.prediction.drains]
-    sure = sum(reason not in (None, "drained") for reason in ends)
-    return Known(sure, sure + ends.count(None))
+    drains = facts.prediction.drains
+    sure = sum(drain.end_reason not in (None, "drained") for drain in drains)
+    # It ends well, or not before the horizon.
+    drained = [drain for drain in drains if drain.end_reason in (None, "drained")]
+    perhaps = sum(drain.end_reason is None or drain.end_latest_seconds is None for drain in drained)
+    return Known(sure, sure + perhaps)
 
 
 # -- impact -----------------------------------------------------------------------------------------

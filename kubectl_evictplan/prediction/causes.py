@@ -17,6 +17,7 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS, format_d
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.prediction.document import Because
+from kubectl_evictplan.scenarios.outages import AWAY
 from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
 from kubectl_evictplan.windows.circumstances import (
     Circumstance,
@@ -121,9 +122,16 @@ def _not_allowed(entry: timeline.EvictionNotAllowed) -> str:
     return f"the Eviction API answers {entry.code}: budget {budgets} allows no disruption now"
 
 
+def _applied(entry: EventApplied) -> str:
+    event = entry.event
+    if event.outage is not None and not (event.manager_up or event.kubelets_up):
+        return f"{AWAY[event.outage.component]} is away"
+    return event.told.format(detail=event.detail).rstrip()
+
+
 # By kind of entry: the upstream function behind it, and what happened, for people.
 _WORDS: dict[type[timeline.Entry], tuple[str, Callable[[Any], str]]] = {
-    EventApplied: ("scenario", lambda e: e.event.told.format(detail=e.event.detail).rstrip()),
+    EventApplied: ("scenario", _applied),
     timeline.ControllerManagerStarted: ("Run", lambda _: "kube-controller-manager starts"),
     timeline.NodeCreated: ("CREATE", lambda _: "the Node object is created"),
     timeline.NodeDeleted: ("DELETE", lambda _: "the Node object is deleted"),

@@ -34,11 +34,19 @@ class Sourced(Record):
     origin: str = ""
 
 
+class OutageSummary(Record):
+    """What is away: control-plane | controller-manager | apiserver; ``until_seconds`` null: it does not come back."""
+
+    component: str
+    until_seconds: float | None
+
+
 class EventSummary(Record):
     """One scenario event as it was resolved.
 
     ``command`` are the words of kubectl that do it, ``undo`` those that undo it, where there are any; the
-    word "{nodes}" stands for the nodes.
+    word "{nodes}" stands for the nodes. ``outage`` is the outage that it is a part of, null where it stands for
+    itself.
     """
 
     at_seconds: float
@@ -49,6 +57,7 @@ class EventSummary(Record):
     origin: str = ""
     command: tuple[str, ...] = ()
     undo: tuple[str, ...] = ()
+    outage: OutageSummary | None = None
 
 
 class Renewals(Record):
@@ -278,11 +287,18 @@ class RefusedPod(Record):
     why: str
 
 
+class SkippedPod(Record):
+    """A pod that kubectl neither evicts nor refuses to: the filter is its ``reason``."""
+
+    pod: str
+    reason: str
+
+
 class WaitingPod(Record):
     """A pod whose eviction a budget ("namespace/name") refuses (429), and until when kubectl tries.
 
-    ``ends``: evicted | timeout | error | never, null when it differs; ``until_latest_seconds`` null: not in
-    every run within reach.
+    ``ends``: evicted | timeout | error | never, null when it differs; "horizon": it still waits at the given
+    horizon. ``until_latest_seconds`` null: not in every run, or not before the horizon.
     """
 
     pod: str
@@ -305,9 +321,11 @@ class FailedPod(Record):
 class DrainReport(Record):
     """One node of one ``kubectl drain``; ``exit_code`` is that of the whole process.
 
-    ``start_seconds`` null: kubectl never comes to this node. ``end_latest_seconds`` null: in some run it is
-    never through with it. ``exit_code`` and ``end_reason`` (drained | refused | timeout | error | never) are null
-    when they differ.
+    ``start_seconds`` null: kubectl does not come to this node. ``end_latest_seconds`` null: in some run it is
+    never through with it, or not before the given horizon. ``exit_code`` and ``end_reason`` (drained | refused |
+    timeout | error | never) are null when they differ; ``end_reason`` "horizon": the drain is still going on at the
+    horizon, or has not begun. ``skipped`` are the pods that kubectl leaves alone, with the filter that does:
+    daemon-set | mirror-pod | not-selected | deleted-long-ago.
     """
 
     node: str
@@ -321,6 +339,7 @@ class DrainReport(Record):
     waiting: tuple[WaitingPod, ...]
     failed: tuple[FailedPod, ...]
     origin: str = ""
+    skipped: tuple[SkippedPod, ...] = ()
 
 
 class Prediction(Record, dict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TypeVar
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API
@@ -16,6 +16,7 @@ from kubectl_evictplan.prediction.document import (
     FailedPod,
     Joint,
     RefusedPod,
+    SkippedPod,
     WaitingPod,
 )
 from kubectl_evictplan.scenarios.actions.drain import Drain
@@ -31,6 +32,8 @@ _Value = TypeVar("_Value")
 
 # ``ends`` of a wait and ``endReason`` of a drain that goes on for ever.
 NEVER = "never"
+# Of what is known to go on beyond the horizon that was given.
+HORIZON = "horizon"
 _FAILED = "error"
 
 
@@ -42,9 +45,21 @@ def drain_reports(explored: DrainExploration | None, scenario: Scenario) -> tupl
     outcomes = explored.gathered.outcomes
     unsure = _protectable(explored) if explored.world.budgets_denied else {}
     return tuple(
-        _report(drain.node, outcome, events[drain.process].origin, unsure=drain.node in unsure)
+        _report(
+            drain.node,
+            outcome,
+            events[drain.process].origin,
+            _until_ns(scenario),
+            unsure=drain.node in unsure,
+        )
         for drain, outcome in outcomes.items()
     )
+
+
+def _until_ns(scenario: Scenario) -> int:
+    """The given horizon, or as far as runs go; ends of drains are known beyond either."""
+    horizon_ns = scenario.horizon_ns
+    return HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns
 
 
 def _protectable(explored: DrainExploration) -> dict[str, set[str]]:
@@ -57,54 +72,64 @@ def _protectable(explored: DrainExploration) -> dict[str, set[str]]:
     return found
 
 
-def _report(node: str, outcome: DrainOutcome, origin: str, *, unsure: bool) -> DrainReport:
+def _report(
+    node: str, outcome: DrainOutcome, origin: str, until_ns: int, *, unsure: bool
+) -> DrainReport:
     """``unsure``: budgets that may not be read can make it wait, for ever too."""
-    start, start_latest = _ends_of(outcome.start)
-    end, end_latest = _ends_of(outcome.end)
+    if outcome.start is not None and outcome.start.earliest_ns > until_ns:
+        return DrainReport(node, None, None, None, None, None, HORIZON, (), (), (), origin)
+    start, start_latest = _ends_of(outcome.start, until_ns)
+    end, end_latest = _ends_of(outcome.end, until_ns)
     reasons = {NEVER if reason is None else reason.value for reason in outcome.reasons}
+    reason, exit_code = _only(frozenset(reasons)), _only(outcome.exit_codes)
+    if unsure:
+        end_latest, reason, exit_code = None, None, None
+    elif outcome.end is not None and end is None:
+        reason, exit_code = HORIZON, None
+    waits = [(key, wait) for key, wait in sorted(outcome.waits.items()) if wait.from_ns <= until_ns]
     return DrainReport(
         node=node,
         start_seconds=start,
         start_latest_seconds=start_latest,
         end_earliest_seconds=end,
-        end_latest_seconds=None if unsure else end_latest,
-        exit_code=None if unsure else _only(outcome.exit_codes),
-        end_reason=None if unsure else _only(frozenset(reasons)),
+        end_latest_seconds=end_latest,
+        exit_code=exit_code,
+        end_reason=reason,
         refused=tuple(RefusedPod(one.pod, one.reason, one.why) for one in outcome.refused),
-        waiting=tuple(_waiting(outcome)),
+        waiting=tuple(
+            _waiting_pod(key, wait, until_ns) for key, wait in waits if wait.ends != {_FAILED}
+        ),
         failed=tuple(
             FailedPod(key.pod, key.budgets, CERTAIN if wait.certain else POSSIBLE)
-            for key, wait in sorted(outcome.waits.items())
+            for key, wait in waits
             if wait.ends == {_FAILED}
         ),
         origin=origin,
+        skipped=tuple(SkippedPod(one.pod, one.reason) for one in outcome.skipped),
     )
 
 
-def _waiting(outcome: DrainOutcome) -> Iterator[WaitingPod]:
-    for key, wait in sorted(outcome.waits.items()):
-        if wait.ends != {_FAILED}:
-            yield _waiting_pod(key, wait)
-
-
-def _waiting_pod(key: WaitKey, wait: Wait) -> WaitingPod:
-    earliest, latest = _ends_of(wait.until)
+def _waiting_pod(key: WaitKey, wait: Wait, until_ns: int) -> WaitingPod:
+    earliest, latest = _ends_of(wait.until, until_ns)
+    beyond = wait.until is not None and earliest is None
     return WaitingPod(
         pod=key.pod,
         budget=", ".join(key.budgets),
         from_seconds=seconds(wait.from_ns),
         until_earliest_seconds=earliest,
         until_latest_seconds=latest,
-        ends=_only(wait.ends),
+        ends=HORIZON if beyond else _only(wait.ends),
         certainty=CERTAIN if wait.certain else POSSIBLE,
     )
 
 
-def _ends_of(within: Within | None) -> tuple[float | None, float | None]:
-    if within is None:
+def _ends_of(within: Within | None, until_ns: int) -> tuple[float | None, float | None]:
+    """Both ends, as far as they lie before the horizon."""
+    if within is None or within.earliest_ns > until_ns:
         return None, None
     latest_ns = within.latest_ns
-    return seconds(within.earliest_ns), None if latest_ns is None else seconds(latest_ns)
+    known = latest_ns is not None and latest_ns <= until_ns
+    return seconds(within.earliest_ns), seconds(latest_ns) if known and latest_ns else None
 
 
 def _only(values: frozenset[_Value]) -> _Value | None:
@@ -122,8 +147,7 @@ def merge_drains(
     if explored is None:
         return
     drained = set(drained_nodes(scenario))
-    horizon_ns = scenario.horizon_ns
-    until_ns = HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns
+    until_ns = _until_ns(scenario)
     found = explored.gathered.evictions
     kept: dict[EvictionKey, PossibleEviction] = {}
     for key, other in exploration.evictions.items():
@@ -184,13 +208,17 @@ def drain_joint(explored: DrainExploration | None, scenario: Scenario) -> Iterat
 
 
 def drain_going(
-    exploration: Exploration, explored: DrainExploration | None, scenario: Scenario
+    exploration: Exploration,
+    explored: DrainExploration | None,
+    scenario: Scenario,
+    refusable: Collection[str],
 ) -> Iterator[Joint]:
     """Pods of which no single deletion is certain, and yet they go: kubectl or somebody else deletes them.
 
-    To be asked after ``merge_drains``.
+    To be asked after ``merge_drains``. ``refusable`` are pods whose DELETE a webhook may refuse. Nothing is said
+    where budgets are not known.
     """
-    if explored is None:
+    if explored is None or explored.world.budgets_denied or not explored.world.budgets_listed:
         return
     gathered, horizon_ns = explored.gathered, scenario.end_ns
     rows: dict[tuple[str, str], list[EvictionKey]] = {}
@@ -198,7 +226,8 @@ def drain_going(
         if (key.pod, key.uid) in gathered.going:
             rows.setdefault((key.pod, key.uid), []).append(key)
     for (pod, _), keys in sorted(rows.items()):
-        if len(keys) < 2 or any(exploration.evictions[key].certain for key in keys):
+        sure = any(exploration.evictions[key].certain for key in keys)
+        if len(keys) < 2 or sure or pod in refusable:
             continue
         whole = [gathered.evictions.get(key, exploration.evictions[key]) for key in keys]
         by_ns = max(one.latest_ns for one in whole)

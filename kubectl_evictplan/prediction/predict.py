@@ -25,6 +25,7 @@ from kubectl_evictplan.prediction.document import (
     EventSummary,
     Eviction,
     Inputs,
+    OutageSummary,
     Prediction,
     Sourced,
 )
@@ -45,7 +46,7 @@ from kubectl_evictplan.prediction.nodes import joint_statements, node_reports, z
 from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import find_warnings
-from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import OutagePart, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.drain_runs import (
@@ -151,7 +152,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         joint=(
             *joint_statements(exploration, scenario.horizon_ns),
             *drain_joint(drains, scenario),
-            *drain_going(exploration, drains, scenario),
+            *drain_going(exploration, drains, scenario, refusable),
         ),
         warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),
     )
@@ -245,7 +246,12 @@ def _event(event: ScenarioEvent) -> EventSummary:
         event.origin,
         event.command(event.done_by),
         event.command(event.undone_by),
+        None if event.outage is None else _outage(event.outage),
     )
+
+
+def _outage(part: OutagePart) -> OutageSummary:
+    return OutageSummary(part.component, None if part.until_ns is None else seconds(part.until_ns))
 
 
 def _assumptions(exploration: Exploration) -> tuple[str, ...]:

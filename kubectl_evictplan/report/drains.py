@@ -22,6 +22,7 @@ from kubectl_evictplan.report.words import Clock
 # Warnings that these sentences tell with the same pods.
 TOLD_CODES = frozenset(("drain-refused", "drain-never-ends", "two-budgets"))
 
+_UNTIL = {"never": "never", "horizon": "after the horizon"}
 _DRAINS_TOLD_MAX = 5
 _PODS_NAMED_MAX = 3
 _ROWS_MAX = 40
@@ -31,6 +32,7 @@ _TONES: dict[str | None, Tone] = {
     "timeout": "stuck",
     "error": "stuck",
     "never": "stuck",
+    "horizon": "loud",
 }
 # What is refused: one pod, and several.
 _REFUSED = {
@@ -44,6 +46,18 @@ _REFUSED = {
 }
 
 
+# What kubectl leaves alone: one pod, and several.
+_SKIPPED = {
+    Reason.DAEMON_SET.value: ("DaemonSet-managed pod", "ignored: --ignore-daemonsets"),
+    Reason.MIRROR_POD.value: ("mirror pod", "a mirror pod of a static one: the kubelet's own"),
+    Reason.NOT_SELECTED.value: ("pod", "not selected by --pod-selector"),
+    Reason.DELETED_LONG_AGO.value: (
+        "Terminating pod",
+        "Terminating for longer than --skip-wait-for-delete-timeout",
+    ),
+}
+
+
 def budgets_unread(prediction: Prediction) -> bool:
     """Whether pods are drained of which nobody knows what budget holds them."""
     return any(warning.code == "budget-not-readable" for warning in prediction.warnings)
@@ -51,10 +65,12 @@ def budgets_unread(prediction: Prediction) -> bool:
 
 def drain_sentences(prediction: Prediction, clock: Clock) -> Iterator[Phrase]:
     """Yield how each drain ends; where there are many, how many end in each way."""
-    drains = prediction.drains
+    drains, horizon = prediction.drains, ""
+    if prediction.inputs.horizon.source == "given":
+        horizon = prediction.inputs.horizon.value
     unread = budgets_unread(prediction)
     for drain in drains[:_DRAINS_TOLD_MAX]:
-        yield from _told(drain, clock, unread=unread)
+        yield from _told(drain, clock, horizon, unread=unread)
     rest = drains[_DRAINS_TOLD_MAX:]
     if rest:
         ends: dict[str, int] = {}
@@ -64,15 +80,18 @@ def drain_sentences(prediction: Prediction, clock: Clock) -> Iterator[Phrase]:
         yield Phrase(f"And {words.count(len(rest), 'more drained node')}: {numbers}.")
 
 
-def _told(drain: DrainReport, clock: Clock, *, unread: bool) -> Iterator[Phrase]:
-    """``unread``: there may be budgets that the input does not hold."""
+def _told(drain: DrainReport, clock: Clock, horizon: str, *, unread: bool) -> Iterator[Phrase]:
+    """``horizon`` is the given one, "" if there is none; ``unread``: there may be budgets not in the input."""
     node, tone = words.name(drain.node), _TONES.get(drain.end_reason, "possible")
+    if drain.start_seconds is None and drain.end_reason == "horizon":
+        yield Phrase(f"kubectl does not come to {node} within the horizon of {horizon}.", tone)
+        return
     if drain.start_seconds is None:
         text = f"kubectl never comes to {node}: it is not through with a node before it"
         yield Phrase(f"{text}.", "stuck")
         return
     waits = f": {_why_not(drain)}" if _why_not(drain) else ""
-    ends = _span(drain, clock)
+    ends = _span(drain, clock, horizon)
     code = "" if drain.exit_code is None else f", exit code {drain.exit_code}"
     match drain.end_reason:
         case "drained":
@@ -90,21 +109,42 @@ def _told(drain: DrainReport, clock: Clock, *, unread: bool) -> Iterator[Phrase]
             yield Phrase(f"The drain of {node} ends with an error {ends}{code}{waits}.", tone)
         case "never":
             yield Phrase(f"The drain of {node} never ends{waits}.", tone)
+        case "horizon":
+            why = waits or ": pods that it has evicted are not gone yet"
+            yield Phrase(
+                f"The drain of {node} is still going on at the horizon of {horizon}{why}.", tone
+            )
         case _:
             yield Phrase(
                 f"How the drain of {node} ends depends on timing that nobody can see: {ends}{code}{waits}.",
                 tone,
             )
     yield from _passing_waits(drain)
+    yield from _left_alone(drain)
 
 
-def _span(drain: DrainReport, clock: Clock) -> str:
+def _left_alone(drain: DrainReport) -> Iterator[Phrase]:
+    """Yield the pods that kubectl leaves alone, by the filter that does."""
+    by_reason: dict[str, list[str]] = {}
+    for one in drain.skipped:
+        by_reason.setdefault(one.reason, []).append(one.pod)
+    clauses = []
+    for reason, pods in by_reason.items():
+        what, why = _SKIPPED[reason]
+        names = words.listed(pods, _PODS_NAMED_MAX)
+        clauses.append(f"{words.count(len(pods), what)} ({names}; {why})")
+    if clauses:
+        yield Phrase(f"On {words.name(drain.node)}, kubectl leaves alone {', '.join(clauses)}.")
+
+
+def _span(drain: DrainReport, clock: Clock, horizon: str) -> str:
     """Return from when to when the drain of the node ends."""
     earliest, latest = drain.end_earliest_seconds, drain.end_latest_seconds
     if earliest is None:
         return "never"
     if latest is None:
-        return f"{words.window(earliest, None)}, perhaps never"
+        perhaps = f"perhaps not within the horizon of {horizon}" if horizon else "perhaps never"
+        return f"{words.window(earliest, None)}, {perhaps}"
     at = clock.between(earliest, latest)
     offsets = words.window(earliest, latest)
     return f"{at} ({offsets})" if at else offsets
@@ -184,6 +224,8 @@ def waits_of(prediction: Prediction, pod: str) -> Iterator[Phrase]:
                 )
                 may = "waits" if one.certainty == CERTAIN else "may wait"
                 end = "for ever" if one.ends == "never" else f"until {until}"
+                if one.ends == "horizon":
+                    end = "still at the horizon"
                 yield Phrase(
                     f"It {may} for budget {words.name(one.budget)} from {words.offset(one.from_seconds)} on, {end}."
                 )
@@ -215,6 +257,13 @@ def drain_tables(prediction: Prediction, *, wide: bool) -> Iterator[Table]:
             for drain, one in refused
         ]
         yield Table(header, rows, "Pods that kubectl refuses to delete")
+    skipped = [(drain, one) for drain in prediction.drains for one in drain.skipped]
+    if skipped and wide:
+        rows = [
+            (*map(words.name, (drain.node, one.pod, one.reason)), _SKIPPED[one.reason][1])
+            for drain, one in skipped
+        ]
+        yield Table(columns("NODE", "POD", "REASON", "WHY"), rows, "Pods that kubectl leaves alone")
 
 
 def _nodes(prediction: Prediction, *, wide: bool) -> Table:
@@ -222,21 +271,25 @@ def _nodes(prediction: Prediction, *, wide: bool) -> Table:
     several = len({drain.origin for drain in drains}) > 1
     header = [Column("NODE"), Column("STARTS", 3), Column("ENDS"), Column("RESULT")]
     header += [Column("EXIT"), Column("WAITING", 2), Column("REFUSED", 1)]
+    header += [Column("DAEMON-SET", 1), Column("LEFT-ALONE", 1)]
     rows: list[Row] = []
     for drain in drains:
         starts = words.window(drain.start_seconds, drain.start_latest_seconds, exact=wide)
         tone = _TONES.get(drain.end_reason, "possible")
         code = "differs" if drain.exit_code is None else str(drain.exit_code)
         command = (words.name(drain.origin),) if several and wide else ()
+        ignored = sum(one.reason == Reason.DAEMON_SET.value for one in drain.skipped)
         rows.append(
             (
                 words.name(drain.node),
-                "never" if drain.start_seconds is None else starts,
-                _ends(drain, exact=wide),
+                _not_within(drain) if drain.start_seconds is None else starts,
+                _ends(drain, exact=wide, horizon=prediction.inputs.horizon.source == "given"),
                 Phrase(_result(drain), tone),
-                "none" if drain.end_reason == "never" else code,
+                "none" if drain.end_reason in ("never", "horizon") else code,
                 str(len(drain.waiting)),
                 str(len(drain.refused)),
+                str(ignored),
+                str(len(drain.skipped) - ignored),
                 *command,
             )
         )
@@ -251,14 +304,22 @@ def _nodes(prediction: Prediction, *, wide: bool) -> Table:
     )
 
 
-def _ends(drain: DrainReport, *, exact: bool) -> str:
+def _not_within(drain: DrainReport) -> str:
+    return "after the horizon" if drain.end_reason == "horizon" else "never"
+
+
+def _ends(drain: DrainReport, *, exact: bool, horizon: bool) -> str:
     if drain.end_earliest_seconds is None:
-        return "never"
+        return _not_within(drain)
     text = words.window(drain.end_earliest_seconds, drain.end_latest_seconds, exact=exact)
-    return f"{text}, or never" if drain.end_latest_seconds is None else text
+    if drain.end_latest_seconds is not None:
+        return text
+    return f"{text}, perhaps not by the horizon" if horizon else f"{text}, or never"
 
 
 def _result(drain: DrainReport) -> str:
+    if drain.end_reason == "horizon":
+        return "not begun" if drain.start_seconds is None else "going on"
     if drain.start_seconds is None:
         return "not reached"
     return words.name(drain.end_reason or "depends on timing")
@@ -270,6 +331,8 @@ def _waiting(waiting: list[tuple[DrainReport, WaitingPod]], *, wide: bool) -> Ta
     for drain, one in shown:
         until = words.window(one.until_earliest_seconds, one.until_latest_seconds, exact=wide)
         ends = words.name(one.ends or "depends on timing")
+        if one.ends == "horizon":
+            ends = "still waits"
         sure = one.certainty == CERTAIN
         rows.append(
             (
@@ -279,7 +342,7 @@ def _waiting(waiting: list[tuple[DrainReport, WaitingPod]], *, wide: bool) -> Ta
                 words.offset(one.from_seconds)
                 if wide
                 else words.window(one.from_seconds, one.from_seconds),
-                "never" if one.ends == "never" else until,
+                _UNTIL.get(one.ends or "", until),
                 Phrase(ends if sure else f"{ends} (possibly)", "plain" if sure else "possible"),
             )
         )

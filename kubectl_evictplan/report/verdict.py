@@ -63,7 +63,7 @@ _STAYS = {
     "drain-skips": "that kubectl leaves alone",
     "drain-refused": "because kubectl refuses to drain their node",
     "budget-waits": "that a budget does not let go",
-    "drain-not-reached": "whose node kubectl never comes to",
+    "drain-not-reached": "whose node kubectl does not come to",
 }
 
 # Said first.
@@ -182,7 +182,9 @@ def _together(joint: Joint, clock: Clock) -> str:
     stays = joint.of - joint.most
     if what != "evicted" or stays <= 0:
         return f"{text}."
-    return f"{text}: {'' if exactly else 'at least '}{stays} {words.verb(stays, 'stays', 'stay')}."
+    # Of a drain more may follow; a zone's pods are counted at the horizon.
+    then = " until then" if kind == "node" else ""
+    return f"{text}: {'' if exactly else 'at least '}{stays} {words.verb(stays, 'stays', 'stay')}{then}."
 
 
 def _from(evictions: Sequence[Eviction], prediction: Prediction) -> str:

@@ -18,6 +18,13 @@ from kubectl_evictplan.prediction.document import (
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Moment, Timeline
 from kubectl_evictplan.report.words import Clock
+from kubectl_evictplan.scenarios.actions.processes import (
+    StartKubelet,
+    StartManager,
+    StopKubelet,
+    StopManager,
+)
+from kubectl_evictplan.scenarios.outages import AWAY, Outage
 from kubectl_evictplan.windows.outcome import (
     CREATED,
     DELETED,
@@ -35,6 +42,22 @@ _NODE_VERBS = {
     TAINT_REMOVED: ("loses the taint {}", "lose the taint {}"),
     CREATED: ("is created", "are created"),
     DELETED: ("is deleted", "are deleted"),
+}
+
+# What an outage is meanwhile, and when it is over.
+_MEANWHILE = {
+    Outage.CONTROL_PLANE.value: "no controller acts, no kubelet is heard",
+    Outage.CONTROLLER_MANAGER.value: "no controller acts; kubelets are heard",
+    Outage.API_SERVER.value: "no controller acts, no kubelet is heard",
+}
+_BACK = {
+    Outage.CONTROL_PLANE.value: "is back",
+    Outage.CONTROLLER_MANAGER.value: "can run again",
+    Outage.API_SERVER.value: "is back",
+}
+_AFTER_OUTAGES = {
+    StartManager.action: "kube-controller-manager works again, it is the leader and ticks,",
+    StartKubelet.action: "kubelets are heard again,",
 }
 
 
@@ -55,9 +78,12 @@ def timeline(prediction: Prediction, clock: Clock, *, wide: bool) -> Timeline | 
     """
     changes = [*_node_changes(prediction, wide), *_zone_changes(prediction, wide)]
     told = {frozenset(event.nodes) for event in prediction.inputs.events}
+    names_max = None if wide else _NAMES_MAX
+    events = prediction.inputs.events if wide else tuple(_united(prediction.inputs.events))
     moments = [
-        (event.at_seconds, 0, _event_moment(event, clock, None if wide else _NAMES_MAX))
-        for event in (prediction.inputs.events if wide else _united(prediction.inputs.events))
+        (at_seconds, 0, Moment(clock.time(at_seconds), words.offset(at_seconds), text))
+        for event in events
+        for at_seconds, text in _event_moments(event, names_max)
     ]
     if not changes and len(moments) < (1 if wide else 2):
         return None
@@ -82,7 +108,11 @@ def spans(prediction: Prediction) -> Iterator[tuple[str, float, float]]:
 
 def asked(prediction: Prediction) -> Iterator[str]:
     """Yield what the scenario does, alike events together, without instants; as a command where it is one."""
+    outages = {e.origin for e in prediction.inputs.events if e.outage is not None}
+    yield from map(words.name, sorted(outages))
     for event in _united(prediction.inputs.events):
+        if event.outage is not None:
+            continue
         if event.command and len(event.nodes) <= _NAMES_MAX:
             names = " ".join(map(words.name, event.nodes))
             yield " ".join(names if word == "{nodes}" else word for word in event.command)
@@ -107,9 +137,18 @@ def _united(events: Iterable[EventSummary]) -> Iterator[EventSummary]:
         )
 
 
-def _event_moment(event: EventSummary, clock: Clock, names_max: int | None) -> Moment:
-    text = _event_text(event, names_max)
-    return Moment(clock.time(event.at_seconds), words.offset(event.at_seconds), text)
+def _event_moments(event: EventSummary, names_max: int | None) -> Iterator[tuple[float, str]]:
+    """Yield the instants of an event, each with what happens; a part of an outage is told as the outage."""
+    if event.outage is None:
+        yield event.at_seconds, _event_text(event, names_max)
+    elif event.action == StopManager.action:
+        what, until_seconds = AWAY[event.outage.component], event.outage.until_seconds
+        yield event.at_seconds, f"{what} is away: {_MEANWHILE[event.outage.component]}"
+        if until_seconds is not None:
+            yield until_seconds, f"{what} {_BACK[event.outage.component]}"
+    elif event.action != StopKubelet.action:
+        text = f"{_AFTER_OUTAGES[event.action]} {event.detail}"
+        yield event.at_seconds, text.rstrip()
 
 
 def _event_text(event: EventSummary, names_max: int | None) -> str:

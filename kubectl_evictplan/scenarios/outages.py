@@ -28,7 +28,7 @@ from kubectl_evictplan.scenarios.actions.processes import (
     StopKubelet,
     StopManager,
 )
-from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import OutagePart, ScenarioEvent
 from kubectl_evictplan.sources.component_flags import CONTROLLER_MANAGER
 from kubectl_evictplan.sources.control_plane import component_of
 
@@ -66,6 +66,14 @@ class Outage(Enum):
     def silences_kubelets(self) -> bool:
         """Whether no kubelet can be heard meanwhile."""
         return self is not Outage.CONTROLLER_MANAGER
+
+
+# How people call what is away.
+AWAY = {
+    Outage.CONTROL_PLANE.value: "the control plane",
+    Outage.CONTROLLER_MANAGER.value: "kube-controller-manager",
+    Outage.API_SERVER.value: "the API server",
+}
 
 
 class Lag(NamedTuple):
@@ -186,21 +194,27 @@ def outage_events(
     kubelets = tuple(_ready_nodes(snapshot)) if outage.silences_kubelets else ()
     if _outlasts_kubelets(grace_period_ns):
         kubelets = ()
-    events: list[ScenarioEvent] = [StopManager(at_ns=0, origin=origin)]
+    part = OutagePart(outage.value, duration_ns)
+    events: list[ScenarioEvent] = [StopManager(at_ns=0, origin=origin, outage=part)]
     if kubelets:
-        events.append(StopKubelet(at_ns=0, nodes=kubelets, origin=origin))
+        events.append(StopKubelet(at_ns=0, nodes=kubelets, origin=origin, outage=part))
     if duration_ns is None:
         return events
     lag = manager_lag(outage, duration_ns, control_plane_of(snapshot))
     if kubelets:
         back = StartKubelet(
-            at_ns=duration_ns, within_ns=KUBELET_RETURN_MAX_NS, nodes=kubelets, origin=origin
+            at_ns=duration_ns,
+            within_ns=KUBELET_RETURN_MAX_NS,
+            nodes=kubelets,
+            origin=origin,
+            outage=part,
         )
         events.append(back)
     start = StartManager(
         at_ns=duration_ns + lag.earliest_ns,
         within_ns=lag.latest_ns - lag.earliest_ns,
         origin=origin,
+        outage=part,
     )
     return sorted([*events, start], key=lambda event: event.at_ns)
 

@@ -34,6 +34,16 @@ LATEST_START_NS = LAST_INSTANT_NS - DURATION_MAX_NS
 KUBERNETES_VERSION, MONITOR_PHASE = "kubernetesVersion", "monitorPhase"
 
 
+class OutagePart(msgspec.Struct, frozen=True):
+    """The outage that an event is a part of: what is away (the word of ``what-if fail``), and until when.
+
+    ``until_ns`` is an offset; None: it does not end.
+    """
+
+    component: str
+    until_ns: int | None
+
+
 class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Something that people, kubelets or machines do to the cluster, ``at_ns`` after the start.
 
@@ -65,6 +75,8 @@ class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
     at_ns: int
     # Where the event was written, e.g. "s.yaml:12" or "taint node n1 a=b:NoExecute".
     origin: str = ""
+    # None: it stands for itself, as everything in a file does.
+    outage: OutagePart | None = None
 
     @property
     def nodes(self) -> tuple[str, ...]:

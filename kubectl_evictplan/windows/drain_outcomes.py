@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from kubectl_evictplan.cluster.drained_pods import RETRY_NS
 from kubectl_evictplan.cluster.timeline import (
     EVICTION_API,
     KUBECTL_DELETE,
@@ -21,6 +22,7 @@ from kubectl_evictplan.cluster.timeline import (
     NodeDrainStarted,
     PodDeleted,
     PodGone,
+    PodPassedOver,
     PodRefused,
     Timeline,
 )
@@ -50,6 +52,13 @@ class Refusal(NamedTuple):
     why: str
 
 
+class Skipped(NamedTuple):
+    """A pod that kubectl leaves alone, and the filter's word."""
+
+    pod: str
+    reason: str
+
+
 class DrainOutcome(NamedTuple):
     """The drain of one node over all runs. ``start``, ``end`` None: in no run.
 
@@ -61,6 +70,7 @@ class DrainOutcome(NamedTuple):
     reasons: frozenset[DrainEnd | None]
     exit_codes: frozenset[int | None]
     refused: tuple[Refusal, ...]
+    skipped: tuple[Skipped, ...]
     waits: Mapping[WaitKey, Wait]
 
 
@@ -107,6 +117,9 @@ class DrainGathered:
         self._drains = drains
         # Nodes that kubectl comes to at once: no other drain is before them, or beside.
         self._first = {drains[0].nodes[0]} if len(drains) == 1 else set()
+        nodes = Counter(node for event in drains for node in event.nodes)
+        # Nodes of several processes: whichever asks first decides, and they ask 5 s apart at most.
+        self._contested = {node for node, processes in nodes.items() if processes > 1}
         self._members = classes
         self._class_of = {pod.key: place for place, pods in enumerate(classes) for pod in pods}
         self.runs = 0
@@ -118,6 +131,7 @@ class DrainGathered:
         self._reasons: dict[NodeDrain, set[DrainEnd | None]] = {}
         self._exits: dict[int, set[int | None]] = {}
         self._refused: dict[NodeDrain, dict[Refusal, None]] = {}
+        self._skipped: dict[NodeDrain, dict[Skipped, None]] = {}
         # In how many runs somebody deletes a pod, and how many of a class over all runs.
         self._going: Counter[tuple[str, str] | int] = Counter()
         self._waits = Waits(classes, self._class_of, self._uid)
@@ -130,7 +144,8 @@ class DrainGathered:
     def _gap_of_pod(self, pod: str) -> int:
         if self._whole:
             return HORIZON_DEFAULT_MAX_NS
-        return max(GAP_NS, self._moves_ns.get(self._node_of.get(pod, ""), 0))
+        node = self._node_of.get(pod, "")
+        return max(RETRY_NS if node in self._contested else GAP_NS, self._moves_ns.get(node, 0))
 
     # -- one run ------------------------------------------------------------------------------------
 
@@ -158,6 +173,9 @@ class DrainGathered:
                 drain = by_name[entry.process, entry.node]
                 refusal = Refusal(entry.pod, entry.reason.value, entry.why)
                 self._refused.setdefault(drain, {})[refusal] = None
+            elif isinstance(entry, PodPassedOver):
+                drain = by_name[entry.process, entry.node]
+                self._skipped.setdefault(drain, {})[Skipped(entry.pod, entry.reason.value)] = None
         for index, drain in turns.items():
             end = ended.get(drain)
             start_ns = timeline.entries[index].at_ns
@@ -246,7 +264,8 @@ class DrainGathered:
 
     def _padding_ns(self, node: str) -> int:
         step_ns = self._moves_ns.get(node, 0) // self._steps
-        return _PADDING_NS + max(step_ns // 2 - GAP_NS // 3, 0)
+        by_others_ns = RETRY_NS if node in self._contested else 0
+        return _PADDING_NS + by_others_ns + max(step_ns // 2 - GAP_NS // 3, 0)
 
     def _padded(self, spans: tuple[Span, ...], key: EvictionKey) -> tuple[Span, ...]:
         """The spans, wider where they depend on when other pods are gone or Ready."""
@@ -357,6 +376,7 @@ class DrainGathered:
                 reasons=frozenset(self._reasons.get(drain, ())),
                 exit_codes=frozenset(self._exits.get(drain.process, ())),
                 refused=tuple(self._refused.get(drain, ())),
+                skipped=tuple(sorted(self._skipped.get(drain, ()))),
                 waits=waits.get(drain, {}),
             )
             for drain in self._reasons

@@ -37,8 +37,8 @@ from kubectl_evictplan.windows.unknown_instants import has_unknown_instants
 Progress = Callable[[str, int, int], None]
 
 # Seeds are as many as the objects of one run allow.
-_SEEDS_MIN, _SEEDS_MAX = 10, 80
-_OBJECTS_OF_SEEDS = 2_400
+_SEEDS_MIN, _SEEDS_MAX = 8, 60
+_OBJECTS_OF_SEEDS = 1_800
 # (place of every latency in its range, luck): all early, all late, and anything.
 _PACES: tuple[tuple[float | None, int | None], ...] = (
     (0.0, 1),

@@ -173,6 +173,25 @@ def test_nobody_is_evicted_where_all_kubelets_come_back(ask: Ask, cluster: str) 
     assert "endpoints-frozen" in text
 
 
+@pytest.mark.parametrize(
+    ("component", "away", "back"),
+    [
+        ("apiserver", "the API server is away", "the API server is back"),
+        ("control-plane", "the control plane is away", "the control plane is back"),
+        ("controller-manager", "kube-controller-manager is away", "can run again"),
+    ],
+)
+def test_an_outage_is_told_as_what_was_typed(
+    ask: Ask, cluster: str, component: str, away: str, back: str
+) -> None:
+    words = ("what-if", "fail", component, "--for", "10m", "-f", cluster)
+    text = " ".join(ask(*words).out.split())
+    assert f"+0s {away}: no controller acts" in text
+    assert f"{back} 21:43:25 +10m0s kube-controller-manager works again" in text
+    for output in ("table", "wide", "markdown"):
+        assert "controller-st" not in ask(*words, "-o", output).out
+
+
 def test_what_an_outage_rests_on_is_no_mistake_in_the_input(ask: Ask, cluster: str) -> None:
     words = ("what-if", "fail", "controller-manager", "--for", "10m", "-f", cluster)
     plain, strict = ask(*words, "-o", "json"), ask(*words, "--strict")

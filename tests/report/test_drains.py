@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from report.builders import eviction, kept, prediction, text_of
+from msgspec.structs import replace
+from report.builders import eviction, inputs, kept, prediction, text_of
 
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import (
@@ -13,6 +14,8 @@ from kubectl_evictplan.prediction.document import (
     FailedPod,
     Prediction,
     RefusedPod,
+    SkippedPod,
+    Sourced,
     WaitingPod,
 )
 
@@ -142,8 +145,55 @@ def test_a_pod_with_two_budgets_is_told_as_the_error_that_it_is() -> None:
 def test_a_drain_that_may_end_or_not_says_so() -> None:
     text = said(drain(end_reason=None, exit_code=None, end_latest_seconds=None))
     assert text.startswith(
-        "How the drain of n1 ends depends on timing that nobody can see: +14.02s or later, perhaps never."
+        "How the drain of n1 ends depends on timing that nobody can see: +14.02s or later, perhaps not "
+        "within the horizon of 30m0s."
     )
+    everything = replace(inputs(), horizon=Sourced("30m0s", "until nothing more can happen"))
+    open_end = drain(end_reason=None, exit_code=None, end_latest_seconds=None)
+    assert ": +14.02s or later, perhaps never." in said(open_end, inputs=everything)
+
+
+def test_a_drain_that_outlasts_the_horizon_is_still_going_on_and_says_what_it_waits_for() -> None:
+    beyond = {"end_earliest_seconds": None, "end_latest_seconds": None, "exit_code": None}
+    waits = waiting("shop/web-0", ends="horizon", until_latest_seconds=None)
+    going_on = drain(end_reason="horizon", waiting=(waits,), **beyond)
+    nothing = {**beyond, "start_seconds": None, "start_latest_seconds": None}
+    behind = drain("n2", end_reason="horizon", **nothing)
+    text = said(going_on, behind)
+    assert text.startswith(
+        "The drain of n1 is still going on at the horizon of 30m0s: shop/web-0 waits for budget "
+        "shop/web. kubectl does not come to n2 within the horizon of 30m0s."
+    )
+    assert "never" not in text
+    assert "evicted are not gone yet" in said(drain(end_reason="horizon", **beyond))
+    assert [row[2:5] for row in cells(drained(going_on, behind), "Drains")[1:]] == [
+        ["after the horizon", "going on", "none"],
+        ["after the horizon", "not begun", "none"],
+    ]
+    [_, row] = cells(drained(going_on), "Pods that wait")
+    assert row[-2:] == ["after the horizon", "still waits"]
+
+
+def test_pods_that_kubectl_leaves_alone_are_counted_and_named_by_its_filters() -> None:
+    left = drain(
+        skipped=(
+            SkippedPod("kube-system/agent-1", "daemon-set"),
+            SkippedPod("kube-system/agent-2", "daemon-set"),
+            SkippedPod("kube-system/etcd-n1", "mirror-pod"),
+        )
+    )
+    assert (
+        "On n1, kubectl leaves alone 2 DaemonSet-managed pods (kube-system/agent-1, "
+        "kube-system/agent-2; ignored: --ignore-daemonsets), 1 mirror pod (kube-system/etcd-n1;"
+    ) in said(left)
+    header, row = cells(drained(left), "Drains")
+    assert dict(zip(header, row, strict=True))["DAEMON-SET"] == "2"
+    assert dict(zip(header, row, strict=True))["LEFT-ALONE"] == "1"
+    assert [row[1:3] for row in cells(drained(left), "Pods that kubectl leaves", "wide")[1:]] == [
+        ["kube-system/agent-1", "daemon-set"],
+        ["kube-system/agent-2", "daemon-set"],
+        ["kube-system/etcd-n1", "mirror-pod"],
+    ]
 
 
 def test_a_node_behind_one_that_never_ends_is_never_reached() -> None:
@@ -181,7 +231,7 @@ def test_pods_that_stay_are_counted_by_why() -> None:
         "1 that kubectl leaves alone",
         "1 because kubectl refuses to drain their node",
         "1 that a budget does not let go",
-        "1 whose node kubectl never comes to",
+        "1 whose node kubectl does not come to",
     ):
         assert words in text
 

@@ -128,7 +128,7 @@ def test_nothing_evicted_is_said_in_words() -> None:
         ),
         (
             Joint("node/n1", "pods evicted", 3, 3, 4, 600.0),
-            "On node n1, exactly 3 of 4 pods are evicted by +10m0s (22:10:00): 1 stays.",
+            "On node n1, exactly 3 of 4 pods are evicted by +10m0s (22:10:00): 1 stays until then.",
         ),
         (
             Joint("cluster", "pods evicted", 2, 4, 4, 600.0),
