@@ -6,7 +6,7 @@ The way to one predicted eviction: this module, ``simulation/simulate.py`` (the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from kubectl_evictplan import __version__
@@ -25,6 +25,7 @@ from kubectl_evictplan.prediction.document import (
     EventSummary,
     Eviction,
     Inputs,
+    Joint,
     OutageSummary,
     Prediction,
     Sourced,
@@ -149,12 +150,21 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
         drains=drain_reports(drains, scenario),
         workloads=whole.workloads.reports(evictions, pods.values()),
-        joint=(
-            *joint_statements(exploration, scenario.horizon_ns),
-            *drain_joint(drains, scenario),
-            *drain_going(exploration, drains, scenario, refusable),
-        ),
+        joint=_joint(exploration, drains, scenario, refusable),
         warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),
+    )
+
+
+def _joint(
+    exploration: Exploration,
+    drains: DrainExploration | None,
+    scenario: Scenario,
+    refusable: Collection[str],
+) -> tuple[Joint, ...]:
+    return (
+        *joint_statements(exploration, scenario.horizon_ns),
+        *drain_joint(drains, scenario),
+        *drain_going(exploration, drains, scenario, refusable),
     )
 
 
