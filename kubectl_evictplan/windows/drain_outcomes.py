@@ -92,7 +92,8 @@ class _Deletion(NamedTuple):
 class DrainGathered:
     """Fills itself run by run.
 
-    ``drains`` are the scenario's, ``classes`` lists of exchangeable pods. ``moves_ns`` has, by node, how far
+    ``drains`` are the scenario's, ``classes`` lists of exchangeable pods; ``siblings`` are such lists of StatefulSets'
+    pods: any of them may be the first or the last, but each keeps its name. ``moves_ns`` has, by node, how far
     instants move with what can be anything between two ends, of which ``steps`` places are drawn: a hole that is
     smaller may be chance. ``node_of`` has the node of each pod; ``queued`` are nodes of which not all pods go at once. ``whole``: readiness is anywhere in a
     range, so what was not drawn between two instants is no proof that nothing happens there.
@@ -102,6 +103,7 @@ class DrainGathered:
         self,
         drains: Sequence[Drain],
         classes: Sequence[Sequence[Pod]],
+        siblings: Sequence[Sequence[Pod]],
         moves_ns: Mapping[str, int],
         steps: int,
         node_of: Mapping[str, str],
@@ -109,6 +111,7 @@ class DrainGathered:
         *,
         whole: bool = False,
     ) -> None:
+        self._siblings = siblings
         self._moves_ns = moves_ns
         self._steps = steps
         self._whole = whole
@@ -250,6 +253,7 @@ class DrainGathered:
                 spans = self._spans(_Deleted(*key), self._gap_of_pod(key.pod))
                 certain = self._deletions.runs[_Deleted(*key)] == self.runs
                 found[key] = self._eviction(key, spans, certain=certain)
+        self._share_spans(found)
         found = {
             key: one._replace(spans=self._padded(one.spans, key)) for key, one in found.items()
         }
@@ -262,9 +266,20 @@ class DrainGathered:
                     found[key] = self._eviction(key, padded, certain=certain, like=entry)
         return found
 
-    def _padding_ns(self, node: str) -> int:
+    def _share_spans(self, found: dict[EvictionKey, PossibleEviction]) -> None:
+        for pods in self._siblings:
+            for controller in (EVICTION_API, KUBECTL_DELETE):
+                keys = [EvictionKey(pod.key, pod.uid, controller, 0) for pod in pods]
+                keys = [key for key in keys if key in found]
+                spans = [span for key in keys for span in found[key].spans]
+                for key in keys:
+                    joined = disjoint_outcomes(spans, self._gap_of_pod(key.pod))
+                    found[key] = found[key]._replace(spans=joined)
+
+    def _padding_ns(self, node: str, pod: str = "") -> int:
         step_ns = self._moves_ns.get(node, 0) // self._steps
-        by_others_ns = RETRY_NS if node in self._contested else 0
+        contested = node in self._contested and self._waits_for_budgets(node, pod)
+        by_others_ns = RETRY_NS if contested else 0
         return _PADDING_NS + by_others_ns + max(step_ns // 2 - GAP_NS // 3, 0)
 
     def _padded(self, spans: tuple[Span, ...], key: EvictionKey) -> tuple[Span, ...]:
@@ -279,7 +294,7 @@ class DrainGathered:
         start_ns = self._turns.first_start_ns(node)
         first_ns = spans[0][0] if start_ns is None else min(start_ns, spans[0][0])
         # Each of several waits adds its own chance, to the ends of a window as to the holes between two.
-        padding_ns = self._padding_ns(node) * max(len(spans) - 1, 1)
+        padding_ns = self._padding_ns(node, key.pod) * max(len(spans) - 1, 1)
         if len(spans) > _OUTCOMES_OF_ONE_WAIT:
             spans = (spans[0], (spans[1][0], spans[-1][1]))
         wider = ((max(low - padding_ns, first_ns), high + padding_ns) for low, high in spans)
@@ -410,13 +425,15 @@ class DrainGathered:
 
     def _depends_on_others(self, node: str, pod: str = "") -> bool:
         """Whether a pod of the node (or that one, or one of its class) waits, or the node's turn comes late."""
+        late = node not in self._first or node in self._queued
+        return late or self._waits_for_budgets(node, pod)
+
+    def _waits_for_budgets(self, node: str, pod: str = "") -> bool:
+        """Whether a pod of the node (or that one, or one of its class) is refused in some run."""
+        if not pod:
+            return any(self._node_of.get(other) == node for other in self._waits.pods)
         alike = self._members[self._class_of[pod]] if pod in self._class_of else ()
-        waited = (
-            self._waits.pods.intersection((pod, *(other.key for other in alike)))
-            if pod
-            else any(self._node_of.get(other) == node for other in self._waits.pods)
-        )
-        return bool(waited) or node not in self._first or node in self._queued
+        return bool(self._waits.pods.intersection((pod, *(other.key for other in alike))))
 
     @property
     def replaced_owners(self) -> frozenset[str]:

@@ -36,8 +36,8 @@ from kubectl_evictplan.windows.unknown_instants import has_unknown_instants
 
 Progress = Callable[[str, int, int], None]
 
-# Seeds are as many as the objects of one run allow.
-_SEEDS_MIN, _SEEDS_MAX = 8, 60
+# Seeds are as many as the objects of one run allow; several processes meet in more ways than one.
+_SEEDS_MIN, _SEEDS_MAX, _SEEDS_MAX_OF_SEVERAL = 8, 60, 120
 _OBJECTS_OF_SEEDS = 1_800
 # (place of every latency in its range, luck): all early, all late, and anything.
 _PACES: tuple[tuple[float | None, int | None], ...] = (
@@ -79,11 +79,13 @@ def explore_drains(
     drains = node_drains(scenario)
     events = [event for event in scenario.events if isinstance(event, Drain)]
     objects = len(world.snapshot.pods) + (0 if world.quiet else len(world.snapshot.nodes))
-    seeds = max(_SEEDS_MIN, min(_SEEDS_MAX, _OBJECTS_OF_SEEDS // max(objects, 1)))
+    seeds_max = _SEEDS_MAX if len(events) == 1 else _SEEDS_MAX_OF_SEVERAL
+    seeds = max(_SEEDS_MIN, min(seeds_max, _OBJECTS_OF_SEEDS // max(objects, 1)))
     waves = _waves(world, events)
     gathered = DrainGathered(
         events,
         exchangeable_pods(world, drains),
+        exchangeable_pods(world, drains, stateful=True),
         _moves_ns(world, drains, waves, assume_ready),
         seeds - len(_CORNERS),
         {pod.key: pod.node_name for pod in world.snapshot.pods},
@@ -123,14 +125,21 @@ def without_drains(scenario: Scenario) -> Scenario:
     )
 
 
-def exchangeable_pods(world: DrainWorld, drains: tuple[NodeDrain, ...]) -> list[list[Pod]]:
-    """Pods of drained nodes that differ in nothing but their names, under one budget."""
+def exchangeable_pods(
+    world: DrainWorld, drains: tuple[NodeDrain, ...], *, stateful: bool = False
+) -> list[list[Pod]]:
+    """Pods of drained nodes that differ in nothing but their names, under one budget.
+
+    ``stateful``: those of StatefulSets, which are made anew under their names, instead of all others.
+    """
     index = BudgetIndex(world.budgets)
     drained = {drain.node for drain in drains}
     classes: dict[object, list[Pod]] = {}
     for pod in world.snapshot.pods:
         owner = pod.controller()
-        if pod.node_name not in drained or owner is None or owner.kind == "StatefulSet":
+        if pod.node_name not in drained or owner is None:
+            continue
+        if (owner.kind == STATEFUL_SET) is not stateful:
             continue
         places = index.matching(pod)
         if len(places) == 1 and not can_ignore_budgets(pod):
