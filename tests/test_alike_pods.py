@@ -11,9 +11,13 @@ from msgspec.structs import replace
 from realities import World, draw_world
 
 from builders import make_event, make_node, make_pod, make_scenario, make_snapshot, tolerates
+from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
+
+RELEASE = ControllerSettings(kubernetes_version="1.29.6")
 
 
 def tripled(snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -45,6 +49,41 @@ def test_what_is_predicted_of_one_pod_of_a_kind_is_what_each_of_them_gets(
 @pytest.mark.parametrize("seed", range(1000, 1150))
 def test_that_holds_in_every_world(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     check_that_all_are_told_of(draw_world(seed, down_at_start=seed % 3 == 0), monkeypatch)
+
+
+def test_pods_of_nodes_that_are_only_tainted_share_their_fate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [f"n{index}" for index in range(6)]
+    pods = [
+        pod
+        for name in names
+        for pod in (
+            make_pod(f"a-{name}", name, tolerations=[tolerates("A", 20)]),
+            make_pod(f"b-{name}", name, owner="StatefulSet/b", grace_seconds=0),
+            make_pod(f"c-{name}", name, tolerations=[tolerates("A"), tolerates("B", 30)]),
+        )
+    ]
+    lists = {pod.tolerations: pod.tolerations for pod in pods}
+    pods = [replace(pod, tolerations=lists[pod.tolerations]) for pod in pods]
+    snapshot = make_snapshot([make_node(name, zone="a") for name in names], pods)
+    scenario = make_scenario(
+        [
+            make_event(1, "taint", names, taint="A:NoExecute"),
+            make_event(5, "taint", names[:2], taint="B:NoExecute"),
+            make_event(9, "untaint", names[1:4], taint="A"),
+            make_event(2, "cordon", names[3]),
+            make_event(3, "kubelet-stop", names[5]),
+        ],
+        horizon=60,
+    )
+    world = World(snapshot, scenario, resolve_configuration(RELEASE, snapshot.control_plane))
+    check_that_all_are_told_of(world, monkeypatch)
+    steady = AlikePods(snapshot, scenario, names[:5])
+    of_each = {pod.node_name for pod in steady.snapshot.pods}
+    assert of_each == {"n0", "n1", "n2", "n3", "n4", "n5"}
+    both = AlikePods(snapshot, make_scenario(scenario.events[:1]), names[:5])
+    assert {pod.node_name for pod in both.snapshot.pods} == {"n0", "n5"}
 
 
 def shown(*pods: dict[str, Any], taints: Iterable[str] = ()) -> list[str]:

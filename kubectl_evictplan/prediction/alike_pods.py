@@ -1,33 +1,55 @@
-"""Pods of one node that differ in nothing but their names: one of each kind is simulated for all of them.
+"""Pods that differ in nothing but their names: one of each kind is simulated for all of them.
 
 No controller that is simulated looks at a pod's name, labels or containers unless a scenario or a drain names
 it, and what it does to one pod of a node does not depend on the others: so pods that are equal in
-everything else share every instant of every run. A node has dozens of pods and a few kinds of them.
+everything else share every instant of every run. A node has dozens of pods and a few kinds of them. Nodes
+that are healthy and stay so differ for their pods in the taints that people put on them only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Container, Hashable, Iterator, Mapping
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import no_execute_taints
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
-from kubectl_evictplan.windows.outcome import CancelKey, EvictionKey, Exploration, WindowTable
+from kubectl_evictplan.windows.outcome import (
+    CancelKey,
+    EvictionKey,
+    Exploration,
+    PossibleEviction,
+    WindowTable,
+)
 
-_Found = TypeVar("_Found")
+_NONE: frozenset[str] = frozenset()
 # Others are looked at in the order of their names: see pod garbage collection.
 _PHASES_NOT_FINISHED = ("Pending", "Running", "Unknown")
 
 
-class AlikePods:
-    """``snapshot`` has one pod of every kind on every node; asked for it, one gets all pods of its kind."""
+class SomePod(NamedTuple):
+    """A pod by its names, and its node."""
 
-    def __init__(self, relevant: ClusterSnapshot, scenario: Scenario) -> None:
+    key: str
+    uid: str
+    node: str
+
+
+class AlikePods:
+    """``snapshot`` has one pod of every kind; asked for it, one gets all pods of its kind.
+
+    ``steady`` are nodes to which nothing happens unless the scenario does it.
+    """
+
+    def __init__(
+        self, relevant: ClusterSnapshot, scenario: Scenario, steady: Container[str] = _NONE
+    ) -> None:
         self.snapshot = relevant
+        self._steady = steady
         # By the key of the pod that is simulated, it and all others of its kind.
         self._of: dict[str, list[Pod]] = {}
         self._shown_by: dict[str, str] = {}
@@ -40,13 +62,15 @@ class AlikePods:
         named.update(event.pod.key for event in scenario.events if event.pod is not None)
         # Timers that run at the start began with the pod, at the earliest.
         tainted = {node.name for node in relevant.nodes if no_execute_taints(node.taints)}
+        places = self._places(relevant, scenario)
         kinds: dict[Hashable, list[Pod]] = {}
         alone: list[Pod] = []
         for pod in relevant.pods:
             if not pod.node_name or pod.phase not in _PHASES_NOT_FINISHED or pod.key in named:
                 alone.append(pod)
                 continue
-            kind: Hashable = pod.node_name, kind_of(pod)
+            place = places.get(pod.node_name, pod.node_name)
+            kind: Hashable = place, kind_of(pod)
             if pod.node_name in tainted:
                 kind = kind, pod.creation_timestamp_ns
             kinds.setdefault(kind, []).append(pod)
@@ -60,6 +84,28 @@ class AlikePods:
             pods=tuple(pod for pod in relevant.pods if id(pod) in shown),
             stand_ins={key: len(pods) for key, pods in self._of.items()},
         )
+
+    def _places(self, relevant: ClusterSnapshot, scenario: Scenario) -> dict[str, Hashable]:
+        """What pods see of each node to which nothing happens but taints, people's own; others are not there."""
+        of_node: dict[str, list[int]] = {}
+        others: set[str] = set()
+        for index, event in enumerate(scenario.events):
+            if event.manager_up is not None:
+                return {}
+            if isinstance(event, AddTaint | RemoveTaint | Cordon) and not (
+                event.seen_by_monitor or event.seen_by_pod_gc
+            ):
+                for name in event.nodes:
+                    of_node.setdefault(name, []).append(index)
+            else:
+                others.update(event.touched_nodes)
+        looks: dict[Hashable, Hashable] = {}
+        found: dict[str, Hashable] = {}
+        for node in relevant.nodes:
+            if node.name in of_node and node.name in self._steady and node.name not in others:
+                look = tuple(of_node[node.name]), node.unschedulable, node.taints
+                found[node.name] = looks.setdefault(look, ("", *look))
+        return found
 
     def shown_by(self, key: str) -> str:
         """The key of the pod that is simulated in the place of this one."""
@@ -77,28 +123,32 @@ class AlikePods:
         else:
             yield from (pod.key for pod in pods)
 
-    def identities(self, key: str, uid: str) -> Iterator[tuple[str, str]]:
-        """Yield key and uid of all pods that the pod stands for; another pod of its name stands for itself.
+    def pods(self, key: str, uid: str, node: str) -> Iterator[SomePod]:
+        """Yield all pods that the pod stands for; another pod of its name stands for itself.
 
         Who knows no more of a pod than its name says "" for the uid.
         """
         pods = self._of.get(key)
         if pods is None or uid not in ("", pods[0].uid):
-            yield key, uid
-        elif not uid:
-            yield from ((pod.key, "") for pod in pods)
+            yield SomePod(key, uid, node)
         else:
-            yield from ((pod.key, pod.uid) for pod in pods)
+            for pod in pods:
+                yield SomePod(pod.key, pod.uid if uid else "", pod.node_name)
 
-    def evictions(self, found: Mapping[EvictionKey, _Found]) -> dict[EvictionKey, _Found]:
+    def evictions(
+        self, found: Mapping[EvictionKey, PossibleEviction]
+    ) -> dict[EvictionKey, PossibleEviction]:
         """Return what was found for the pods that are simulated, for all pods."""
         if not self._of:
             return dict(found)
-        return {
-            EvictionKey(pod, uid, key.controller, key.ordinal): value
-            for key, value in found.items()
-            for pod, uid in self.identities(key.pod, key.uid)
-        }
+        extended = {}
+        for key, value in found.items():
+            there = {value.node: value}
+            for pod, uid, node in self.pods(key.pod, key.uid, value.node):
+                if node not in there:
+                    there[node] = value._replace(node=node)
+                extended[EvictionKey(pod, uid, key.controller, key.ordinal)] = there[node]
+        return extended
 
     def extend(self, exploration: Exploration) -> None:
         """Tell what was explored for all pods."""
@@ -109,9 +159,9 @@ class AlikePods:
 
     def _extend(self, table: WindowTable[CancelKey]) -> None:
         table.windows = {
-            (key._replace(pod=pod, uid=uid), ordinal): window
+            (CancelKey(*pod, key.reason), ordinal): window
             for (key, ordinal), window in table.windows.items()
-            for pod, uid in self.identities(key.pod, key.uid)
+            for pod in self.pods(key.pod, key.uid, key.node)
         }
 
 

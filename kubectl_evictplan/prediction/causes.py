@@ -228,12 +228,12 @@ class ChainCache:
             prefix = self._prefixes[entry.because] = self._build(entry.because)
         return (*prefix, link(entry))
 
-    def of_pod(self, index: int, key: str) -> tuple[Because, ...]:
-        """The chain of the entry at ``index``, told of the pod ``key``, which is alike."""
+    def of_pod(self, index: int, key: str, node: str) -> tuple[Because, ...]:
+        """The chain of the entry at ``index``, told of the pod ``key`` of that node, which is alike."""
         chain, entry = self.chain(index), self._run.entries[index]
         if not isinstance(entry, timeline.AboutPod) or entry.pod == key:
             return chain
-        return ChainOfKind(chain, entry.pod).of_pod(key)
+        return ChainOfKind(chain, entry.pod, entry.node).of_pod(key, node)
 
     def _build(self, causes: tuple[int, ...]) -> tuple[Because, ...]:
         if len(causes) == 1:
@@ -249,26 +249,31 @@ class ChainCache:
 
 
 class ChainOfKind:
-    """The chain of one pod, to be told of others that are alike: only links about the pod itself are made anew."""
+    """The chain of one pod, to be told of others that are alike: what is another's own is made anew."""
 
-    def __init__(self, chain: tuple[Because, ...], key: str) -> None:
+    def __init__(self, chain: tuple[Because, ...], key: str, node: str) -> None:
         self._chain, self._key = chain, key
-        about = f"pod/{key}"
-        first = next((i for i, each in enumerate(chain) if each.object == about), len(chain))
-        self._shared, self._own = chain[:first], chain[first:]
-        self._about = about
+        self._pod, self._node = f"pod/{key}", f"node/{node}"
+        first = next((i for i, each in enumerate(chain) if each.object == self._pod), len(chain))
+        self._before = {node: chain[:first]}
+        self._from_then_on = chain[first:]
 
-    def of_pod(self, key: str) -> tuple[Because, ...]:
-        """The chain of the pod of that key."""
+    def of_pod(self, key: str, node: str) -> tuple[Because, ...]:
+        """The chain of the pod of that key, on that node."""
         if key == self._key:
             return self._chain
-        about = f"pod/{key}"
-        return self._shared + tuple(
+        if (before := self._before.get(node)) is None:
+            before = self._before[node] = self._told_of(next(iter(self._before.values())), "", node)
+        return before + self._told_of(self._from_then_on, key, node)
+
+    def _told_of(self, links: tuple[Because, ...], key: str, node: str) -> tuple[Because, ...]:
+        objects = {self._pod: f"pod/{key}", self._node: f"node/{node}"}
+        return tuple(
             [
-                Because(each.offset_seconds, each.what, about, each.rule)
-                if each.object == self._about
+                Because(each.offset_seconds, each.what, objects[each.object], each.rule)
+                if each.object in objects
                 else each
-                for each in self._own
+                for each in links
             ]
         )
 

@@ -217,14 +217,14 @@ def _rows_of_kind(
     refusable: Collection[str],
 ) -> Iterator[document.Eviction]:
     """The rows of all pods that are like that of ``row``; what is no pod's own is stored once."""
-    chain = ChainOfKind(row.because, row.key)
-    for key, uid in alike.identities(row.key, row.uid):
+    chain = ChainOfKind(row.because, row.key, row.node)
+    for key, uid, node in alike.pods(row.key, row.uid, row.node):
         namespace, _, name = key.partition("/")
         yield document.Eviction(
             namespace,
             name,
             uid,
-            row.node,
+            node,
             CERTAIN if certain and key not in refusable else POSSIBLE,
             row.offset_seconds,
             row.earliest_seconds,
@@ -236,7 +236,7 @@ def _rows_of_kind(
             row.toleration,
             row.gone,
             owner_name(ends.pods.get(key)),
-            chain.of_pod(key),
+            chain.of_pod(key, node),
         )
 
 

@@ -104,7 +104,7 @@ def kept_list(
                 code = _BY_NODE[type(nominal.entries[index])]
             elif not code:
                 code = "no-no-execute-taint" if name in scenario_nodes else "node-unchanged"
-        chain = chains.of_pod(index, pod.key) if index >= 0 else ()
+        chain = chains.of_pod(index, pod.key, name) if index >= 0 else ()
         reason = REASONS[code].format(told=chain[-1].what if chain else "")
         owner = owner_name(pod)
         kept.append(Kept(pod.namespace, pod.name, pod.uid, name, code, reason, owner, chain))

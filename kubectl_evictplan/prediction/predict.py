@@ -111,7 +111,7 @@ def simulated(
         monitor_phase_ns=configuration.nominal_phase_ns(),
         drain=DrainTiming(ready_low_ns=ready.earliest_ns, ready_high_ns=ready.latest_ns),
     )
-    alike = AlikePods(relevant, scenario)
+    alike = AlikePods(relevant, scenario, whole.steady_nodes)
     nominal = simulate(alike.snapshot, scenario, configuration, timing)
     exploration = explore(
         alike.snapshot, without_drains(scenario), configuration, nominal, progress

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Sequence
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -50,6 +50,11 @@ class PreparedCluster:
             and not needs_no_schedule_pass(node)
         }
         self._numbers = Counter(self._counting.values())
+
+    @property
+    def steady_nodes(self) -> Container[str]:
+        """Nodes to which nothing happens unless a scenario does it, and that count in their zones."""
+        return self._counting
 
     @cached_property
     def workloads(self) -> WorkloadIndex:

@@ -1,9 +1,9 @@
-"""Silent nodes that one node run cannot tell apart: one of them is simulated, and counts for all.
+"""Nodes that one node run cannot tell apart: one of them is simulated, and counts for all.
 
 The monitor sees a kubelet's last renewal with the first tick after it. Nodes of one zone that fall silent at
 one instant, and whose last renewals the same tick sees, are from then on alike in everything: which tick
 finds them dead, what it writes and whom it puts in line. Nobody is served in a node run; so they differ in their names
-only.
+only. Healthy nodes that people taint are alike whenever their kubelets renew.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMem
 from kubectl_evictplan.engine.event_queue import LoopGrid
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario
 
@@ -31,27 +32,36 @@ class OneOfEach(NamedTuple):
     members: Mapping[str, tuple[str, ...]]
 
 
+class _Course(NamedTuple):
+    """All that happens to a healthy node, equal for nodes to which the same happens; and its last renewal, if known."""
+
+    told: tuple[Hashable, ...]
+    last_heartbeat_ns: int | None
+
+
 class AlikeNodes:
     """Finds out which nodes of one snapshot are alike in a run of one scenario."""
 
     def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
         self._snapshot = snapshot
-        self._period_ns = configuration.node_monitor_period_ns
+        self._configuration = configuration
         self._zones = ZoneMembership(configuration)
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._looks: dict[str, Hashable] = {}
-        # By the scenario's identity: the scenario, and the stops of nodes to which nothing else happens.
-        self._stops: dict[int, tuple[Scenario, dict[str, StopKubelet]]] = {}
+        # By the scenario's identity: the scenario, and what happens to nodes that may be alike.
+        self._known: dict[int, tuple[Scenario, dict[str, _Course]]] = {}
 
     def one_of_each(self, scenario: Scenario, timing: Timing) -> OneOfEach:
         """Return what to simulate with the monitor's ticks of ``timing``."""
-        step_ns = self._period_ns + timing.monitor_cost_ns
+        step_ns = self._configuration.node_monitor_period_ns + timing.monitor_cost_ns
         ticks = LoopGrid(timing.monitor_phase_ns, step_ns, unbounded=True)
+        if id(scenario) not in self._known:
+            self._known[id(scenario)] = scenario, self._courses(scenario)
         alike: dict[Hashable, list[str]] = {}
-        for name, stop in self._only_stopped(scenario).items():
-            assert stop.last_heartbeat_ns is not None, "only those are asked for that are known"
-            kind = stop.at_ns, ticks.at_or_after(stop.last_heartbeat_ns), self._look(name)
-            alike.setdefault(kind, []).append(name)
+        for name, course in self._known[id(scenario)][1].items():
+            last_ns = course.last_heartbeat_ns
+            seen_ns = None if last_ns is None else ticks.at_or_after(last_ns)
+            alike.setdefault((course.told, seen_ns, self._look(name)), []).append(name)
         several = (tuple(sorted(names)) for names in alike.values() if len(names) > 1)
         return self._without_others(scenario, {names[0]: names for names in several})
 
@@ -61,51 +71,53 @@ class AlikeNodes:
         others = {other for name, names in members.items() for other in names if other != name}
         if not others:
             return OneOfEach(self._snapshot, scenario, {})
-        events = (e for e in scenario.events if not (len(e.nodes) == 1 and e.nodes[0] in others))
+        nodes = tuple(node for node in self._snapshot.nodes if node.name not in others)
+        names = {node.name for node in nodes}
+        events = []
+        for event in scenario.events:
+            if others.isdisjoint(event.nodes):
+                events.append(event)
+            elif not others.issuperset(event.nodes):
+                events.append(event.restricted_to(names, ()))
+        stand_ins = {name: len(alike) for name, alike in members.items()}
         return OneOfEach(
-            replace(
-                self._snapshot,
-                nodes=tuple(node for node in self._snapshot.nodes if node.name not in others),
-                stand_ins={name: len(names) for name, names in members.items()},
-            ),
+            replace(self._snapshot, nodes=nodes, stand_ins=stand_ins),
             replace(scenario, events=tuple(events)),
             members,
         )
 
-    def _only_stopped(self, scenario: Scenario) -> dict[str, StopKubelet]:
-        """Healthy nodes that fall silent, each by an event of its own, and to which nothing else happens."""
-        known = self._stops.get(id(scenario))
-        if known is None:
-            known = self._stops[id(scenario)] = scenario, self._find_stops(scenario)
-        return known[1]
-
-    def _find_stops(self, scenario: Scenario) -> dict[str, StopKubelet]:
-        found: dict[str, StopKubelet] = {}
+    def _courses(self, scenario: Scenario) -> dict[str, _Course]:
+        """What happens to healthy nodes that people taint or cordon, or that fall silent once: no others are there."""
+        told: dict[str, list[Hashable]] = {}
+        last_ns: dict[str, int] = {}
         others: set[str] = set()
-        for event in scenario.events:
+        for index, event in enumerate(scenario.events):
             if event.manager_up is not None:
                 return {}
-            for name in event.touched_nodes:
-                if name in found or name in others:
-                    others.add(name)
-                elif (
-                    isinstance(event, StopKubelet)
-                    and event.last_heartbeat_ns is not None
-                    and len(event.nodes) == 1
-                ):
-                    found[name] = event
-                else:
-                    others.add(name)
+            if isinstance(event, StopKubelet) and event.last_heartbeat_ns is not None:
+                for name in event.nodes:
+                    told.setdefault(name, []).append(("stop", event.at_ns))
+                    if name in last_ns:
+                        others.add(name)
+                    last_ns[name] = event.last_heartbeat_ns
+            elif isinstance(event, AddTaint | RemoveTaint | Cordon) and not event.seen_by_monitor:
+                for name in event.nodes:
+                    told.setdefault(name, []).append(index)
+            elif not event.pods_only:
+                others.update(event.touched_nodes)
         return {
-            name: stop
-            for name, stop in found.items()
+            name: _Course(tuple(what), last_ns.get(name))
+            for name, what in told.items()
             if name not in others and name in self._nodes and self._is_healthy(name, scenario)
         }
 
     def _is_healthy(self, name: str, scenario: Scenario) -> bool:
         node, lease = self._nodes[name], self._snapshot.leases.get(name)
         seen_ns = observed_at_ns(self._snapshot, scenario.start_ns)
-        return node.ready_status == "True" and is_up_at_start(node, lease, seen_ns)
+        if node.ready_status != "True" or not is_up_at_start(node, lease, seen_ns):
+            return False
+        # Otherwise each of its renewals counts.
+        return renew_period_ns(lease) <= self._configuration.node_monitor_grace_period_ns
 
     def _look(self, name: str) -> Hashable:
         """What the controller sees of a healthy node, but for its renewals and its name."""

@@ -17,6 +17,7 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE, no_execute_taints
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
@@ -57,6 +58,8 @@ class PodFates:
             if pod.node_name:
                 self._pods_by_node.setdefault(pod.node_name, []).append(pod)
         self._indices: dict[int, EventIndex] = {}
+        # Nodes to which more happens than silence and taints of people; found out when it is asked for.
+        self._touched_otherwise: set[str] | None = None
         self._instants_vary = has_unknown_instants(scenario)
         self._busy = self._nodes_with_other_events()
         self._simple = SimpleFates(self._world, configuration, horizon_ns, result)
@@ -76,6 +79,8 @@ class PodFates:
     def explore(self, names: frozenset[str], runs: list[PieceRun]) -> None:
         """Find the windows of the taints of the nodes ``names`` and of all pods on them."""
         order = sorted(names)
+        if self._is_empty(order, runs):
+            return
         if self._is_simple(order, runs):
             self._result.only_silent.add(order[0])
             self._simple.explore(order[0], self._pods_by_node.get(order[0], []), runs)
@@ -114,6 +119,16 @@ class PodFates:
         scenarios = {id(end.scenario): end.scenario for end in ends}
         pods = list(world.snapshot.pods)
         return {key: self._world(world.names, pods, each) for key, each in scenarios.items()}
+
+    def _is_empty(self, names: list[str], runs: list[PieceRun]) -> bool:
+        """Whether there are no pods that anything could happen to, and node lifecycle writes no NoExecute taint."""
+        name = names[0]
+        node = self._nodes.get(name)
+        if len(names) > 1 or node is None or self._pods_by_node.get(name):
+            return False
+        if self._touched_otherwise is None:
+            self._touched_otherwise = set(_touched_otherwise(self._scenario, runs))
+        return name not in self._touched_otherwise and not no_execute_taints(node.taints)
 
     def _is_simple(self, names: list[str], runs: list[PieceRun]) -> bool:
         """Whether a node only falls silent, is served once, and never comes back."""
@@ -229,6 +244,17 @@ class PodFates:
         created = [event.pod for event in world.scenario.events if event.pod is not None]
         keys = [pod.key for pod in (*world.snapshot.pods, *created)]
         return len(set(keys)) < len(keys)
+
+
+def _touched_otherwise(scenario: Scenario, runs: Iterable[PieceRun]) -> Iterator[str]:
+    for event in scenario.events:
+        people = isinstance(event, AddTaint | RemoveTaint | Cordon) and not event.seen_by_monitor
+        if not people and event.kubelets_up is not False:
+            yield from event.touched_nodes
+    for run in runs:
+        yield from run.waits
+        for end in (run.first, run.last):
+            yield from (name for name, node in end.nodes.items() if node.decisions or node.taints)
 
 
 def _delays_ns(pods: Iterable[Pod]) -> set[int]:

@@ -63,7 +63,7 @@ def check_that_windows_stay(world: World, monkeypatch: pytest.MonkeyPatch) -> No
     known = world.snapshot, world.scenario, world.configuration
     found = predict(*known)
     with monkeypatch.context() as each_alone:
-        each_alone.setattr(AlikeNodes, "_find_stops", lambda *_: {})
+        each_alone.setattr(AlikeNodes, "_courses", lambda *_: {})
         assert msgspec.json.encode(found) == msgspec.json.encode(predict(*known))
 
 
