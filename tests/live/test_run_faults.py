@@ -181,7 +181,7 @@ SITES = {
     "taint": Site("patch nodes", "patch", 0),
     "read the node back": Site("get nodes", "node", 1, 3),
     "cordon": Site("patch nodes", "patch", 1, 1),
-    "which API": Site("get api", "API", 2),
+    "which API": Site("get api", "API", 0),
     "read a pod": Site("get pods", "pod", 2),
     "evict": Site("create pods/eviction", "evict", 2),
     "evict another": Site("create pods/eviction", "evict", 3, 1),
