@@ -178,6 +178,7 @@ def _fresh(
     from kubectl_evictplan.controllers.flags import resolve_configuration
     from kubectl_evictplan.kube.durations import SECOND_NS
     from kubectl_evictplan.plans.drift import Fresh, absent, nodes_are_there, without_nodes
+    from kubectl_evictplan.plans.making import execution_of
     from kubectl_evictplan.plans.operations import operations_of
     from kubectl_evictplan.prediction.predict import predict
     from kubectl_evictplan.scenarios.files import load_scenario
@@ -203,7 +204,10 @@ def _fresh(
         progress=progress.predicting,
         assume_ready=(round(least * SECOND_NS), most_ns),
     )
-    return msgspec.structs.replace(fresh, operations=operations, prediction=prediction)
+    execution = execution_of(loaded.scenario, plan.execution)
+    return msgspec.structs.replace(
+        fresh, operations=operations, execution=execution, prediction=prediction
+    )
 
 
 def refuse_drift(

@@ -126,7 +126,9 @@ def plan_file(plan: Plan | None, options: WhatIfOptions) -> PlanFile | None:
 
 def write_plan(plan: Plan, path: str, *, force: bool) -> None:
     """Write the file, for its owner alone, and say on standard error what can be done with it."""
+    from kubectl_evictplan.plans.exposed import exposed_nodes
     from kubectl_evictplan.plans.fingerprint import plan_text, short
+    from kubectl_evictplan.report.plan_review import exposed_words
     from kubectl_evictplan.sources.private_file import write_private
 
     write_private(path, plan_text(plan), force=force)
@@ -137,6 +139,8 @@ def write_plan(plan: Plan, path: str, *, force: bool) -> None:
     then = f"carry it out with: kubectl evictplan apply {path}"
     if not plan.cluster.cluster_uid:
         then = "made from files, to be reviewed; apply takes plans that were made from the live cluster"
+    for one in list(exposed_nodes(plan))[:1]:
+        sys.stderr.write(f"warning: {escape(exposed_words(one))}\n")
     line = f"plan {short(plan.fingerprint)} with {what} written to {path}; {then}"
     sys.stderr.write(f"{escape(line)}\n")
 

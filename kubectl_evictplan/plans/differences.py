@@ -20,7 +20,7 @@ class Difference(msgspec.Struct, frozen=True):
     """``then`` and ``now`` are facts, ``changes`` says what follows; nothing is escaped.
 
     ``kind`` is one of cluster, identity, release, node-gone, node-recreated, node-taints, node-schedulable,
-    node-ready, pod-added, pod-gone, pod-recreated, pod-owner, operations, losses, prediction, elsewhere, age, tool, partial.
+    node-ready, pod-added, pod-gone, pod-recreated, pod-owner, operations, execution, losses, prediction, elsewhere, age, tool, partial.
     ``acceptable``: ``--accept-drift`` of its kind lets the plan be carried out all the same.
     """
 

@@ -23,6 +23,7 @@ from kubectl_evictplan.plans.document import (
     AnyOperation,
     ClusterIdentity,
     Evict,
+    Execution,
     NodeBefore,
     Plan,
     PodBefore,
@@ -48,6 +49,7 @@ class Fresh(msgspec.Struct, frozen=True):
     now_ns: int
     absent: frozenset[str] = frozenset()
     operations: tuple[AnyOperation, ...] | None = None
+    execution: Execution | None = None
     prediction: Prediction | None = None
     impossible: str = ""
 
@@ -59,6 +61,7 @@ def differences(plan: Plan, fresh: Fresh) -> tuple[Difference, ...]:
         *_of_nodes(plan.nodes, fresh.snapshot.nodes),
         *_of_pods(plan, fresh),
         *_of_operations(plan, fresh),
+        *_of_execution(plan, fresh),
         *_of_prediction(plan, fresh),
         *_of_basis(plan, fresh),
     )
@@ -86,6 +89,7 @@ def differences_of_rest(
         fresh = replace(fresh, operations=operations, prediction=prediction)
     return (
         *_of_identity(rest.cluster, fresh.identity),
+        *_of_execution(rest, fresh),
         *_of_nodes(rest.nodes, fresh.snapshot.nodes),
         *(_of_pods(rest, fresh) if names else ()),
         *(_of_operations(rest, fresh) if names else ()),
@@ -270,6 +274,17 @@ def _of_operations(plan: Plan, fresh: Fresh) -> Iterator[Difference]:
         why = "the plan's scenario asks for the same in another order"
         yield Difference("operations", "operations", "in one order", "in another", why)
     yield from _of_losses(plan, fresh.snapshot, fresh.operations, fresh.prediction)
+
+
+def _of_execution(plan: Plan, fresh: Fresh) -> Iterator[Difference]:
+    """Yield how the file says to carry it out where its own scenario says otherwise."""
+    if fresh.execution is None:
+        return
+    for name in Execution.__struct_fields__:
+        then, now = getattr(plan.execution, name), getattr(fresh.execution, name)
+        if then != now:
+            why = "the plan's scenario asks for it, and was predicted so"
+            yield Difference("execution", name, str(then), str(now), why)
 
 
 def _as_before(node: NodeBefore, snapshot: ClusterSnapshot) -> bool:

@@ -72,6 +72,15 @@ def make_plan(
     )
 
 
+def execution_of(scenario: Scenario, execution: Execution) -> Execution:
+    """Return how a plan of this scenario is carried out, whatever ``execution`` says of what is not its to say.
+
+    Its own are ``until_ready`` and ``abort_if`` alone: no scenario says them.
+    """
+    chosen = Execution(until_ready=execution.until_ready, abort_if=execution.abort_if)
+    return with_drains(chosen, scenario)
+
+
 def with_drains(execution: Execution, scenario: Scenario) -> Execution:
     """Return how to carry it out, with what the scenario's drains say: they were predicted so."""
     for event in scenario.events:

@@ -8,6 +8,7 @@ from datetime import UTC
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.plans.differences import Difference
 from kubectl_evictplan.plans.document import Evict, Execution, Loss, Plan
+from kubectl_evictplan.plans.exposed import Exposed, exposed_nodes
 from kubectl_evictplan.report.blocks import (
     Block,
     Figures,
@@ -21,6 +22,7 @@ from kubectl_evictplan.report.blocks import (
 from kubectl_evictplan.report.verdict import verdict
 from kubectl_evictplan.report.words import Clock, count, offset
 
+_EXPOSED_MAX = 10
 _LOST = {
     "bare-pod": "it has no controller: nothing makes it anew",
     "empty-dir": "the data of its emptyDir volumes goes with it",
@@ -42,12 +44,30 @@ def review_blocks(
         )
     if plan.losses:
         yield loss_findings(plan.losses)
+    if exposed := tuple(exposed_nodes(plan)):
+        found = tuple(Finding("replacement-may-be-tainted", exposed_words(one)) for one in exposed)
+        yield Findings("May end the run (exit code 4)", (*found[:_EXPOSED_MAX], *_more(exposed)))
     yield Table(
         columns("#", "NOT BEFORE", "NODE", "OPERATION"),
         [(str(one.number), offset(one.at_seconds), one.node, one.told) for one in plan.operations],
         title="What is done, one after the other",
     )
     yield Figures("How, where and who", tuple(_facts(plan)))
+
+
+def exposed_words(one: Exposed) -> str:
+    """Return what may happen at a node that is open until its taint comes, and what keeps it from happening."""
+    pods = count(one.pods, "pod")
+    return (
+        f"node {one.node}: replacements of {pods} from other nodes may be put here before its taint, "
+        f"and the run ends rather than evict what nobody reviewed; cordon it first, or drain"
+    )
+
+
+def _more(exposed: Sequence[Exposed]) -> Iterator[Finding]:
+    if len(exposed) > _EXPOSED_MAX:
+        more = count(len(exposed) - _EXPOSED_MAX, "more node")
+        yield Finding("replacement-may-be-tainted", f"and {more}")
 
 
 def _sentences(plan: Plan, differences: Sequence[Difference]) -> Iterator[Phrase]:

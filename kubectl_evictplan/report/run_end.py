@@ -125,6 +125,8 @@ def _what_now(state: RunState) -> Iterator[Phrase]:
         more = f" and {len(unknown) - _NUMBERS_MAX} more" if len(unknown) > _NUMBERS_MAX else ""
         yield Phrase(f"The outcome of operation{many} {numbers}{more} is unknown.", "loud")
         yield Phrase("Going on looks first what became of that.")
+    if state.ending is not None and state.ending.code is EndCode.UNREVIEWED:
+        yield Phrase("Cordon what is left, then plan the rest anew: that reviews these pods too.")
     reverted = state.ending is not None and state.ending.code is EndCode.REVERTED
     if reverted and not state.rolling_back and not resumable(state):
         yield Phrase("Nothing is left to go on with: take back the rest, or make a new plan.")

@@ -14,7 +14,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.plans.differences import Difference
 from kubectl_evictplan.plans.document import ClusterIdentity, Execution, Plan
 from kubectl_evictplan.plans.drift import Fresh, differences, nodes_are_there
-from kubectl_evictplan.plans.making import make_plan
+from kubectl_evictplan.plans.making import execution_of, make_plan
 from kubectl_evictplan.plans.operations import operations_of
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
@@ -80,6 +80,7 @@ def later(
             fresh = replace(
                 fresh,
                 operations=operations_of(scenario, cluster),
+                execution=execution_of(scenario, plan.execution),
                 prediction=predicted(cluster, scenario),
             )
         except InputError as error:

@@ -277,6 +277,24 @@ def test_operations_that_the_scenario_does_not_ask_for_are_a_difference_whatever
     assert kinds(found_two) == ["operations", "operations"]
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"parallel": 100},
+        {"settle_seconds": 0.5},
+        {"eviction_timeout_seconds": 1.0},
+        {"canary": False},
+    ],
+)
+def test_a_plan_is_carried_out_as_its_scenario_says_whatever_the_seal(
+    draining: Plan, forged: dict[str, Any]
+) -> None:
+    for plan, event in ((draining, DRAIN), (TAINTING, TAINT)):
+        other = sealed(replace(plan, execution=replace(plan.execution, **forged)))
+        (found,) = later(other, CLUSTER, event)
+        assert (found.kind, found.object, found.acceptable) == ("execution", *forged, False)
+
+
 def test_losses_that_the_plan_does_not_name_are_a_difference() -> None:
     assert TAINTING.losses
     assert kinds(later(replace(TAINTING, losses=()), CLUSTER, TAINT)) == ["losses"]

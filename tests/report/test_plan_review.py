@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from plans.planned import TAINT, plan_of, small_cluster
 
+from builders import make_event
 from kubectl_evictplan.plans.differences import Difference
 from kubectl_evictplan.plans.document import Plan
 from kubectl_evictplan.report.plan_review import review_blocks
@@ -29,6 +30,17 @@ def test_a_review_says_what_is_done_what_follows_and_what_is_lost() -> None:
         "bare-pod: it has no controller: nothing makes it anew (pod default/bare-0 on a1)" in text
     )
     assert "User: jane" in text
+
+
+def test_a_review_says_at_which_nodes_replacements_may_end_the_run_and_what_keeps_them_off() -> (
+    None
+):
+    later = make_event(60, "taint", ["b1"], taint="maint=yes:NoExecute")
+    text = " ".join(shown(plan_of(small_cluster(), TAINT, later)).split())
+    assert "May end the run (exit code 4)" in text
+    assert "node b1: replacements of 3 pods from other nodes may be put here before its" in text
+    assert "cordon it first, or drain" in text
+    assert "May end the run" not in shown(PLAN)
 
 
 def test_a_difference_is_told_first_with_what_was_what_is_and_what_it_changes() -> None:

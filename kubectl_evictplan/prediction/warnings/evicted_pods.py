@@ -21,6 +21,7 @@ from kubectl_evictplan.prediction.warnings.context import (
     WarningContext,
     whole_if,
 )
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 
 _REPLACING_KINDS = ("Job", "ReplicaSet", "ReplicationController", "StatefulSet")
 _CORDONED = (Taint(UNSCHEDULABLE, NO_SCHEDULE),)
@@ -156,3 +157,26 @@ pod_already_terminating = PlainWarning(
     "the pod is being deleted already: the eviction changes neither its time nor its grace",
     lambda context: (e.key for e in context.unusual if e.pod.deletion_timestamp_ns is not None),
 )
+
+
+def replacement_may_be_tainted(context: WarningContext) -> Statements:
+    """A NoExecute taint that comes later, on a node that is open to replacements until then."""
+    is_open = {node.name: not node.unschedulable for node in context.snapshot.nodes}
+    for event in context.events:
+        if event.unschedulable is not None:
+            is_open.update((name, not event.unschedulable) for name in event.nodes)
+        if isinstance(event, AddTaint) and event.taint.effect == NO_EXECUTE:
+            before = [
+                evicted
+                for kind in _REPLACING_KINDS
+                for evicted in context.evicted_by_owner.get(kind, ())
+                if evicted.occurrence.earliest_ns < event.at_ns
+                and not get_matching_tolerations((event.taint,), evicted.pod.tolerations)[0]
+            ]
+            elsewhere = {evicted.occurrence.node for evicted in before}
+            yield Statement(
+                "replacements of pods that were evicted before may be put on a node that is tainted later, to be "
+                "evicted there again; apply ends at that taint, as nobody reviewed that",
+                [name for name in event.nodes if is_open.get(name) and elsewhere - {name}],
+            )
+            is_open.update(dict.fromkeys(event.nodes, False))
