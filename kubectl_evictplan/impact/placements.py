@@ -121,13 +121,19 @@ def placements_of(change: Change, replaced: Sequence[Pod]) -> Placements:
         default=0,
     )
     waiting: dict[str, Placement] = {}
+    # One object for all that are equal: what follows from it is found out once.
+    equal: dict[Placement, Placement] = {}
     for fit in found:
-        waiting.update(_of_group(fit, phases, change, gone_ns))
+        waiting.update(_of_group(fit, phases, change, gone_ns, equal))
     return Placements(found, waiting)
 
 
 def _of_group(
-    fit: Fit, phases: Sequence[TimedPhase], change: Change, gone_ns: int
+    fit: Fit,
+    phases: Sequence[TimedPhase],
+    change: Change,
+    gone_ns: int,
+    equal: dict[Placement, Placement],
 ) -> Mapping[str, Placement]:
     count, deletions = len(fit.pods), change.deletions
     lost = _losses(fit, phases, change)
@@ -147,7 +153,8 @@ def _of_group(
     for rank, pod in enumerate(ordered):
         stages = tuple(_stages(fit, phases, rank, alike=alike))
         if (placement := known.get(stages)) is None:
-            placement = known[stages] = Placement(stages, gone_ns, assumed, lost, nowhere)
+            placement = Placement(stages, gone_ns, assumed, lost, nowhere)
+            placement = known[stages] = equal.setdefault(placement, placement)
         found[pod.key] = placement
     return found
 
