@@ -1,8 +1,7 @@
-"""``diff``: what two predictions do not have in common."""
+"""``diff``: what two predictions, or the plans around them, do not have in common."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +15,8 @@ from kubectl_evictplan.commands.output import write_document
 from kubectl_evictplan.errors import EXIT_DIFFERENT, Correction, InputError, help_on, mistake
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.plans.document import Plan
+    from kubectl_evictplan.prediction.difference_document import PredictionDiff
     from kubectl_evictplan.prediction.document import Prediction
 
 OUTPUTS = ("table", "wide", "json", "yaml", "markdown")
@@ -27,6 +28,8 @@ OUTPUTS = ("table", "wide", "json", "yaml", "markdown")
     "  --controller-flag node-monitor-grace-period=20s > b.json",
     "# What does the faster detection change?",
     "kubectl evictplan diff a.json b.json",
+    "# What does the new plan do that the reviewed one did not?",
+    "kubectl evictplan diff reviewed.json new.json --exit-code",
     params=[COMMON_OPTIONS["color"]],
 )
 @click.argument("words", nargs=-1, metavar="A B")
@@ -39,13 +42,16 @@ OUTPUTS = ("table", "wide", "json", "yaml", "markdown")
     help="Output format.",
 )
 @click.option(
-    "--exit-code", is_flag=True, help="Exit with 1 when they do not predict the same, as git diff."
+    "--exit-code",
+    is_flag=True,
+    help="Exit with 1 when they do not predict, or do, the same, as git diff.",
 )
 def diff(words: tuple[str, ...], output: str, color: str, exit_code: bool) -> None:
-    """What changes from prediction A to prediction B: both are files that `what-if -o json` wrote.
+    """What changes from prediction A to prediction B: files that `what-if` wrote with -o json, or plans (--out).
 
     Evictions that are new, gone, earlier, later, certain or possible now, and the inputs that are not
-    the same. Compressed files will do, and - for standard input.
+    the same; of two plans also operations, pace, losses, and what they were made from. Compressed files will
+    do, and - for standard input.
     """
     if len(words) != 2:
         missing = ("a.json", "b.json")[len(words) :]
@@ -58,27 +64,39 @@ def diff(words: tuple[str, ...], output: str, color: str, exit_code: bool) -> No
         )
     with _helped():
         check_files(words, recursive=False)
-    from kubectl_evictplan.prediction.differences import compare
     from kubectl_evictplan.report.differences import difference_contents
 
-    a, b = map(_read, words)
-    found = compare(a, b, *words)
+    found = _compared(*words)
     write_document(found, lambda wide: difference_contents(found, wide=wide), output, color)
-    if exit_code and not found.same:
+    if exit_code and not (found.same and (found.plans is None or found.plans.same)):
         raise click.exceptions.Exit(EXIT_DIFFERENT)
 
 
-def _read(name: str) -> Prediction:
-    from kubectl_evictplan.prediction.stored import decode_prediction
-    from kubectl_evictplan.sources.reading import ReadProblem, read
+def _compared(name_a: str, name_b: str) -> PredictionDiff:
+    """Compare two files: their predictions, and what two plans do besides."""
+    from msgspec.structs import replace
 
-    stdin = sys.stdin.buffer if sys.stdin is not None else None
+    from kubectl_evictplan.plans.comparing import compare_plans
+    from kubectl_evictplan.plans.document import Plan
+    from kubectl_evictplan.prediction.differences import compare
+
+    a, b = _read(name_a), _read(name_b)
+    found = compare(
+        a.prediction if isinstance(a, Plan) else a,
+        b.prediction if isinstance(b, Plan) else b,
+        name_a,
+        name_b,
+    )
+    if isinstance(a, Plan) and isinstance(b, Plan):
+        return replace(found, plans=compare_plans(a, b))
+    return found
+
+
+def _read(name: str) -> Plan | Prediction:
+    from kubectl_evictplan.commands.reviewed_file import read_reviewed
+
     with _helped():
-        try:
-            content = read(name, stdin)
-        except ReadProblem as refused:
-            raise mistake(str(refused), location=name) from None
-        return decode_prediction(content.data, name)
+        return read_reviewed(name)
 
 
 @contextmanager

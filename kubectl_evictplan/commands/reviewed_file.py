@@ -9,6 +9,7 @@ from kubectl_evictplan.commands.file_arguments import check_files
 from kubectl_evictplan.errors import InputError, help_on, mistake
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.plans.document import Plan
     from kubectl_evictplan.plans.expectation import Expectation
     from kubectl_evictplan.prediction.document import Prediction
 
@@ -31,18 +32,24 @@ def read_expectation(name: str) -> tuple[Expectation, str]:
 
 
 def _read(name: str) -> tuple[Expectation, str]:
+    from kubectl_evictplan.plans.document import Plan
     from kubectl_evictplan.plans.expectation import expectation_of, expectation_of_plan
+
+    found = read_reviewed(name)
+    if not isinstance(found, Plan):
+        _check(found, name)
+        return expectation_of(found), ""
+    _check(found.prediction, name)
+    return expectation_of_plan(found), found.cluster.cluster_uid
+
+
+def read_reviewed(name: str) -> Plan | Prediction:
+    """Return what the file holds. Raises InputError for what is neither, DriftError for a plan that was changed."""
     from kubectl_evictplan.plans.reading import read_plan
     from kubectl_evictplan.prediction.stored import decode_prediction
 
     data = _content(name)
-    if _kind(data) != "Plan":
-        prediction = decode_prediction(data, name)
-        _check(prediction, name)
-        return expectation_of(prediction), ""
-    plan = read_plan(data, name)
-    _check(plan.prediction, name)
-    return expectation_of_plan(plan), plan.cluster.cluster_uid
+    return read_plan(data, name) if _kind(data) == "Plan" else decode_prediction(data, name)
 
 
 def _content(name: str) -> bytes:

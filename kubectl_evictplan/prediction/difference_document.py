@@ -102,10 +102,45 @@ class DifferenceCounts(msgspec.Struct, frozen=True, rename="camel"):
     became_possible: int
 
 
+class FactDifference(msgspec.Struct, frozen=True, rename="camel"):
+    """A fact of two plans that is not the same, as each of them has it."""
+
+    name: str
+    a: str
+    b: str
+
+
+class OperationDifference(msgspec.Struct, frozen=True, rename="camel"):
+    """An operation that one plan does not have, or has at another place; its number and offset, null for none."""
+
+    node: str
+    operation: str
+    a: int | None
+    b: int | None
+    a_seconds: float | None
+    b_seconds: float | None
+
+
+class PlanDifferences(msgspec.Struct, frozen=True, rename="camel"):
+    """What two plan files do not have in common besides their predictions.
+
+    ``same``: both do the same, in the same way and at the same offsets, and lose the same. ``basis`` is what they
+    were made from, by whom and where; it decides nothing here. Losses are told as ``kind namespace/pod``.
+    """
+
+    same: bool
+    operations: tuple[OperationDifference, ...]
+    execution: tuple[FactDifference, ...]
+    losses_only_in_a: tuple[str, ...]
+    losses_only_in_b: tuple[str, ...]
+    basis: tuple[FactDifference, ...]
+
+
 class PredictionDiff(msgspec.Struct, frozen=True, rename="camel"):
     """The whole comparison. ``same``: both predict the same evictions, whatever their inputs were.
 
-    Findings are compared object by object; none are told where one of the predictions has no impact.
+    Findings are compared object by object; none are told where one of the predictions has no impact. ``plans``:
+    null unless both are plan files, whose predictions are compared then.
     """
 
     a: str
@@ -119,5 +154,6 @@ class PredictionDiff(msgspec.Struct, frozen=True, rename="camel"):
     findings_only_in_b: tuple[FindingDifference, ...]
     warnings_only_in_a: tuple[Warning, ...]
     warnings_only_in_b: tuple[Warning, ...]
+    plans: PlanDifferences | None = None
     api_version: str = API_VERSION
     kind: str = "PredictionDiff"

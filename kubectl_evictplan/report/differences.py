@@ -9,6 +9,7 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS, format_duration
 from kubectl_evictplan.prediction.difference_document import (
     DrainSide,
     EvictionSide,
+    PlanDifferences,
     PodDifference,
     PredictionDiff,
 )
@@ -57,7 +58,9 @@ _ALSO = {
 
 def difference_contents(diff: PredictionDiff, *, wide: bool) -> Iterator[Block]:
     """Yield the blocks of a comparison; ``wide`` tells every pod and every warning."""
-    yield Verdict(tuple(_verdict(diff)))
+    yield Verdict((*_plan_verdict(diff.plans), *_verdict(diff)))
+    if diff.plans is not None:
+        yield from _plan_blocks(diff.plans)
     rows = [*_input_rows(diff, wide=wide), *_toleration_rows(diff.pods)]
     if rows:
         yield Table(columns("INPUT", "A", "B"), rows, "What decided and is not the same")
@@ -80,6 +83,46 @@ def difference_contents(diff: PredictionDiff, *, wide: bool) -> Iterator[Block]:
                     tuple(Finding(w.code, w.message, words.listed(w.objects, 3)) for w in found),
                 )
     yield Figures("", tuple(_provenance(diff, wide=wide)))
+
+
+def _plan_verdict(plans: PlanDifferences | None) -> Iterator[Phrase]:
+    if plans is None:
+        return
+    if plans.same:
+        yield Phrase("Both plans do the same, in the same way.", "good")
+        return
+    said = [words.count(len(plans.operations), "operation")] * bool(plans.operations)
+    said += ["the way they are carried out"] * bool(plans.execution)
+    said += ["what is lost for good"] * bool(plans.losses_only_in_a or plans.losses_only_in_b)
+    what = words.listed(said, len(said)) if said else "the order of losses"
+    yield Phrase(f"The plans differ: {what}.", "loud")
+
+
+def _plan_blocks(plans: PlanDifferences) -> Iterator[Block]:
+    """Yield what two plans do not do alike, and what they were made from."""
+    if plans.operations:
+        rows = [
+            (one.operation, _place(one.a, one.a_seconds), _place(one.b, one.b_seconds))
+            for one in plans.operations
+        ]
+        yield Table(
+            columns("OPERATION", "A", "B"), rows, "Done by one of them, or at another place"
+        )
+    lost = [(loss, "lost", words.NONE) for loss in plans.losses_only_in_a]
+    lost += [(loss, words.NONE, "lost") for loss in plans.losses_only_in_b]
+    if lost:
+        yield Table(columns("LOSS", "A", "B"), lost, "Lost for good by one of them")
+    for title, facts in (
+        ("How they are carried out", plans.execution),
+        ("What they were made from", plans.basis),
+    ):
+        if facts:
+            rows = [(one.name, one.a or words.NONE, one.b or words.NONE) for one in facts]
+            yield Table(columns("FACT", "A", "B"), rows, title)
+
+
+def _place(number: int | None, seconds: float | None) -> str:
+    return words.NONE if number is None or seconds is None else f"{number}, {words.offset(seconds)}"
 
 
 def _findings(diff: PredictionDiff) -> Iterator[Block]:

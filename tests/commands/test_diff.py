@@ -47,6 +47,36 @@ def test_compressed_files_and_standard_input_will_do(ask: Ask) -> None:
     assert json.loads(compressed.out)["pods"] == json.loads(piped.out)["pods"] != []
 
 
+def test_plans_are_compared_by_what_they_do_and_what_they_predict(ask: Ask) -> None:
+    for name, nodes in (("one.json", ("b1",)), ("two.json", ("b1", "a1"))):
+        words = ("what-if", "taint", "node", *nodes, "maint=yes:NoExecute", "-f", CLUSTER)
+        assert ask(*words, "--out", name, "-o", "json").code == 0
+
+    found = json.loads(ask("diff", "one.json", "two.json", "-o", "json").out)
+    table = ask("diff", "one.json", "two.json", "--exit-code")
+    same = ask("diff", "one.json", "one.json", "--exit-code")
+    mixed = json.loads(ask("diff", "one.json", "a.json", "-o", "json").out)
+
+    assert [one["operation"] for one in found["plans"]["operations"]] == [
+        "taint a1 maint=yes:NoExecute"
+    ]
+    assert {pod["change"] for pod in found["pods"]} == {"new"}
+    assert (table.code, "The plans differ: 1 operation" in table.out) == (1, True)
+    assert (same.code, "Both plans do the same" in same.out) == (0, True)
+    assert mixed["plans"] is None
+
+
+def test_a_plan_that_was_changed_is_not_compared(ask: Ask) -> None:
+    words = ("what-if", "cordon", "a1", "-f", CLUSTER, "--out", "plan.json")
+    assert ask(*words, "-o", "json").code == 0
+    text = Path("plan.json").read_text()
+    Path("plan.json").write_text(text.replace('"canary": true', '"canary": false'))
+
+    changed = ask("diff", "plan.json", "plan.json")
+
+    assert (changed.code, "was changed after it was made" in changed.err) == (4, True)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
