@@ -60,7 +60,10 @@ controlplane: ## Build a real control plane with Go: RELEASE="1.37.0 1.30.14"; k
 
 e2e: $(STAMP) ## Hold predictions against real control planes on loopback (Go, or KUBEBUILDER_ASSETS)
 	@test -n "$$KUBEBUILDER_ASSETS" || ! command -v go >/dev/null || $(MAKE) --no-print-directory controlplane
-	RELEASE="$(RELEASE)" $(BIN)/python -m pytest -m live tests/controlplane -rs
+	@echo "$(RELEASE): two at a time, each told when it has ended"
+	@mkdir -p build
+	@printf '%s\n' $(RELEASE) | xargs -P 2 -I '{}' sh -c 'RELEASE={} $(BIN)/python -m pytest -m live \
+	  tests/controlplane -rs --durations=10 > build/e2e-{}.log 2>&1; status=$$?; cat build/e2e-{}.log; exit $$status'
 
 bench: $(STAMP) ## Measure time and memory on generated clusters
 	$(BIN)/python benchmarks/bench.py

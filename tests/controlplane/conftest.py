@@ -15,7 +15,7 @@ from plane import SHORT_FLAGS, ControlPlane, Start
 RELEASES = os.environ.get("RELEASE", "1.37.0 1.30.14").split()
 
 
-@pytest.fixture(params=RELEASES)
+@pytest.fixture(scope="module", params=RELEASES)
 def release(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -23,7 +23,16 @@ def release(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def start(release: str, tmp_path: Path) -> Start:
     """A function that starts a control plane with kubelets on nodes of zones a and b."""
+    return starter(release, tmp_path)
 
+
+@pytest.fixture(scope="module")
+def start_for_all(release: str, tmp_path_factory: pytest.TempPathFactory) -> Start:
+    """The same for a control plane that several tests look at."""
+    return starter(release, tmp_path_factory.mktemp("shared"))
+
+
+def starter(release: str, folder: Path) -> Start:
     @contextlib.contextmanager
     def started(
         nodes: Mapping[str, str],
@@ -33,7 +42,7 @@ def start(release: str, tmp_path: Path) -> Start:
         flags: Mapping[str, str] = SHORT_FLAGS,
     ) -> Iterator[tuple[ControlPlane, Kubelets]]:
         try:
-            plane = ControlPlane(release, tmp_path / f"plane{len(list(tmp_path.iterdir()))}", flags)
+            plane = ControlPlane(release, folder / f"plane{len(list(folder.iterdir()))}", flags)
         except BuildError as error:
             pytest.skip(str(error))
         with plane:

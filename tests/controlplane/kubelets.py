@@ -9,6 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import urllib3
@@ -40,7 +41,7 @@ class Kubelets:
         self._stopped = False
         self._silent: set[str] = set()
         self._seen: set[tuple[str, str]] = set()
-        self._ready: set[str] = set()
+        self._ready: dict[str, dict[str, Any]] = {}
         self.renewals: dict[str, list[float]] = {}
         self.stall_seconds = 0.0
         self._threads = [
@@ -84,6 +85,17 @@ class Kubelets:
         with self._changed:
             self._silent.update(names)
             return {name: self.renewals[name][-1] for name in names}
+
+    def speak_again(self, names: Sequence[str]) -> None:
+        """Let silent kubelets go on: nodes and pods become Ready again."""
+        with self._changed:
+            self._silent.difference_update(names)
+        for name in names:
+            self._at(time.time(), partial(self._renew, name))
+            self._at(time.time(), partial(self._node_status, name))
+        for pod in list(self._ready.values()):
+            if pod["spec"]["nodeName"] in names:
+                self._at(time.time(), partial(self._status, pod, ready=True))
 
     def stop(self) -> None:
         """End all threads."""
@@ -180,7 +192,7 @@ class Kubelets:
         }
         self._ask("PATCH", f"{_path(pod)}/status", {"status": status}, STATUS_PATCH)
         if ready:
-            self._ready.add(pod["metadata"]["uid"])
+            self._ready[pod["metadata"]["uid"]] = pod
 
     def _end(self, pod: dict[str, Any]) -> None:
         if pod["spec"]["nodeName"] not in self._silent:

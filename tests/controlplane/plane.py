@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import quiet
 import trustme
 import urllib3
 from binaries import built
@@ -98,10 +99,11 @@ class ControlPlane:
 
     def start_all(self) -> None:
         """Start kube-apiserver, wait until it is ready, and start who works with it."""
-        self._start("kube-apiserver", *self._apiserver_flags())
-        self._await_ready()
-        self.start_controller_manager()
-        self._start("kube-scheduler", *self._scheduler_flags())
+        with quiet.starting():
+            self._start("kube-apiserver", *self._apiserver_flags())
+            self._await_ready()
+            self.start_controller_manager()
+            self._start("kube-scheduler", *self._scheduler_flags())
 
     def stop_all(self, *, grace_seconds: float = 0.0) -> None:
         """Stop kube-apiserver, and the controllers with it, as when their machine restarts.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kubelets import Kubelets
 from objects import create_budget, create_deployment, create_pod, tolerate
 from plane import ControlPlane, Start
 
@@ -32,23 +32,24 @@ def read(plane: ControlPlane, user: str = "admin", **flags: object) -> ClusterSn
     return read_cluster(connection, os.environ)
 
 
-def fill(plane: ControlPlane, kubelets: Kubelets) -> None:
-    """Give the cluster some pods, owners and a budget; then nothing in it moves any more."""
-    create_pod(plane.api, "bare", "a1", [tolerate("maintenance", 7)])
-    create_deployment(plane.api, "web", 4)
-    create_budget(plane.api, "web", minAvailable=2)
-    plane.settle()
-    kubelets.stop()
+@pytest.fixture(scope="module")
+def plane(start_for_all: Start) -> Iterator[ControlPlane]:
+    """A cluster with some pods, owners and a budget; nothing in it moves any more."""
+    with start_for_all(NODES, flags={}) as (plane, kubelets):
+        create_pod(plane.api, "bare", "a1", [tolerate("maintenance", 7)])
+        create_deployment(plane.api, "web", 4)
+        create_budget(plane.api, "web", minAvailable=2)
+        plane.settle()
+        kubelets.stop()
+        yield plane
 
 
-def test_live_dump_and_snapshot_are_the_same_cluster(start: Start, tmp_path: Path) -> None:
-    with start(NODES, flags={}) as (plane, kubelets):
-        fill(plane, kubelets)
-        live = read(plane, chunk_size=1)
-        again = read(plane)
-        plurals = ",".join(f"{one.plural}.{one.group}".rstrip(".") for one in RESOURCES)
-        path = tmp_path / "dump.json"
-        path.write_text(plane.kubectl("get", plurals, "-A", "-o", "json"), "utf-8")
+def test_live_dump_and_snapshot_are_the_same_cluster(plane: ControlPlane, tmp_path: Path) -> None:
+    live = read(plane, chunk_size=1)
+    again = read(plane)
+    plurals = ",".join(f"{one.plural}.{one.group}".rstrip(".") for one in RESOURCES)
+    path = tmp_path / "dump.json"
+    path.write_text(plane.kubectl("get", plurals, "-A", "-o", "json"), "utf-8")
     dump = load_files([str(path)])
 
     assert len(live.nodes) == 3
@@ -61,42 +62,34 @@ def test_live_dump_and_snapshot_are_the_same_cluster(start: Start, tmp_path: Pat
     assert len(redact(live, b"key").pods) == 5
 
 
-def test_the_readers_role_is_enough_and_nothing_less_is(start: Start, tmp_path: Path) -> None:
-    with start(NODES, flags={}) as (plane, kubelets):
-        fill(plane, kubelets)
-        with pytest.raises(AccessError, match="the missing rule of a ClusterRole"):
-            read(plane, "jane")
-        with pytest.raises(AccessError, match="impersonation denied"):
-            read(plane, "jane", as_user="admin")
-        plane.kubectl("apply", "-f", str(ROLES / "evictplan-reader.yaml"))
-        binding = ("create", "clusterrolebinding", "readers", "--clusterrole=evictplan-reader")
-        plane.kubectl(*binding, "--user=jane")
-        mine, theirs = read(plane, "jane"), read(plane, as_user="jane")
+def test_the_readers_role_is_enough_and_nothing_less_is(plane: ControlPlane) -> None:
+    with pytest.raises(AccessError, match="the missing rule of a ClusterRole"):
+        read(plane, "jane")
+    with pytest.raises(AccessError, match="impersonation denied"):
+        read(plane, "jane", as_user="admin")
+    plane.kubectl("apply", "-f", str(ROLES / "evictplan-reader.yaml"))
+    binding = ("create", "clusterrolebinding", "readers", "--clusterrole=evictplan-reader")
+    plane.kubectl(*binding, "--user=jane")
+    mine, theirs = read(plane, "jane"), read(plane, as_user="jane")
 
-        rules = json.loads(plane.kubectl("get", "clusterrole", "evictplan-reader", "-o", "json"))
+    rules = json.loads(plane.kubectl("get", "clusterrole", "evictplan-reader", "-o", "json"))
 
     assert mine.denied == theirs.denied == ()
     assert len(mine.pods) == 5
     assert {verb for rule in rules["rules"] for verb in rule["verbs"]} == {"list", "watch"}
 
 
-def test_the_operators_role_is_one_that_the_server_takes(start: Start) -> None:
-    with start({}, flags={}) as (plane, _):
-        plane.kubectl("apply", "-f", str(ROLES / "evictplan-operator.yaml"))
-        plane.kubectl(
-            "create",
-            "clusterrolebinding",
-            "o",
-            "--clusterrole=evictplan-operator",
-            "--user=o",
+def test_the_operators_role_is_one_that_the_server_takes(plane: ControlPlane) -> None:
+    plane.kubectl("apply", "-f", str(ROLES / "evictplan-operator.yaml"))
+    binding = ("create", "clusterrolebinding", "o", "--clusterrole=evictplan-operator")
+    plane.kubectl(*binding, "--user=o")
+    may = {
+        words: plane.kubectl("auth", "can-i", *words.split(), "--as=o").strip()
+        for words in (
+            "patch nodes",
+            "create pods --subresource=eviction",
+            "list pods",
+            "get nodes",
         )
-        may = {
-            words: plane.kubectl("auth", "can-i", *words.split(), "--as=o").strip()
-            for words in (
-                "patch nodes",
-                "create pods --subresource=eviction",
-                "list pods",
-                "get nodes",
-            )
-        }
+    }
     assert set(may.values()) == {"yes"}

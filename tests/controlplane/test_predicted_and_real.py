@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import quiet
 from fidelity import compare_drain, compare_run, drain_failures_of, failures_of
 from kubelets import Kubelets
 from objects import (
@@ -26,7 +27,7 @@ from recording import Action, Recording
 
 pytestmark = pytest.mark.live
 
-TRIES = 3
+TRIES = 4
 FOUR_NODES = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
 MAINTENANCE = {"key": "maintenance", "value": "yes", "effect": "NoExecute"}
 Steps = Callable[[ControlPlane, Kubelets], tuple[list[Action], float]]
@@ -40,7 +41,8 @@ def record(start: Start, folder: Path, nodes: dict[str, str], steps: Steps, **op
             actions, horizon_seconds = steps(plane, kubelets)
             plane.settle()
             recording = Recording(plane, kubelets, folder / f"try-{attempt}-{plane.release}")
-            recorded = recording.run(actions, horizon_seconds)
+            with quiet.recording():
+                recorded = recording.run(actions, horizon_seconds)
             why = recording.sound()
             if not why:
                 return recorded

@@ -97,7 +97,12 @@ class Carrier:
         was_alive = self.process.exitcode is None
         self.process.kill()
         self.process.join()
-        return was_alive and self._code.value == -1
+        return was_alive and self.code == -1
+
+    @property
+    def code(self) -> int:
+        """The exit code, once it has one; -1 before."""
+        return int(self._code.value)
 
     def finished(self, seconds: float = 60.0) -> int:
         """Wait for its end and return the exit code."""
@@ -106,4 +111,4 @@ class Carrier:
             self.process.kill()
             raise AssertionError(f"no end after {seconds:g} s")
         assert self.process.exitcode == 0, "it crashed"
-        return int(self._code.value)
+        return self.code

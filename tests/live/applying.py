@@ -18,6 +18,7 @@ from kubectl_evictplan.apply.resume import resume
 from kubectl_evictplan.apply.rollback import rollback
 from kubectl_evictplan.apply.run import RunOptions, RunResult, apply_plan
 from kubectl_evictplan.apply.stop import Stop
+from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.plans.document import (
     AddTaint,
     AnyOperation,
@@ -75,7 +76,7 @@ def plan_of(cluster: ClusterApi, operations: Sequence[AnyOperation], **execution
         losses=(),
         nodes=tuple(_node_before(cluster, name) for name in names),
         pods=tuple(
-            PodBefore(pod.namespace, pod.name, pod.uid, pod.node_name, "ReplicaSet/web")
+            PodBefore(pod.namespace, pod.name, pod.uid, pod.node_name, _owner(pod))
             for name in names
             for pod in cluster.list_pods(name)
         ),
@@ -98,6 +99,11 @@ def drain_of(
             number = len(found) + 1
             found.append(Evict(number, 0.0, node, pod.namespace, pod.name, pod.uid))
     return found
+
+
+def _owner(pod: Pod) -> str:
+    owner = pod.controller()
+    return f"{owner.kind}/{owner.name}" if owner else ""
 
 
 def _node_before(cluster: ClusterApi, name: str) -> NodeBefore:

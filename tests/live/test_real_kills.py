@@ -20,7 +20,14 @@ from live.changing import TOKEN, changing
 from live.requests_answered import Asked
 from live.writable_server import RealClock, WritableServer
 
-from kubectl_evictplan.errors import EXIT_DONE, EXIT_UNKNOWN
+from kubectl_evictplan.apply.cluster import Outcome
+from kubectl_evictplan.apply.endings import EndCode
+from kubectl_evictplan.apply.files import LocalFiles
+from kubectl_evictplan.apply.node_changes import RETRIES_MAX
+from kubectl_evictplan.apply.states import Phase
+from kubectl_evictplan.apply.status import status
+from kubectl_evictplan.errors import EXIT_DONE, EXIT_UNKNOWN, InputError
+from kubectl_evictplan.plans.document import Evict
 
 FOREIGN = {"key": "theirs", "effect": "NoSchedule"}
 FACTOR = 20.0
@@ -31,11 +38,19 @@ CASES = 20
 
 
 def busy(api: WritableServer, seed: int) -> None:
-    """Let somebody else touch the nodes, now and then between a read and a patch."""
-    chance = random.Random(seed)
+    """Let somebody else touch the nodes, now and then between a read and a patch.
+
+    Never as often in a row as a run puts up with: else it would end, as it should.
+    """
+    chance, in_a_row = random.Random(seed), 0
 
     def touch(asked: Asked) -> None:
-        if asked.plural == "nodes" and asked.verb == "patch" and chance.random() < 0.3:
+        nonlocal in_a_row
+        if asked.plural != "nodes" or asked.verb != "patch":
+            return
+        touches = chance.random() < 0.3 and in_a_row < RETRIES_MAX[Outcome.CONFLICT]
+        in_a_row = in_a_row + 1 if touches else 0
+        if touches:
             node = api.node(asked.name)
             node["metadata"].setdefault("annotations", {})["seen"] = str(chance.random())
             api.touch(node)
@@ -88,17 +103,46 @@ def killed_and_resumed(folder: Path, seed: int, kills: int) -> int:
     with prepared(folder, seed) as (api, arguments):
         died, journal = 0, Path(arguments[1])
         for _ in range(kills):
-            carrier = Carrier("resume" if journal.exists() else "run", *arguments)
+            carrier = Carrier(command(journal), *arguments)
             if not carrier.kill_after(chance.uniform(0.0, RUN_SECONDS)):
+                assert_ended_by_protocol(carrier.code, journal)
                 break
             died += 1
-        code = Carrier("resume" if journal.exists() else "run", *arguments).finished()
-        if code == EXIT_UNKNOWN:
-            # Killed while a patch was under way, and somebody wrote the node: to go on is to decide.
-            code = Carrier("resume", *arguments).finished()
-        assert code == EXIT_DONE
+        told: set[int] = set()
+        while (code := Carrier(command(journal), *arguments).finished()) != EXIT_DONE:
+            number = assert_ended_by_protocol(code, journal)
+            assert number not in told, "to go on is to decide: it cannot be unknown again"
+            told.add(number)
         assert_drained(api)
     return died
+
+
+def command(journal: Path) -> str:
+    """Return what an operator types: a journal in which no run became durable is begun again."""
+    try:
+        status(journal, LocalFiles())
+    except InputError:
+        return "run"
+    return "resume"
+
+
+def assert_ended_by_protocol(code: int, journal: Path) -> int:
+    """Check an end that is none by SIGKILL; return the operation that is unknown, 0 when all is done.
+
+    A patch that was under way when its process died, on a node that somebody wrote since, is one of
+    which nobody can tell whether it was executed and undone: exit code 7, and nothing else is.
+    """
+    state = status(journal, LocalFiles()).state
+    assert state.ending is not None
+    if code == EXIT_DONE:
+        assert state.ending.code is EndCode.FINISHED
+        return 0
+    assert (code, state.ending.code) == (EXIT_UNKNOWN, EndCode.UNKNOWN)
+    doing = state.operations[state.ending.number]
+    assert not isinstance(doing.operation, Evict), "a pod tells what became of it"
+    assert doing.phase is Phase.UNKNOWN
+    assert doing.moved
+    return state.ending.number
 
 
 # Its clock runs twenty times as fast, so a machine that stalls for two seconds loses the lock.
