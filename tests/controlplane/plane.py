@@ -165,6 +165,18 @@ class ControlPlane:
             time.sleep(0.2)
         raise Unavailable(f"kube-apiserver was not ready after {STARTS_WITHIN_SECONDS:g} s")
 
+    def waited_seconds(self) -> float:
+        """How long its threads have waited for a processor, all together; 0 where nobody counts that.
+
+        What happens between two of these moments can have come later by what lies between, not more.
+        """
+        waited_ns = 0
+        for process in self._running.values():
+            for task in Path(f"/proc/{process.pid}/task").glob("*/schedstat"):
+                with contextlib.suppress(OSError):
+                    waited_ns += int(task.read_text().split()[1])
+        return waited_ns / 1e9
+
     # -- what the components are started with --------------------------------------------------------
 
     def _etcd_flags(self) -> Sequence[str]:

@@ -1,7 +1,8 @@
 """Record what a real control plane does, in the format of ``fixtures/traces`` and ``fixtures/drains``.
 
 A recording is *sound* when the machine kept up: the fake kubelets and the watches were never late by
-more than ``STALL_LIMIT_SECONDS``. An unsound one says nothing about a prediction and is repeated.
+more than ``STALL_LIMIT_SECONDS``, and in no second the control plane's threads waited together for a
+processor for longer. An unsound one says nothing about a prediction and is repeated.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ LISTS = (
 )
 
 
+class Unsound(Exception):
+    """The machine stalled: the recording was given up, as it can prove nothing any more."""
+
+
 class Action(NamedTuple):
     """What is done at an offset: the events it stands for in a scenario file, made when it has landed."""
 
@@ -61,20 +66,23 @@ class Recording:
         return time.time() - self._start
 
     def run(self, actions: Sequence[Action], horizon_seconds: float) -> Path:
-        """Record from now until the horizon; returns the folder."""
+        """Record from now until the horizon; returns the folder. Raises Unsound as soon as it is."""
         self._write_cluster()
         self._start = time.time()
+        # What came late before is in the cluster as it was written down.
+        self._kubelets.stall_seconds = 0.0
         for target in (self._watch_pods, self._watch_nodes, self._measure_stalls):
             threading.Thread(target=target, args=(int(horizon_seconds) + 60,), daemon=True).start()
         events: list[dict[str, Any]] = []
         for action in sorted(actions, key=lambda each: each.at_seconds):
-            time.sleep(max(0.0, action.at_seconds - self.offset_seconds))
+            self._sleep_until(action.at_seconds)
             at_seconds = self.offset_seconds
             events += [self._landed(at_seconds, event) for event in action.do(self)]
+        self._sleep_until(horizon_seconds)
         for thread in self._running:
             thread.join()
-        time.sleep(max(0.0, horizon_seconds - self.offset_seconds))
         self._ended = True
+        self._heed_stalls()
         self._write(events, self.offset_seconds)
         return self.folder
 
@@ -87,10 +95,16 @@ class Recording:
             made["lastHeartbeat"] = f"{event['renewed'] - self._start:.3f}s"
         return {"at": f"{at_seconds:.3f}s", **made}
 
-    def sound(self) -> str:
-        """Why the recording says nothing about a prediction; "" when it does."""
+    def _sleep_until(self, at_seconds: float) -> None:
+        while (left := at_seconds - self.offset_seconds) > 0:
+            self._heed_stalls()
+            time.sleep(min(left, 0.5))
+
+    def _heed_stalls(self) -> None:
         stall = max(self.stall_seconds, self._kubelets.stall_seconds)
-        return f"the machine stalled for {stall:.2f} s" if stall > STALL_LIMIT_SECONDS else ""
+        if stall > STALL_LIMIT_SECONDS:
+            self._ended = True
+            raise Unsound(f"the machine stalled for {stall:.2f} s")
 
     def command(self, *arguments: str) -> None:
         """Start kubectl in the background; its start, end, exit code and lines are recorded."""
@@ -167,10 +181,16 @@ class Recording:
 
     def _measure_stalls(self, seconds: int) -> None:
         del seconds
+        waited, looked = self._plane.waited_seconds(), time.monotonic()
         while not self._ended:
             before = time.monotonic()
             time.sleep(0.05)
-            self.stall_seconds = max(self.stall_seconds, time.monotonic() - before - 0.05)
+            late = time.monotonic() - before - 0.05
+            if before - looked >= 1.0:
+                now = self._plane.waited_seconds()
+                late = max(late, now - waited)
+                waited, looked = now, before
+            self.stall_seconds = max(self.stall_seconds, late)
 
     # -- the three files --------------------------------------------------------------------------------
 

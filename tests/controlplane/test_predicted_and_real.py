@@ -23,7 +23,7 @@ from objects import (
     tolerate,
 )
 from plane import SHORT_FLAGS, ControlPlane, Start
-from recording import Action, Recording
+from recording import Action, Recording, Unsound
 
 pytestmark = pytest.mark.live
 
@@ -41,11 +41,11 @@ def record(start: Start, folder: Path, nodes: dict[str, str], steps: Steps, **op
             actions, horizon_seconds = steps(plane, kubelets)
             plane.settle()
             recording = Recording(plane, kubelets, folder / f"try-{attempt}-{plane.release}")
-            with quiet.recording():
-                recorded = recording.run(actions, horizon_seconds)
-            why = recording.sound()
-            if not why:
-                return recorded
+            try:
+                with quiet.recording():
+                    return recording.run(actions, horizon_seconds)
+            except Unsound as stalled:
+                why = str(stalled)
     pytest.skip(f"no sound recording in {TRIES} tries: {why}")
 
 
