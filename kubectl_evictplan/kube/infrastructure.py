@@ -78,6 +78,8 @@ class PersistentVolume(msgspec.Struct, frozen=True):
     # On one node's own disk: local or hostPath.
     local: bool = False
     node_affinity: tuple[Wishes, ...] = ()
+    # What its zone and region labels, of today and of old, ask of nodes.
+    zones: Wishes = ()
 
 
 class PersistentVolumeClaim(msgspec.Struct, frozen=True):
@@ -88,6 +90,30 @@ class PersistentVolumeClaim(msgspec.Struct, frozen=True):
     volume_name: str = ""
     phase: str = ""
     access_modes: tuple[str, ...] = ()
+    storage_class: str = ""
+
+
+class StorageClass(msgspec.Struct, frozen=True):
+    """``storage.k8s.io`` StorageClass; ``topologies`` are terms of which one must be met, none: any node will do."""
+
+    name: str
+    provisioner: str = ""
+    waits_for_consumer: bool = False
+    topologies: tuple[Wishes, ...] = ()
+
+
+class CsiDriver(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A driver on a node; ``volumes_max`` None: it says no limit."""
+
+    name: str
+    volumes_max: int | None = None
+
+
+class CsiNode(msgspec.Struct, frozen=True):
+    """``storage.k8s.io`` CSINode: the drivers on the node of that name."""
+
+    name: str
+    drivers: tuple[CsiDriver, ...] = ()
 
 
 class VolumeAttachment(msgspec.Struct, frozen=True, gc=False):
@@ -124,6 +150,8 @@ class Infrastructure(msgspec.Struct, frozen=True):
     persistent_volume_claims: tuple[PersistentVolumeClaim, ...] = ()
     volume_attachments: tuple[VolumeAttachment, ...] = ()
     pod_claims: tuple[PodClaims, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
+    csi_nodes: tuple[CsiNode, ...] = ()
 
 
 # The name under which each is stored while it is read -> its field above.
@@ -136,4 +164,6 @@ FIELD_OF = {
     "PersistentVolumeClaim": "persistent_volume_claims",
     "VolumeAttachment": "volume_attachments",
     "PodClaims": "pod_claims",
+    "StorageClass": "storage_classes",
+    "CSINode": "csi_nodes",
 }

@@ -82,6 +82,8 @@ RESOURCES = (
     Resource("PersistentVolume", "persistentvolumes", namespaced=False),
     Resource("PersistentVolumeClaim", "persistentvolumeclaims"),
     Resource("VolumeAttachment", "volumeattachments", "storage.k8s.io", namespaced=False),
+    Resource("StorageClass", "storageclasses", "storage.k8s.io", namespaced=False),
+    Resource("CSINode", "csinodes", "storage.k8s.io", namespaced=False),
     *(
         Resource(
             f"{name}WebhookConfiguration",

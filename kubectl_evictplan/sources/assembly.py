@@ -18,6 +18,7 @@ from kubectl_evictplan.errors import Problem
 from kubectl_evictplan.kube.admission import admitted_tolerations
 from kubectl_evictplan.kube.infrastructure import (
     FIELD_OF,
+    CsiNode,
     EndpointSlice,
     Infrastructure,
     LeaderLease,
@@ -26,6 +27,7 @@ from kubectl_evictplan.kube.infrastructure import (
     PersistentVolumeClaim,
     PodClaims,
     Service,
+    StorageClass,
     VolumeAttachment,
 )
 from kubectl_evictplan.kube.objects import (
@@ -56,6 +58,8 @@ Stored = (
     | PersistentVolume
     | PersistentVolumeClaim
     | VolumeAttachment
+    | StorageClass
+    | CsiNode
     | PodClaims
 )
 # Namespace ("" for what has none) and name.

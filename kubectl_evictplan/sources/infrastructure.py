@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kubectl_evictplan.kube.infrastructure import (
+    CsiDriver,
+    CsiNode,
     Endpoint,
     EndpointSlice,
     LeaderLease,
@@ -15,6 +17,7 @@ from kubectl_evictplan.kube.infrastructure import (
     PersistentVolumeClaim,
     PodClaims,
     Service,
+    StorageClass,
     VolumeAttachment,
     Wishes,
 )
@@ -26,6 +29,13 @@ CONTROL_PLANE_NAMESPACE = "kube-system"
 _LEADERS = ("controller-manager", "kube-scheduler")
 # Before topology labels moved into a field of their own, in discovery/v1.
 _OLD_NODE_NAME = "kubernetes.io/hostname"
+# ``topologyLabels`` of the scheduler's VolumeZone.
+VOLUME_ZONE_LABELS = (
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+)
 _OLD_ZONE = "topology.kubernetes.io/zone"
 
 
@@ -102,11 +112,12 @@ def _endpoint_slice(build: ModelBuilder, decoded: wire.WireEndpointSlice) -> End
     )
 
 
-def _persistent_volume(_: ModelBuilder, decoded: wire.WireVolume) -> PersistentVolume:
+def _persistent_volume(build: ModelBuilder, decoded: wire.WireVolume) -> PersistentVolume:
     spec = decoded.spec
     affinity = spec.node_affinity
     required = affinity.required.node_selector_terms if affinity and affinity.required else ()
     claim = spec.claim_ref
+    labels = build.labels[bytes(decoded.metadata.labels)]
     return PersistentVolume(
         decoded.metadata.name,
         sys.intern(decoded.status.phase),
@@ -116,6 +127,12 @@ def _persistent_volume(_: ModelBuilder, decoded: wire.WireVolume) -> PersistentV
         sys.intern(spec.csi.driver) if spec.csi else "",
         spec.local is not None or spec.host_path is not None,
         tuple(_wishes(term) for term in required),
+        tuple(
+            # LabelZonesToSet of k8s.io/cloud-provider.
+            (key, "In", tuple(sorted({one.strip() for one in labels[key].split("__")})))
+            for key in VOLUME_ZONE_LABELS
+            if key in labels
+        ),
     )
 
 
@@ -127,6 +144,29 @@ def _claim(_: ModelBuilder, decoded: wire.WireClaim) -> PersistentVolumeClaim:
         spec.volume_name,
         sys.intern(decoded.status.phase),
         tuple(map(sys.intern, spec.access_modes)),
+        sys.intern(spec.storage_class_name),
+    )
+
+
+def _storage_class(_: ModelBuilder, decoded: wire.WireStorageClass) -> StorageClass:
+    return StorageClass(
+        decoded.metadata.name,
+        sys.intern(decoded.provisioner),
+        decoded.volume_binding_mode == "WaitForFirstConsumer",
+        tuple(
+            tuple((one.key, "In", one.values) for one in term.match_label_expressions)
+            for term in decoded.allowed_topologies
+        ),
+    )
+
+
+def _csi_node(_: ModelBuilder, decoded: wire.WireCsiNode) -> CsiNode:
+    return CsiNode(
+        decoded.metadata.name,
+        tuple(
+            CsiDriver(sys.intern(one.name), one.allocatable.count if one.allocatable else None)
+            for one in decoded.spec.drivers
+        ),
     )
 
 
@@ -153,4 +193,6 @@ BUILDERS: dict[str, Callable[[ModelBuilder, Any], Any]] = {
     "PersistentVolume": _persistent_volume,
     "PersistentVolumeClaim": _claim,
     "VolumeAttachment": _attachment,
+    "StorageClass": _storage_class,
+    "CSINode": _csi_node,
 }

@@ -28,7 +28,7 @@ STDIN = "-"
 GET_COMMAND = (
     "kubectl get nodes,pods,leases,deployments,replicasets,statefulsets,daemonsets,jobs,"
     "replicationcontrollers,poddisruptionbudgets,services,endpointslices,persistentvolumes,"
-    "persistentvolumeclaims -A -o json"
+    "persistentvolumeclaims,storageclasses,csinodes -A -o json"
 )
 
 _CHUNK = MIB

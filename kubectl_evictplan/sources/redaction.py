@@ -53,6 +53,7 @@ KEPT = frozenset(
 WISHES = frozenset(
     {
         *("PodDisruptionBudget.match_expressions", "PersistentVolume.node_affinity"),
+        *("PersistentVolume.zones", "StorageClass.topologies"),
         *("DeleteWebhook.object_selector", "DeleteWebhook.namespace_selector"),
         *("NodeSelectorTerm.match_expressions", "NodeSelectorTerm.match_fields"),
         *("PodAffinityTerm.selector", "PodAffinityTerm.namespace_selector"),

@@ -351,7 +351,8 @@ class VolumeSpec(Struct, rename="camel", frozen=True):
     node_affinity: VolumeNodeAffinity | None = None
 
 
-class WireVolume(WireObject, tag="PersistentVolume"):
+class WireVolume(WireObject, tag="PersistentVolume", kw_only=True):
+    metadata: LabelledMeta
     spec: VolumeSpec = VolumeSpec()
     status: Phase = Phase()
 
@@ -359,11 +360,44 @@ class WireVolume(WireObject, tag="PersistentVolume"):
 class ClaimSpec(Struct, rename="camel", frozen=True):
     volume_name: str = ""
     access_modes: tuple[str, ...] = ()
+    storage_class_name: str = ""
 
 
 class WireClaim(WireObject, tag="PersistentVolumeClaim"):
     spec: ClaimSpec = ClaimSpec()
     status: Phase = Phase()
+
+
+class TopologyExpression(Struct, frozen=True):
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class TopologyTerm(Struct, rename="camel", frozen=True):
+    match_label_expressions: tuple[TopologyExpression, ...] = ()
+
+
+class WireStorageClass(WireObject, tag="StorageClass", rename="camel"):
+    provisioner: str = ""
+    volume_binding_mode: str = ""
+    allowed_topologies: tuple[TopologyTerm, ...] = ()
+
+
+class VolumeLimit(Struct, frozen=True):
+    count: int | None = None
+
+
+class NodeDriver(Struct, frozen=True):
+    name: str = ""
+    allocatable: VolumeLimit | None = None
+
+
+class NodeDrivers(Struct, frozen=True):
+    drivers: tuple[NodeDriver, ...] = ()
+
+
+class WireCsiNode(WireObject, tag="CSINode"):
+    spec: NodeDrivers = NodeDrivers()
 
 
 class AttachmentSource(Struct, rename="camel", frozen=True):
@@ -427,6 +461,8 @@ KINDS: dict[str, Kind] = (
         "PersistentVolume": Kind("", frozenset({"v1"}), WireVolume),
         "PersistentVolumeClaim": Kind("", frozenset({"v1"}), WireClaim),
         "VolumeAttachment": Kind("storage.k8s.io", frozenset({"v1", "v1beta1"}), WireAttachment),
+        "StorageClass": Kind("storage.k8s.io", frozenset({"v1", "v1beta1"}), WireStorageClass),
+        "CSINode": Kind("storage.k8s.io", frozenset({"v1", "v1beta1"}), WireCsiNode),
     }
     | {
         kind: _kind(WireWebhooks, kind, "admissionregistration.k8s.io", "v1", "v1beta1")
@@ -445,6 +481,7 @@ CLUSTER_SCOPED = frozenset(
         *WEBHOOK_KINDS,
         *OPERATOR_KINDS,
         *("Node", "Namespace", "PersistentVolume", "VolumeAttachment", "ClusterOperator"),
+        *("StorageClass", "CSINode"),
     )
 )
 

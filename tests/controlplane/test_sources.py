@@ -20,7 +20,7 @@ pytestmark = pytest.mark.live
 KINDS = (
     "nodes,pods,leases,deployments,replicasets,statefulsets,daemonsets,jobs,replicationcontrollers,"
     "poddisruptionbudgets,services,endpointslices,persistentvolumes,persistentvolumeclaims,"
-    "volumeattachments,namespaces,validatingwebhookconfigurations,mutatingwebhookconfigurations"
+    "volumeattachments,storageclasses,csinodes,namespaces,validatingwebhookconfigurations,mutatingwebhookconfigurations"
 )
 TAINT = ("what-if", "taint", "node", "a1", "maintenance=yes:NoExecute", "-o", "json")
 

@@ -45,6 +45,8 @@ KINDS = {
     "persistentvolumes": ("", "PersistentVolume", "v1"),
     "persistentvolumeclaims": ("", "PersistentVolumeClaim", "v1"),
     "volumeattachments": ("storage.k8s.io", "VolumeAttachment", "v1"),
+    "storageclasses": ("storage.k8s.io", "StorageClass", "v1"),
+    "csinodes": ("storage.k8s.io", "CSINode", "v1"),
     "endpointslices": ("discovery.k8s.io", "EndpointSlice", "v1"),
     "services": ("", "Service", "v1"),
     "kubecontrollermanagers": ("operator.openshift.io", "KubeControllerManager", "v1"),

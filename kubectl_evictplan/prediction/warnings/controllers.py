@@ -98,6 +98,8 @@ def kind_not_readable(context: WarningContext) -> Statements:
         "PersistentVolume": "whether volumes can follow their pods",
         "PersistentVolumeClaim": "whether volumes can follow their pods",
         "VolumeAttachment": "whether volumes can follow their pods",
+        "StorageClass": "where volumes can be made for claims that have none",
+        "CSINode": "how many volumes nodes can still take",
         "ValidatingWebhookConfiguration": "whether a webhook may refuse the evictions",
         "KubeControllerManager": "flags of kube-controller-manager",
         "KubeAPIServer": "default toleration seconds of new pods",
