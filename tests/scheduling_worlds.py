@@ -50,33 +50,76 @@ def _node(draw: Random, name: str) -> Object:
     }
 
 
-def volumes(draw: Random, name: str) -> tuple[Object, Object]:
-    """A volume for the pod of that name, bound to its claim, and the claim."""
-    wish = draw.choice(
-        [
-            {"key": ZONE, "operator": "In", "values": [draw.choice("ab")]},
-            {"key": HOSTNAME, "operator": "In", "values": [f"n{draw.randint(0, 4)}"]},
-        ]
-    )
-    volume = {
-        "metadata": {"name": f"v-{name}"},
-        "spec": {
-            "capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "local": {"path": "/x"},
-            "storageClassName": "none",
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [wish]}]}},
-        },
-    }
-    claim = {
+DRIVER, NO_PROVISIONER = "disk.example", "kubernetes.io/no-provisioner"
+
+
+def storage_classes() -> list[Object]:
+    """Classes that wait for their first consumer: one that makes volumes anywhere, some in one zone only, one that makes none."""
+    made = []
+    for name, provisioner, zone in (
+        *(("anywhere", DRIVER, ""), ("only-a", DRIVER, "a")),
+        *(("only-c", DRIVER, "c"), ("static", NO_PROVISIONER, "")),
+    ):
+        one: Object = {
+            "metadata": {"name": name},
+            "provisioner": provisioner,
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+        if zone:
+            terms = [{"matchLabelExpressions": [{"key": ZONE, "values": [zone]}]}]
+            one["allowedTopologies"] = terms
+        made.append(one)
+    return made
+
+
+def csi_node(draw: Random, node: Object) -> Object:
+    """The driver on a node, which limits its volumes or does not."""
+    driver: Object = {"name": DRIVER, "nodeID": node["metadata"]["name"], "topologyKeys": []}
+    if draw.random() < 0.8:
+        driver["allocatable"] = {"count": draw.choice([1, 1, 2])}
+    return {"metadata": {"name": node["metadata"]["name"]}, "spec": {"drivers": [driver]}}
+
+
+def volumes(draw: Random, name: str) -> tuple[Object | None, Object]:
+    """A volume for the pod of that name, bound to its claim, and the claim; None: it waits for its first consumer."""
+    claim: Object = {
         "metadata": {"name": name, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
         "spec": {
-            "accessModes": ["ReadWriteOnce"],
+            "accessModes": [draw.choice(["ReadWriteOnce", "ReadWriteOncePod"])],
             "storageClassName": "none",
             "volumeName": f"v-{name}",
             "resources": {"requests": {"storage": "1Gi"}},
         },
     }
+    if draw.random() < 0.25:
+        kinds = [one["metadata"]["name"] for one in storage_classes()]
+        claim["metadata"].pop("annotations")
+        claim["spec"] |= {"storageClassName": draw.choice(kinds), "volumeName": ""}
+        return None, claim
+    volume: Object = {
+        "metadata": {"name": f"v-{name}", "labels": {}},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": claim["spec"]["accessModes"],
+            "storageClassName": "none",
+        },
+    }
+    if draw.random() < 0.3:
+        zones = draw.choice(["a", "b", "a__b", "c"])
+        key = draw.choice([ZONE, "failure-domain.beta.kubernetes.io/zone"])
+        volume["metadata"]["labels"][key] = zones
+    if draw.random() < 0.6:
+        volume["spec"]["csi"] = {"driver": DRIVER, "volumeHandle": f"h-{name}"}
+    else:
+        wish = draw.choice(
+            [
+                {"key": ZONE, "operator": "In", "values": [draw.choice("ab")]},
+                {"key": HOSTNAME, "operator": "In", "values": [f"n{draw.randint(0, 4)}"]},
+            ]
+        )
+        terms = [{"matchExpressions": [wish]}]
+        volume["spec"]["local"] = {"path": "/x"}
+        volume["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
     return volume, claim
 
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 from plane import Api, Start, Unavailable
-from scheduling_worlds import NAMESPACES, nodes, pod, volumes
+from scheduling_worlds import NAMESPACES, csi_node, nodes, pod, storage_classes, volumes
 
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.kube.scheduling.answers import Filter, Fit, Surroundings, Verdict
+from kubectl_evictplan.kube.scheduling.answers import Filter, Fit, Surroundings, Unknown, Verdict
 from kubectl_evictplan.kube.scheduling.fit import fits
 from kubectl_evictplan.sources.files import load_files
 
@@ -29,6 +29,7 @@ CLUSTERS = 50
 PODS_EACH = 6
 GATE = "evictplan.dev/hold"
 ANSWERS_WITHIN_SECONDS = 20.0
+CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 MERGE = "application/merge-patch+json"
 # What the scheduler's events say of a node, and the filter that says it.
 TOLD = {
@@ -37,7 +38,10 @@ TOLD = {
     r"node\(s\) didn't match Pod's node affinity": Filter.NODE_AFFINITY,
     r"node\(s\) didn't have free ports": Filter.NODE_PORTS,
     r"Insufficient |Too many pods": Filter.NODE_RESOURCES_FIT,
-    r"node\(s\) (had volume node affinity|didn't match PersistentVolume)": Filter.VOLUME_BINDING,
+    r"node\(s\) unavailable due to PersistentVolumeClaim": Filter.VOLUME_RESTRICTIONS,
+    r"node\(s\) exceed max volume count": Filter.NODE_VOLUME_LIMITS,
+    r"node\(s\) (had volume node affinity|didn't match PersistentVolume|didn't find available)": Filter.VOLUME_BINDING,
+    r"node\(s\) had no available volume zone": Filter.VOLUME_ZONE,
     r"node\(s\) didn't match pod topology spread": Filter.POD_TOPOLOGY_SPREAD,
     r"node\(s\) didn't (match pod (anti-)?affinity|satisfy existing)": Filter.INTER_POD_AFFINITY,
 }
@@ -55,6 +59,8 @@ def test_what_fits_nowhere_stays_pending_and_what_fits_is_bound_to_one_of_our_no
             "/api/v1/namespaces",
             {"metadata": {"name": "team", "labels": NAMESPACES["team"]}},
         )
+        for one in storage_classes():
+            plane.api.call("POST", "/apis/storage.k8s.io/v1/storageclasses", one)
         for seed in range(CLUSTERS):
             cluster = _Cluster(plane.api, Random(seed), tmp_path / "dump.json")
             for number in range(PODS_EACH):
@@ -62,7 +68,9 @@ def test_what_fits_nowhere_stays_pending_and_what_fits_is_bound_to_one_of_our_no
                 where = f"seed {seed}, p{number}: {told}, {fit._replace(pods=())}"
                 verdicts[fit.verdict] += 1
                 if told.node:
-                    assert fit.verdict == Verdict.FITS, where
+                    # Of volumes that are to be made it is not certain that they can be.
+                    unknown = fit.unknown == (Unknown.VOLUMES,) and fit.placed
+                    assert fit.verdict == Verdict.FITS or unknown, where
                     assert told.node in fit.nodes, where
                 else:
                     assert fit.verdict == Verdict.NOWHERE, where
@@ -79,6 +87,8 @@ class _Told:
 
     def __init__(self, found: dict[str, Any]) -> None:
         self.node: str = found["spec"].get("nodeName", "")
+        # It has chosen the node, and the volume is not there yet.
+        self.waits = False
         conditions = found.get("status", {}).get("conditions") or ()
         reasons = [one for one in conditions if one["type"] == "PodScheduled"]
         self.message = reasons[0].get("message", "") if reasons else ""
@@ -112,24 +122,36 @@ class _Cluster:
         self._api, self._draw, self._dump = api, draw, dump
         for node in nodes(draw):
             self._create_node(node)
+            self._api.call("POST", CSI_NODES, csi_node(draw, node))
         names = [one["metadata"]["name"] for one in self._list("nodes")]
+        self._claims: list[str] = []
         for number in range(draw.randint(0, 5)):
-            running = pod(draw, f"r{number}")
+            claim = f"r{number}" if draw.random() < 0.4 else ""
+            if claim:
+                volume, made = volumes(draw, claim)
+                if volume is None:
+                    claim = ""
+                else:
+                    self._create_volume(volume, made)
+                    self._claims.append(claim)
+            running = pod(draw, f"r{number}", claim=claim)
             running["spec"]["nodeName"] = draw.choice(names)
             self._create_pod(running)
 
     def try_pod(self, name: str) -> tuple[Fit, _Told]:
         """Return what is said of one more pod, and what the scheduler does with it; then it is bound or gone."""
-        claim = name if self._draw.random() < 0.15 else ""
-        if claim:
+        claim = name if self._draw.random() < 0.45 else ""
+        if claim and self._claims and self._draw.random() < 0.2:
+            claim = self._draw.choice(self._claims)
+        elif claim:
             self._create_volume(*volumes(self._draw, name))
         new = pod(self._draw, name, claim=claim)
         new["spec"]["schedulingGates"] = [{"name": GATE}]
         path = self._create_pod(new)
         fit = self._predict(self._read(), name)
         self._api.call("PATCH", path, {"spec": {"schedulingGates": None}}, MERGE)
-        told = self._await(path)
-        if not told.node:
+        told = self._await(path, claim)
+        if not told.node or told.waits:
             self._api.call("DELETE", f"{path}?gracePeriodSeconds=0")
         return fit, told
 
@@ -140,6 +162,8 @@ class _Cluster:
                 self._api.call(
                     "DELETE", f"/api/v1/namespaces/{namespace}/{kind}?gracePeriodSeconds=0"
                 )
+        for one in self._api.call("GET", CSI_NODES)["items"]:
+            self._api.request("DELETE", f"{CSI_NODES}/{one['metadata']['name']}")
         for kind in ("nodes", "persistentvolumes", "persistentvolumeclaims"):
             for one in self._list(kind):
                 meta = one["metadata"]
@@ -169,13 +193,23 @@ class _Cluster:
             for plural, kind in kinds.items()
             for one in self._list(plural)
         ]
+        for plural, kind in (("csinodes", "CSINode"), ("storageclasses", "StorageClass")):
+            found = self._api.call("GET", f"/apis/storage.k8s.io/v1/{plural}")["items"]
+            items += [{"apiVersion": "storage.k8s.io/v1", "kind": kind, **one} for one in found]
         self._dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
         return load_files([str(self._dump)])
 
-    def _await(self, path: str) -> _Told:
+    def _await(self, path: str, claim: str) -> _Told:
         deadline = time.monotonic() + ANSWERS_WITHIN_SECONDS
+        claims = "/api/v1/namespaces/default/persistentvolumeclaims"
         while time.monotonic() < deadline:
             told = _Told(self._api.call("GET", path))
+            if claim and not told.node:
+                # Before it binds the pod the scheduler asks for the volume, and waits; nobody makes it here.
+                made = self._api.call("GET", f"{claims}/{claim}")
+                notes = made["metadata"].get("annotations", {})
+                told.node = notes.get("volume.kubernetes.io/selected-node", "")
+                told.waits = bool(told.node)
             if told.node or told.is_refused:
                 return told
             time.sleep(0.01)
@@ -197,9 +231,11 @@ class _Cluster:
         self._api.call("POST", path, made)
         return f"{path}/{made['metadata']['name']}"
 
-    def _create_volume(self, volume: dict[str, Any], claim: dict[str, Any]) -> None:
+    def _create_volume(self, volume: dict[str, Any] | None, claim: dict[str, Any]) -> None:
         claims = "/api/v1/namespaces/default/persistentvolumeclaims"
         made = self._api.call("POST", claims, claim)
+        if volume is None:
+            return
         claimed = {
             "namespace": "default",
             "name": made["metadata"]["name"],

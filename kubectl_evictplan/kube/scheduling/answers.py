@@ -21,7 +21,10 @@ class Filter(StrEnum):
     NODE_AFFINITY = "NodeAffinity"
     NODE_PORTS = "NodePorts"
     NODE_RESOURCES_FIT = "NodeResourcesFit"
+    VOLUME_RESTRICTIONS = "VolumeRestrictions"
+    NODE_VOLUME_LIMITS = "NodeVolumeLimits"
     VOLUME_BINDING = "VolumeBinding"
+    VOLUME_ZONE = "VolumeZone"
     POD_TOPOLOGY_SPREAD = "PodTopologySpread"
     INTER_POD_AFFINITY = "InterPodAffinity"
 

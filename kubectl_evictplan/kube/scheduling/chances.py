@@ -29,6 +29,7 @@ from kubectl_evictplan.kube.scheduling.node_sets import (
 from kubectl_evictplan.kube.scheduling.peers import PodIndex, selects
 from kubectl_evictplan.kube.scheduling.rivals import Rival, Rivals
 from kubectl_evictplan.kube.scheduling.spread import Bounds, Spread
+from kubectl_evictplan.kube.scheduling.volume_limits import AttachedVolumes
 
 # Where the input does not hold what is asked for, nothing is said against a place: that is told as an assumption.
 NOT_IN_THE_INPUT = frozenset({Unknown.NEEDS, Unknown.OFFERS, Unknown.OTHER_PODS})
@@ -48,6 +49,7 @@ class Ground(NamedTuple):
     spread: Spread
     inter_pod: InterPodAffinity
     asks_for_peers: bool
+    attached: AttachedVolumes
 
 
 class _Open(NamedTuple):
@@ -155,6 +157,8 @@ class Chances:
             total += count if unknown >> place & 1 else capacity.room(place, group.needs)
             if total >= count:
                 break
+        if group.reach.exclusive:
+            total = min(total, 1)
         return min(total, count, self._domains_apart(group, nodes))
 
     def _hopeful_nodes(
@@ -164,7 +168,13 @@ class Chances:
         needs, capacity = group.needs, self._hopeful_capacity(group.needs)
         # What is stuck there goes when its kubelet is back.
         unknown = capacity.unknown | self._stuck
-        nodes &= unknown | capacity.fitting(needs) & capacity.ports(needs)
+        nodes &= unknown | (
+            capacity.fitting(needs)
+            & capacity.ports(needs)
+            & self._ground.attached.passing(group.reach, hopeful=True)
+        )
+        if first and not self._ground.attached.is_free(group.reach):
+            return 0
         if nodes and self._ground.asks_for_peers and capacity is self._ground.capacity:
             nodes &= self._hopeful_peers(group, hopeful, doubtful, nodes, first=first)
         return nodes
@@ -241,6 +251,9 @@ class Chances:
         now = later
         if later and self._held:
             now = self._surely(group, doubtful, self._held)
+        if group.reach.exclusive:
+            # Its predecessor uses the claim until it is gone.
+            now, later = 0, min(later, 1)
         return Chance(most, min(now, most), min(later, most))
 
     def _surely(self, group: Group, doubtful: _Open, held: NodeSet) -> int:
@@ -248,7 +261,8 @@ class Chances:
         needs, pod, capacity = group.needs, group.pods[0], self._ground.capacity
         nodes = self._standing(group, doubtful) & doubtful.heard & ~capacity.unknown & ~held
         nodes &= capacity.fitting(needs) & capacity.ports(needs)
-        if not nodes:
+        nodes &= self._ground.attached.passing(group.reach)
+        if not nodes or not self._ground.attached.is_free(group.reach):
             return 0
         keys: frozenset[str] = frozenset()
         if self._ground.asks_for_peers:
@@ -261,11 +275,22 @@ class Chances:
                     nodes &= self._ground.inter_pod.near(needs, peers)
             except UnknownNamespaces:
                 return 0
-        conflicts = 0
+        conflicts = self._sharing_drivers(group)
         if keys:
-            conflicts = self._rivals.of(pod.labels, needs)
+            conflicts += self._rivals.of(pod.labels, needs)
             nodes = self._one_of_each_domain(nodes, keys, held)
         return self._spread_out(group, doubtful, nodes, conflicts)
+
+    def _sharing_drivers(self, group: Group) -> int:
+        """How many others may attach volumes of its drivers, where nodes limit these; its own kind counted too."""
+        drivers = self._ground.attached.limited(group.reach)
+        if not drivers:
+            return 0
+        return sum(
+            len(other.pods)
+            for other in self._groups
+            if drivers & self._ground.attached.limited(other.reach)
+        )
 
     def _one_of_each_domain(self, nodes: NodeSet, keys: Iterable[str], held: NodeSet) -> NodeSet:
         """Nodes no two of which lie in one domain of any key, and none with a node that is held."""
@@ -318,4 +343,6 @@ class Chances:
         passing &= filters.taints(pod.tolerations) & filters.affinity(group.needs, pod.node_name)
         for terms in group.reach.volumes:
             passing &= filters.volume(terms)
+        for labels in group.reach.zones:
+            passing &= filters.zone(labels)
         return passing

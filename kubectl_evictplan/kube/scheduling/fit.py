@@ -3,7 +3,7 @@
 Only filters are asked, which say where a pod *cannot* run. What preferences would choose among the nodes that
 pass is not predicted. Each replacement takes its place on the first node that passes, in the order given:
 first fit, not the scheduler's choice; those after it find what is left. Nothing that runs moves away.
-Left out are NodeVolumeLimits, VolumeRestrictions, VolumeZone and DynamicResources, and who is preempted.
+Left out are DynamicResources, disks that VolumeRestrictions knows by their provider, and who is preempted.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from kubectl_evictplan.kube.scheduling.node_filters import NodeFilters
 from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, Topologies, first_place, places
 from kubectl_evictplan.kube.scheduling.peers import PodIndex
 from kubectl_evictplan.kube.scheduling.spread import Spread
+from kubectl_evictplan.kube.scheduling.volume_limits import AttachedVolumes
 from kubectl_evictplan.kube.scheduling.volumes import Reach, Volumes
 
 # So many nodes are named.
@@ -91,10 +92,11 @@ class _Standing(NamedTuple):
     taints: NodeSet
     affinity: NodeSet
     volumes: NodeSet
+    zones: NodeSet
 
     @property
     def all(self) -> NodeSet:
-        return self.unschedulable & self.taints & self.affinity & self.volumes
+        return self.unschedulable & self.taints & self.affinity & self.volumes & self.zones
 
 
 class _Step(NamedTuple):
@@ -127,6 +129,9 @@ class _Check:
             for pod in around.running
             if pod.node_name in place_of and pod.phase not in ("Succeeded", "Failed")
         ]
+        self._attached = AttachedVolumes(
+            self._nodes, around.infrastructure, self._volumes, self._alive
+        )
         self._running = self._count_running()
         self._at_first = Capacity(self._nodes, self._running)
         self._capacity = self._at_first.copy()
@@ -152,6 +157,7 @@ class _Check:
         ground = Ground(
             self._around, self._nodes, self._filters, self._at_first, self._running,
             self._topologies, self._index, self._spread, self._inter_pod, self._asks_for_peers,
+            self._attached,
         )  # fmt: skip
         chances = Chances(ground, self._groups)
         return [chances.of(group, tuple(self._unknown(group))) for group in self._groups]
@@ -297,14 +303,17 @@ class _Check:
     def _standing(self, group: Group, filters: NodeFilters | None = None) -> _Standing:
         filters = filters or self._filters
         pod = group.pods[0]
-        volumes = -1
+        volumes = zones = -1
         for terms in group.reach.volumes:
             volumes &= filters.volume(terms)
+        for labels in group.reach.zones:
+            zones &= filters.zone(labels)
         return _Standing(
             filters.unschedulable(pod.tolerations),
             filters.taints(pod.tolerations),
             filters.affinity(group.needs, pod.node_name),
             volumes,
+            zones,
         )
 
     def _step(self, group: Group, pod: Pod, standing: _Standing) -> _Step:
@@ -316,7 +325,10 @@ class _Check:
             (Filter.NODE_AFFINITY, standing.affinity),
             (Filter.NODE_PORTS, self._capacity.ports(needs) if needs.host_ports else -1),
             (Filter.NODE_RESOURCES_FIT, self._capacity.fitting(needs) | self._capacity.unknown),
+            (Filter.VOLUME_RESTRICTIONS, -1 if self._attached.is_free(group.reach) else 0),
+            (Filter.NODE_VOLUME_LIMITS, self._attached.passing(group.reach)),
             (Filter.VOLUME_BINDING, standing.volumes),
+            (Filter.VOLUME_ZONE, standing.zones),
         ]
         unknown: tuple[Unknown, ...] = ()
         if self._asks_for_peers:
@@ -339,7 +351,8 @@ class _Check:
         """Place the first of these pods, or as many as fit when nobody minds; return how many."""
         needs = group.needs
         count = 1
-        if not (needs.topology_spread or needs.pod_affinity or needs.pod_anti_affinity):
+        others = needs.topology_spread or needs.pod_affinity or needs.pod_anti_affinity
+        if not (others or group.reach.exclusive):
             count = min(self._capacity.room(place, needs), len(pods))
         if self._asks_for_peers:
             # Those of other labels may be refused by pods near them: they are asked about on their own.
@@ -348,6 +361,8 @@ class _Check:
             self._index.peers(pods[0]).add(place, count)
             self._inter_pod.hold(pods[0].namespace, needs, place, count)
         self._capacity.take(place, needs, count)
+        if group.reach.attached or group.reach.exclusive:
+            self._attached.take(place, group.reach)
         self._placed.append((place, needs, count))
         return count
 

@@ -19,6 +19,12 @@ from kubectl_evictplan.kube.tolerations import tolerates_taint
 # The terms of one volume, of which one must be met.
 VolumeTerms = tuple[Wishes, ...]
 
+# Labels of volumes that VolumeZone knows, of old, and as they are called today.
+_ZONE_KEYS = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+
 _CORDON = Taint(UNSCHEDULABLE, NO_SCHEDULE)
 
 
@@ -37,11 +43,13 @@ class NodeFilters:
         self._untolerated: dict[tuple[Toleration, ...], NodeSet] = {}
         self._affinity: dict[object, NodeSet] = {}
         self._volumes: dict[VolumeTerms, NodeSet] = {}
+        self._zones: dict[Wishes, NodeSet] = {}
 
     def with_nodes(self, nodes: Sequence[Node]) -> NodeFilters:
         """Return the same of nodes that differ in nothing but taints and cordons."""
         found = NodeFilters(nodes)
         found._affinity, found._volumes = self._affinity, self._volumes
+        found._zones = self._zones
         return found
 
     def unschedulable(self, tolerations: tuple[Toleration, ...]) -> NodeSet:
@@ -70,6 +78,14 @@ class NodeFilters:
         if found is None:
             found = nodes_where(matches_node(needs, node, own_node) for node in self._nodes)
             self._affinity[key] = found
+        return found
+
+    def zone(self, labels: Wishes) -> NodeSet:
+        """Nodes that pass VolumeZone for a volume whose labels ask that; nodes without zone and region always do."""
+        found = self._zones.get(labels)
+        if found is None:
+            found = nodes_where(_in_zone(node.labels, labels) for node in self._nodes)
+            self._zones[labels] = found
         return found
 
     def volume(self, terms: VolumeTerms) -> NodeSet:
@@ -111,6 +127,14 @@ def _meets_all(labels: Mapping[str, str], wishes: Wishes) -> bool:
         (len(values) == 1 or operator not in ("Gt", "Lt"))
         and Requirement(key, operator, values).matches(labels)
         for key, operator, values in wishes
+    )
+
+
+def _in_zone(labels: Mapping[str, str], asked: Wishes) -> bool:
+    if not any(key in labels for pair in _ZONE_KEYS.items() for key in pair):
+        return True
+    return all(
+        labels.get(key, labels.get(_ZONE_KEYS.get(key, key))) in values for key, _, values in asked
     )
 
 

@@ -1,23 +1,51 @@
-"""Where a pod's volumes can be reached from, as far as its claims are bound.
+"""What the scheduler asks of a pod's volumes: from where they can be reached, and whether they are free.
 
-Upstream: VolumeBinding (``checkBoundClaims``). A claim that is not bound yet is left to provisioners, of which
-nothing is known here.
+Upstream: VolumeBinding (``checkBoundClaims``, ``checkVolumeProvisions``), VolumeZone (``getPVbyPod``), VolumeRestrictions
+(``calPreFilterState``), NodeVolumeLimits (``filterAttachableVolumes``) of 1.37; the same in 1.30. In-tree volumes that
+drivers have taken over are not counted against limits, and the capacity that drivers publish is not asked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from kubectl_evictplan.kube.infrastructure import Infrastructure
+from kubectl_evictplan.kube.infrastructure import (
+    Infrastructure,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Wishes,
+)
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.kube.scheduling.node_filters import VolumeTerms
 
+# A class of it makes no volumes.
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+# No node meets one of no terms.
+_NOWHERE: VolumeTerms = ()
+
+
+class DriverVolume(NamedTuple):
+    """A volume that a driver attaches to a node."""
+
+    driver: str
+    name: str
+
 
 class Reach(NamedTuple):
-    """The terms of each volume that is bound to some nodes; ``unknown``: there may be more."""
+    """What the volumes of a pod ask of nodes.
+
+    ``volumes``: the terms of each volume that is bound to some nodes, ``zones`` what labels of volumes ask,
+    ``attached``: what counts against the limits of nodes, ``exclusive``: claims that one pod may use at a time.
+    ``unknown``: there may be more.
+    """
 
     volumes: tuple[VolumeTerms, ...] = ()
     unknown: bool = False
+    zones: tuple[Wishes, ...] = ()
+    attached: tuple[DriverVolume, ...] = ()
+    exclusive: tuple[str, ...] = ()
 
 
 class Volumes:
@@ -25,28 +53,92 @@ class Volumes:
 
     def __init__(self, infrastructure: Infrastructure) -> None:
         self._claims_of = {(one.namespace, one.name): one for one in infrastructure.pod_claims}
-        self._volume_of = {
-            (one.namespace, one.name): one.volume_name
-            for one in infrastructure.persistent_volume_claims
+        self._claims = {
+            (one.namespace, one.name): one for one in infrastructure.persistent_volume_claims
         }
         self._volumes = {one.name: one for one in infrastructure.persistent_volumes}
+        self._classes = {one.name: one for one in infrastructure.storage_classes}
+        self._unclaimed = any(not one.claim_name for one in infrastructure.persistent_volumes)
 
     def reach(self, pod: Pod) -> Reach:
-        """Return from where a successor of the pod reaches its volumes.
+        """Return what the volumes of a successor of the pod ask.
 
         Claims that go away with the pod are made anew for the successor.
         """
-        claims = self._claims_of.get((pod.namespace, pod.name))
-        terms: list[VolumeTerms] = []
-        unknown = False
-        for name in claims.claims if claims else ():
-            if claims and name in claims.ephemeral:
-                unknown = True
-                continue
-            volume = self._volumes.get(self._volume_of.get((pod.namespace, name), ""))
-            if volume is None or any(not wishes for wishes in volume.node_affinity):
-                # Not bound, not read, or with a term of which we read nothing (matchFields).
-                unknown = True
-            elif volume.node_affinity:
-                terms.append(volume.node_affinity)
-        return Reach(tuple(terms), unknown)
+        of_pod = self._claims_of.get((pod.namespace, pod.name))
+        found = Reach()
+        for name in of_pod.claims if of_pod else ():
+            claim = self._claims.get((pod.namespace, name))
+            volume = self._volumes.get(claim.volume_name) if claim is not None else None
+            if (of_pod and name in of_pod.ephemeral) or (
+                claim is not None and not claim.volume_name
+            ):
+                found = self._to_be_made(found, claim)
+            elif claim is None or volume is None:
+                found = found._replace(unknown=True)
+            else:
+                found = _bound(found, claim, volume)
+        return found
+
+    def attached_by(self, pod: Pod) -> Iterable[DriverVolume]:
+        """What a running pod has attached."""
+        of_pod = self._claims_of.get((pod.namespace, pod.name))
+        for name in of_pod.claims if of_pod else ():
+            claim = self._claims.get((pod.namespace, name))
+            if claim is not None:
+                volume = self._volumes.get(claim.volume_name)
+                yield from _attached(volume) if volume else self._to_be_attached(claim)
+
+    def exclusive_of(self, pod: Pod) -> Iterable[str]:
+        """The claims of a pod that nobody else may use meanwhile, as "namespace/name"."""
+        of_pod = self._claims_of.get((pod.namespace, pod.name))
+        for name in of_pod.claims if of_pod else ():
+            claim = self._claims.get((pod.namespace, name))
+            if claim is not None:
+                yield from _exclusive(claim)
+
+    def _to_be_made(self, found: Reach, claim: PersistentVolumeClaim | None) -> Reach:
+        """A claim without a volume: where one can be made, as far as its class says."""
+        found = found._replace(unknown=True)
+        kind = self._classes.get(claim.storage_class) if claim is not None else None
+        if claim is None or kind is None or not kind.waits_for_consumer:
+            return found
+        terms: tuple[VolumeTerms, ...] = ()
+        # A volume that is there already may be bound wherever it is.
+        if not self._unclaimed:
+            if kind.provisioner == NO_PROVISIONER:
+                terms = (_NOWHERE,)
+            elif kind.topologies:
+                terms = (kind.topologies,)
+        return found._replace(
+            volumes=(*found.volumes, *terms),
+            attached=(*found.attached, *self._to_be_attached(claim)),
+        )
+
+    def _to_be_attached(self, claim: PersistentVolumeClaim) -> Iterable[DriverVolume]:
+        kind = self._classes.get(claim.storage_class)
+        if kind is not None:
+            yield DriverVolume(kind.provisioner, f"{claim.namespace}/{claim.name}")
+
+
+def _bound(found: Reach, claim: PersistentVolumeClaim, volume: PersistentVolume) -> Reach:
+    terms = volume.node_affinity
+    # A term of which we read nothing (matchFields).
+    unread = any(not wishes for wishes in terms)
+    return Reach(
+        (*found.volumes, *((terms,) if terms and not unread else ())),
+        found.unknown or unread,
+        (*found.zones, *((volume.zones,) if volume.zones else ())),
+        (*found.attached, *_attached(volume)),
+        (*found.exclusive, *_exclusive(claim)),
+    )
+
+
+def _attached(volume: PersistentVolume) -> Iterable[DriverVolume]:
+    if volume.driver:
+        yield DriverVolume(volume.driver, volume.name)
+
+
+def _exclusive(claim: PersistentVolumeClaim) -> Iterable[str]:
+    if READ_WRITE_ONCE_POD in claim.access_modes:
+        yield f"{claim.namespace}/{claim.name}"
