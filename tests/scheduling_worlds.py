@@ -76,7 +76,7 @@ def csi_node(draw: Random, node: Object) -> Object:
     """The driver on a node, which limits its volumes or does not."""
     driver: Object = {"name": DRIVER, "nodeID": node["metadata"]["name"], "topologyKeys": []}
     if draw.random() < 0.8:
-        driver["allocatable"] = {"count": draw.choice([1, 1, 2])}
+        driver["allocatable"] = {"count": 1}
     return {"metadata": {"name": node["metadata"]["name"]}, "spec": {"drivers": [driver]}}
 
 
@@ -108,7 +108,7 @@ def volumes(draw: Random, name: str) -> tuple[Object | None, Object]:
         zones = draw.choice(["a", "b", "a__b", "c"])
         key = draw.choice([ZONE, "failure-domain.beta.kubernetes.io/zone"])
         volume["metadata"]["labels"][key] = zones
-    if draw.random() < 0.6:
+    if draw.random() < 0.75:
         volume["spec"]["csi"] = {"driver": DRIVER, "volumeHandle": f"h-{name}"}
     else:
         wish = draw.choice(

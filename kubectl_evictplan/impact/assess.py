@@ -99,6 +99,13 @@ def not_listed(snapshot: ClusterSnapshot) -> Iterator[str]:
     if "PodDisruptionBudget" not in snapshot.kinds_seen:
         why = "may not be read" if "PodDisruptionBudget" in denied else "are not in the input"
         yield f"budgets: PodDisruptionBudgets {why}"
+    if _has_driver_volumes(snapshot) and "CSINode" not in snapshot.kinds_seen:
+        why = "may not be read" if "CSINode" in denied else "are not in the input"
+        yield f"volume limits: CSINodes {why}, so how many volumes a node still takes is not known"
+
+
+def _has_driver_volumes(snapshot: ClusterSnapshot) -> bool:
+    return any(one.driver for one in snapshot.infrastructure.persistent_volumes)
 
 
 def _not_evaluated(impact: Impact) -> Iterator[str]:

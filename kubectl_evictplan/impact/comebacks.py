@@ -54,7 +54,10 @@ _TELL = {
         "its DaemonSet keeps off {node} while the node has a taint that its pods do not tolerate",
         "remove the taint, or add the toleration to the DaemonSet",
     ),
-    JOB_FAILED: ("its Job has backoffLimit 0: the lost pod fails it", "create the Job anew"),
+    JOB_FAILED: (
+        "the lost pod fails its Job, or its index: backoffLimit is used up, or a podFailurePolicy rule says so",
+        "create the Job anew",
+    ),
     NO_NODE: (
         "every node refuses its successor: it stays Pending",
         "see the finding replacement-pending of its workload",

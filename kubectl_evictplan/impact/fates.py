@@ -74,11 +74,11 @@ class Fate(NamedTuple):
 
     @property
     def gain_ns(self) -> int | None:
-        """From when on there may be one more than at the start: a pod that was not Ready has a successor."""
+        """From when on there may be one more than at the start: one that was not Ready has a successor, or recovers."""
         pod = self.pod
-        if self.deletion is None or pod.ready == "True" or pod.finished:
+        if pod.ready == "True" or pod.finished:
             return None
-        ready_ns = self.successor.ready.earliest_ns
+        ready_ns = min(self.successor.ready.earliest_ns, self.life.recovers_ns)
         return ready_ns if ready_ns < FOREVER_NS else None
 
 

@@ -125,7 +125,8 @@ FINDING_KINDS: dict[str, FindingKind] = {
     ),
     "job-fails": FindingKind(
         "medium",
-        "A deleted pod counts as a failed one, and the Job has backoffLimit 0: it fails.",
+        "A deleted pod counts as a failed one, and the Job has no attempt left (backoffLimit, backoffLimitPerIndex), or its "
+        "podFailurePolicy fails it for disruptions.",
         "Let it finish first, raise backoffLimit, or ignore disruptions: podFailurePolicy with onPodConditions "
         "DisruptionTarget and action Ignore.",
     ),

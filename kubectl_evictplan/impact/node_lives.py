@@ -48,6 +48,8 @@ class NodeLife(NamedTuple):
     unready: tuple[Unready, ...] = ()
     deleted: Between = NEVER
     untainted: Mapping[str, tuple[Between, ...]] = {}
+    # From when on it may be Ready that is not at the start: its pods become Ready again by themselves.
+    recovers_ns: int = FOREVER_NS
 
     def silent_at(self, at_ns: int) -> Silence | None:
         """The silence in which an instant may lie."""
@@ -87,7 +89,15 @@ def _life(report: NodeReport, silences: Iterable[Silence], monitor_period_ns: in
             deleted = when
         elif change.what == outcome.TAINT_REMOVED:
             untainted[change.value] = (*untainted.get(change.value, ()), when)
-    return NodeLife(tuple(silences), _unready(report, monitor_period_ns), deleted, untainted)
+    unready = _unready(report, monitor_period_ns)
+    return NodeLife(tuple(silences), unready, deleted, untainted, _recovers(report))
+
+
+def _recovers(report: NodeReport) -> int:
+    if report.ready_at_start == "True":
+        return FOREVER_NS
+    ready = (one for one in report.changes if one.what == outcome.READY and one.value == "True")
+    return min((round(one.earliest_seconds * SECOND_NS) for one in ready), default=FOREVER_NS)
 
 
 def _unready(report: NodeReport, monitor_period_ns: int) -> tuple[Unready, ...]:

@@ -1,13 +1,16 @@
 """Who creates a pod anew, and when: the controllers of ReplicaSets, StatefulSets, DaemonSets, Jobs, and nobody.
 
 Upstream: ``manageReplicas`` (pkg/controller/replicaset), ``processReplica`` (pkg/controller/statefulset),
-``nodeShouldRunDaemonPod`` (pkg/controller/daemon), ``manageJob`` with ``getRemainingTime`` (pkg/controller/job).
+``nodeShouldRunDaemonPod`` (pkg/controller/daemon), ``manageJob`` with ``getRemainingTime`` and ``matchPodFailurePolicy``
+(pkg/controller/job).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 
+from kubectl_evictplan.cluster.timeline import EVICTION_API, POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.fates import NOBODY, Successor, successor_after
@@ -15,11 +18,16 @@ from kubectl_evictplan.impact.node_lives import NodeLife
 from kubectl_evictplan.impact.placements import AT_ONCE, Placement
 from kubectl_evictplan.impact.ready_after import Readiness
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between, Stretch, first_outside
-from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import Workload
+from kubectl_evictplan.kube.durations import MINUTE_NS, SECOND_NS
+from kubectl_evictplan.kube.objects import Pod, Workload
 
 # A Job waits that long after a pod of its failed (``DefaultJobPodFailureBackOff``), and a deleted one counts as failed.
 JOB_BACKOFF_NS = 10 * SECOND_NS
+_JOB_BACKOFF_MAX_NS = 10 * MINUTE_NS
+_BACKOFF_LIMIT_DEFAULT = 6
+# They set the condition DisruptionTarget before they delete (1.26 and later by default).
+_MARKED_BY = frozenset((TAINT_EVICTION, EVICTION_API, POD_GC))
+_UNKNOWN = ""
 # A kubelet makes the image of a static pod anew in its next sync.
 _STATIC_POD_SYNC_NS = 20 * SECOND_NS
 AT_DELETION = frozenset({"ReplicaSet", "ReplicationController"})
@@ -27,17 +35,19 @@ AT_DELETION = frozenset({"ReplicaSet", "ReplicationController"})
 KNOWN_OWNERS = AT_DELETION | {STATEFUL_SET, "DaemonSet", "Job", "Pod", "Node"}
 
 
-def begins(kind: str, deletion: Deletion, life: NodeLife, workload: Workload | None) -> Between:
+def begins(
+    kind: str, deletion: Deletion, life: NodeLife, workload: Workload | None, lost: int = 1
+) -> Between:
     """From when on the owner creates a successor; NEVER: it does not. StatefulSets: the name is free.
 
-    ``kind`` is that of the managing owner, "" for a bare pod.
+    ``kind`` is that of the managing owner, "" for a bare pod. ``lost``: how many pods it loses in all.
     """
     if kind in AT_DELETION:
         return deletion.when
-    if kind == STATEFUL_SET:
+    if kind == "StatefulSet":
         return deletion.gone
     if kind == "Job":
-        return _job(deletion, workload)
+        return _job(deletion, workload, lost)
     if kind == "DaemonSet":
         return _daemon_set(deletion, life)
     if kind == "Node":
@@ -50,18 +60,88 @@ def begins(kind: str, deletion: Deletion, life: NodeLife, workload: Workload | N
     return Between(deletion.when.earliest_ns, FOREVER_NS)
 
 
-def _job(deletion: Deletion, workload: Workload | None) -> Between:
-    waits = workload is not None and workload.replaces_failed_pods_only
-    if workload is not None and workload.pod_failure_policy:
-        # What its rules make of the failure is not evaluated; with rules the default is to wait for the end.
-        return Between(
-            deletion.gone.earliest_ns if waits else deletion.when.earliest_ns, FOREVER_NS
-        )
-    if workload is not None and workload.backoff_limit == 0:
+def _job(deletion: Deletion, workload: Workload | None, lost: int) -> Between:
+    if workload is None:
+        # How often the Job has failed before, and what it does about it, is not known.
+        return Between(deletion.when.earliest_ns, FOREVER_NS)
+    since = deletion.gone if workload.replaces_failed_pods_only else deletion.when
+    if workload.pod_failure_policy and not workload.replaces_failed_pods_only:
+        # With rules the default is to wait for the end; whoever wrote the policy may have said otherwise.
+        since = Between(deletion.when.earliest_ns, deletion.gone.latest_ns)
+    comes = job_replaces(workload, lost, deletion)
+    if comes is Comes.NEVER:
         return NEVER
-    since = deletion.gone if waits else deletion.when
-    # How often the Job has failed before is not known here; the back-off doubles each time.
-    return since.later(0, JOB_BACKOFF_NS)
+    failures = (workload.failed or 0) + lost
+    doubled_ns = JOB_BACKOFF_NS << min(failures - 1, 10)
+    when = since.later(0, min(doubled_ns, _JOB_BACKOFF_MAX_NS))
+    return when if comes is Comes.SURELY else when._replace(latest_ns=FOREVER_NS)
+
+
+class Comes(Enum):
+    """Whether a Job replaces a lost pod."""
+
+    SURELY = "surely"
+    PERHAPS = "perhaps"
+    NEVER = "never"
+
+
+def job_replaces(workload: Workload, lost: int, deletion: Deletion) -> Comes:
+    """Whether the Job goes on after it has lost so many pods, by its policy and its limits."""
+    action = _action(workload, deletion)
+    if action == "Ignore":
+        return Comes.SURELY
+    if action == "FailJob":
+        return Comes.NEVER
+    if action == "FailIndex" or workload.backoff_limit_per_index == 0:
+        return Comes.PERHAPS if action == _UNKNOWN else Comes.NEVER
+    limit = _BACKOFF_LIMIT_DEFAULT if workload.backoff_limit is None else workload.backoff_limit
+    if workload.backoff_limit_per_index is not None:
+        # How often an index has failed is not read.
+        return Comes.PERHAPS
+    if (workload.failed or 0) + lost <= limit and action != _UNKNOWN:
+        return Comes.PERHAPS if workload.failed is None else Comes.SURELY
+    # One pod more than the limit ends the Job; with several it is not certain that all of them go.
+    over = (workload.failed or 0) + 1 > limit and deletion.certain and action == "Count"
+    return Comes.NEVER if over else Comes.PERHAPS
+
+
+def _action(workload: Workload, deletion: Deletion) -> str:
+    """What the first rule that meets the lost pod does, ``Count`` where none does."""
+    for rule in workload.failure_rules:
+        if rule.on == "disruption":
+            if set(deletion.by) <= _MARKED_BY:
+                return rule.action
+            return _UNKNOWN
+        # How its containers end, and what other conditions it has, is not known.
+        return _UNKNOWN
+    return _UNKNOWN if workload.pod_failure_policy and not workload.failure_rules else "Count"
+
+
+def not_wanted(
+    kind: str,
+    workload: Workload | None,
+    pods: Sequence[Pod],
+    deletions: Mapping[str, Deletion],
+) -> Iterable[str]:
+    """Keys of deleted pods of one owner that it has too many of, and makes no others for (``manageReplicas``).
+
+    Which of a ReplicaSet's go first is not known: as many as there are too many, whoever asks for their number.
+    """
+    if workload is None or workload.replicas is None:
+        return ()
+    if kind == "StatefulSet":
+        first = workload.first_ordinal
+        wanted = {f"{workload.name}-{first + n}" for n in range(workload.replicas)}
+        return [pod.key for pod in pods if pod.name not in wanted and pod.key in deletions]
+    if kind not in AT_DELETION or len(pods) <= workload.replicas:
+        return ()
+    active = [pod for pod in pods if not pod.finished and pod.deletion_timestamp_ns is None]
+    going = sorted(
+        (not deletions[pod.key].certain, deletions[pod.key].when.latest_ns, pod.key)
+        for pod in active
+        if pod.key in deletions
+    )
+    return [key for _, _, key in going[: max(len(active) - workload.replicas, 0)]]
 
 
 def _daemon_set(deletion: Deletion, life: NodeLife) -> Between:

@@ -31,6 +31,7 @@ from kubectl_evictplan.impact.successors import (
     KNOWN_OWNERS,
     begins,
     in_order,
+    not_wanted,
     successor,
 )
 from kubectl_evictplan.impact.volumes import Hold, Volumes, ready_not_before
@@ -43,6 +44,7 @@ from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.drain_runs import AssumeReady
 from kubectl_evictplan.windows.outcome import TAINT_ADDED
 
+JOB = "Job"
 # Nobody makes pods of these anew, or only where they were.
 _NOT_PLACED = frozenset({"Pod", "Node", "DaemonSet"})
 
@@ -108,6 +110,13 @@ class World:
         self._out_of_service = self._out_of_service_taints()
         self._readiness: dict[OwnerKey, Readiness] = {}
         self.placements = Placements() if part else self._places(touched)
+        self._not_wanted = frozenset(
+            key
+            for owner in {self.owner_of(pod) for pod in moving.values()}
+            for key in not_wanted(
+                owner[1], self.workloads.get(owner), self.by_owner.get(owner, ()), self.deletions
+            )
+        )
         self.fates = dict(self._fates(moving))
         # Whether a pod moves whose node does nothing.
         self._elsewhere = any(pod.node_name not in self.lives for pod in moving.values())
@@ -250,6 +259,9 @@ class World:
                 continue
             readiness = self.readiness_of(owner)
             deletion = self.deletions.get(key)
+            if key in self._not_wanted:
+                yield key, self._fate(pod, owner, None)
+                continue
             if (alike := likes.get(id(deletion))) is None:
                 alike = likes[id(deletion)] = _without_end(deletion)
             plain = deletion is None or owner[1] in AT_DELETION
@@ -278,9 +290,12 @@ class World:
         deletion = self.deletions.get(pod.key)
         readiness = self.readiness_of(owner)
         next_one, place = NOBODY, self.placements.of(pod.key)
-        if deletion is not None:
+        if deletion is not None and pod.key not in self._not_wanted:
             kind = "" if owner[1] == "Pod" else owner[1]
-            since = thawed(begins(kind, deletion, life, self.workloads.get(owner)), self.frozen)
+            since = thawed(
+                begins(kind, deletion, life, self.workloads.get(owner), self._lost(owner)),
+                self.frozen,
+            )
             if lower is not None:
                 since = in_order(since, {k: (a.possible, a.sure) for k, a in lower.items()})
             next_one = successor(since, readiness, place, ready_not_before(self.holds(pod)))
@@ -293,6 +308,12 @@ class World:
                 pod, owner[1], place, next_one, readiness, returns=pod.key in self.returning
             )
         return fate_of(pod, life, deletion, next_one, again)
+
+    def _lost(self, owner: OwnerKey) -> int:
+        """How many pods a Job loses at the most; of others nobody asks."""
+        if owner[1] != JOB:
+            return 1
+        return sum(pod.key in self.deletions for pod in self.by_owner.get(owner, ()))
 
     def _stateful_set(self, owner: OwnerKey, pods: list[Pod]) -> Iterator[tuple[str, Fate]]:
         workload = self.workloads.get(owner)

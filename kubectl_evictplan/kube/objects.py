@@ -170,6 +170,13 @@ class Pod(msgspec.Struct, frozen=True):
         return None
 
 
+class FailureRule(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A rule of a Job's podFailurePolicy; ``on``: disruption | condition (another one) | exitCodes."""
+
+    on: str
+    action: str
+
+
 class Workload(msgspec.Struct, frozen=True):
     """A Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or ReplicationController.
 
@@ -189,6 +196,10 @@ class Workload(msgspec.Struct, frozen=True):
     backoff_limit: int | None = None
     replaces_failed_pods_only: bool = False
     pod_failure_policy: bool = False
+    # Of a Job: its rules in order, status.failed (None: not known), spec.backoffLimitPerIndex.
+    failure_rules: tuple[FailureRule, ...] = ()
+    failed: int | None = None
+    backoff_limit_per_index: int | None = None
 
 
 class IntOrPercent(msgspec.Struct, frozen=True, gc=False):

@@ -17,6 +17,7 @@ import msgspec
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import (
     DeleteWebhook,
+    FailureRule,
     IntOrPercent,
     Lease,
     Node,
@@ -195,6 +196,12 @@ class ModelBuilder:
             spec.backoff_limit,
             spec.pod_replacement_policy == "Failed",
             spec.pod_failure_policy is not None,
+            tuple(
+                map(_failure_rule, spec.pod_failure_policy.rules if spec.pod_failure_policy else ())
+            ),
+            # Only Jobs have it; one that has had no failure leaves it out.
+            (decoded.status.failed or 0) if kind == "Job" else None,
+            spec.backoff_limit_per_index,
         )
 
     def webhooks(self, decoded: wire.WireWebhooks) -> list[DeleteWebhook]:
@@ -258,6 +265,16 @@ def _int_or_percent(value: int | str | None) -> IntOrPercent | None:
     if digits == value or not (digits.isascii() and digits.isdigit()) or len(digits) > 3:
         return None
     return IntOrPercent(int(digits), percent=True)
+
+
+def _failure_rule(rule: wire.FailureRule) -> FailureRule:
+    # A status that is not given is True by default.
+    disrupted = any(
+        one.type == "DisruptionTarget" and one.status in ("", "True")
+        for one in rule.on_pod_conditions or ()
+    )
+    on = "disruption" if disrupted else "condition" if rule.on_exit_codes is None else "exitCodes"
+    return FailureRule(on, sys.intern(rule.action))
 
 
 def _asks_about_deleted_pods(webhook: wire.Webhook) -> bool:

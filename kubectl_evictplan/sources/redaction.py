@@ -46,7 +46,7 @@ KEPT = frozenset(
         *("EndpointSlice.address_type", "ObjectReference.kind"),
         *("PodDisruptionBudget.unhealthy_pod_eviction_policy", "Workload.pod_management_policy"),
         *("TopologySpreadConstraint.node_affinity_policy", "HostPort.protocol"),
-        "TopologySpreadConstraint.node_taints_policy",
+        *("TopologySpreadConstraint.node_taints_policy", "FailureRule.on", "FailureRule.action"),
     }
 )
 # (key, operator, values) each; an operator is no name.

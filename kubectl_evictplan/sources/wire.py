@@ -223,6 +223,21 @@ class Ordinals(Struct, frozen=True, gc=False):
     start: Int64 | None = None
 
 
+class ConditionPattern(Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class FailureRule(Struct, frozen=True, rename="camel"):
+    action: str = ""
+    on_exit_codes: Present | None = None
+    on_pod_conditions: tuple[ConditionPattern, ...] | None = None
+
+
+class FailurePolicy(Struct, frozen=True):
+    rules: tuple[FailureRule, ...] = ()
+
+
 class WorkloadSpec(Struct, frozen=True, rename="camel"):
     replicas: Int64 | None = None
     parallelism: Int64 | None = None
@@ -230,12 +245,18 @@ class WorkloadSpec(Struct, frozen=True, rename="camel"):
     ordinals: Ordinals = Ordinals()
     backoff_limit: Int64 | None = None
     pod_replacement_policy: str = ""
-    pod_failure_policy: Present | None = None
+    pod_failure_policy: FailurePolicy | None = None
+    backoff_limit_per_index: Int64 | None = None
+
+
+class WorkloadStatus(Struct, frozen=True):
+    failed: Int64 | None = None
 
 
 class WireWorkload(WireObject, kw_only=True):
     metadata: OwnedMeta
     spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
 
 
 class BudgetSpec(Struct, rename="camel", frozen=True):

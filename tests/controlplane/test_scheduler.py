@@ -25,7 +25,7 @@ from kubectl_evictplan.sources.files import load_files
 
 pytestmark = pytest.mark.live
 
-CLUSTERS = 50
+CLUSTERS = 80
 PODS_EACH = 6
 GATE = "evictplan.dev/hold"
 ANSWERS_WITHIN_SECONDS = 20.0
@@ -126,7 +126,7 @@ class _Cluster:
         names = [one["metadata"]["name"] for one in self._list("nodes")]
         self._claims: list[str] = []
         for number in range(draw.randint(0, 5)):
-            claim = f"r{number}" if draw.random() < 0.4 else ""
+            claim = f"r{number}" if draw.random() < 0.6 else ""
             if claim:
                 volume, made = volumes(draw, claim)
                 if volume is None:

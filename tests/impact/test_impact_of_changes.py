@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from kubectl_evictplan.kube.infrastructure import (
     PodClaims,
     Service,
 )
-from kubectl_evictplan.kube.objects import IntOrPercent, PodDisruptionBudget, Workload
+from kubectl_evictplan.kube.objects import FailureRule, IntOrPercent, PodDisruptionBudget, Workload
 from kubectl_evictplan.prediction.impact_document import Impact
 
 TAINT = make_event(10, "taint", "a1", taint="maint=yes:NoExecute")
@@ -70,21 +71,85 @@ def test_a_bare_pod_is_gone_for_good() -> None:
     assert finding(impact, "bare-pod-gone").objects == ("Pod/default/tool",)
 
 
-def test_a_job_waits_for_its_back_off_and_one_without_retries_fails() -> None:
-    pods = pods_of("Job", "sums", ["a1"])
-    [spell] = workload(impact_of(cluster(pods), TAINT), "Job/sums").zero
-    assert (spell.until.earliest_seconds, spell.until.latest_seconds) == (30, 41.25)
-    owner = Workload("Job", "default", "sums", replicas=1, backoff_limit=0)
-    impact = impact_of(cluster(pods, workloads=[owner]), TAINT)
+def sums(**job: Any) -> Impact:
+    """Of a Job with one pod on the tainted node."""
+    owner = Workload("Job", "default", "sums", replicas=1, **{"failed": 0, **job})
+    pods = pods_of("Job", "sums", ["a1"], grace_seconds=60)
+    return impact_of(cluster(pods, workloads=[owner]), TAINT)
+
+
+def whole(impact: Impact) -> tuple[float | None, float | None]:
+    [spell] = workload(impact, "Job/sums").zero
+    return spell.until.earliest_seconds, spell.until.latest_seconds
+
+
+def test_a_job_waits_for_its_back_off_which_doubles_with_each_failure() -> None:
+    assert whole(sums()) == (30, 41.25)
+    assert whole(sums(failed=3)) == (30, 41.25 + 70)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"backoff_limit": 0},
+        {"backoff_limit": 3, "failed": 3},
+        {"backoff_limit_per_index": 0},
+        {"pod_failure_policy": True, "failure_rules": (FailureRule("disruption", "FailJob"),)},
+    ],
+)
+def test_a_job_without_an_attempt_left_fails(job: dict[str, Any]) -> None:
+    impact = sums(**job)
     assert comebacks(impact)["sums-0"].code == "job-failed"
     assert finding(impact, "job-fails").severity == "medium"
+    assert whole(impact) == (None, None)
+
+
+def test_a_job_that_ignores_disruptions_replaces_the_pod_whatever_its_limit() -> None:
+    rules = (FailureRule("disruption", "Ignore"), FailureRule("exitCodes", "FailJob"))
+    policy = {"pod_failure_policy": True, "failure_rules": rules, "replaces_failed_pods_only": True}
+    earliest, latest = whole(sums(backoff_limit=0, **policy))
+    assert (earliest, latest) != (None, None)
+    assert latest > 70
+
+
+def test_what_exit_codes_would_decide_first_is_not_known() -> None:
+    rules = (FailureRule("exitCodes", "FailJob"), FailureRule("disruption", "Ignore"))
+    assert whole(sums(pod_failure_policy=True, failure_rules=rules))[1] is None
+
+
+def test_a_job_that_is_not_in_the_input_may_not_replace_its_pod() -> None:
+    assert whole(impact_of(cluster(pods_of("Job", "sums", ["a1"])), TAINT)) == (30, None)
 
 
 def test_a_job_that_replaces_failed_pods_only_waits_for_the_end() -> None:
-    owner = Workload("Job", "default", "sums", replicas=1, replaces_failed_pods_only=True)
-    pods = pods_of("Job", "sums", ["a1"], grace_seconds=60)
-    [spell] = workload(impact_of(cluster(pods, workloads=[owner]), TAINT), "Job/sums").zero
-    assert spell.until.latest_seconds > 100
+    assert whole(sums(replaces_failed_pods_only=True))[1] > 100
+
+
+def test_a_replicaset_with_a_pod_too_many_makes_one_less() -> None:
+    owner = Workload("ReplicaSet", "default", "web", replicas=2)
+    pods = pods_of("ReplicaSet", "web", ["a1", "a1", "b1"])
+    found = workload(impact_of(cluster(pods, workloads=[owner]), TAINT), "ReplicaSet/web")
+    assert (found.steps[-1].least, found.steps[-1].most) == (2, 2)
+
+
+def test_a_statefulset_makes_no_pod_beyond_its_replicas() -> None:
+    owner = Workload("StatefulSet", "default", "db", replicas=1, pod_management_policy="Parallel")
+    pods = pods_of("StatefulSet", "db", ["a1", "a1"])
+    found = workload(impact_of(cluster(pods, workloads=[owner]), TAINT), "StatefulSet/db")
+    assert (found.steps[-1].least, found.steps[-1].most) == (1, 1)
+
+
+def test_pods_of_a_silent_node_may_be_ready_again_when_it_is_back() -> None:
+    stays = [tolerates("node.kubernetes.io/unreachable"), tolerates("node.kubernetes.io/not-ready")]
+    pods = pods_of("ReplicaSet", "web", ["a1", "b1"], tolerations=stays)
+    pods[0] = replace(pods[0], ready="False")
+    node = make_node("a1", ready="Unknown", taints=["node.kubernetes.io/unreachable:NoExecute"])
+    snapshot = cluster(pods, nodes=[node, "b1"])
+    taint = make_event(300, "taint", "b1", taint="x:NoExecute")
+    impact = impact_of(snapshot, make_event(100, "kubelet-start", "a1"), taint)
+    steps = workload(impact, "ReplicaSet/web").steps
+    assert max(step.most for step in steps) == 2
+    assert min(step.at_seconds for step in steps if step.most == 2) >= 100
 
 
 def test_owners_that_nobody_knows_may_never_replace() -> None:
