@@ -125,13 +125,13 @@ class Sweeping:
         """Return the ranked rows of all failures."""
         from kubectl_evictplan.impact.assess import not_listed
         from kubectl_evictplan.sweeps.document import Sweep
-        from kubectl_evictplan.sweeps.failures import ranked
+        from kubectl_evictplan.sweeps.failures import NOT_PLACED, ranked
 
         failing = self.failing(snapshot)
         failing.prepare(failures)
         rows = list(self.answers(failing.row, failures, progress))
         inputs = failing.inputs(failures[0]) if failures else None
-        unknown = tuple(not_listed(snapshot))
+        unknown = (*not_listed(snapshot), NOT_PLACED)
         return Sweep(what, inputs, failures=ranked(rows), not_evaluated=unknown)
 
     def answers(

@@ -110,13 +110,7 @@ class World:
         self._out_of_service = self._out_of_service_taints()
         self._readiness: dict[OwnerKey, Readiness] = {}
         self.placements = Placements() if part else self._places(touched)
-        self._not_wanted = frozenset(
-            key
-            for owner in {self.owner_of(pod) for pod in moving.values()}
-            for key in not_wanted(
-                owner[1], self.workloads.get(owner), self.by_owner.get(owner, ()), self.deletions
-            )
-        )
+        self._not_wanted = self._find_not_wanted(moving.values())
         self.fates = dict(self._fates(moving))
         # Whether a pod moves whose node does nothing.
         self._elsewhere = any(pod.node_name not in self.lives for pod in moving.values())
@@ -147,6 +141,16 @@ class World:
     def _is_disturbed(self, node: str) -> bool:
         life = self.lives.get(node)
         return life is not None and bool(life.silences or life.unready or not life.deleted.never)
+
+    def _find_not_wanted(self, moving: Iterable[Pod]) -> frozenset[str]:
+        """Deleted pods that their owners make no others for, because they want fewer."""
+        return frozenset(
+            key
+            for owner in {self.owner_of(pod) for pod in moving}
+            for key in not_wanted(
+                owner[1], self.workloads.get(owner), self.by_owner.get(owner, ()), self.deletions
+            )
+        )
 
     def _places(self, touched: Mapping[str, Pod]) -> Placements:
         """Where successors can run, and when they find their place."""

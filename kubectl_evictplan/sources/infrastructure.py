@@ -21,7 +21,7 @@ from kubectl_evictplan.kube.infrastructure import (
     VolumeAttachment,
     Wishes,
 )
-from kubectl_evictplan.sources import wire, wire_needs
+from kubectl_evictplan.sources import wire, wire_needs, wire_storage
 from kubectl_evictplan.sources.model_builder import ModelBuilder
 
 CONTROL_PLANE_NAMESPACE = "kube-system"
@@ -112,7 +112,7 @@ def _endpoint_slice(build: ModelBuilder, decoded: wire.WireEndpointSlice) -> End
     )
 
 
-def _persistent_volume(build: ModelBuilder, decoded: wire.WireVolume) -> PersistentVolume:
+def _persistent_volume(build: ModelBuilder, decoded: wire_storage.WireVolume) -> PersistentVolume:
     spec = decoded.spec
     affinity = spec.node_affinity
     required = affinity.required.node_selector_terms if affinity and affinity.required else ()
@@ -136,7 +136,7 @@ def _persistent_volume(build: ModelBuilder, decoded: wire.WireVolume) -> Persist
     )
 
 
-def _claim(_: ModelBuilder, decoded: wire.WireClaim) -> PersistentVolumeClaim:
+def _claim(_: ModelBuilder, decoded: wire_storage.WireClaim) -> PersistentVolumeClaim:
     meta, spec = decoded.metadata, decoded.spec
     return PersistentVolumeClaim(
         sys.intern(meta.namespace),
@@ -148,7 +148,7 @@ def _claim(_: ModelBuilder, decoded: wire.WireClaim) -> PersistentVolumeClaim:
     )
 
 
-def _storage_class(_: ModelBuilder, decoded: wire.WireStorageClass) -> StorageClass:
+def _storage_class(_: ModelBuilder, decoded: wire_storage.WireStorageClass) -> StorageClass:
     return StorageClass(
         decoded.metadata.name,
         sys.intern(decoded.provisioner),
@@ -160,7 +160,7 @@ def _storage_class(_: ModelBuilder, decoded: wire.WireStorageClass) -> StorageCl
     )
 
 
-def _csi_node(_: ModelBuilder, decoded: wire.WireCsiNode) -> CsiNode:
+def _csi_node(_: ModelBuilder, decoded: wire_storage.WireCsiNode) -> CsiNode:
     return CsiNode(
         decoded.metadata.name,
         tuple(
@@ -170,7 +170,7 @@ def _csi_node(_: ModelBuilder, decoded: wire.WireCsiNode) -> CsiNode:
     )
 
 
-def _attachment(build: ModelBuilder, decoded: wire.WireAttachment) -> VolumeAttachment:
+def _attachment(build: ModelBuilder, decoded: wire_storage.WireAttachment) -> VolumeAttachment:
     spec = decoded.spec
     return VolumeAttachment(
         decoded.metadata.name,

@@ -23,14 +23,24 @@ from kubectl_evictplan.sources.wire_control_plane import (
     WireClusterOperator,
     WireOperator,
 )
-from kubectl_evictplan.sources.wire_needs import NULL, Int64, LabelSelector, NodeSelector
-from kubectl_evictplan.sources.wire_object import ObjectMeta, WireObject
-
-Timestamp = Annotated[str, Meta(extra={"timestamp": True})]
-
-
-class Present(Struct, gc=False):
-    """An object of which only the existence matters."""
+from kubectl_evictplan.sources.wire_needs import NULL, Int64, LabelSelector
+from kubectl_evictplan.sources.wire_object import (
+    LabelledMeta,
+    Labels,
+    ObjectMeta,
+    Phase,
+    Present,
+    Reference,
+    Timestamp,
+    WireObject,
+)
+from kubectl_evictplan.sources.wire_storage import (
+    WireAttachment,
+    WireClaim,
+    WireCsiNode,
+    WireStorageClass,
+    WireVolume,
+)
 
 
 class Annotations(Struct, gc=False, frozen=True):
@@ -64,7 +74,6 @@ class WireToleration(Struct, rename="camel", gc=False):
 
 
 # Left as bytes by the decoders of whole objects.
-Labels = Annotated[Raw, Meta(extra={"holds": dict[str, str]})]
 Owners = Annotated[Raw, Meta(extra={"holds": list[WireOwner]})]
 Tolerations = Annotated[Raw, Meta(extra={"holds": list[WireToleration]})]
 
@@ -302,14 +311,6 @@ class WireWebhooks(WireObject):
     webhooks: tuple[Webhook, ...] = ()
 
 
-class LabelledMeta(ObjectMeta):
-    labels: Labels = NULL
-
-
-class Phase(Struct, frozen=True):
-    phase: str = ""
-
-
 class WireNamespace(WireObject, tag="Namespace", kw_only=True):
     metadata: LabelledMeta
     status: Phase = Phase()
@@ -334,12 +335,6 @@ class EndpointConditions(Struct, frozen=True):
     terminating: bool | None = None
 
 
-class Reference(Struct, rename="camel"):
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-
-
 class WireEndpoint(Struct, rename="camel"):
     conditions: EndpointConditions = EndpointConditions()
     target_ref: Reference | None = None
@@ -353,96 +348,6 @@ class WireEndpointSlice(WireObject, tag="EndpointSlice", kw_only=True):
     metadata: LabelledMeta
     address_type: str = ""
     endpoints: tuple[WireEndpoint, ...] = ()
-
-
-class CsiSource(Struct):
-    driver: str = ""
-
-
-class VolumeNodeAffinity(Struct):
-    required: NodeSelector | None = None
-
-
-class VolumeSpec(Struct, rename="camel", frozen=True):
-    claim_ref: Reference | None = None
-    access_modes: tuple[str, ...] = ()
-    csi: CsiSource | None = None
-    local: Present | None = None
-    host_path: Present | None = None
-    node_affinity: VolumeNodeAffinity | None = None
-
-
-class WireVolume(WireObject, tag="PersistentVolume", kw_only=True):
-    metadata: LabelledMeta
-    spec: VolumeSpec = VolumeSpec()
-    status: Phase = Phase()
-
-
-class ClaimSpec(Struct, rename="camel", frozen=True):
-    volume_name: str = ""
-    access_modes: tuple[str, ...] = ()
-    storage_class_name: str = ""
-
-
-class WireClaim(WireObject, tag="PersistentVolumeClaim"):
-    spec: ClaimSpec = ClaimSpec()
-    status: Phase = Phase()
-
-
-class TopologyExpression(Struct, frozen=True):
-    key: str = ""
-    values: tuple[str, ...] = ()
-
-
-class TopologyTerm(Struct, rename="camel", frozen=True):
-    match_label_expressions: tuple[TopologyExpression, ...] = ()
-
-
-class WireStorageClass(WireObject, tag="StorageClass", rename="camel"):
-    provisioner: str = ""
-    volume_binding_mode: str = ""
-    allowed_topologies: tuple[TopologyTerm, ...] = ()
-
-
-class VolumeLimit(Struct, frozen=True):
-    count: int | None = None
-
-
-class NodeDriver(Struct, frozen=True):
-    name: str = ""
-    allocatable: VolumeLimit | None = None
-
-
-class NodeDrivers(Struct, frozen=True):
-    drivers: tuple[NodeDriver, ...] = ()
-
-
-class WireCsiNode(WireObject, tag="CSINode"):
-    spec: NodeDrivers = NodeDrivers()
-
-
-class AttachmentSource(Struct, rename="camel", frozen=True):
-    persistent_volume_name: str = ""
-
-
-class AttachmentSpec(Struct, rename="camel", frozen=True):
-    attacher: str = ""
-    node_name: str = ""
-    source: AttachmentSource = AttachmentSource()
-
-
-class Attached(Struct, frozen=True):
-    attached: bool = False
-
-
-class DeletableMeta(ObjectMeta):
-    deletion_timestamp: Timestamp = ""
-
-
-class WireAttachment(WireObject, tag="VolumeAttachment", kw_only=True):
-    metadata: DeletableMeta
-    spec: AttachmentSpec = AttachmentSpec()
-    status: Attached = Attached()
 
 
 class Kind(NamedTuple):

@@ -31,6 +31,8 @@ from kubectl_evictplan.windows.drain_runs import AssumeReady
 from kubectl_evictplan.windows.outcome import READY
 
 NODE, ZONE, PAIR = "node", "zone", "pair"
+# Of a failure alone ``what-if fail`` tells it.
+NOT_PLACED = "placement: every replacement counts as if it found a node at once"
 _BARE_POD = "bare-pod-lost"
 
 

@@ -30,6 +30,7 @@ PODS_EACH = 6
 GATE = "evictplan.dev/hold"
 ANSWERS_WITHIN_SECONDS = 20.0
 CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
+FORGOTTEN_WITHIN_SECONDS = 2.5
 MERGE = "application/merge-patch+json"
 # What the scheduler's events say of a node, and the filter that says it.
 TOLD = {
@@ -153,7 +154,16 @@ class _Cluster:
         told = self._await(path, claim)
         if not told.node or told.waits:
             self._api.call("DELETE", f"{path}?gracePeriodSeconds=0")
+        if told.waits:
+            self._forget(claim)
         return fit, told
+
+    def _forget(self, claim: str) -> None:
+        """Until its claim is gone an older scheduler keeps the pod's room; it looks every second."""
+        path = f"/api/v1/namespaces/default/persistentvolumeclaims/{claim}"
+        self._api.request("DELETE", path)
+        self._api.request("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
+        time.sleep(FORGOTTEN_WITHIN_SECONDS)
 
     def clear(self) -> None:
         """Remove everything."""

@@ -1,0 +1,106 @@
+"""Fields of volumes, claims and what attaches them, as ``wire`` reads them."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kubectl_evictplan.sources.wire_needs import NodeSelector
+from kubectl_evictplan.sources.wire_object import (
+    LabelledMeta,
+    ObjectMeta,
+    Phase,
+    Present,
+    Reference,
+    Timestamp,
+    WireObject,
+)
+
+
+class CsiSource(Struct):
+    driver: str = ""
+
+
+class VolumeNodeAffinity(Struct):
+    required: NodeSelector | None = None
+
+
+class VolumeSpec(Struct, rename="camel", frozen=True):
+    claim_ref: Reference | None = None
+    access_modes: tuple[str, ...] = ()
+    csi: CsiSource | None = None
+    local: Present | None = None
+    host_path: Present | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class WireVolume(WireObject, tag="PersistentVolume", kw_only=True):
+    metadata: LabelledMeta
+    spec: VolumeSpec = VolumeSpec()
+    status: Phase = Phase()
+
+
+class ClaimSpec(Struct, rename="camel", frozen=True):
+    volume_name: str = ""
+    access_modes: tuple[str, ...] = ()
+    storage_class_name: str = ""
+
+
+class WireClaim(WireObject, tag="PersistentVolumeClaim"):
+    spec: ClaimSpec = ClaimSpec()
+    status: Phase = Phase()
+
+
+class TopologyExpression(Struct, frozen=True):
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class TopologyTerm(Struct, rename="camel", frozen=True):
+    match_label_expressions: tuple[TopologyExpression, ...] = ()
+
+
+class WireStorageClass(WireObject, tag="StorageClass", rename="camel"):
+    provisioner: str = ""
+    volume_binding_mode: str = ""
+    allowed_topologies: tuple[TopologyTerm, ...] = ()
+
+
+class VolumeLimit(Struct, frozen=True):
+    count: int | None = None
+
+
+class NodeDriver(Struct, frozen=True):
+    name: str = ""
+    allocatable: VolumeLimit | None = None
+
+
+class NodeDrivers(Struct, frozen=True):
+    drivers: tuple[NodeDriver, ...] = ()
+
+
+class WireCsiNode(WireObject, tag="CSINode"):
+    spec: NodeDrivers = NodeDrivers()
+
+
+class AttachmentSource(Struct, rename="camel", frozen=True):
+    persistent_volume_name: str = ""
+
+
+class AttachmentSpec(Struct, rename="camel", frozen=True):
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachmentSource = AttachmentSource()
+
+
+class Attached(Struct, frozen=True):
+    attached: bool = False
+
+
+class DeletableMeta(ObjectMeta):
+    deletion_timestamp: Timestamp = ""
+
+
+class WireAttachment(WireObject, tag="VolumeAttachment", kw_only=True):
+    metadata: DeletableMeta
+    spec: AttachmentSpec = AttachmentSpec()
+    status: Attached = Attached()
