@@ -90,6 +90,9 @@ def test_presets_follow_the_release() -> None:
     assert where(resolve(release="1.27", provider="Gardener"), grace)[:2] == ("40s", PRESET)
     assert where(resolve(release="1.32", provider="Gardener"), grace)[:2] == ("40s", PRESET)
     assert where(resolve(release="1.32", provider="GKE"), grace)[:2] == ("50s", DEFAULT)
+    assert where(resolve(release="1.31", provider="EKS"), grace)[:2] == ("40s", PRESET)
+    assert where(resolve(release="1.32", provider="EKS"), grace)[:2] == ("50s", DEFAULT)
+    assert where(resolve(release="1.33", provider="OpenShift"), grace)[:2] == ("40s", PRESET)
 
 
 def test_the_release_says_who_told_it() -> None:

@@ -14,11 +14,16 @@ from kubectl_evictplan.kube.providers import AKS, EKS, GARDENER, GKE, K3S, OPENS
 # When the sources were last looked at.
 _SEEN = "2026-11-22"
 
+# Its table "Configuration settings" has four flags of the control plane. Three decide here; the fourth,
+# default-unreachable-toleration-seconds, is 300, as everywhere. It was written when the upstream default of the
+# grace period was 40s: of later releases it says nothing.
 _EKS = "https://docs.aws.amazon.com/eks/latest/best-practices/hybrid-nodes-kubernetes-pod-failover.html"
 _OPENSHIFT = (
     "https://github.com/openshift/cluster-kube-controller-manager-operator/blob/main/"
     "bindata/assets/config/defaultconfig.yaml"
 )
+# DefaultNodeMonitorGracePeriod, of the worker latency profile "Default"; another one is seen in the operator's object.
+_OPENSHIFT_PROFILES = "https://github.com/openshift/api/blob/master/config/v1/types_node.go"
 _GARDENER = "https://gardener.cloud/docs/gardener/api-reference/core/ (NodeMonitorGracePeriod)"
 _K3S = "https://github.com/k3s-io/k3s/blob/main/pkg/daemons/control/server.go"
 
@@ -43,6 +48,9 @@ class Preset(NamedTuple):
 PRESETS: tuple[Preset, ...] = (
     # A zone in partial disruption is never "large" there: tainting stops instead of slowing down.
     Preset(EKS, "large-cluster-size-threshold", "100000", _EKS),
+    Preset(EKS, "unhealthy-zone-threshold", "0.55", _EKS),
+    Preset(EKS, "node-monitor-grace-period", "40s", _EKS, last_minor=31),
+    Preset(OPENSHIFT, "node-monitor-grace-period", "40s", _OPENSHIFT_PROFILES),
     Preset(OPENSHIFT, "kube-api-qps", "150", _OPENSHIFT),
     Preset(OPENSHIFT, "kube-api-burst", "300", _OPENSHIFT),
     Preset(GARDENER, "node-monitor-grace-period", "2m0s", _GARDENER, last_minor=26),
