@@ -115,6 +115,13 @@ def test_a_cluster_that_does_not_answer_offers_nothing(script: str, tmp_path: Pa
     assert completed(["what-if", "cordon", ""], environment, within_seconds=0.3) == [":4"]
 
 
+def test_kubectl_is_not_even_started_when_no_time_is_left_for_it(tmp_path: Path) -> None:
+    environment = kubectl_that(tmp_path, "printf 'w1 w2'")
+    # Python itself has taken longer by then.
+    assert completed(["what-if", "cordon", ""], environment, within_seconds=0.021) == [":4"]
+    assert not (tmp_path / "asked").exists()
+
+
 def test_without_kubectl_nothing_is_offered(tmp_path: Path) -> None:
     environment = {**os.environ, "KUBECTL_PATH": str(tmp_path / "none")}
     assert completed(["what-if", "cordon", ""], environment) == [":4"]

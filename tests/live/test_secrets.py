@@ -214,7 +214,10 @@ def test_there_are_forty_and_more(vault: Vault) -> None:
     assert len(vault.secrets) >= 40
 
 
-@pytest.mark.parametrize("output", ["table", "wide", "json", "yaml", "name"])
+@pytest.mark.parametrize(
+    "output",
+    ["table", "wide", "json", "yaml", "name", "markdown", "html", "findings", "junit", "github"],
+)
 def test_no_answer_tells_one(
     planted: ApiServer,
     vault: Vault,
@@ -231,7 +234,8 @@ def test_no_answer_tells_one(
     answer = ask(*WHAT_IF, "--kubeconfig", path, "-o", output)
 
     assert answer.code == 0, answer.err
-    assert "keeper-0" in answer.out
+    # Formats for machines may have nothing to say of it.
+    assert "keeper-0" in answer.out or output in ("findings", "junit", "github")
     assert vault.leaked(everything(answer, tmp_path / "temporary")) == set()
 
 
