@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
@@ -9,12 +11,15 @@ from builders import START_NS, epoch_ns, make_pod, ns
 from kubectl_evictplan.kube.drain_filters import (
     Decision,
     DrainOptions,
+    FilteredPod,
     Reason,
     filter_pods,
     refusals,
     warnings,
 )
 from kubectl_evictplan.kube.objects import OwnerReference, Pod
+from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
+from kubectl_evictplan.sources.files import load_files
 
 REPLICA_SET = OwnerReference("ReplicaSet", "web", "u1", "apps/v1", controller=True)
 DAEMON_SET = OwnerReference("DaemonSet", "agent", "u2", "apps/v1", controller=True)
@@ -156,3 +161,58 @@ def test_kubectl_warns_of_what_it_ignores_and_of_what_nobody_replaces() -> None:
         "ignoring DaemonSet-managed Pods: default/agent",
     ]
     assert refusals(found) == []
+
+
+BARE = "Pods that declare no controller (use --force to override): "
+LOCAL = "Pods with local storage (use --delete-emptydir-data to override): "
+AGENT = "DaemonSet-managed Pods (use --ignore-daemonsets to ignore): kube-system/agent-4pz6n"
+SCRATCH = "default/bare-scratch, default/cache-5f75c65dc4-dglqz"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ((), {f"{BARE}default/bare", f"{LOCAL}{SCRATCH}", AGENT}),
+        (("force",), {AGENT, f"{LOCAL}{SCRATCH}"}),
+        (("ignore_daemonsets",), {f"{BARE}default/bare", f"{LOCAL}{SCRATCH}"}),
+        (
+            ("ignore_daemonsets", "delete_emptydir_data"),
+            {f"{BARE}default/bare, default/bare-scratch"},
+        ),
+        (("ignore_daemonsets", "force"), {f"{LOCAL}{SCRATCH}"}),
+    ],
+)
+def test_what_is_refused_is_what_kubectl_1_37_said_of_the_recorded_node(
+    flags: tuple[str, ...], said: set[str], fixtures_path: Path
+) -> None:
+    assert set(refusals(recorded_node(fixtures_path, *flags))) == {
+        f"cannot delete {s}" for s in said
+    }
+
+
+def test_who_is_evicted_is_whom_kubectl_1_37_evicted_from_the_recorded_node(
+    fixtures_path: Path,
+) -> None:
+    found = recorded_node(fixtures_path, "force", "ignore_daemonsets", "delete_emptydir_data")
+    assert {one.pod.name for one in found if one.decision is Decision.EVICT} == {
+        "web-7cdd8f578b-8dgn7",
+        "cache-5f75c65dc4-dglqz",
+        "bare",
+        "bare-scratch",
+        "done",
+        "done-scratch",
+    }
+    # In the order of a Go map, in one line: "Warning: deleting ...; ignoring ...".
+    assert set(warnings(found)) == {
+        "deleting Pods that declare no controller: default/bare, default/bare-scratch",
+        "ignoring DaemonSet-managed Pods: kube-system/agent-4pz6n",
+    }
+
+
+def recorded_node(fixtures_path: Path, *flags: str) -> list[FilteredPod]:
+    """The filters' decisions about node a1 of the recording drain-refusals-1.37.0."""
+    folder = fixtures_path / "drains" / "drain-refusals-1.37.0"
+    snapshot = load_files((str(folder / "cluster.json"),))
+    pods = [pod for pod in snapshot.pods if pod.node_name == "a1"]
+    options = DrainOptions(**dict.fromkeys(flags, True))
+    return filter_pods(pods, options, known_daemon_sets(snapshot), snapshot.taken_at_ns)
