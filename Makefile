@@ -31,10 +31,10 @@ demo: $(STAMP) ## Predict what the loss of zone eu-1b evicts from a recorded 15-
 	$(BIN)/kubectl-evictplan what-if fail zone eu-1b -f $(CLUSTER)
 
 test: $(STAMP) ## Run the tests (well under two minutes)
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test-slow: $(STAMP) ## Run the tests marked slow
-	$(BIN)/python -m pytest -q -n auto -m slow
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m slow
 
 check: lint type imports sizes ## Run every static check
 

@@ -32,8 +32,9 @@ def node_by_name(nodes: Mapping[str, Node], name: str) -> Node:
     if name in nodes:
         return nodes[name]
     names = sorted(nodes, key=natural)
-    matching = [other for other in names if fnmatchcase(other, name)]
-    if set("*?[") & set(name) and matching:
+    is_pattern = any(sign in name for sign in "*?[")
+    matching = [other for other in names if fnmatchcase(other, name)] if is_pattern else []
+    if matching:
         message = f"names are written out, or chosen with --selector: {shown(name, NAME_MAX)} is a pattern"
         raise WrongWord(message, name, matching[:_MATCHES_MAX], together=True)
     _refuse_list("nodes", name, names)

@@ -6,7 +6,6 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,21 +20,6 @@ ROW = re.compile(r"^\| ((?:`[a-z0-9-]+`(?:, )?)+) \|([^|]+)\|([^|]+)\|$", re.MUL
 def documented() -> list[str]:
     cells = [match[1] for match in ROW.finditer(WARNINGS.read_text(encoding="utf-8"))]
     return [code.strip("`") for cell in cells for code in cell.split(", ")]
-
-
-def emitted() -> Iterator[str]:
-    """The constant first arguments (or ``code=``) of every ``Warning(...)`` in the package."""
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "Warning":
-                codes = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "code")]
-                for code in codes:
-                    if isinstance(code, ast.Constant):
-                        yield str(code.value)
-
-
-def test_every_emitted_warning_is_documented() -> None:
-    assert sorted(set(emitted()) - set(documented())) == []
 
 
 def test_every_reason_to_stay_has_its_words() -> None:

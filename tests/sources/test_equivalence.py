@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_evictplan.kube.objects import ClusterSnapshot
@@ -68,6 +68,7 @@ FORMS = ("list", "indented", "nested", "lines", "yaml list", "yaml documents")
 EXTENSIONS = {"lines": "ndjson", "yaml list": "yaml", "yaml documents": "yaml"}
 
 
+@settings(max_examples=20)
 @given(data=st.data())
 def test_any_order_split_and_format_loads_the_same(
     data: st.DataObject,
