@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec.structs import replace
-
 from builders import (
     make_event,
     make_scenario,
@@ -104,7 +102,7 @@ def warnings_of(
     pods = {pod.key: pod for pod in snapshot.pods}
     ends = PodEnds(snapshot.nodes, pods, nominal)
     # The timelines here have every pod.
-    each_alone = AlikePods(replace(snapshot, pods=()), scenario)
+    each_alone = AlikePods(snapshot, None)
     return list(
         find_warnings(
             WarningContext(

@@ -32,29 +32,31 @@ _PHASES_NOT_FINISHED = ("Pending", "Running", "Unknown")
 
 
 class SomePod(NamedTuple):
-    """A pod by its names, and its node."""
+    """A pod by its names, and its node; ``pod`` is None where nothing else is known of it."""
 
     key: str
     uid: str
     node: str
+    pod: Pod | None = None
 
 
 class AlikePods:
     """``snapshot`` has one pod of every kind; asked for it, one gets all pods of its kind.
 
-    ``steady`` are nodes to which nothing happens unless the scenario does it.
+    ``steady`` are nodes to which nothing happens unless the scenario does it. Without a scenario each pod stands for
+    itself.
     """
 
     def __init__(
-        self, relevant: ClusterSnapshot, scenario: Scenario, steady: Container[str] = _NONE
+        self, relevant: ClusterSnapshot, scenario: Scenario | None, steady: Container[str] = _NONE
     ) -> None:
         self.snapshot = relevant
         self._steady = steady
         # By the key of the pod that is simulated, it and all others of its kind.
-        self._of: dict[str, list[Pod]] = {}
+        self._of: dict[str, list[SomePod]] = {}
         self._shown_by: dict[str, str] = {}
         # Drains look at names, labels and budgets.
-        if not drained_nodes(scenario):
+        if scenario is not None and not drained_nodes(scenario):
             self._find(relevant, scenario)
 
     def _find(self, relevant: ClusterSnapshot, scenario: Scenario) -> None:
@@ -76,8 +78,11 @@ class AlikePods:
             kinds.setdefault(kind, []).append(pod)
         if len(kinds) + len(alone) == len(relevant.pods):
             return
-        self._of = {pods[0].key: pods for pods in kinds.values() if len(pods) > 1}
-        self._shown_by = {pod.key: key for key, pods in self._of.items() for pod in pods}
+        for pods in kinds.values():
+            if len(pods) > 1:
+                some = [SomePod(pod.key, pod.uid, pod.node_name, pod) for pod in pods]
+                self._of[some[0].key] = some
+                self._shown_by.update(dict.fromkeys([pod.key for pod in some], some[0].key))
         shown = {id(pods[0]) for pods in kinds.values()} | {id(pod) for pod in alone}
         self.snapshot = replace(
             relevant,
@@ -111,10 +116,6 @@ class AlikePods:
         """The key of the pod that is simulated in the place of this one."""
         return self._shown_by.get(key, key)
 
-    def number(self, key: str) -> int:
-        """How many pods that one pod stands for, itself included."""
-        return len(self._of.get(key, (None,)))
-
     def keys(self, key: str) -> Iterator[str]:
         """Yield the keys of all pods that the pod stands for."""
         pods = self._of.get(key)
@@ -131,9 +132,10 @@ class AlikePods:
         pods = self._of.get(key)
         if pods is None or uid not in ("", pods[0].uid):
             yield SomePod(key, uid, node)
+        elif uid:
+            yield from pods
         else:
-            for pod in pods:
-                yield SomePod(pod.key, pod.uid if uid else "", pod.node_name)
+            yield from (pod._replace(uid="") for pod in pods)
 
     def evictions(
         self, found: Mapping[EvictionKey, PossibleEviction]
@@ -144,22 +146,21 @@ class AlikePods:
         extended = {}
         for key, value in found.items():
             there = {value.node: value}
-            for pod, uid, node in self.pods(key.pod, key.uid, value.node):
+            for pod, uid, node, _ in self.pods(key.pod, key.uid, value.node):
                 if node not in there:
                     there[node] = value._replace(node=node)
                 extended[EvictionKey(pod, uid, key.controller, key.ordinal)] = there[node]
         return extended
 
     def extend(self, exploration: Exploration) -> None:
-        """Tell what was explored for all pods."""
+        """Tell of all pods which timers of theirs were cancelled. Evictions are many: see ``evictions``."""
         if self._of:
-            exploration.evictions = self.evictions(exploration.evictions)
             self._extend(exploration.cancels)
             self._extend(exploration.cancelled_starts)
 
     def _extend(self, table: WindowTable[CancelKey]) -> None:
         table.windows = {
-            (CancelKey(*pod, key.reason), ordinal): window
+            (CancelKey(*pod[:3], key.reason), ordinal): window
             for (key, ordinal), window in table.windows.items()
             for pod in self.pods(key.pod, key.uid, key.node)
         }

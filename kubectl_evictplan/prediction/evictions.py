@@ -78,12 +78,14 @@ class PodEnds:
         )
 
     def stuck_pods(
-        self, evictions: Mapping[EvictionKey, PossibleEviction]
+        self, shown: Mapping[EvictionKey, PossibleEviction], alike: AlikePods
     ) -> dict[Stuck | None, set[str]]:
         """Evicted pods by what holds them."""
         found: dict[Stuck | None, set[str]] = {}
-        for key, deleted in evictions.items():
-            found.setdefault(self.why_stuck(key, deleted), set()).add(key.pod)
+        for key, deleted in shown.items():
+            pods = alike.pods(key.pod, key.uid, deleted.node)
+            held = found.setdefault(self.why_stuck(key, deleted), set())
+            held.update([pod.key for pod in pods])
         return found
 
     def why_stuck(self, key: EvictionKey, deleted: PossibleEviction) -> Stuck | None:
@@ -218,8 +220,9 @@ def _rows_of_kind(
 ) -> Iterator[document.Eviction]:
     """The rows of all pods that are like that of ``row``; what is no pod's own is stored once."""
     chain = ChainOfKind(row.because, row.key, row.node)
-    for key, uid, node in alike.pods(row.key, row.uid, row.node):
+    for key, uid, node, pod in alike.pods(row.key, row.uid, row.node):
         namespace, _, name = key.partition("/")
+        pod = pod or ends.pods.get(key)
         yield document.Eviction(
             namespace,
             name,
@@ -235,7 +238,7 @@ def _rows_of_kind(
             row.taint,
             row.toleration,
             row.gone,
-            owner_name(ends.pods.get(key)),
+            owner_name(pod),
             chain.of_pod(key, node),
         )
 
@@ -325,7 +328,7 @@ class WorkloadIndex:
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._keys = {pod.key for pod in snapshot.pods}
         self._deployments = deployments_of(snapshot.workloads)
-        self._numbers = Counter((pod.namespace, owner_name(pod)) for pod in snapshot.pods)
+        self._numbers = _numbers_of_pods(snapshot.pods)
         self._owners = self._by_workload(self._numbers)
 
     def reports(
@@ -361,6 +364,16 @@ class WorkloadIndex:
             workload = key[0], top_workload(key, self._deployments)
             owners.setdefault(workload, []).append(key[1])
         return owners
+
+
+def _numbers_of_pods(pods: Iterable[Pod]) -> Counter[tuple[str, str]]:
+    """How many pods each (namespace, owner) has. Loaders share equal owners."""
+    numbers: Counter[tuple[str, str]] = Counter()
+    same = Counter((pod.namespace, id(pod.owner_references)) for pod in pods)
+    owners = {id(pod.owner_references): pod for pod in pods}
+    for (namespace, owner), number in same.items():
+        numbers[namespace, owner_name(owners[owner])] += number
+    return numbers
 
 
 def deployments_of(workloads: Iterable[Workload]) -> dict[tuple[str, str], str]:

@@ -13,6 +13,7 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Node
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.kube.topology import get_zone_key, zone_display_name
+from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import (
     CERTAIN,
@@ -169,7 +170,9 @@ def _zone_state(
 # -- several nodes together ---------------------------------------------------------------------------
 
 
-def joint_statements(exploration: Exploration, horizon_ns: int | None) -> tuple[Joint, ...]:
+def joint_statements(
+    exploration: Exploration, horizon_ns: int | None, alike: AlikePods
+) -> tuple[Joint, ...]:
     """Zone by zone, where it is not certain for every waiting node that it is tainted.
 
     Each of four nodes may be tainted or not, and yet it is certain that one of them is. Counted over every
@@ -179,10 +182,10 @@ def joint_statements(exploration: Exploration, horizon_ns: int | None) -> tuple[
         latest_ns = max((found.latest_ns for found in exploration.evictions.values()), default=0)
         horizon_ns = -(-latest_ns // SECOND_NS) * SECOND_NS
     zones = sorted(exploration.services)
-    return tuple(joint for zone in zones for joint in _joint(exploration, zone, horizon_ns))
+    return tuple(joint for zone in zones for joint in _joint(exploration, zone, horizon_ns, alike))
 
 
-def _joint(exploration: Exploration, zone: str, until_ns: int) -> Iterator[Joint]:
+def _joint(exploration: Exploration, zone: str, until_ns: int, alike: AlikePods) -> Iterator[Joint]:
     waiting, services = exploration.waiting[zone], exploration.services[zone]
     least, most = _bounds(services, until_ns)
     if least == len(waiting):
@@ -191,7 +194,7 @@ def _joint(exploration: Exploration, zone: str, until_ns: int) -> Iterator[Joint
     by_seconds = seconds(until_ns)
     yield Joint(scope, "nodes tainted", least, most, len(waiting), by_seconds)
     pods: dict[tuple[str, str], list[PossibleEviction]] = {}
-    for key, eviction in exploration.evictions.items():
+    for key, eviction in alike.evictions(exploration.evictions).items():
         if eviction.node in waiting and key.controller != POD_GC:
             pods.setdefault((key.pod, key.uid), []).append(eviction)
     if pods:

@@ -132,7 +132,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     refusable = pods_refusable(snapshot.webhooks, pods)
     evictions = eviction_list(scenario.start_ns, shown, alike, ends, refusable)
     reports = node_reports(nominal, exploration, whole.nodes, configuration)
-    seen = nominal, exploration.affected, alike.evictions(shown), ends, alike, drains
+    seen = nominal, exploration.affected, shown, ends, alike, drains
     context = WarningContext(relevant, scenario, configuration, *seen)
     return Prediction(
         inputs=_inputs(whole, scenario, configuration, nominal, exploration, ready),
@@ -150,7 +150,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
         drains=drain_reports(drains, scenario),
         workloads=whole.workloads.reports(evictions, pods.values()),
-        joint=_joint(exploration, drains, scenario, refusable),
+        joint=_joint(exploration, drains, scenario, refusable, alike),
         warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),
     )
 
@@ -160,9 +160,10 @@ def _joint(
     drains: DrainExploration | None,
     scenario: Scenario,
     refusable: Collection[str],
+    alike: AlikePods,
 ) -> tuple[Joint, ...]:
     return (
-        *joint_statements(exploration, scenario.horizon_ns),
+        *joint_statements(exploration, scenario.horizon_ns, alike),
         *drain_joint(drains, scenario),
         *drain_going(exploration, drains, scenario, refusable),
     )

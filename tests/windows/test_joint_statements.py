@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from builders import ns
+from builders import make_snapshot, ns
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
+from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.document import Joint
 from kubectl_evictplan.prediction.nodes import joint_statements
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 
 ZONE = "eu:\x00:a"
+EACH_ALONE = AlikePods(make_snapshot([]), None)
 
 
 def exploration(nodes: str, services: list[tuple[float, ...]]) -> Exploration:
@@ -38,14 +40,14 @@ def add_pod(
 
 
 def stated(found: Exploration, horizon: float) -> dict[str, tuple[int, int, int]]:
-    statements = joint_statements(found, ns(horizon))
+    statements = joint_statements(found, ns(horizon), EACH_ALONE)
     assert {statement.scope for statement in statements} <= {"zone/eu/a"}
     return {joint.what: (joint.least, joint.most, joint.of) for joint in statements}
 
 
 def test_exactly_one_of_four_nodes_is_tainted_when_every_run_taints_one() -> None:
     found = exploration("n0 n1 n2 n3", [(44,), (49,)])
-    assert joint_statements(found, ns(300)) == (
+    assert joint_statements(found, ns(300), EACH_ALONE) == (
         Joint("zone/eu/a", "nodes tainted", 1, 1, 4, 300.0),
     )
 
@@ -61,7 +63,7 @@ def test_what_is_tainted_after_the_horizon_does_not_count() -> None:
 
 
 def test_nothing_is_said_where_every_node_that_waits_is_tainted_for_certain() -> None:
-    assert joint_statements(exploration("n0 n1", [(44, 54)]), ns(300)) == ()
+    assert joint_statements(exploration("n0 n1", [(44, 54)]), ns(300), EACH_ALONE) == ()
 
 
 def test_pods_of_the_emptiest_and_of_the_fullest_nodes_bound_how_many_are_evicted() -> None:

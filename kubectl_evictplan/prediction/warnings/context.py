@@ -82,9 +82,9 @@ class WarningContext:
     configuration: ControllerConfiguration
     nominal: timeline.Timeline
     affected: Set[str]
-    evictions: Mapping[EvictionKey, PossibleEviction]
+    # Evictions of the pods that are simulated, and in the nominal run: one pod for all that are alike.
+    shown: Mapping[EvictionKey, PossibleEviction]
     ends: PodEnds
-    # The nominal run has one pod for all that are alike.
     alike: AlikePods
     # What was found out about drains; None without any.
     drains: DrainExploration | None = None
@@ -93,7 +93,7 @@ class WarningContext:
         snapshot, scenario = self.snapshot, self.scenario
         self.profile = self.configuration.profile
         # Evicted pods by what holds their objects.
-        self.stuck = self.ends.stuck_pods(self.evictions)
+        self.stuck = self.ends.stuck_pods(self.shown, self.alike)
         self.node_by_name = {node.name: node for node in snapshot.nodes}
         self.nodes = [node for node in snapshot.nodes if node.name in self.affected]
         horizon_ns = scenario.horizon_ns
@@ -104,7 +104,7 @@ class WarningContext:
             self._entries.setdefault(type(entry), []).append(entry)
         created = [event.pod for event in self.events if event.pod is not None]
         self.pods = [pod for pod in snapshot.pods if pod.node_name in self.affected] + created
-        self.evicted = _evicted_pods((*snapshot.pods, *created), self.evictions)
+        self.evicted = _evicted_pods((*self.alike.snapshot.pods, *created), self.shown, self.alike)
         # Evicted pods by the kind of their owner ("" for bare pods), and the few unusual ones.
         self.evicted_by_owner: dict[str, list[EvictedPod]] = {}
         for evicted in self.evicted:
@@ -181,10 +181,11 @@ class WarningContext:
 
 
 def _evicted_pods(
-    pods: Iterable[Pod], evictions: Mapping[EvictionKey, PossibleEviction]
+    pods: Iterable[Pod], shown: Mapping[EvictionKey, PossibleEviction], alike: AlikePods
 ) -> list[EvictedPod]:
+    """All evicted pods, given those that are simulated."""
     first: dict[str, tuple[EvictionKey, PossibleEviction]] = {}
-    for item in evictions.items():
+    for item in shown.items():
         other = first.setdefault(item[0].pod, item)
         if item[1].earliest_ns < other[1].earliest_ns:
             first[item[0].pod] = item
@@ -195,11 +196,16 @@ def _evicted_pods(
         if name in first and (name not in known or pod.uid == first[name][0].uid):
             known[name] = pod
     evicted = []
-    for name, pod in sorted(known.items()):
+    for name, pod in known.items():
         key, occurrence = first[name]
         controller = pod.controller()
         owner = controller.kind if controller is not None else ""
-        evicted.append(EvictedPod(name, pod, owner, key.controller, occurrence))
+        there = {occurrence.node: occurrence}
+        for some, _, node, like in alike.pods(name, pod.uid, occurrence.node):
+            if node not in there:
+                there[node] = occurrence._replace(node=node)
+            evicted.append(EvictedPod(some, like or pod, owner, key.controller, there[node]))
+    evicted.sort(key=lambda pod: pod.key)
     return evicted
 
 

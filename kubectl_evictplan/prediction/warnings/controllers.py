@@ -310,7 +310,7 @@ def api_throttling(context: WarningContext) -> Statements:
         (entry.at_ns, node, per_delete)
         for entry in context.entries(timeline.PodDeleted)
         if entry.controller == TAINT_EVICTION
-        for _, _, node in context.alike.pods(entry.pod, entry.uid, entry.node)
+        for _, _, node, _ in context.alike.pods(entry.pod, entry.uid, entry.node)
     ]
     for most, delay, nodes in _late(deletes, qps, burst):
         yield Statement(
