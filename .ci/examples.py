@@ -41,7 +41,7 @@ EXAMPLES = (
         "node-failure",
         "fail node worker-b3",
         "One kubelet falls silent: how long nobody notices, when pods are replaced, what stays stuck.",
-        ("markdown", "html", "findings"),
+        ("markdown", "html", "findings", "csv"),
     ),
     Example(
         "zone-failure",
@@ -60,7 +60,7 @@ EXAMPLES = (
         ("github", "junit"),
     ),
 )
-_ENDINGS = {"markdown": "md", "html": "html", "findings": "findings.json", "junit": "junit.xml"}
+_ENDINGS = {"markdown": "md", "html": "html", "findings": "findings.json", "junit": "junit.xml", "csv": "csv"}
 
 
 def command(example: Example, output: str) -> list[str]:

@@ -30,7 +30,8 @@ _Value = TypeVar("_Value")
 
 _MEANT_OUTPUTS = {
     "yml": "yaml",
-    **dict.fromkeys(("jsonpath", "jq", "csv"), "json"),
+    **dict.fromkeys(("jsonpath", "jq"), "json"),
+    **dict.fromkeys(("tsv", "excel", "xlsx", "spreadsheet"), "csv"),
     **dict.fromkeys(("text", "txt", "human", "plain"), "table"),
     "md": "markdown",
     **dict.fromkeys(("names", "short"), "name"),

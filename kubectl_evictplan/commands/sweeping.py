@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.sweeps.document import Sweep
     from kubectl_evictplan.sweeps.failures import Failing, Failure
 
-OUTPUTS = ("table", "wide", "json", "yaml", "markdown")
+OUTPUTS = ("table", "wide", "json", "yaml", "markdown", "csv")
 _Answer = TypeVar("_Answer")
 
 

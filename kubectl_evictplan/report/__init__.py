@@ -121,6 +121,12 @@ def _name(prediction: Prediction, look: Look) -> Iterator[str]:
     return render_names(_data(prediction, look))
 
 
+def _csv(prediction: Prediction, look: Look) -> Iterator[str]:
+    from kubectl_evictplan.report.csv_rows import render_evictions
+
+    return render_evictions(_data(prediction, look), headers=look.headers)
+
+
 def _ticket(prediction: Prediction, look: Look, *, whole: bool) -> Iterator[Block]:
     if look.explain is not None:
         from kubectl_evictplan.report.blocks import Title
@@ -176,6 +182,7 @@ _FORMATS: dict[str, Callable[[Prediction, Look], Iterator[str]]] = {
     "json": _json,
     "yaml": _yaml,
     "name": _name,
+    "csv": _csv,
     "markdown": _markdown,
     "html": _html,
     "findings": _findings_json,
@@ -186,7 +193,7 @@ OUTPUTS = tuple(_FORMATS)
 # Formats that carry the prediction's fingerprint.
 _NAMED = frozenset(("json", "yaml", "markdown", "html", "findings"))
 # Formats that tell what a prediction costs.
-WITH_IMPACT = frozenset(OUTPUTS) - {"name"}
+WITH_IMPACT = frozenset(OUTPUTS) - {"name", "csv"}
 
 
 def render_document(
@@ -200,7 +207,7 @@ def render_document(
 ) -> Iterator[str]:
     """Return the chunks of any other document: ``json`` and ``yaml`` whole, else ``blocks(wide)``.
 
-    ``markdown`` shows what wide shows.
+    ``markdown`` shows what wide shows. ``csv`` holds the rows of a sweep.
 
     The rest is as for ``render``.
     """
@@ -214,6 +221,12 @@ def render_document(
         from kubectl_evictplan.report import markdown
 
         return markdown.render(blocks(True))
+    if output == "csv":
+        from kubectl_evictplan.report.csv_rows import render_sweep
+        from kubectl_evictplan.sweeps.document import Sweep
+
+        assert isinstance(document, Sweep), "nothing else is written as rows"
+        return render_sweep(document)
     from kubectl_evictplan.report.terminal import Terminal
 
     return Terminal(columns, color, ascii_only).render(blocks(output == "wide"))

@@ -6,6 +6,8 @@ import itertools
 import re
 from typing import Any
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import (
     Because,
@@ -28,6 +30,7 @@ from kubectl_evictplan.prediction.document import (
     ZoneState,
 )
 from kubectl_evictplan.report import render
+from kubectl_evictplan.sweeps.document import FailureRow
 
 
 def text_of(value: Prediction, output: str = "table", **options: Any) -> str:
@@ -41,6 +44,15 @@ def table_of(value: Prediction, output: str = "table", **options: Any) -> list[l
     start = next(at for at, line in enumerate(lines) if re.match(r"[A-Z-]+  ", line))
     rows = itertools.takewhile(lambda line: line and not line.startswith("WHY "), lines[start:])
     return [re.split(r" {2,}", line) for line in rows]
+
+
+def failure_row(**fields: Any) -> FailureRow:
+    """A failure of one node that costs nothing but what is given."""
+    row = FailureRow(
+        *(1, "node", "n1", ("z",), ("n1",), 0, 0, 0, 0, None, None, None, None, None, None, 0),
+        *((), (), (), (), (), (), ()),
+    )
+    return replace(row, **fields)
 
 
 UNREACHABLE = TaintReference("node.kubernetes.io/unreachable", "NoExecute")

@@ -163,6 +163,24 @@ def test_no_label_leaves_its_bar() -> None:
         assert lines[4].count(":b1, ") == 1
         assert lines[4].partition(" :b1, ")[2] == "2000-01-01T00:00:01.000, 1000ms"
         assert not set("#;%{}\\\"'`<>") & set("".join(lines[3:]))
+        assert ":" not in lines[3] + lines[4].partition(" :b1, ")[0]
+
+
+@pytest.mark.parametrize(
+    "word", ["section a", "click a", "TITLE a", "gantt", "axisFormat %H", "href"]
+)
+def test_no_label_begins_a_statement_of_the_diagram(word: str) -> None:
+    chart = Gantt("When", (BarGroup("g", (Bar(word, 1.0, 2.0),)),), None)
+    [fence] = [token for token in tokens(page(chart)) if token.type == "fence"]
+
+    assert fence.content.splitlines()[4].strip().startswith(f"- {word[:4]}")
+
+
+def test_what_other_readers_look_for_before_markdown_does_are_entities() -> None:
+    """Ticket systems look for HTML, tables and formulas in the text itself: a backslash is not enough for them."""
+    text = page(Verdict((Phrase("<b> a|b $x$ & c"),)))
+
+    assert text == "- **&lt;b&gt; a&#124;b &#36;x&#36; &amp; c**\n"
 
 
 def test_a_diagram_stays_below_what_gitlab_draws_unasked() -> None:

@@ -8,6 +8,7 @@ import unicodedata
 from typing import Any
 
 import msgspec
+import pyte
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from report.builders import (
     table_of,
     text_of,
 )
+from report.hostile import strings
 
 from kubectl_evictplan.display import width
 from kubectl_evictplan.kube.objects import Warning
@@ -32,7 +34,18 @@ from kubectl_evictplan.prediction.document import (
     ZoneState,
 )
 from kubectl_evictplan.report import render
-from kubectl_evictplan.report.blocks import Column, Table
+from kubectl_evictplan.report.blocks import (
+    Column,
+    Commands,
+    Figures,
+    Finding,
+    Findings,
+    Moment,
+    Phrase,
+    Table,
+    Timeline,
+    Verdict,
+)
 from kubectl_evictplan.report.terminal import Terminal
 
 FORBIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -255,3 +268,59 @@ def test_wide_names_every_kept_pod() -> None:
     text = text_of(prediction(kept=(kept("a"), kept("b"))), "wide")
     assert re.search(r"^kube-system +a +n1 +tolerated-forever +DaemonSet/ds ", text, re.MULTILINE)
     assert re.search(r"^kube-system +b ", text, re.MULTILINE)
+
+
+def emulated(text: str) -> pyte.Screen:
+    """A terminal with room for all of ``text``, that has been written it as a terminal's driver does."""
+    lines = text.splitlines()
+    screen = pyte.Screen(2 * max(map(len, lines), default=1) + 20, len(lines) + 3)
+    pyte.Stream(screen).feed(text.replace("\n", "\r\n"))
+    return screen
+
+
+def without_marks(text: str) -> str:
+    """Return a line without its combining marks: this terminal loses those of wide characters."""
+    apart = unicodedata.normalize("NFD", text)
+    return "".join(one for one in apart if unicodedata.category(one) not in ("Mn", "Me", "Mc"))
+
+
+def check_hostile(text: str) -> None:
+    """A real terminal shows the lines as they are written, each on its own, and nothing else changes."""
+    moment = Moment(text, text, text, text)
+    blocks = (
+        Verdict((Phrase(text, "loud"),)),
+        Table(
+            (Column("A"), Column("B")),
+            [(text, Phrase(text, "stuck")), ("x", "y")],
+            text,
+            notes=(text,),
+        ),
+        Timeline(text, (moment,), text),
+        Findings(text, (Finding(text, text, text),), "loud"),
+        Figures(text, ((text, text),)),
+        Commands(text, (text,), text),
+    )
+    page = "".join(Terminal(None, color=True, ascii_only=False).render(blocks))
+    screen = emulated(page)
+    lines = list(map(without_marks, ANSI.sub("", page).splitlines()))
+    assert len(page.splitlines()) == page.count("\n"), text
+    shown = [without_marks(line).rstrip() for line in screen.display]
+    assert shown == [line.rstrip() for line in lines] + [""] * 3, text
+    assert (screen.cursor.y, screen.cursor.x) == (len(lines), 0), text
+    untouched = emulated("")
+    assert (screen.title, screen.icon_name, screen.mode, screen.margins) == (
+        *(untouched.title, untouched.icon_name, untouched.mode, untouched.margins),
+    ), text
+    # Our own colours end with what they colour.
+    assert screen.cursor.attrs == untouched.cursor.attrs, text
+
+
+def test_a_terminal_shows_hostile_strings_where_they_are_written() -> None:
+    for text in strings(8):
+        check_hostile(text)
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_ten_thousand_hostile_strings_where_they_are_written() -> None:
+    for text in strings(10_000):
+        check_hostile(text)
