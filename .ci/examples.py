@@ -60,7 +60,13 @@ EXAMPLES = (
         ("github", "junit"),
     ),
 )
-_ENDINGS = {"markdown": "md", "html": "html", "findings": "findings.json", "junit": "junit.xml", "csv": "csv"}
+_ENDINGS = {
+    "markdown": "md",
+    "html": "html",
+    "findings": "findings.json",
+    "junit": "junit.xml",
+    "csv": "csv",
+}
 
 
 def command(example: Example, output: str) -> list[str]:
