@@ -1,7 +1,7 @@
 """When a change began that somebody else carried out, by what it left in the cluster.
 
-A taint that the change puts on tells when it was added, the first eviction of a drain and the first node
-that was given up tell it within their own windows. All of them are guesses about which event was meant, so
+A taint that the change puts on tells when it was added, the first eviction of a drain, the taint of a node that
+it cordoned, and the first node that was given up tell it within their own windows. All of them are guesses about which event was meant, so
 they are used only where nobody says when it began.
 """
 
@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, SCENARIO
 from kubectl_evictplan.kube.durations import MINUTE_NS, SECOND_NS
+from kubectl_evictplan.kube.objects import NO_SCHEDULE, Taint
 from kubectl_evictplan.kube.sightings import Interval, SeenNode, whole_second
-from kubectl_evictplan.kube.taints import key_and_effect
+from kubectl_evictplan.kube.taints import UNSCHEDULABLE, key_and_effect
 from kubectl_evictplan.plans.expectation import Expectation, Start, planned_start_ns
 from kubectl_evictplan.plans.node_histories import node_histories
 from kubectl_evictplan.plans.sightings import PodHistories, Sightings
@@ -21,6 +22,11 @@ from kubectl_evictplan.windows.outcome import READY, TAINT_ADDED
 
 # A beginning that is known less closely would make any deletion look as predicted.
 WIDTH_MAX_NS = MINUTE_NS
+# Node lifecycle's workers are told of a changed node at once; more than this they are not behind.
+CORDON_SEEN_NS = 2 * SECOND_NS
+# How long kubectl takes to cordon the nodes of a drain before it comes to the first, at most.
+CORDON_TAKES_NS = 2 * SECOND_NS
+_CORDONED = key_and_effect(Taint(UNSCHEDULABLE, NO_SCHEDULE))
 
 
 def beginning(expectation: Expectation, sightings: Sightings) -> Start | None:
@@ -34,7 +40,7 @@ def beginning(expectation: Expectation, sightings: Sightings) -> Start | None:
 
 def detected_start(expectation: Expectation, sightings: Sightings) -> Start | None:
     """Return when the change began by what was seen; None when nothing tells it closely."""
-    for found in (_by_taints, _by_evictions, _by_ready):
+    for found in (_by_taints, _by_evictions, _by_cordons, _by_ready):
         starts = list(found(expectation, sightings))
         if not starts:
             continue
@@ -90,6 +96,28 @@ def _by_evictions(expectation: Expectation, sightings: Sightings) -> Iterator[In
             first.earliest_ns - round(min(one.latest_seconds for one in mine) * SECOND_NS),
             first.latest_ns - round(min(one.earliest_seconds for one in mine) * SECOND_NS),
         )
+
+
+def _by_cordons(expectation: Expectation, sightings: Sightings) -> Iterator[Interval]:
+    """When nodes of drains were cordoned: node lifecycle says so by a taint, a moment later, while it runs.
+
+    kubectl cordons all nodes of a drain before it evicts from the first.
+    """
+    nodes = {node.name: node for look in sightings.looks for node in look.nodes or ()}
+    starts = [one for one in expectation.prediction.drains if one.start_seconds is not None]
+    for drain in starts:
+        if drain.node not in nodes:
+            continue
+        first = min(
+            (one for one in starts if one.origin == drain.origin),
+            key=lambda one: one.start_seconds or 0.0,
+        )
+        # The first node's pods are looked at when all nodes are cordoned, a request or so each.
+        from_ns = max(round((first.start_seconds or 0.0) * SECOND_NS) - CORDON_TAKES_NS, 0)
+        to_ns = round((first.start_latest_seconds or first.start_seconds or 0.0) * SECOND_NS)
+        added = _added(nodes[drain.node], _CORDONED)
+        if added is not None and added.earliest_ns >= expectation.known_at_ns:
+            yield Interval(added.earliest_ns - CORDON_SEEN_NS - to_ns, added.latest_ns - from_ns)
 
 
 def _by_ready(expectation: Expectation, sightings: Sightings) -> Iterator[Interval]:

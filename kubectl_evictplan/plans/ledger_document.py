@@ -51,6 +51,8 @@ Why = Literal[
     "operation-taken-back",
     # The pod was made after the change of its node had begun: no prediction knows it.
     "created-later",
+    # It was, and it was evicted all the same, by whomever: no window holds that, and no warning said it.
+    "evicted-later",
     # It may have been deleted before the change began, or after the end of what was predicted.
     "perhaps-before",
     "perhaps-after",

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from kubectl_evictplan.cluster.timeline import EVICTION_API
+from kubectl_evictplan.cluster.timeline import EVICTION_API, TAINT_EVICTION
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.sightings import CONTROLLER_BY_REASON, Interval
 from kubectl_evictplan.plans.document import Evict
@@ -177,6 +177,13 @@ def _history_of(
     return None
 
 
+# Whose deletions are evictions, and the warnings that say of replacements that these may evict them, too.
+_SAYS_AGAIN = {
+    TAINT_EVICTION: frozenset(("replacement-may-return", "replacement-may-be-tainted")),
+    EVICTION_API: frozenset(("replacement-may-be-drained",)),
+}
+
+
 class _Judge:
     """Compares pods with their windows."""
 
@@ -286,12 +293,20 @@ class _Judge:
         if history.finished_first:
             why = "finished-before"
         elif pod.uid not in self._known and pod.created_ns + SECOND_NS > changed_ns:
-            why = "created-later"
+            why = "evicted-later" if self._is_evicted(history) else "created-later"
         judged = self._unexpected(deletion, why, reach)
         return PodEntry(
             judged.verdict, judged.why, pod.namespace, pod.name, pod.uid, pod.node, None, None, (),
             None, self._deleted(history), None, self._gone(history), self._deleted_by(history),
         )  # fmt: skip
+
+    def _is_evicted(self, history: PodHistory) -> bool:
+        """Whether a pod that no prediction knows was evicted, where none of its warnings says that may be."""
+        by = self._deleted_by(history)
+        if by is None or by.controller not in _SAYS_AGAIN:
+            return False
+        told = _SAYS_AGAIN[by.controller]
+        return not any(one.code in told for one in self._expectation.prediction.warnings)
 
     def _unexpected(self, deletion: Deletion, why: Why, reach: Interval | None = None) -> Judged:
         """Judge a deletion that nothing explains, unless it was before the change, or after all."""

@@ -79,6 +79,7 @@ _WHYS = {
     "operation-taken-back": "the operation that causes it was taken back in time",
     "operation-unknown": "it is not known whether the operation that causes it was carried out",
     "created-later": "made after the change had begun: no prediction knows it",
+    "evicted-later": "made after the change had begun, and evicted: no window holds that",
     "perhaps-before": "it may have been deleted before the change began",
     "perhaps-after": "it may have been deleted after the end of what was predicted",
     "finished-before": "it had finished before: nothing was evicted",

@@ -16,6 +16,7 @@ from plans.ledger_worlds import (
     prediction_of,
 )
 
+from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.kube.sightings import (
     Interval,
     SeenNode,
@@ -160,6 +161,28 @@ def test_what_no_prediction_can_know_is_told_and_does_not_count() -> None:
         "job": ("not-predicted", "finished-before"),
     }
     assert not ledger.summary.left_windows
+
+
+def test_a_new_pod_that_somebody_evicts_has_left_the_windows_unless_a_warning_said_so() -> None:
+    newer = replace(POD, uid="u2", name="web-2", created_ns=at(11))
+    for reason, codes, why in (
+        ("EvictionByEvictionAPI", (), "evicted-later"),
+        ("DeletionByTaintManager", (), "evicted-later"),
+        ("PreemptionByScheduler", (), "created-later"),
+        ("DeletionByTaintManager", ("replacement-may-return",), "created-later"),
+        ("EvictionByEvictionAPI", ("replacement-may-return",), "evicted-later"),
+        ("EvictionByEvictionAPI", ("replacement-may-be-drained",), "created-later"),
+    ):
+        expected = expectation(predicted((10, 12)))
+        warnings = tuple(Warning(code, "it may", ("shop/web",)) for code in codes)
+        expected = replace(expected, prediction=replace(expected.prediction, warnings=warnings))
+        gone = replace(deleted(newer, 20), disruption=reason)
+        ledger = ledger_of(
+            expected, Sightings((look(5, POD), look(30, deleted(POD, 11), gone))), START
+        )
+        entry = next(pod for pod in ledger.pods if pod.uid == "u2")
+        assert (entry.verdict, entry.why) == ("not-predicted", why), (reason, codes)
+        assert ledger.summary.left_windows == (why == "evicted-later")
 
 
 def test_what_happens_after_the_horizon_is_no_part_of_the_prediction() -> None:
