@@ -39,7 +39,8 @@ TOLD = {
     r"node\(s\) didn't match Pod's node affinity": Filter.NODE_AFFINITY,
     r"node\(s\) didn't have free ports": Filter.NODE_PORTS,
     r"Insufficient |Too many pods": Filter.NODE_RESOURCES_FIT,
-    r"node\(s\) unavailable due to PersistentVolumeClaim": Filter.VOLUME_RESTRICTIONS,
+    # Releases say it in different words.
+    r"node(\(s\) unavailable due to| has pod using) PersistentVolumeClaim": Filter.VOLUME_RESTRICTIONS,
     r"node\(s\) exceed max volume count": Filter.NODE_VOLUME_LIMITS,
     r"node\(s\) (had volume node affinity|didn't match PersistentVolume|didn't find available)": Filter.VOLUME_BINDING,
     r"node\(s\) had no available volume zone": Filter.VOLUME_ZONE,
