@@ -10,6 +10,7 @@ from typing import Any
 
 from apply.crashing_files import CrashingFiles
 from apply.simulated_cluster import IDENTITY, SimulatedCluster
+from bare_plans import bare_plan
 
 from kubectl_evictplan.apply.progress import AnyProgress
 from kubectl_evictplan.apply.records import Author
@@ -22,15 +23,13 @@ from kubectl_evictplan.plans.document import (
     AnyOperation,
     Cordon,
     Evict,
-    Execution,
     NodeBefore,
     Plan,
     PodBefore,
     RemoveTaint,
-    SnapshotReference,
     Uncordon,
 )
-from kubectl_evictplan.prediction.document import Inputs, Prediction, Sourced, TaintReference
+from kubectl_evictplan.prediction.document import TaintReference
 
 JOURNAL = Path("/journals/plan.journal.jsonl")
 AUTHOR = Author(user="operator", host="laptop", pid=1, tool_version="test", machine="boot-1")
@@ -85,59 +84,19 @@ def plan_of(
     """Return the plan of these operations on the cluster as it is."""
     numbered = tuple(one(number) for number, one in enumerate(operations, start=1))
     names = dict.fromkeys(one.node for one in numbered)
-    return Plan(
-        fingerprint="sha256:plan",
-        created_at="2027-01-15T08:00:00Z",
-        tool_version="test",
-        title="a test",
-        cluster=IDENTITY,
-        snapshot=SnapshotReference("sha256:snapshot", "2027-01-15T08:00:00Z"),
-        execution=Execution(**execution),
-        operations=numbered,
-        losses=(),
-        nodes=tuple(_node_before(cluster, name) for name in names),
-        pods=tuple(
-            PodBefore(pod.namespace, pod.name, pod.uid, pod.node, pod.workload)
-            for pod in cluster.pods.values()
-            if pod.node in names
-        ),
-        scenario={},
-        prediction=_PREDICTION,
+    nodes = (_node_before(cluster, name) for name in names)
+    pods = (
+        PodBefore(pod.namespace, pod.name, pod.uid, pod.node, pod.workload)
+        for pod in cluster.pods.values()
+        if pod.node in names
     )
+    return bare_plan(IDENTITY, numbered, nodes, pods, "2027-01-15T08:00:00Z", **execution)
 
 
 def _node_before(cluster: SimulatedCluster, name: str) -> NodeBefore:
     node = cluster.nodes[name]
     taints = tuple(TaintReference(t["key"], t["effect"], t.get("value", "")) for t in node.taints)
     return NodeBefore(name, node.uid, str(node.version), taints, node.unschedulable, "True")
-
-
-_SOURCED = Sourced("", "given")
-_PREDICTION = Prediction(
-    inputs=Inputs(
-        release=_SOURCED,
-        flags={},
-        start=_SOURCED,
-        horizon=_SOURCED,
-        monitor_phase=_SOURCED,
-        events=(),
-        source_digest="",
-        nodes=0,
-        pods=0,
-        namespaces=0,
-        ignored_kinds={},
-        tool_version="test",
-    ),
-    evictions=(),
-    kept=(),
-    cancelled=(),
-    nodes=(),
-    zones=(),
-    drains=(),
-    workloads=(),
-    joint=(),
-    warnings=(),
-)
 
 
 @dataclass

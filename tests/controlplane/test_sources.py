@@ -15,12 +15,14 @@ import pytest
 from objects import create_budget, create_deployment, create_pod, tolerate
 from plane import ControlPlane, Start
 
+from kubectl_evictplan.sources.reading import GET_COMMAND
+
 pytestmark = pytest.mark.live
 
-KINDS = (
-    "nodes,pods,leases,deployments,replicasets,statefulsets,daemonsets,jobs,replicationcontrollers,"
-    "poddisruptionbudgets,services,endpointslices,persistentvolumes,persistentvolumeclaims,"
-    "volumeattachments,storageclasses,csinodes,namespaces,validatingwebhookconfigurations,mutatingwebhookconfigurations"
+# What it names and what only a live reading asks for as well.
+DUMP_COMMAND = GET_COMMAND.replace(
+    " -A",
+    ",volumeattachments,namespaces,validatingwebhookconfigurations,mutatingwebhookconfigurations -A",
 )
 TAINT = ("what-if", "taint", "node", "a1", "maintenance=yes:NoExecute", "-o", "json")
 
@@ -72,7 +74,7 @@ def test_snapshot_dump_and_live_predict_the_same(plane: ControlPlane, tmp_path: 
     snapshot = tmp_path / "cluster.json.gz"
     evictplan(plane, "snapshot", "-o", str(snapshot))
     dump = tmp_path / "dump.json"
-    dump.write_text(plane.kubectl("get", KINDS, "-A", "-o", "json"), encoding="utf-8")
+    dump.write_text(plane.kubectl(*DUMP_COMMAND.split()[1:]), encoding="utf-8")
     live = prediction(evictplan(plane, *given))
     assert live["evictions"][0]["pod"] == "bare"
     assert prediction(evictplan(plane, *given, "-f", str(snapshot))) == live

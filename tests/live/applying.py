@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bare_plans import bare_plan
 from live.api_server import ApiServer
 from live.changing import TAINT, changing, small_writable_cluster
 from live.writable_server import WritableServer
@@ -24,34 +25,13 @@ from kubectl_evictplan.plans.document import (
     AnyOperation,
     Cordon,
     Evict,
-    Execution,
     NodeBefore,
     Plan,
     PodBefore,
-    SnapshotReference,
 )
-from kubectl_evictplan.prediction.document import Inputs, Prediction, Sourced, TaintReference
+from kubectl_evictplan.prediction.document import TaintReference
 
 MAINTENANCE = TaintReference(TAINT["key"], TAINT["effect"], TAINT["value"])
-_SOURCED = Sourced("", "given")
-_NO_PREDICTION = Prediction(
-    inputs=Inputs(
-        release=_SOURCED,
-        flags={},
-        start=_SOURCED,
-        horizon=_SOURCED,
-        monitor_phase=_SOURCED,
-        events=(),
-        source_digest="",
-        nodes=0,
-        pods=0,
-        namespaces=0,
-        ignored_kinds={},
-        tool_version="test",
-    ),
-    evictions=(), kept=(), cancelled=(), nodes=(), zones=(), drains=(), workloads=(), joint=(),
-    warnings=(),
-)  # fmt: skip
 
 
 def drainable_cluster(**settings: Any) -> WritableServer:
@@ -64,24 +44,14 @@ def drainable_cluster(**settings: Any) -> WritableServer:
 def plan_of(cluster: ClusterApi, operations: Sequence[AnyOperation], **execution: Any) -> Plan:
     """Return the plan of these operations on the cluster as it is."""
     names = dict.fromkeys(one.node for one in operations)
-    return Plan(
-        fingerprint="sha256:plan",
-        created_at="2026-11-22T00:00:00Z",
-        tool_version="test",
-        title="a test",
-        cluster=cluster.identity(),
-        snapshot=SnapshotReference("sha256:snapshot", "2026-11-22T00:00:00Z"),
-        execution=Execution(**execution),
-        operations=tuple(operations),
-        losses=(),
-        nodes=tuple(_node_before(cluster, name) for name in names),
-        pods=tuple(
-            PodBefore(pod.namespace, pod.name, pod.uid, pod.node_name, _owner(pod))
-            for name in names
-            for pod in cluster.list_pods(name)
-        ),
-        scenario={},
-        prediction=_NO_PREDICTION,
+    nodes = (_node_before(cluster, name) for name in names)
+    pods = (
+        PodBefore(pod.namespace, pod.name, pod.uid, pod.node_name, _owner(pod))
+        for name in names
+        for pod in cluster.list_pods(name)
+    )
+    return bare_plan(
+        cluster.identity(), operations, nodes, pods, "2026-11-22T00:00:00Z", **execution
     )
 
 
