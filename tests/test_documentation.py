@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_evictplan.sources.reading import GET_COMMAND
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "kubectl_evictplan"
 PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in REPOSITORY.glob("docs/*.md"))]
@@ -109,3 +111,7 @@ def test_every_rule_that_a_page_refers_to_is_told(page: str) -> None:
     assert told == [str(number + 1) for number in range(len(told))]
     assert numbers
     assert numbers <= set(told)
+
+
+def test_the_readme_makes_its_input_as_the_hints_say() -> None:
+    assert f"    {GET_COMMAND} > cluster.json\n" in text_of("README.md")
