@@ -44,6 +44,12 @@ _NODE_VERBS = {
     DELETED: ("is deleted", "are deleted"),
 }
 
+# What nobody types, in a title: of one node, and of several.
+_SILENCE = {
+    StopKubelet.action: ("the kubelet of {} falls silent", "the kubelets of {} fall silent"),
+    StartKubelet.action: ("the kubelet of {} is back", "the kubelets of {} are back"),
+}
+
 # What an outage is meanwhile, and when it is over.
 _MEANWHILE = {
     Outage.CONTROL_PLANE.value: "no controller acts, no kubelet is heard",
@@ -116,6 +122,10 @@ def asked(prediction: Prediction) -> Iterator[str]:
         if event.command and len(event.nodes) <= _NAMES_MAX:
             names = " ".join(map(words.name, event.nodes))
             yield " ".join(names if word == "{nodes}" else word for word in event.command)
+        elif event.action in _SILENCE:
+            one, many = _SILENCE[event.action]
+            names = words.listed(event.nodes, _NAMES_MAX)
+            yield words.verb(len(event.nodes), one, many).format(names)
         else:
             yield _event_text(event, _NAMES_MAX)
 

@@ -216,7 +216,7 @@ def test_even_a_page_without_rows_that_is_too_long_ends_below_the_limit() -> Non
 def test_the_verdict_comes_first_and_the_fingerprint_last() -> None:
     lines = text_of(one_of_each(), "markdown").splitlines()
 
-    assert lines[0].startswith("# Predicted evictions: kubelet-stop n1")
+    assert lines[0].startswith("# Predicted evictions: the kubelet of n1 falls silent")
     assert lines[2].startswith("- **1 pod is evicted for certain")
     assert "- Fingerprint: sha256:" in lines[-1]
 

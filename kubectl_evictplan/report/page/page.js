@@ -196,7 +196,6 @@
       });
       tools.append(label, status);
       if (total > PAGE_ROWS) tools.append(back, on);
-      table.parentElement.before(tools);
     }
 
     if (stories) {
@@ -217,6 +216,8 @@
       tools.append(button);
       table.parentElement.after(box);
     }
+
+    if (tools.hasChildNodes()) table.parentElement.before(tools);
 
     let sorted = null;
     const order = () => {
