@@ -44,13 +44,18 @@ def options(
     steal_lock: bool = False,
     continue_on_absent: bool = False,
 ) -> RunOptions:
-    """Return what a run is told of this process; ``lock_namespace`` "" does without the lock."""
+    """Return what a run is told of this process; ``lock_namespace`` "" does without the lock.
+
+    Raises AccessError and UnreachableError where the server does not say who asks.
+    """
     from kubectl_evictplan.apply.run import LOCK_NAMESPACE, RunOptions
     from kubectl_evictplan.kube.durations import SECOND_NS
     from kubectl_evictplan.world import World
 
     defaults = RunOptions(author=author())
     deadline = flags.request_timeout_ns / SECOND_NS
+    # Until a server has answered, its time is only this machine's.
+    api.identity()
     return RunOptions(
         author=author(),
         plan_path=plan_path,

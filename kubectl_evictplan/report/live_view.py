@@ -61,11 +61,11 @@ class PlainLines:
 
     def __call__(self, event: AnyProgress) -> None:
         """Write the event's line, if it has one."""
-        text = line(event)
+        text = timed_line(event)
         if text is None or self._stream is None or self._is_known(event):
             return
         try:
-            self._stream.write(f"{clock(event)}  {text}\n")
+            self._stream.write(f"{text}\n")
             self._stream.flush()
         except (OSError, ValueError):
             self._stream = None
@@ -81,9 +81,13 @@ class PlainLines:
         return False
 
 
-def clock(event: AnyProgress) -> str:
-    """Return the server's time of an event to the second, in UTC."""
-    return format_rfc3339(event.at_ns // SECOND_NS * SECOND_NS)[11:19]
+def timed_line(event: AnyProgress) -> str | None:
+    """Return an event's line behind the server's time, to the second and in UTC; None for one without a line."""
+    text = line(event)
+    if text is None:
+        return None
+    clock = format_rfc3339(event.at_ns // SECOND_NS * SECOND_NS)[11:19]
+    return f"{clock}  {text}"
 
 
 @contextlib.contextmanager
@@ -116,8 +120,8 @@ def following(
 
     def tell(event: AnyProgress) -> None:
         view.add(event)
-        if _says_more(event) and (text := line(event)):
-            console.print(Text(f"{clock(event)}  {text}"))
+        if _says_more(event) and (text := timed_line(event)):
+            console.print(Text(text))
         live.update(drawn(view), refresh=True)
 
     # A terminal that is gone ends the view, never the run.

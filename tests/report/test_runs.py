@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from apply.clusters import drain_bench, taint_bench
 from apply.runs import JOURNAL
+from apply.simulated_cluster import SimulatedCluster
 
 from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.endings import EndCode, Ending
@@ -30,12 +31,15 @@ from kubectl_evictplan.apply.progress import (
 from kubectl_evictplan.apply.records import Kept, Verdict
 from kubectl_evictplan.apply.status import status
 from kubectl_evictplan.commands import applying, carrying
-from kubectl_evictplan.plans.document import Evict
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.live.flags import ConnectionFlags
+from kubectl_evictplan.plans.document import ClusterIdentity, Evict
 from kubectl_evictplan.report.live_view import PlainLines, following
 from kubectl_evictplan.report.run_end import result_blocks, status_blocks
 from kubectl_evictplan.report.run_view import PodStage, RunView, Stage
 from kubectl_evictplan.report.run_words import ENDINGS, KEPT, ending_words, line, outcome_words
 from kubectl_evictplan.report.terminal import Terminal
+from kubectl_evictplan.world import World
 
 PROGRAM = "kubectl evictplan"
 EVICT = Evict(1, 0.0, "n1", "shop", "web", "uid-web")
@@ -253,6 +257,21 @@ def test_a_rollback_is_drawn_by_what_its_first_event_says() -> None:
         for event in bench.told:
             tell(event)
     assert "n1" in stream.getvalue()
+
+
+def test_the_first_line_of_any_run_has_the_servers_time() -> None:
+    told = [False]
+
+    class Cluster(SimulatedCluster):
+        def identity(self) -> ClusterIdentity:
+            told[0] = True
+            return super().identity()
+
+        def now_ns(self) -> int:
+            return World().wall_ns() + told[0] * 3600 * SECOND_NS
+
+    offset = carrying.options(Cluster(), ConnectionFlags()).clock_offset_seconds
+    assert offset == pytest.approx(3600, abs=1)
 
 
 def test_the_record_that_did_not_reach_the_disk_is_one_line_on_standard_error(
