@@ -57,6 +57,14 @@ class LineRules(NamedTuple):
     # The token of the start was spent just before it.
     spent_at_start: bool = False
 
+    def serves_alike(self, operations: Iterable[QueueOperation]) -> bool:
+        """Whether each token taints whoever is at the head, and those who wait can change places."""
+        if not self.taint_mode or self.profile.queue_mode != "REMOVE_ADD" or self.stale_lister:
+            return False
+        # A bucket without a rate serves all of them at once, or nobody.
+        swaps = (each.qps for each in operations if each.told is Told.SWAP)
+        return self.rate_qps > 0 and all(qps > 0 for qps in swaps)
+
 
 @dataclass(slots=True, eq=False)
 class Wait:
@@ -81,9 +89,13 @@ class LineHistory(NamedTuple):
 
     tokens_ns: Sequence[int]
     waits: Mapping[str, Sequence[Wait]]
+    # Nodes stand for several: each token is spent on another one.
+    every_token_serves: bool = False
 
     def first_services(self) -> tuple[int, ...]:
         """The instants at which nodes are served for the first time, sorted."""
+        if self.every_token_serves:
+            return tuple(self.tokens_ns)
         served = (
             next((self.tokens_ns[wait.last_token] for wait in waits if wait.served), None)
             for waits in self.waits.values()
@@ -109,6 +121,8 @@ class LineReplay:
     _rules: LineRules
     _leaving: Mapping[str, list[int]]
     _order: Order
+    # For how many nodes each one stands, where nobody ever leaves the line: see ``ZoneLine.is_plain``.
+    _numbers: Mapping[str, int] = field(default_factory=dict)
     _now_ns: int = 0
     # When the newest tick ran that is told of, or that marked nodes again.
     _ticked_ns: int = -1
@@ -127,6 +141,9 @@ class LineReplay:
     _tokens_ns: list[int] = field(default_factory=list)
     _open: dict[str, Wait] = field(default_factory=dict)
     _waits: dict[str, list[Wait]] = field(default_factory=dict)
+    # Of nodes that stand for several: how many are yet to be served, and who is put in line again.
+    _left: dict[str, int] = field(default_factory=dict)
+    _next: list[str] = field(default_factory=list)
     # First in, first out: the tokens spent on the nodes queued at one instant.
     _spent_on: dict[int, tuple[int, int]] = field(default_factory=dict)
 
@@ -147,6 +164,9 @@ class LineReplay:
                 self._apply_to_node(operation)
             else:
                 self._apply_to_queue(operation)
+        if self._numbers:
+            self._serve_the_rest()
+            return LineHistory(self._tokens_ns, self._waits, every_token_serves=True)
         if self._pass_ns is None and self._queue:
             self._mark_again.clear()  # no token ever comes: whoever is marked again waits on
         self._serve_until(self._rules.end_ns, inclusive=True)
@@ -155,6 +175,21 @@ class LineReplay:
         if self._mode != "REMOVE_ADD":
             self._keep_to_the_line()
         return LineHistory(self._tokens_ns, self._waits)
+
+    def _serve_the_rest(self) -> None:
+        """Nothing is told any more and nobody leaves: who is served is free, only the tokens' instants count."""
+        limiter, tokens_ns = self._queue.limiter, self._tokens_ns
+        left = sum(self._left.get(name, self._numbers.get(name, 1)) for name in self._open)
+        while left and self._pass_ns is not None and self._pass_ns <= self._rules.end_ns:
+            self._now_ns = self._pass_ns
+            while left and limiter.try_accept(self._now_ns):
+                tokens_ns.append(self._now_ns)
+                left -= 1
+            self._pass_ns = None
+            self._plan_pass()
+        for name, wait in list(self._open.items()):
+            self._close(name, NEVER_NS)
+            wait.served = not left
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -186,6 +221,9 @@ class LineReplay:
         if latest_tick_ns is None:
             latest_tick_ns = self._grid.newest(self._now_ns)
         self._queue.try_pass(self._now_ns, latest_tick_ns, self._process)
+        for name in self._next:
+            self._mark(name)
+        self._next.clear()
         self._plan_pass()
 
     def _plan_pass(self) -> None:
@@ -334,6 +372,12 @@ class LineReplay:
         name, token = self._name_of[alias], len(self._tokens_ns)
         self._tokens_ns.append(self._now_ns)
         reason = self._why_wasted(name)
+        left = self._left.get(name, self._numbers.get(name, 1)) - 1
+        if left:
+            assert reason is None, "those who stand for several are worth every token"
+            self._left[name] = left
+            self._next.append(name)
+            return None
         if reason is None:
             wait = self._open.pop(name, None)
             if wait is not None:

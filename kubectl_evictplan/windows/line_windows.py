@@ -9,6 +9,7 @@ in another, there is a lag in between with which it comes right after; the same 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -30,6 +31,9 @@ _LAST_IN_LINE_MAX = 24
 _OPERATIONS_MAX = 4_000
 # More outcomes than this help nobody.
 _OUTCOMES_MAX = 4
+
+# What makes a queue anew, or its process.
+_MADE_ANEW = (Told.CREATED, Told.STARTED, Told.STOPPED)
 
 Span = tuple[int, int]
 Groups = list[tuple[str, ...]]
@@ -91,6 +95,20 @@ class ZoneLine:
         rates = {operation.qps for operation in swaps}
         return len(rates) > 1 or any(o.told is Told.STARTED for o in self.operations)
 
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether nodes only join the line, not ready, and stay: then nobody needs to know who is served."""
+        not_ready: set[str] = set()
+        for operation in self.operations:
+            if operation.told is Told.STATUS and operation.status != TRUE:
+                not_ready.add(operation.name)
+            elif operation.told is Told.MARK:
+                if operation.name not in not_ready:
+                    return False
+            elif operation.name or (not_ready and operation.told in _MADE_ANEW):
+                return False
+        return True
+
     @property
     def waits_at_start(self) -> bool:
         """Whether somebody was not ready at the start: the zone may just have used its token."""
@@ -102,7 +120,12 @@ class ZoneLine:
         self, rules: LineRules, order: Order, groups: Groups, services: set[tuple[int, ...]]
     ) -> list[list[_Alike]]:
         """One replay, told by groups: the waits of each in order. Notes when nodes were served."""
-        history = LineReplay(self.operations, rules, self.leaving, order).run()
+        operations, numbers = self.operations, {}
+        if self.is_plain and rules.serves_alike(operations):
+            numbers = {group[0]: len(group) for group in groups if group[0] in self.group_of}
+            groups = [group[:1] for group in groups]
+            operations = [each for each in operations if not each.name or each.name in numbers]
+        history = LineReplay(operations, rules, self.leaving, order, numbers).run()
         services.add(history.first_services())
         if rules.profile.queue_mode == "REMOVE_ADD" and rules.taint_mode:
             _exchange_those_who_stay(history)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from itertools import product
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,13 +15,16 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
-from kubectl_evictplan.windows.node_runs import NodeRunner
+from kubectl_evictplan.windows.line_windows import ZoneLine, _groups
+from kubectl_evictplan.windows.node_runs import PASS_LAG_MAX_NS, NodeRunner, _rules
 from kubectl_evictplan.windows.timings import pieces
 
 SECOND_NS = 1_000_000_000
 
 
-def outage(seed: int, release: str, nodes: int = 14) -> World:
+def outage(
+    seed: int, release: str, nodes: int = 14, *, back: bool = True, rate: str = "0.1"
+) -> World:
     """Most nodes of two zones fall silent, some later than others; one of them comes back."""
     rng = random.Random(seed)
     names = [f"n{index:02}" for index in range(nodes)]
@@ -30,10 +35,11 @@ def outage(seed: int, release: str, nodes: int = 14) -> World:
         make_event(0.5, "kubelet-stop", sorted(silent[:-4])),
         make_event(7.5, "kubelet-stop", sorted(silent[-4:])),
         make_event(rng.choice((48.0, 90.0)), "kubelet-start", silent[0]),
-    ]
+    ][: None if back else 2]
     snapshot = make_snapshot(node_list, [make_pod(f"p-{n}", n) for n in names], leases=leases)
     settings = ControllerSettings(
-        kubernetes_version=release, flags={"large-cluster-size-threshold": "3"}
+        kubernetes_version=release,
+        flags={"large-cluster-size-threshold": "3", "node-eviction-rate": rate},
     )
     configuration = resolve_configuration(settings, snapshot.control_plane)
     return World(snapshot, make_scenario(events, horizon=rng.choice((100, 400))), configuration)
@@ -59,11 +65,40 @@ def test_a_run_with_one_node_of_each_kind_tells_what_the_run_with_all_of_them_te
     assert shortened
 
 
+def replays(world: World) -> list[tuple[str, bool, Any, set[tuple[int, ...]]]]:
+    """What every replay of every line tells: waits by groups, and when nodes are served."""
+    runner = NodeRunner(world.snapshot, world.configuration)
+    found = []
+    for piece in pieces(world.snapshot, world.scenario, world.configuration, 40)[::5]:
+        run = runner.run(piece)
+        for zone, line in sorted(run.lines.items()):
+            groups = _groups([line])
+            for inside, lag_ns in product((False, True), (0, PASS_LAG_MAX_NS)):
+                rules = _rules(run, world.configuration, (inside, False))._replace(lag_ns=lag_ns)
+                services: set[tuple[int, ...]] = set()
+                rows = line.replay(rules, lambda *_: "", groups, services)
+                found.append((zone, line.is_plain, rows, services))
+    return found
+
+
+@pytest.mark.parametrize("rate", ["0.1", "2", "30"])
+def test_a_line_that_nobody_leaves_is_served_as_with_each_node_in_it(
+    rate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = outage(1, "1.29.6", nodes=20, back=False, rate=rate)
+    found = replays(world)
+    assert all(plain for _, plain, *_ in found)
+    assert any(len(set(row[0].tokens_ns)) > 3 for *_, rows, _ in found for row in rows)
+    monkeypatch.setattr(ZoneLine, "is_plain", False)
+    assert [one[2:] for one in found] == [one[2:] for one in replays(world)]
+
+
 def check_that_windows_stay(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     known = world.snapshot, world.scenario, world.configuration
     found = predict(*known)
     with monkeypatch.context() as each_alone:
         each_alone.setattr(AlikeNodes, "_courses", lambda *_: {})
+        each_alone.setattr(ZoneLine, "is_plain", False)
         assert msgspec.json.encode(found) == msgspec.json.encode(predict(*known))
 
 
