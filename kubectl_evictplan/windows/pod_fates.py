@@ -79,11 +79,11 @@ class PodFates:
     def explore(self, names: frozenset[str], runs: list[PieceRun]) -> None:
         """Find the windows of the taints of the nodes ``names`` and of all pods on them."""
         order = sorted(names)
-        if self._is_empty(order, runs):
-            return
         if self._is_simple(order, runs):
             self._result.only_silent.add(order[0])
             self._simple.explore(order[0], self._pods_by_node.get(order[0], []), runs)
+            return
+        if self._is_empty(order, runs):
             return
         pods = [pod for name in order for pod in self._pods_by_node.get(name, ())]
         world = self._world(names, pods)
