@@ -35,11 +35,16 @@ FORCE_DETACH, DETACH, NEVER_MOVES, LOST, HELD, SHARED, UNKNOWN = (
 
 
 class Hold(NamedTuple):
-    """One claim of a pod that goes, and from when on it can be attached elsewhere."""
+    """One claim of a pod that goes, and from when on it can be attached elsewhere.
+
+    ``bound_here``: the scheduler knows that it can be used on its own node only, from ``here`` on.
+    """
 
     claim: str
     code: str
     free: Between
+    here: Between = NEVER
+    bound_here: bool = False
 
 
 class Volumes:
@@ -62,15 +67,14 @@ class Volumes:
         self, pod: Pod, life: NodeLife, deletion: Deletion, out_of_service: Between
     ) -> list[Hold]:
         """When each claim of a pod that is deleted is free. ``out_of_service``: when its node gets that taint."""
-        return [
-            Hold(
-                name,
-                *self._free(
-                    self._claims.get((pod.namespace, name)), life, deletion, out_of_service
-                ),
-            )
-            for name in self.claims_of(pod)
-        ]
+        found = []
+        for name in self.claims_of(pod):
+            claim = self._claims.get((pod.namespace, name))
+            code, free = self._free(claim, life, deletion, out_of_service)
+            volume = self._volumes.get(claim.volume_name) if claim is not None else None
+            bound = code == NEVER_MOVES and volume is not None and bool(volume.node_affinity)
+            found.append(Hold(name, code, free, deletion.gone, bound))
+        return found
 
     def _free(
         self,
@@ -116,7 +120,14 @@ def never_moves(volume: PersistentVolume) -> bool:
     )
 
 
-def ready_not_before(holds: Iterable[Hold]) -> Between | None:
-    """When all of them are free; None where none is waited for."""
-    waited = [hold.free for hold in holds if hold.code not in (SHARED, UNKNOWN)]
+def ready_not_before(holds: Iterable[Hold], *, placed: bool) -> Between | None:
+    """When all of them are free; None where none is waited for.
+
+    ``placed``: where the successor can run is told apart, so a volume that never moves is free on its own node.
+    """
+    waited = [
+        hold.here if placed and hold.bound_here else hold.free
+        for hold in holds
+        if hold.code not in (SHARED, UNKNOWN)
+    ]
     return last_of(*waited) if waited else None

@@ -77,7 +77,7 @@ class World:
         part: bool = False,
     ) -> None:
         """``part``: the snapshot is a part of the cluster, so nobody can say where successors find room."""
-        self.snapshot, self.scenario = snapshot, scenario
+        self.snapshot, self.scenario, self._part = snapshot, scenario, part
         self.prediction = prediction
         self.lives = node_lives(
             snapshot, scenario, prediction, configuration.node_monitor_period_ns
@@ -302,7 +302,9 @@ class World:
             )
             if lower is not None:
                 since = in_order(since, {k: (a.possible, a.sure) for k, a in lower.items()})
-            next_one = successor(since, readiness, place, ready_not_before(self.holds(pod)))
+            next_one = successor(
+                since, readiness, place, ready_not_before(self.holds(pod), placed=not self._part)
+            )
         again: list[Again] = []
         if deletion is not None and not next_one.bound.never:
             times = [*later_drains(self.prediction.drains, deletion)]
