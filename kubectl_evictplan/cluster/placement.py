@@ -1,13 +1,14 @@
 """Scheduler and kubelets, as far as a replacement needs them to become Ready.
 
 Where the scheduler puts a pod is not predicted. What counts is whether any node is left whose cordon, taints and labels
-let the pod in, and that a replacement may come to a node that is drained later: such runs are tried too. Room is not
-looked at: ``kube.scheduling`` tells of it beside the prediction.
+let the pod in and which has room for one such pod, and that a replacement may come to a node that is drained later:
+such runs are tried too. Room that several replacements compete for is not counted: ``kube.scheduling`` does that for
+the impact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ from kubectl_evictplan.cluster.timeline import PodReady
 from kubectl_evictplan.engine.drain_timing import DrainTiming, Latency
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.needs import PODS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Node, Pod
 from kubectl_evictplan.kube.scheduling.node_filters import matches_node
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations
@@ -25,10 +27,12 @@ _RUNNING_AFTER_NS = SECOND_NS
 
 
 class Elsewhere:
-    """Nodes that no drain empties, as they are at the start."""
+    """Nodes that no drain empties, as they are at the start, and what the pods there leave of them."""
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
         self._nodes = [node for node in nodes if _takes_pods(node)]
+        self._pods_of = pods_by_node(pods, {node.name for node in self._nodes if node.allocatable})
+        self._left: dict[str, Mapping[str, int]] = {}
         # Needs and tolerations are shared by the pods of a template; the pod keeps them alive.
         self._known: dict[tuple[int, int], tuple[Pod, Node | None]] = {}
 
@@ -41,9 +45,45 @@ class Elsewhere:
         key = (id(pod.needs), id(pod.tolerations))
         known = self._known.get(key)
         if known is None:
-            found = next((node for node in self._nodes if _lets_in(node, pod)), None)
+            fitting = (node for node in self._nodes if _lets_in(node, pod))
+            found = next((node for node in fitting if self._has_room(node, pod)), None)
             known = self._known[key] = (pod, found)
         return known[1]
+
+    def _has_room(self, node: Node, pod: Pod) -> bool:
+        """Whether it has room for one such pod, as far as that is known; others of lower priority may be pushed out."""
+        needs = pod.needs
+        if needs is None or (needs.priority > 0 and not needs.never_preempts):
+            return True
+        left = self._left.get(node.name)
+        if left is None:
+            left = left_over(node, self._pods_of.get(node.name, ()))
+            self._left[node.name] = left
+        if not left:
+            return True
+        wanted = {**dict(needs.requests), PODS: 1}
+        return all(left.get(name, 0) >= amount for name, amount in wanted.items() if amount)
+
+
+def pods_by_node(pods: Iterable[Pod], names: Collection[str]) -> dict[str, list[Pod]]:
+    """Pods that take room, by the name of their node, of these nodes."""
+    found: dict[str, list[Pod]] = {}
+    for pod in pods if names else ():
+        if pod.node_name in names and not pod.finished:
+            found.setdefault(pod.node_name, []).append(pod)
+    return found
+
+
+def left_over(node: Node, pods: Iterable[Pod]) -> Mapping[str, int]:
+    """What the node still offers beside these pods; nothing where that is not known."""
+    left = dict(node.allocatable)
+    for pod in pods if left else ():
+        if pod.needs is None:
+            return {}
+        for name, amount in {**dict(pod.needs.requests), PODS: 1}.items():
+            if name in left:
+                left[name] -= amount
+    return left
 
 
 class Placement:

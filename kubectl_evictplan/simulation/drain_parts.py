@@ -78,7 +78,8 @@ def drain_parts(
     budgets = DisruptionBudgets(state, snapshot.budgets)
     workloads = {(one.kind, one.namespace, one.name): one for one in snapshot.workloads}
     replication = ReplicationControllers(state, workloads, timing)
-    elsewhere = Elsewhere(node for node in snapshot.nodes if node.name not in drained)
+    others = (node for node in snapshot.nodes if node.name not in drained)
+    elsewhere = Elsewhere(others, snapshot.pods)
     placement = Placement(state, timing, drained, elsewhere=elsewhere)
     placement.start_pods_of_snapshot(state.events.now_ns)
     disruption = DisruptionController(state, budgets, OwnerScales(snapshot.workloads), timing)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
-from kubectl_evictplan.cluster.placement import Elsewhere
+from kubectl_evictplan.cluster.placement import Elsewhere, left_over, pods_by_node
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, PodDisruptionBudget, Workload
@@ -56,7 +56,7 @@ def drain_world(
             name for event in scenario.events for name in event.touched_nodes
         }
         nodes = [node for node in snapshot.nodes if node.name in used]
-        nodes += _some_that_take_pods(snapshot.nodes, used, pods)
+        nodes += _some_that_take_pods(snapshot, used, pods)
         configuration = replace(
             configuration,
             node_lifecycle_enabled=False,
@@ -66,14 +66,15 @@ def drain_world(
     else:
         nodes = list(snapshot.nodes)
     budgets = _budgets_of(snapshot, pods)
+    kept = tuple(
+        pod
+        for pod in snapshot.pods
+        if pod.key in keys or pod.key in named or (not quiet and pod.node_name in drained)
+    )
     world = replace(
         snapshot,
-        nodes=tuple(sorted(nodes, key=lambda node: node.name)),
-        pods=tuple(
-            pod
-            for pod in snapshot.pods
-            if pod.key in keys or pod.key in named or (not quiet and pod.node_name in drained)
-        ),
+        nodes=tuple(sorted(_without_room_of_others(snapshot, nodes, kept), key=lambda n: n.name)),
+        pods=kept,
         budgets=budgets,
         workloads=_owners_of(snapshot, pods),
     )
@@ -85,6 +86,19 @@ def drain_world(
         budgets_denied=_BUDGET in snapshot.denied,
         budgets_listed=_BUDGET in snapshot.kinds_seen or bool(snapshot.budgets),
     )
+
+
+def _without_room_of_others(
+    snapshot: ClusterSnapshot, nodes: Iterable[Node], kept: Iterable[Pod]
+) -> Iterable[Node]:
+    """The nodes as they are for replacements: what pods take that are left out is gone."""
+    nodes = list(nodes)
+    stay = {id(pod) for pod in kept}
+    names = {node.name for node in nodes if node.allocatable}
+    others = pods_by_node((pod for pod in snapshot.pods if id(pod) not in stay), names)
+    for node in nodes:
+        left = left_over(node, others.get(node.name, ()))
+        yield replace(node, allocatable=dict(left)) if node.name in others else node
 
 
 def coupled_pods(snapshot: ClusterSnapshot, drained: frozenset[str]) -> list[Pod]:
@@ -157,8 +171,11 @@ def _is_steady(node: Node, snapshot: ClusterSnapshot, scenario: Scenario) -> boo
     )
 
 
-def _some_that_take_pods(nodes: Iterable[Node], used: set[str], pods: Iterable[Pod]) -> list[Node]:
+def _some_that_take_pods(
+    snapshot: ClusterSnapshot, used: set[str], pods: Iterable[Pod]
+) -> list[Node]:
     """Some other nodes that stand for all on which replacements of these pods may land."""
-    elsewhere = Elsewhere(node for node in nodes if node.name not in used)
+    others = (node for node in snapshot.nodes if node.name not in used)
+    elsewhere = Elsewhere(others, snapshot.pods)
     found = {node.name: node for pod in pods if (node := elsewhere.first(pod)) is not None}
     return list(found.values())

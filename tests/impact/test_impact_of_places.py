@@ -171,6 +171,32 @@ def test_budgets_and_services_follow() -> None:
     assert (broken.most_seconds, down.most_seconds, down.certainty) == (None, None, "certain")
 
 
+@pytest.mark.parametrize(("cpu", "waits"), [(8000, False), (1500, True)])
+def test_a_drain_waits_for_ever_for_a_replacement_without_room(cpu: int, waits: bool) -> None:
+    from worlds import cluster
+
+    from kubectl_evictplan.kube.objects import IntOrPercent, PodDisruptionBudget
+
+    budget = PodDisruptionBudget(
+        "default",
+        "web",
+        {"app": "web"},
+        min_available=IntOrPercent(2),
+        disruptions_allowed=1,
+        current_healthy=3,
+        desired_healthy=2,
+        expected_pods=3,
+    )
+    snapshot = cluster(
+        web("a1", "a1", "b1"), nodes=[node("a1"), node("b1", cpu=cpu)], budgets=[budget]
+    )
+    impact = impact_of(snapshot, make_event(10, "drain", "a1"))
+    [told] = impact.budgets
+    found = of_web(impact)
+    assert (told.fewest_healthy.least, found.whole_again.latest_seconds is None) == (2, waits)
+    assert any(one.code == "replacement-pending" for one in impact.findings) == waits
+
+
 def test_a_statefulset_waits_behind_a_lower_ordinal_that_fits_nowhere() -> None:
     pods = web("a1", "a1", kind="StatefulSet")
     pods[1] = replace(pods[1], needs=PodNeeds((("cpu", 100),)))
