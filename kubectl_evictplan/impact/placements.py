@@ -140,23 +140,24 @@ def _of_group(
     if not lost and all(chance.now == count for chance in fit.chances):
         if not any(chance.assumed for chance in fit.chances):
             return {}
+    # Who asks about some of them only must not be told the count of all.
+    alike = all(pod.labels == fit.pods[0].labels for pod in fit.pods)
+    nowhere = not any(chance.most for chance in fit.chances)
+    assumed = any(chance.assumed for chance in fit.chances)
+
+    def placement(rank: int) -> Placement:
+        stages = tuple(_stages(fit, phases, rank, alike=alike))
+        found = Placement(stages, gone_ns, assumed, lost, nowhere)
+        return equal.setdefault(found, found)
+
+    # A later rank never fares better.
+    if (first := placement(0)) is placement(count - 1):
+        return {pod.key: first for pod in fit.pods}
     ordered = sorted(
         fit.pods,
         key=lambda pod: (not deletions[pod.key].certain, deletions[pod.key].when[1], pod.key),
     )
-    # Who asks about some of them only must not be told the count of all.
-    alike = all(pod.labels == fit.pods[0].labels for pod in fit.pods)
-    known: dict[tuple[Stage, ...], Placement] = {}
-    found: dict[str, Placement] = {}
-    nowhere = not any(chance.most for chance in fit.chances)
-    assumed = any(chance.assumed for chance in fit.chances)
-    for rank, pod in enumerate(ordered):
-        stages = tuple(_stages(fit, phases, rank, alike=alike))
-        if (placement := known.get(stages)) is None:
-            placement = Placement(stages, gone_ns, assumed, lost, nowhere)
-            placement = known[stages] = equal.setdefault(placement, placement)
-        found[pod.key] = placement
-    return found
+    return {pod.key: placement(rank) for rank, pod in enumerate(ordered)}
 
 
 def _stages(fit: Fit, phases: Sequence[TimedPhase], rank: int, *, alike: bool) -> Iterable[Stage]:
