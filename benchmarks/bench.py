@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import measurements
 from generate_cluster import PODS_PER_NODE, write_cluster
-from measurements import MIB, best_of, medians_in_turn, program, snapshot_path, what_if
+from measurements import MIB, best_of, medians_in_turn, program, snapshot_path, sweep, what_if
 from tabulate import tabulate
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -111,6 +111,17 @@ def measure(path: Path, repetitions: int) -> list[Measure]:
         ("report as Markdown", "s", predicted["markdown_seconds"]),
         ("report as HTML", "s", predicted["html_seconds"]),
         ("size of that HTML", "MiB", predicted["html_mib"]),
+        (
+            "HTML and what it costs, on top of silent zone",
+            "s",
+            predicted["impact_seconds"] + predicted["html_seconds"],
+        ),
+    ]
+    swept = [program(*sweep(snapshot)) for _ in range(repetitions)]
+    rows += [
+        ("sweep of every node", "s", min(one["seconds"] for one in swept)),
+        ("sweep of every node, processor time", "s", min(one["cpu_seconds"] for one in swept)),
+        ("sweep of every node, peak of a process", "MiB", max(one["peak_mib"] for one in swept)),
     ]
     for source, file, input_mib in (("dump", path, size_mib), ("snapshot", snapshot, 0.0)):
         whole = [program(*what_if(file)) for _ in range(repetitions)]

@@ -180,6 +180,10 @@ def what_if(path: Path) -> tuple[str, ...]:
     return (*PROGRAM, "what-if", "fail", "zone", ZONE, "-f", str(path))
 
 
+def sweep(path: Path) -> tuple[str, ...]:
+    return (*PROGRAM, "sweep", "nodes", "-f", str(path))
+
+
 def medians_in_turn(commands: list[tuple[str, ...]], repetitions: int) -> list[float]:
     """Return the median seconds of each command; they take turns, so that noise hits all."""
     seconds: list[list[float]] = [[] for _ in commands]
