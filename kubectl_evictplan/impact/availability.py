@@ -68,6 +68,9 @@ class Availability:
         instants = set(surely).union(*possibly)
         instants.discard(FOREVER_NS)
         self.instants = sorted(instants)
+        if len(groups) == 1 and groups[0].away_max is None:
+            self._count(possibly[0], surely)
+            return
         limits = [self.before if one.away_max is None else one.away_max for one in groups]
         away, sure, before = [0] * len(groups), 0, self.before
         for at_ns in self.instants:
@@ -80,17 +83,29 @@ class Availability:
             self._possibly.append(min(before, total))
             self._surely.append(min(before, sure))
 
+    def _count(self, possibly: dict[int, int], surely: dict[int, int]) -> None:
+        """Add up the changes of a single group without a limit: nearly all are."""
+        away = sure = 0
+        before = self.before
+        for at_ns in self.instants:
+            away += possibly.get(at_ns, 0)
+            sure += surely.get(at_ns, 0)
+            most = away if away > sure else sure
+            self._possibly.append(most if most < before else before)
+            self._surely.append(sure if sure < before else before)
+
     @staticmethod
     def _changes(group: Group, surely: dict[int, int]) -> dict[int, int]:
         """How many more are possibly away at each instant; those that surely are go to ``surely``."""
         possibly: dict[int, int] = {}
-        for one, number in group.absences:
-            for low_ns, high_ns in one.possible:
-                possibly[low_ns] = possibly.get(low_ns, 0) + number
-                possibly[high_ns] = possibly.get(high_ns, 0) - number
-            for low_ns, high_ns in one.sure:
-                surely[low_ns] = surely.get(low_ns, 0) + number
-                surely[high_ns] = surely.get(high_ns, 0) - number
+        may, must = possibly.get, surely.get
+        for (possible, sure, _), number in group.absences:
+            for low_ns, high_ns in possible:
+                possibly[low_ns] = may(low_ns, 0) + number
+                possibly[high_ns] = may(high_ns, 0) - number
+            for low_ns, high_ns in sure:
+                surely[low_ns] = must(low_ns, 0) + number
+                surely[high_ns] = must(high_ns, 0) - number
         return possibly
 
     def _groups_together(self, groups: Sequence[Group]) -> Iterator[_Together]:

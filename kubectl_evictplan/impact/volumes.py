@@ -61,7 +61,7 @@ class Volumes:
 
     def claims_of(self, pod: Pod) -> tuple[str, ...]:
         """Names of the claims that the pod's volumes use."""
-        return self._of_pod.get(pod.key, ())
+        return self._of_pod.get(pod.key, ()) if self._of_pod else ()
 
     def holds(
         self, pod: Pod, life: NodeLife, deletion: Deletion, out_of_service: Between
