@@ -90,9 +90,9 @@ class Availability:
         for at_ns in self.instants:
             away += possibly.get(at_ns, 0)
             sure += surely.get(at_ns, 0)
-            most = away if away > sure else sure
-            self._possibly.append(most if most < before else before)
-            self._surely.append(sure if sure < before else before)
+            most = max(sure, away)
+            self._possibly.append(min(before, most))
+            self._surely.append(min(before, sure))
 
     @staticmethod
     def _changes(group: Group, surely: dict[int, int]) -> dict[int, int]:
