@@ -10,7 +10,7 @@ from naive.model import naive_facts
 from strategies import World, worlds
 from timeline_runs import Fact, simulated_facts
 
-DEFAULT_EXAMPLES = 200
+DEFAULT_EXAMPLES = 120
 DEEP_EXAMPLES = 10_000
 
 
