@@ -1,7 +1,8 @@
 """Failures of nodes, each predicted as ``what-if fail`` would, and ranked by what they cost. Pure.
 
 A row holds what a reviewer compares; whoever wants the reasons asks ``what-if fail`` for that failure, which says
-the same.
+the same. But rows take it that replacements find a node: whose pods fit nowhere (``no-node``) only ``what-if`` says,
+because that asks about the room on every node of the cluster.
 """
 
 from __future__ import annotations
