@@ -49,12 +49,17 @@
   const views = new Map();
   const draw = async (box, spec = JSON.parse(byId(box.dataset.spec).textContent)) => {
     views.get(box)?.finalize();
+    // Vega writes its own name over the label, unless it is told the chart's.
+    box.dataset.label ??= box.getAttribute("aria-label") ?? "The rows of this table over time";
     const compiled = vegaLite.compile(spec, { config: config(box.clientWidth) }).spec;
     const view = new vega.View(vega.parse(compiled, null, { ast: true }), {
       expr: vegaInterpreter, renderer: "svg", container: box, hover: true, tooltip, logLevel: vega.Error,
     });
+    view.description(box.dataset.label);
     views.set(box, view);
     await view.runAsync();
+    // What scrolls can be scrolled with the keyboard.
+    if (box.scrollHeight > box.clientHeight || box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   };
   // The rows of a table as bars: the same specification as that of the page's own charts, with other data.
   const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
@@ -123,7 +128,12 @@
     const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
     // On a narrow page: cards, each cell under the name of its column; few columns fit as they are.
     table.className = heads.length > 3 ? "cards" : "few";
+    // Cards are no table to a browser; to a screen reader they are told to be one.
+    table.setAttribute("role", "table");
+    for (const part of [table.tHead, body, ...(table.tFoot ? [table.tFoot] : [])]) part.setAttribute("role", "rowgroup");
     for (const row of table.rows) {
+      row.setAttribute("role", "row");
+      for (const cell of row.cells) cell.setAttribute("role", cell.tagName === "TH" ? "columnheader" : "cell");
       if (row.parentElement !== table.tHead) [...row.cells].forEach((cell, place) => { cell.dataset.of = heads[place]; });
     }
     const every = Array.from({ length: total }, (_, at) => at);
@@ -143,18 +153,18 @@
         item.append(make("i", `${offset} `), make("span", text), make("small", grounds ? ` (${grounds})` : ""));
         list.append(item);
       }
-      const cell = make("td", "", { colspan: String(columns.length) });
+      const cell = make("td", "", { colspan: String(columns.length), role: "cell" });
       cell.append(make("p", "How it comes about, in one of the possible timings:"), list);
-      const told = make("tr", "", { class: "story" });
+      const told = make("tr", "", { class: "story", role: "row" });
       told.append(cell);
       row.after(told);
       button.setAttribute("aria-expanded", "true");
     };
     const rowOf = (at) => {
-      const row = make("tr");
+      const row = make("tr", "", { role: "row" });
       columns.forEach((column, place) => {
         const text = column.texts[column.rows[at]];
-        const cell = make("td", "", { class: column.tones[column.rows[at]] ?? "", "data-of": heads[place] });
+        const cell = make("td", "", { class: column.tones[column.rows[at]] ?? "", "data-of": heads[place], role: "cell" });
         if (stories && place === named) {
           const button = make("button", text, { type: "button", "aria-expanded": "false" });
           button.addEventListener("click", () => tell(row, at, button));
