@@ -125,7 +125,7 @@ class EvictionApi:
         written_ns = self._budgets.written_ns(place)
         if written_ns is None or self._state.events.now_ns - written_ns > _SHORTLY_NS:
             return False
-        return self._timing.luck_of("conflict", request.number, tries) < 0
+        return self._timing.conflicts(request.number, tries)
 
     def _conflict(self, request: _Request, tries: int) -> None:
         wait_ns = self._timing.jitter_ns(Jitter.CONFLICT, request.number, tries)

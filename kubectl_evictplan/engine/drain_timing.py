@@ -105,12 +105,22 @@ class DrainTiming(msgspec.Struct, frozen=True):
 
     def latency_ns(self, latency: Latency, *about: object) -> int:
         """How long something takes."""
-        place = self.draw(latency.value, *about) if self.latency is None else self.latency
+        drawn = self.latency is None or (latency is Latency.DECIDE and self._meets_by_chance)
+        place = self.draw(latency.value, *about) if drawn else self.latency or 0.0
         return _within(_RANGES_MS[latency], place)
+
+    @property
+    def _meets_by_chance(self) -> bool:
+        """Whether two requests need not meet although everything is slow: in half of such runs."""
+        return self.luck == -1 and self.seed % 2 == 1
 
     def jitter_ns(self, jitter: Jitter, *about: object) -> int:
         """What chance adds."""
         return _within(_JITTERS_MS[jitter], self.draw(jitter.value, *about))
+
+    def conflicts(self, *about: object) -> bool:
+        """Whether a request meets the write that came just before it."""
+        return self.luck_of("conflict", *about) < 0 and not self._meets_by_chance
 
     def luck_of(self, *about: object) -> int:
         """-1, 0 or 1 for one look."""

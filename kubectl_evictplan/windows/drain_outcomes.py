@@ -35,6 +35,7 @@ from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
 from kubectl_evictplan.windows.drain_instants import GAP_NS, Instants, NodeDrain, Within
 from kubectl_evictplan.windows.drain_turns import Turns
 from kubectl_evictplan.windows.drain_waits import Wait, WaitKey, Waits
+from kubectl_evictplan.windows.drained_again import deleted_again
 from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes, merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
@@ -264,7 +265,22 @@ class DrainGathered:
                     key = EvictionKey(pod.key, pod.uid, controller, 0)
                     padded = self._padded(spans, key)
                     found[key] = self._eviction(key, padded, certain=certain, like=entry)
+        if self._contested:
+            found.update(deleted_again(found, self._turns, self._drains, self._turns_of_pods()))
         return found
+
+    def _turns_of_pods(self) -> dict[str, set[NodeDrain]]:
+        seen: dict[str, set[NodeDrain]] = {}
+        for what, turns in self._turns.in_which().items():
+            assert isinstance(what, _Deleted), "nothing else is noted"
+            names = (
+                [what.pod]
+                if isinstance(what.pod, str)
+                else [pod.key for pod in self._members[what.pod]]
+            )
+            for name in names:
+                seen.setdefault(name, set()).update(turns)
+        return seen
 
     def _share_spans(self, found: dict[EvictionKey, PossibleEviction]) -> None:
         for pods in self._siblings:

@@ -7,7 +7,7 @@ it ends, and takes as long as in some run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
@@ -41,6 +41,14 @@ class Turns:
         """Something happens in a turn, so long after its start."""
         self._turns_of.setdefault(what, set()).add(drain)
         self._after.add((what, drain), seed, after_ns)
+
+    def all(self) -> Sequence[NodeDrain]:
+        """Every turn that begins in some run."""
+        return tuple(self._starts.by_seed)
+
+    def in_which(self) -> Mapping[object, Collection[NodeDrain]]:
+        """By what happens, the turns in which it does."""
+        return self._turns_of
 
     def _started(self, drain: NodeDrain) -> tuple[Span, ...]:
         """When kubectl comes to the node; none: it never does."""
