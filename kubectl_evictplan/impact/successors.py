@@ -36,11 +36,15 @@ KNOWN_OWNERS = AT_DELETION | {STATEFUL_SET, "DaemonSet", "Job", "Pod", "Node"}
 
 
 def begins(
-    kind: str, deletion: Deletion, life: NodeLife, workload: Workload | None, lost: int = 1
+    kind: str,
+    deletion: Deletion,
+    life: NodeLife,
+    workload: Workload | None,
+    lost: Sequence[Deletion] = (),
 ) -> Between:
     """From when on the owner creates a successor; NEVER: it does not. StatefulSets: the name is free.
 
-    ``kind`` is that of the managing owner, "" for a bare pod. ``lost``: how many pods it loses in all.
+    ``kind`` is that of the managing owner, "" for a bare pod. ``lost``: all deletions of a Job's pods, this one too.
     """
     if kind in AT_DELETION:
         return deletion.when
@@ -60,7 +64,7 @@ def begins(
     return Between(deletion.when.earliest_ns, FOREVER_NS)
 
 
-def _job(deletion: Deletion, workload: Workload | None, lost: int) -> Between:
+def _job(deletion: Deletion, workload: Workload | None, lost: Sequence[Deletion]) -> Between:
     if workload is None:
         # How often the Job has failed before, and what it does about it, is not known.
         return Between(deletion.when.earliest_ns, FOREVER_NS)
@@ -68,12 +72,17 @@ def _job(deletion: Deletion, workload: Workload | None, lost: int) -> Between:
     if workload.pod_failure_policy and not workload.replaces_failed_pods_only:
         # With rules the default is to wait for the end; whoever wrote the policy may have said otherwise.
         since = Between(deletion.when.earliest_ns, deletion.gone.latest_ns)
-    comes = job_replaces(workload, lost, deletion)
+    comes = job_replaces(workload, len(lost), deletion)
     if comes is Comes.NEVER:
         return NEVER
-    failures = (workload.failed or 0) + lost
-    doubled_ns = JOB_BACKOFF_NS << min(failures - 1, 10)
-    when = since.later(0, min(doubled_ns, _JOB_BACKOFF_MAX_NS))
+    failures = (workload.failed or 0) + max(len(lost), 1)
+    doubled_ns = min(JOB_BACKOFF_NS << min(failures - 1, 10), _JOB_BACKOFF_MAX_NS)
+    when = since.later(0, doubled_ns)
+    # Each further failure begins the back-off anew, for all that wait.
+    for other in sorted(lost, key=lambda one: one.when):
+        if other.when.earliest_ns <= when.latest_ns:
+            last = other.gone if workload.replaces_failed_pods_only else other.when
+            when = Between(when.earliest_ns, max(when.latest_ns, last.later(0, doubled_ns)[1]))
     return when if comes is Comes.SURELY else when._replace(latest_ns=FOREVER_NS)
 
 

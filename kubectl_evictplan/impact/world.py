@@ -5,7 +5,7 @@ Costs one pass over the pods of the cluster; what happens is computed once for e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -315,11 +315,12 @@ class World:
             )
         return fate_of(pod, life, deletion, next_one, again)
 
-    def _lost(self, owner: OwnerKey) -> int:
-        """How many pods a Job loses at the most; of others nobody asks."""
+    def _lost(self, owner: OwnerKey) -> Sequence[Deletion]:
+        """The deletions of a Job's pods; of others nobody asks."""
         if owner[1] != JOB:
-            return 1
-        return sum(pod.key in self.deletions for pod in self.by_owner.get(owner, ()))
+            return ()
+        pods = self.by_owner.get(owner, ())
+        return [found for pod in pods if (found := self.deletions.get(pod.key)) is not None]
 
     def _stateful_set(self, owner: OwnerKey, pods: list[Pod]) -> Iterator[tuple[str, Fate]]:
         workload = self.workloads.get(owner)

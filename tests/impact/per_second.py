@@ -38,6 +38,7 @@ class Slot:
     successor_ready: bool = False
     # When a taint of its node evicts it; when the node that it lost its predecessor on lets go of that.
     due_ns: int | None = None
+    lost_ns: int = 0
     free_ns: int | None = None
 
     def is_ready(self, now_ns: int) -> bool:
@@ -178,8 +179,14 @@ class World:
         known = {(w.kind, w.namespace, w.name): w for w in self.snapshot.workloads}
         for key, slots in groups.items():
             kind = key[0] if isinstance(key, tuple) else ""
-            if kind == "ReplicaSet":
+            if kind == "Job":
+                self._job(slots, known[key], now_ns)  # type: ignore[index]
+            elif kind == "ReplicaSet":
+                wanted = known[key].replicas if key in known else None  # type: ignore[index]
                 for slot in slots:
+                    active = sum(not one.deleted or one.replaced_ns is not None for one in slots)
+                    if wanted is not None and active >= wanted:
+                        break
                     if slot.deleted and slot.replaced_ns is None and _is_free(slot, now_ns):
                         slot.replaced_ns = now_ns
             elif kind == "StatefulSet":
@@ -193,9 +200,25 @@ class World:
                         slot.replaced_ns = now_ns
 
     @staticmethod
+    def _job(slots: list[Slot], workload: Workload, now_ns: int) -> None:
+        """Its back-off doubles with every pod that it loses, and begins anew."""
+        lost = [slot for slot in slots if slot.deleted]
+        for slot in lost:
+            slot.lost_ns = slot.lost_ns or now_ns
+        if len(lost) > (6 if workload.backoff_limit is None else workload.backoff_limit):
+            return
+        last_ns = max((slot.lost_ns for slot in lost), default=0)
+        for slot in lost:
+            waited = now_ns >= last_ns + (10 << len(lost) - 1) * STEP_NS
+            if waited and slot.replaced_ns is None and _is_free(slot, now_ns):
+                slot.replaced_ns = now_ns
+
+    @staticmethod
     def _stateful_set(slots: list[Slot], workload: Workload | None, now_ns: int) -> None:
         parallel = workload is not None and workload.pod_management_policy == "Parallel"
-        for slot in sorted(slots, key=lambda one: int(one.pod.name.rpartition("-")[2])):
+        ordered = sorted(slots, key=lambda one: int(one.pod.name.rpartition("-")[2]))
+        wanted = workload.replicas if workload is not None else None
+        for slot in ordered[:wanted]:
             if slot.gone and slot.replaced_ns is None and _is_free(slot, now_ns):
                 slot.replaced_ns = now_ns
             if not parallel and not slot.is_ready(now_ns):

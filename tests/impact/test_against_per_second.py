@@ -32,7 +32,7 @@ from kubectl_evictplan.simulation.simulate import simulate
 SECONDS = 420
 NODES = ("a1", "a2", "b1", "b2")
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
-KINDS = ("ReplicaSet", "StatefulSet", "DaemonSet", "")
+KINDS = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job", "")
 
 
 def cluster(chance: random.Random) -> ClusterSnapshot:
@@ -59,7 +59,17 @@ def cluster(chance: random.Random) -> ClusterSnapshot:
                 )
             )
         policy = chance.choice(("Parallel", ""))
-        workloads.append(Workload(kind, "default", name, pod_management_policy=policy))
+        workloads.append(
+            Workload(
+                kind,
+                "default",
+                name,
+                replicas=None if kind == "DaemonSet" else max(count - (number % 3 == 2), 1),
+                pod_management_policy=policy,
+                failed=0,
+                backoff_limit=number % 2 or None,
+            )
+        )
     leases = [make_lease(node, -chance.uniform(0, 9)) for node in NODES]
     snapshot = make_snapshot(NODES, pods, leases=leases)
     return replace(snapshot, workloads=tuple(workloads))
