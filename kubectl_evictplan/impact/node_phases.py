@@ -122,7 +122,7 @@ def _phase(
 ) -> Phase:
     hopeful: dict[str, Node | None] = {}
     doubtful: dict[str, Node | None] = {}
-    silent, perhaps, elsewhere = set[str](), set[str](), False
+    silent, perhaps, elsewhere = set[str](), set[str](), set[str]()
     span = since_ns, until_ns
     for one in times:
         node, name = one.node, one.node.name
@@ -133,12 +133,13 @@ def _phase(
         doubtful[name] = (
             None if one.missing.ever(*span) else _with(node, most, one.cordon.ever(*span))
         )
-        elsewhere = elsewhere or (not gone and name not in listed)
+        if not gone and name not in listed:
+            elsewhere.add(name)
         if one.silent.throughout(*span):
             silent.add(name)
         if one.silent.ever(*span):
             perhaps.add(name)
-    return Phase(hopeful, doubtful, silent, perhaps, elsewhere)
+    return Phase(hopeful, doubtful, silent, perhaps, frozenset(elsewhere))
 
 
 def _with(node: Node, taints: tuple[Taint, ...], unschedulable: bool) -> Node:

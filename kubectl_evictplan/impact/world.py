@@ -109,8 +109,8 @@ class World:
         self._group(moving)
         self._out_of_service = self._out_of_service_taints()
         self._readiness: dict[OwnerKey, Readiness] = {}
-        self.placements = Placements() if part else self._places(touched)
         self._not_wanted = self._find_not_wanted(moving.values())
+        self.placements = Placements() if part else self._places(touched)
         self.fates = dict(self._fates(moving))
         # Whether a pod moves whose node does nothing.
         self._elsewhere = any(pod.node_name not in self.lives for pod in moving.values())
@@ -156,7 +156,11 @@ class World:
         """Where successors can run, and when they find their place."""
         order = sorted((one.when.earliest_ns, key) for key, one in self.deletions.items())
         evicted = {key: touched[key] for _, key in order}
-        replaced = [pod for pod in evicted.values() if self.owner_of(pod)[1] not in _NOT_PLACED]
+        replaced = [
+            pod
+            for key, pod in evicted.items()
+            if self.owner_of(pod)[1] not in _NOT_PLACED and key not in self._not_wanted
+        ]
         change = Change(
             self.snapshot, self.scenario, self.prediction, self.lives, self.deletions, evicted
         )

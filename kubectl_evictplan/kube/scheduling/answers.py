@@ -95,15 +95,15 @@ class Phase(NamedTuple):
     """A stretch of time, by the nodes that are not simply as in ``Surroundings.nodes`` throughout it.
 
     ``hopeful``: each as it refuses the least, ``doubtful``: the most; None: it does not exist. On ``silent`` nodes no
-    pod becomes Ready at any instant of the phase, on ``perhaps_silent`` at some. ``elsewhere``: a node that is not
-    listed may take pods.
+    pod becomes Ready at any instant of the phase, on ``perhaps_silent`` at some. ``elsewhere``: nodes that are not
+    listed and may take pods.
     """
 
     hopeful: Mapping[str, Node | None] = {}
     doubtful: Mapping[str, Node | None] = {}
     silent: Collection[str] = ()
     perhaps_silent: Collection[str] = ()
-    elsewhere: bool = False
+    elsewhere: frozenset[str] = frozenset()
 
 
 class Fit(NamedTuple):

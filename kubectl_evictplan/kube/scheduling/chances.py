@@ -116,7 +116,7 @@ class Chances:
         known = self._ground.nodes
         return frozenset(
             known[place].name for place in places(nodes & self._changing_nodes[id(phase)])
-        )
+        ).union(phase.elsewhere)
 
     # -- phases ------------------------------------------------------------------------------------
 
