@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
 from trace_runs import (
     CLOCK_SLACK_SECONDS,
     Comparison,
@@ -110,10 +111,11 @@ def _never_exit(trace: Trace, kubelets: dict[str, Any]) -> frozenset[str]:
 
 
 def predict_drains(recording: DrainRecording) -> Prediction:
+    """To the very ends of the drains: beyond the end of a recording nothing is told of them."""
     trace = recording.trace
     return predict(
         trace.snapshot,
-        trace.scenario,
+        replace(trace.scenario, horizon_ns=None),
         trace.configuration,
         assume_ready=recording.assume_ready,
     )
