@@ -112,15 +112,15 @@ def test_chains_of_nodes_that_were_not_simulated_tell_of_them(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("release", ["1.18.6", "1.20.4", "1.23.13", "1.29.6", "1.35.0", "1.37.0"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_an_outage_is_predicted_as_with_every_node_simulated(
     seed: int, release: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check_that_windows_stay(outage(seed, release), monkeypatch)
+    check_that_windows_stay(outage(seed, release, nodes=7), monkeypatch)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2000, 2100))
+@pytest.mark.parametrize("seed", range(2000, 2040))
 def test_that_holds_in_every_world(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     actions = SILENCE_ONLY if seed % 2 else NO_RESTART
     world = draw_world(seed, actions=actions, down_at_start=seed % 3 == 0)
