@@ -437,13 +437,15 @@ def test_nobody_surely_deletes_a_pod_whose_budgets_are_not_known() -> None:
     assert predicted(unlisted, drain("a1"), taint).evicted.by_somebody == frozenset()
 
 
-def test_an_object_that_two_controllers_delete_ends_once() -> None:
+def test_an_object_that_two_controllers_delete_ends_once_and_not_before_it_is_deleted() -> None:
     deleted = make_event(3, "node-delete", "a1")
     prediction = predicted(drained_cluster(WEB), drain("a1"), deleted, horizon=200)
-    ends: dict[str, set[object]] = {}
-    for eviction in prediction.evictions:
-        ends.setdefault(eviction.pod, set()).add(eviction.gone)
     assert {one.controller for one in prediction.evictions} == {"eviction-api", "pod-gc"}
+    ends: dict[str, set[float | None]] = {}
+    for one in prediction.evictions:
+        ends.setdefault(one.pod, set()).add(one.gone.latest_seconds)
+        assert one.gone.earliest_seconds is not None
+        assert one.gone.earliest_seconds >= one.earliest_seconds
     assert {len(found) for found in ends.values()} == {1}
 
 
