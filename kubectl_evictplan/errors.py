@@ -31,7 +31,8 @@ class EvictplanError(Exception):
 class Correction(NamedTuple):
     """What to type instead: the neighbouring words ``typed`` become ``instead``.
 
-    With ``option``, its names, ``typed`` is that option's value. Without ``typed``, the new words go
+    With ``option``, its names, ``typed`` is that option's value; with ``apart_from`` it is no value of that
+    option, whose value may be the same word. Without ``typed``, the new words go
     to the end; with ``whole`` they are the whole command line. ``example``: they are one choice of
     several, or stand for what only the user knows. ``first`` is a command to run before.
     """
@@ -42,6 +43,7 @@ class Correction(NamedTuple):
     option: tuple[str, ...] = ()
     first: str = ""
     whole: bool = False
+    apart_from: tuple[str, ...] = ()
 
     def applied(self, words: Sequence[str]) -> list[str] | None:
         """Return the command line with the words exchanged; None when they are not in it."""
@@ -55,7 +57,8 @@ class Correction(NamedTuple):
             return [*found[:end], *self.instead, *found[end:]]
         for index, word in enumerate(found):
             there = tuple(found[index : index + count]) == self.typed
-            if there and (not self.option or (index and found[index - 1] in self.option)):
+            before = found[index - 1] if index else None
+            if there and before not in self.apart_from and before in (self.option or (before,)):
                 return [*found[:index], *self.instead, *found[index + count :]]
             # --option=VALUE and -oVALUE are one word.
             for name in self.option:

@@ -46,7 +46,7 @@ def files_beside() -> list[str]:
 
 def missing_option_f(word: str) -> Problem:
     """Say that a file needs -f in front of it."""
-    known = Correction((word,), ("-f", word))
+    known = Correction((word,), ("-f", word), apart_from=FILENAME)
     return Problem("this is a file: write -f in front of it", known, got=word)
 
 
