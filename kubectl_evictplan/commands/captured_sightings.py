@@ -42,7 +42,12 @@ def captured_sightings(filenames: tuple[str, ...], *, recursive: bool) -> Sighti
         missing["Event"] = "some are in files too large to read as YAML"
     elif not witness.events_seen:
         missing["Event"] = "the files have none"
-    return Sightings((look,), events=tuple(witness.events), not_evaluated=missing)
+    return Sightings(
+        (look,),
+        events=tuple(witness.events),
+        not_evaluated=missing,
+        unreadable=witness.unreadable.counts(),
+    )
 
 
 def _taken_at(snapshot: ClusterSnapshot) -> Interval:

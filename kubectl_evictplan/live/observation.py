@@ -64,6 +64,7 @@ class Observation:
             tuple(self._events),
             tuple(self._gaps),
             dict(self._observer.not_evaluated),
+            unreadable=self._observer.unreadable.counts(),
         )
 
     def now_ns(self) -> int:

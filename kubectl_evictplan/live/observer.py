@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -19,7 +19,6 @@ from kubectl_evictplan.kube.sightings import (
     EVENT_REASONS,
     Interval,
     SeenEvent,
-    SeenNode,
     SeenPod,
 )
 from kubectl_evictplan.live.flags import ConnectionFlags
@@ -28,7 +27,14 @@ from kubectl_evictplan.live.problems import unreachable
 from kubectl_evictplan.live.resources import EVENTS, NODES, PODS, Resource
 from kubectl_evictplan.live.transport import Answer, Transport, Unusable
 from kubectl_evictplan.plans.sightings import Change, Cover, Look
-from kubectl_evictplan.sources.sightings import Unreadable, seen_event, seen_node, seen_pod
+from kubectl_evictplan.sources.sightings import (
+    Identity,
+    Unreadable,
+    UnreadableObjects,
+    seen_event,
+    seen_node,
+    seen_pod,
+)
 from kubectl_evictplan.world import World
 
 # How long the server keeps one piece of the watch open: what has no timestamp is known to two of them.
@@ -62,6 +68,15 @@ class _NotAllowed(Exception):
     """Lists may be read, and watches not."""
 
 
+class _Found(Generic[Seen]):
+    """What a list showed: the objects, and what can be told of those that could not be read."""
+
+    def __init__(self, decode: Callable[[msgspec.Raw], Seen]) -> None:
+        self.decode = decode
+        self.objects: list[Seen] = []
+        self.unreadable: list[Identity] = []
+
+
 _LINE = msgspec.json.Decoder(_Line)
 _VERSIONED = msgspec.json.Decoder(_Versioned)
 
@@ -69,7 +84,7 @@ _VERSIONED = msgspec.json.Decoder(_Versioned)
 class Observer:
     """Looks at pods of ``nodes``, at these nodes, and at events about both.
 
-    ``not_evaluated`` has what may not be read, by kind; ``unreadable`` counts objects that no API server
+    ``not_evaluated`` has what may not be read, by kind; ``unreadable`` has objects that no API server
     writes. Raises UnreachableError when no answer comes, AccessError when pods may not be listed.
     """
 
@@ -81,7 +96,7 @@ class Observer:
         world: World | None = None,
     ) -> None:
         self.not_evaluated: dict[str, str] = {}
-        self.unreadable = 0
+        self.unreadable = UnreadableObjects()
         self._transport = transport
         self._flags = flags
         self._nodes = frozenset(nodes)
@@ -90,6 +105,9 @@ class Observer:
         self._may_watch = True
         self._since_ns = 0
         self._pods: dict[str, SeenPod] = {}
+        # Of the newest list and of the watch since.
+        self._unreadable_pods: frozenset[str] = frozenset()
+        self._must_list = False
         namespaces = frozenset({flags.namespace}) if flags.namespace else None
         self._cover = Cover(namespaces, self._nodes)
 
@@ -101,38 +119,42 @@ class Observer:
         """List pods and nodes; a watch goes on from here."""
         self._transport.begin_reading()
         sent_ns = self._world.wall_ns()
-        found: list[SeenPod] = []
-        listed = self._list(PODS, found, seen_pod, self._on_one_node())
+        found = _Found(seen_pod)
+        listed = self._list(PODS, found, self._on_one_node())
         if listed.not_evaluated:
             raise self._denied(listed)
         self._version = listed.resource_version
-        pods = tuple(pod for pod in found if pod.node in self._nodes)
+        pods = tuple(pod for pod in found.objects if pod.node in self._nodes)
+        self._unreadable_pods = frozenset(one.uid for one in found.unreadable)
+        self._must_list = False
         if not self._transport.clock.is_known:
             self.not_evaluated["clock of the server"] = "not told: this machine's is used"
         at = self._between(sent_ns)
         self._since_ns = at.earliest_ns
         self._pods = {pod.uid: pod for pod in pods}
-        return Look(at, pods, None, self._cover)
+        return Look(at, pods, None, self._cover, self._unreadable_pods)
 
     def now(self) -> Look:
         """Return what the watch has told up to the end of its last piece."""
         at = Interval(self._since_ns, self._between(self._world.wall_ns()).latest_ns)
-        return Look(at, tuple(self._pods.values()), None, self._cover)
+        pods = tuple(self._pods.values())
+        return Look(at, pods, None, self._cover, self._unreadable_pods)
 
     def look_at_nodes(self) -> Look:
         """Read the nodes."""
         self._transport.begin_reading()
         sent_ns = self._world.wall_ns()
-        found: list[SeenNode] = []
+        found = _Found(seen_node)
         names = sorted(self._nodes)
         selectors = [f"metadata.name={name}" for name in names]
         for selector in selectors if len(names) <= _NODES_ONE_BY_ONE_MAX else [""]:
-            listed = self._list(NODES, found, seen_node, selector)
+            listed = self._list(NODES, found, selector)
             if listed.not_evaluated:
                 self.not_evaluated["Node"] = listed.not_evaluated
                 return Look(self._between(sent_ns))
-        nodes = tuple(node for node in found if node.name in self._nodes)
-        return Look(self._between(sent_ns), None, nodes)
+        nodes = tuple(node for node in found.objects if node.name in self._nodes)
+        hidden = frozenset(one.name for one in found.unreadable)
+        return Look(self._between(sent_ns), None, nodes, unreadable_nodes=hidden)
 
     def follow(self) -> tuple[tuple[Change, ...], Look | None]:
         """Wait for what happens to pods in the next seconds.
@@ -141,6 +163,8 @@ class Observer:
         """
         if not self._may_watch:
             self._world.sleep(PIECE_SECONDS)
+            return (), self.look()
+        if self._must_list:
             return (), self.look()
         self._transport.begin_reading()
         sent_ns = self._world.wall_ns()
@@ -192,14 +216,14 @@ class Observer:
         refusals = []
         for resource in EVENTS:
             self._transport.begin_reading()
-            events: list[SeenEvent | None] = []
+            events = _Found(seen_event)
             try:
-                listed = self._list(resource, events, seen_event, f"reason={reason}")
+                listed = self._list(resource, events, f"reason={reason}")
             except InputError as error:
                 # More of them than anybody reads: they are evidence, and nothing depends on them.
                 listed = Listed(not_evaluated=str(error))
             if not listed.not_evaluated:
-                return [one for one in events if one is not None]
+                return [one for one in events.objects if one is not None]
             refusals.append(listed.not_evaluated)
         self.not_evaluated["Event"] = refusals[0]
         return None
@@ -215,22 +239,22 @@ class Observer:
     def _list(
         self,
         resource: Resource,
-        found: list[Seen],
-        decode: Callable[[msgspec.Raw], Seen],
+        found: _Found[Seen],
         selector: str,
     ) -> Listed:
-        before = len(found)
+        before = len(found.objects), len(found.unreadable)
 
         def begin() -> Callable[[Page], None]:
-            del found[before:]
+            del found.objects[before[0] :]
+            del found.unreadable[before[1] :]
             return take
 
         def take(page: Page) -> None:
             for raw in page.items:
                 try:
-                    found.append(decode(raw))
+                    found.objects.append(found.decode(raw))
                 except Unreadable:
-                    self.unreadable += 1
+                    found.unreadable.append(self.unreadable.add(resource.kind, raw))
 
         return read_list(
             self._transport,
@@ -249,9 +273,16 @@ class Observer:
         try:
             pod = seen_pod(line.object)
         except Unreadable:
-            self.unreadable += 1
+            self._lose_sight(self.unreadable.add(PODS.kind, line.object).uid)
             return None
         return Change(at, pod, line.type == "DELETED") if pod.node in self._nodes else None
+
+    def _lose_sight(self, uid: str) -> None:
+        """Know nothing more of a pod, "" of none of them, until the next list, which is asked for soon."""
+        self._must_list = True
+        self._unreadable_pods |= {uid}
+        for hidden in [uid] if uid else list(self._pods):
+            self._pods.pop(hidden, None)
 
     def _between(self, sent_ns: int) -> Interval:
         """Return from when to when an answer that is here now can have been made, by the server."""

@@ -61,6 +61,7 @@ def ledger_of(
         operations,
         tuple(_gap(origin, gap.at, gap.why) for gap in sightings.gaps),
         dict(sorted(sightings.not_evaluated.items())),
+        dict(sorted(sightings.unreadable.items())),
         _oddities(expectation, histories, sightings),
         expectation.prediction.fingerprint,
     )

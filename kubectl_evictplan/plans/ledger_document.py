@@ -202,6 +202,8 @@ class Ledger(_Document):
     gaps: tuple[GapEntry, ...] = ()
     # Kinds that could not be read, with the server's words.
     not_evaluated: dict[str, str] = {}
+    # How many objects of each kind were told and could not be read: what became of them is not known.
+    unreadable: dict[str, int] = {}
     # Odd things about the observation: codes of ``observations.Oddity``.
     oddities: dict[str, int] = {}
     prediction_fingerprint: str = ""

@@ -56,7 +56,8 @@ def node_histories(sightings: Sightings, start_ns: int) -> dict[str, NodeHistory
     for look in looks:
         nodes = {node.name: node for node in look.nodes or ()}
         for name in names:
-            seen[name].append((look.at, nodes.get(name)))
+            if name in nodes or not look.may_hide_node(name):
+                seen[name].append((look.at, nodes.get(name)))
     events = defaultdict(list)
     for event in dict.fromkeys(sightings.events):
         if event.kind == "Node":

@@ -31,12 +31,27 @@ class Cover(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """Pods and nodes as they were at one instant of ``at``; None: not looked at."""
+    """Pods and nodes as they were at one instant of ``at``; None: not looked at.
+
+    ``unreadable_pods`` (UIDs) and ``unreadable_nodes`` (names) were there, or may have been, and could not be
+    read; "" is one of which not even that could be told, so it may be any.
+    """
 
     at: Interval
     pods: tuple[SeenPod, ...] | None = None
     nodes: tuple[SeenNode, ...] | None = None
     cover: Cover = Cover()
+    unreadable_pods: frozenset[str] = frozenset()
+    unreadable_nodes: frozenset[str] = frozenset()
+
+    def lacks_pod(self, pod: SeenPod) -> bool:
+        """Tell whether the pod would have been shown, had it been there, and was not."""
+        hidden = self.unreadable_pods
+        return self.cover.holds(pod) and "" not in hidden and pod.uid not in hidden
+
+    def may_hide_node(self, name: str) -> bool:
+        """Tell whether the node may have been there although it is not shown."""
+        return "" in self.unreadable_nodes or name in self.unreadable_nodes
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -63,7 +78,10 @@ class OwnDeletion(msgspec.Struct, frozen=True):
 
 
 class Sightings(msgspec.Struct, frozen=True):
-    """All that was seen. ``not_evaluated``: kinds that may not be read, with the server's words."""
+    """All that was seen. ``not_evaluated``: kinds that may not be read, with the server's words.
+
+    ``unreadable``: how many objects of each kind were told and could not be read.
+    """
 
     looks: tuple[Look, ...] = ()
     changes: tuple[Change, ...] = ()
@@ -71,6 +89,7 @@ class Sightings(msgspec.Struct, frozen=True):
     gaps: tuple[Gap, ...] = ()
     not_evaluated: dict[str, str] = {}
     own: tuple[OwnDeletion, ...] = ()
+    unreadable: dict[str, int] = {}
 
     @property
     def until_ns(self) -> int:
@@ -144,7 +163,7 @@ class PodHistories:
             self._add(change.at, change.pod)
             if change.gone:
                 self._seen[change.pod.uid].ends.append(change.at)
-        seen = set(self._seen)
+        seen = set(self._seen).union(*(look.unreadable_pods for look in self._looks))
         for pod in known:
             self._seen[pod.uid].known = (known_at_ns, pod)
         if self._looks and known and seen.isdisjoint(pod.uid for pod in known):
@@ -185,7 +204,7 @@ class PodHistories:
         missing = [
             look.at.latest_ns
             for look, shown in zip(self._looks, self._shown, strict=True)
-            if uid not in shown and look.at.latest_ns >= last_ns and look.cover.holds(pod)
+            if uid not in shown and look.at.latest_ns >= last_ns and look.lacks_pod(pod)
         ]
         by_look = Interval(last_ns, min(missing)) if missing else None
         told = min(seen.ends, default=None)

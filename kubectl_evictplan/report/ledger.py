@@ -171,12 +171,15 @@ def first_words(ledger: Ledger) -> str:
 
 
 def _answers(ledger: Ledger) -> Iterator[Phrase]:
-    """Yield what was not carried out, then whether what was went as predicted."""
+    """Yield what was not carried out, whether what was went as predicted, and what could not be read."""
     done, every = ledger.summary.operations.get("done", 0), len(ledger.operations)
     if done < every:
         carried = f"{done} of {words.count(every, 'operation')} {words.verb(done, 'is', 'are')} known to be done"
         yield Phrase(f"The change was not carried out completely: {carried}.", "loud")
     yield _answer(ledger, is_whole=done == every)
+    if ledger.unreadable:
+        kinds = ", ".join(f"{count} of kind {kind}" for kind, count in ledger.unreadable.items())
+        yield Phrase(f"Objects that could not be read are missing here: {kinds}.", "possible")
 
 
 def _answer(ledger: Ledger, *, is_whole: bool) -> Phrase:
@@ -446,6 +449,11 @@ def _operation_table(ledger: Ledger) -> Table:
 def _findings(ledger: Ledger) -> Iterable[Finding]:
     for kind, reason in ledger.not_evaluated.items():
         yield Finding("not-evaluated", f"{kind}: {reason}")
+    for kind, count in ledger.unreadable.items():
+        what = f"{words.count(count, 'object')} of kind {kind} could not be read"
+        yield Finding(
+            "unreadable", f"{what}: what {words.verb(count, 'it tells', 'they tell')} is missing"
+        )
     for gap in ledger.gaps:
         yield Finding("gap", f"nobody could look {_span(gap)}: {gap.why}")
     for code, count in ledger.oddities.items():

@@ -6,7 +6,8 @@ few known beginnings it has. Whatever is not as an API server writes it raises `
 
 from __future__ import annotations
 
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
@@ -45,6 +46,47 @@ class _Meta(Struct, rename="camel", frozen=True):
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
+
+
+class Identity(NamedTuple):
+    """What can be told of an object that cannot be read; "" where not even that."""
+
+    name: str
+    uid: str
+
+
+class _Named(Struct, frozen=True):
+    metadata: dict[str, Any] | None = None
+
+
+_NAMED = msgspec.json.Decoder(_Named)
+
+
+def _text_or_nothing(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+class UnreadableObjects:
+    """The objects that could not be read, by kind; each counts once, however often it was seen."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, set[str]] = {}
+
+    def add(self, kind: str, raw: Raw | bytes) -> Identity:
+        """Take in one object; returns what can be told of it all the same."""
+        try:
+            metadata = _NAMED.decode(raw).metadata or {}
+        except (msgspec.DecodeError, RecursionError):
+            metadata = {}
+        found = Identity(*(_text_or_nothing(metadata.get(field)) for field in ("name", "uid")))
+        namespace = _text_or_nothing(metadata.get("namespace"))
+        own = found.uid or (found.name and f"{namespace}/{found.name}")
+        self._seen.setdefault(kind, set()).add(own or sha256(bytes(raw)).hexdigest())
+        return found
+
+    def counts(self) -> dict[str, int]:
+        """Return how many there are of each kind."""
+        return {kind: len(seen) for kind, seen in sorted(self._seen.items())}
 
 
 class _Condition(Struct, rename="camel", frozen=True):

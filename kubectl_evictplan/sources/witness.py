@@ -14,15 +14,23 @@ import msgspec
 
 from kubectl_evictplan.kube.sightings import SeenEvent, SeenNode, SeenPod
 from kubectl_evictplan.sources import wire
-from kubectl_evictplan.sources.sightings import Unreadable, seen_event, seen_node, seen_pod
+from kubectl_evictplan.sources.sightings import (
+    Unreadable,
+    UnreadableObjects,
+    seen_event,
+    seen_node,
+    seen_pod,
+)
 
 EVENTS_MAX = 200_000
+# The kind of an object that does not even tell that.
+UNKNOWN_KIND = "unknown"
 
 
 class Witness:
     """Keeps what it sees of pods, nodes and events.
 
-    ``unreadable`` counts what no API server writes, ``left_out`` files of events that are too large.
+    ``unreadable`` has what no API server writes, ``left_out`` files of events that are too large.
     """
 
     def __init__(self) -> None:
@@ -30,7 +38,7 @@ class Witness:
         self.nodes: dict[str, SeenNode] = {}
         self.events: dict[SeenEvent, None] = {}
         self.events_seen = False
-        self.unreadable = 0
+        self.unreadable = UnreadableObjects()
         self.left_out = 0
 
     def wants(self, kinds: Mapping[str, int]) -> bool:
@@ -40,9 +48,10 @@ class Witness:
     def see(self, raw: msgspec.Raw | bytes, kind: str = "") -> None:
         """Take in one object; ``kind`` is what its list says, "" when it says so itself."""
         try:
-            self._see(raw, kind or wire.ENVELOPE.decode(raw).kind or "")
+            kind = kind or wire.ENVELOPE.decode(raw).kind or ""
+            self._see(raw, kind)
         except (msgspec.DecodeError, RecursionError, Unreadable):
-            self.unreadable += 1
+            self.unreadable.add(kind or UNKNOWN_KIND, raw)
 
     def see_tree(self, tree: dict[str, Any], kind: str) -> None:
         """Take in one object that was parsed already."""

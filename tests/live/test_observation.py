@@ -122,6 +122,40 @@ def test_a_watch_that_is_cut_is_asked_for_again_from_where_it_was(server: Watche
     assert found.deletion.told_by == "deletion-timestamp"
 
 
+def test_pods_that_cannot_be_read_are_counted_and_never_count_as_gone(
+    server: WatchedServer,
+) -> None:
+    spoiled = pod("odd")
+    spoiled["metadata"]["deletionGracePeriodSeconds"] = -1
+    server.add(spoiled)
+    sightings = observed(server, 4)
+    assert sightings.unreadable == {"Pod": 1}
+    assert all(
+        look.unreadable_pods == {"uid-odd"} for look in sightings.looks if look.pods is not None
+    )
+
+
+def test_a_change_that_cannot_be_read_leads_to_a_new_list_and_what_was_known_of_the_pod_ends(
+    server: WatchedServer,
+) -> None:
+    def spoils(found: WatchedServer) -> None:
+        found.pod("web")["metadata"]["deletionGracePeriodSeconds"] = -1
+        found.change("MODIFIED", found.pod("web"))
+
+    server.happens = [(3.4, spoils)]
+    sightings = observed(server, 5)
+    assert sightings.unreadable == {"Pod": 1}
+    last = max(
+        (one for one in sightings.looks if one.pods is not None), key=lambda one: one.at.latest_ns
+    )
+    assert {one.name for one in last.pods or ()} == {"api"}
+    assert last.unreadable_pods == {"uid-web"}
+    found = history(sightings)
+    assert (found.deletion, found.gone) == (None, None)
+    assert found.there_ns is not None
+    assert seconds(found.there_ns) < 4
+
+
 def test_a_server_that_does_not_answer_leaves_a_gap_and_nothing_else(
     server: WatchedServer,
 ) -> None:

@@ -24,6 +24,7 @@ from kubectl_evictplan.kube.sightings import (
 from kubectl_evictplan.plans.document import AddTaint, Cordon, Evict
 from kubectl_evictplan.plans.expectation import Begun, Expectation, Start
 from kubectl_evictplan.plans.ledger import ledger_of
+from kubectl_evictplan.plans.node_histories import node_histories
 from kubectl_evictplan.plans.sightings import Cover, Gap, OwnDeletion, Sightings
 from kubectl_evictplan.prediction.document import (
     Eviction,
@@ -230,6 +231,31 @@ def test_gaps_and_what_may_not_be_read_are_part_of_the_ledger() -> None:
     assert (ledger.pods[0].verdict, ledger.pods[0].why) == ("unknown", "could-not-look")
     assert ledger.gaps[0].earliest_seconds == 1.0
     assert not ledger.summary.complete
+
+
+@pytest.mark.parametrize("hidden", ["u1", ""])
+def test_a_look_that_could_not_read_a_pod_never_shows_that_it_was_gone(hidden: str) -> None:
+    last = replace(look(11), unreadable_pods=frozenset({hidden}))
+    expected = expectation(predicted((10, 12)))
+    seen = Sightings((look(9.5, POD), last, look(90, POD)), unreadable={"Pod": 1})
+    assert ledger_of(expected, seen, START).pods[0].verdict == "predicted-but-stayed"
+    seen = Sightings((look(9.5, POD), replace(last, at=look(90).at)), unreadable={"Pod": 1})
+    ledger = ledger_of(expected, seen, START)
+    assert (ledger.pods[0].verdict, ledger.pods[0].deleted) == ("unknown", None)
+    assert ledger.unreadable == {"Pod": 1}
+    other = replace(last, unreadable_pods=frozenset({"u7"}))
+    seen = Sightings((look(9.5, POD), other))
+    assert ledger_of(expected, seen, START).pods[0].deleted is not None
+
+
+@pytest.mark.parametrize("hidden", ["n1", ""])
+def test_a_look_that_could_not_read_a_node_never_shows_that_it_was_deleted(hidden: str) -> None:
+    there, missing = look(1, nodes=(SeenNode("n1", "n"),)), look(9, nodes=())
+    (gone,) = node_histories(Sightings((there, missing)), START.at.earliest_ns)["n1"].changes
+    assert gone.what == "deleted"
+    unread = replace(missing, unreadable_nodes=frozenset({hidden}))
+    found = node_histories(Sightings((there, unread)), START.at.earliest_ns)["n1"]
+    assert (found.changes, found.last_at) == ((), there.at)
 
 
 TAINT = TaintReference("maint", "NoExecute")

@@ -68,6 +68,23 @@ def test_gaps_are_told() -> None:
     assert "gap: nobody could look +2s .. +9s: no answer" in text(pods(1))
 
 
+def test_objects_that_could_not_be_read_are_counted_in_every_form_and_their_kind_steers_nothing() -> (
+    None
+):
+    ledger = replace(pods(1), unreadable={"Node": 1, "Pod": 2, HOSTILE: 3})
+    page = "".join(markdown.render(report.blocks(ledger, UTC, titled=True)))
+    shown = text(ledger)
+    for one in (page, shown):
+        assert (
+            "Objects that could not be read are missing here: 1 of kind Node, 2 of kind Pod" in one
+        )
+        assert "2 objects of kind Pod could not be read: what they tell is missing" in one
+        assert "\x1b" not in one
+    assert "<img>" not in page
+    assert "could not be read" in report.first_words(ledger)
+    assert "could not be read" not in text(pods(1))
+
+
 def test_a_change_that_was_not_carried_out_completely_is_never_everything() -> None:
     went = replace(POD, name="web-0", uid="web-0")
     expected = replace(

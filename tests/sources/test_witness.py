@@ -62,7 +62,7 @@ def test_pods_nodes_and_events_of_every_capture_are_seen(name: str, tmp_path: Pa
     else:
         (only,) = found.events
         assert (only.name, only.reason) == ("web-1", "TaintManagerEviction")
-    assert found.unreadable == 0
+    assert found.unreadable.counts() == {}
 
 
 def test_events_in_a_file_too_large_for_yaml_are_left_out_and_that_is_known(
@@ -81,6 +81,14 @@ def test_files_without_nodes_will_do(tmp_path: Path) -> None:
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": items}).encode()
     found = seen(tmp_path, {"some.json": text})
     assert (len(found.pods), len(found.nodes), len(found.events)) == (1, 0, 1)
+
+
+def test_what_cannot_be_read_is_counted_once_by_its_kind(tmp_path: Path) -> None:
+    wrong = {**whole("Event", event("e", "default")), "count": "many"}
+    nameless = {**wrong, "metadata": {}}
+    items = [whole("Pod", pod("web-1", "default", "n1")), wrong, wrong, nameless]
+    text = json.dumps({"kind": "List", "apiVersion": "v1", "items": items}).encode()
+    assert seen(tmp_path, {"some.json": text}).unreadable.counts() == {"Event": 2}
 
 
 def test_what_is_wrong_with_a_pod_is_still_an_error(tmp_path: Path) -> None:
