@@ -10,7 +10,8 @@ class GateResult(Record):
 
     ``rule`` is as written, ``origin`` where ("--fail-on", or file and line), ``reason`` what its author says. ``failed``:
     it holds in some admissible run, or may for all that is known; ``certain``: it holds in every one.
-    ``numbers`` are the figures it asks for, each with its value, ``unknown`` why one has none.
+    ``numbers`` are the figures it asks for, each with its value, ``unknown`` why one has none. ``objects``
+    ("Kind/namespace/name") are all that they count, where a figure says which; ``numbers`` name the first of them.
     """
 
     rule: str
@@ -23,6 +24,7 @@ class GateResult(Record):
     # Where the rule stands, "" and 0 on a command line.
     file: str = ""
     line: int = 0
+    objects: tuple[str, ...] = ()
 
     @property
     def told(self) -> str:

@@ -27,10 +27,14 @@ from kubectl_evictplan.scenarios.names import did_you_mean, similar
 
 
 class Known(NamedTuple):
-    """At least and at most, over every admissible run; infinity where there is no end."""
+    """At least and at most, over every admissible run; infinity where there is no end.
+
+    ``objects`` ("Kind/namespace/name") are those that are counted, the certain ones first; empty where nobody asks which.
+    """
 
     least: float
     most: float
+    objects: tuple[str, ...] = ()
 
 
 class Unknown(NamedTuple):
@@ -213,7 +217,9 @@ def _pdb_broken(facts: Facts, argument: str) -> Value:
     broken = [one for one in budgets if one.broken]
     sure = [one for one in broken if any(spell.certainty == CERTAIN for spell in one.broken)]
     unread = any(w.code == "budget-not-readable" for w in facts.prediction.warnings)
-    return Known(len(sure), math.inf if unread else len(broken))
+    named = dict.fromkeys((one.namespace, one.budget) for one in (*sure, *broken))
+    objects = tuple(f"PodDisruptionBudget/{namespace}/{name}" for namespace, name in named)
+    return Known(len(sure), math.inf if unread else len(broken), objects)
 
 
 def _quorum_lost(impact: Impact) -> Known:

@@ -32,6 +32,13 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "stops with it. Without etcd nothing else of a prediction happens as told.",
         "Take one member at a time, wait until it is back, and keep members in an odd number of zones.",
     ),
+    "workload-down": FindingKind(
+        "high",
+        "Every Ready pod of the workload is away or dead at one time, because all are on nodes that the change takes: "
+        "until the first successor is Ready there is none.",
+        "Spread the pods over nodes and zones (topologySpreadConstraints), move them away before the change (kubectl "
+        "drain) under a PodDisruptionBudget, or take fewer nodes at a time.",
+    ),
     "budget-broken": FindingKind(
         "high",
         "Fewer pods are healthy than the PodDisruptionBudget wants. Taints, node failures, garbage collection and "

@@ -22,6 +22,7 @@ from kubectl_evictplan.impact.replacement_words import (
 )
 from kubectl_evictplan.impact.services import LABELS
 from kubectl_evictplan.impact.volumes import FORCE_DETACH, HELD, NEVER_MOVES
+from kubectl_evictplan.impact.workloads import REPLICATED
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.scheduling.answers import Verdict
@@ -231,6 +232,17 @@ def _drain_waits(facts: Facts) -> Iterator[Item]:
             yield Item(name, text, weight=float(len(one.waits)), remedy=remedy)
 
 
+def _workload_down(facts: Facts) -> Iterator[Item]:
+    for one in facts.impact.workloads:
+        spell = _longest(one.zero)
+        if spell is None or one.single_replica or one.workload.partition("/")[0] not in REPLICATED:
+            continue
+        pods = _count(one.ready_before, "Ready pod")
+        text = f"{one.workload} in {one.namespace} loses all it has, {pods}: none {_spell(spell)}"
+        remedy = _replicas(facts.impact, one.namespace, [one.workload])
+        yield Item(_workload(one), text, spell.certainty, _lasts(spell), remedy)
+
+
 def _single_replica(facts: Facts) -> Iterator[Item]:
     for one in facts.impact.workloads:
         spell = _longest(one.zero)
@@ -384,6 +396,7 @@ def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[It
 AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "service-down": _service_down,
     "majority-lost": _quorum_lost,
+    "workload-down": _workload_down,
     "budget-broken": _budget_broken,
     "drain-waits": _drain_waits,
     "identity-held": _pods(IDENTITY_HELD, "{pod} stays Terminating on {node} and is not replaced"),

@@ -10,7 +10,7 @@ from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.impact_document import TwoCopies, WorkloadImpact
 
 # Kinds of which one pod can be all there is; of the others each pod is on its own.
-_REPLICATED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
+REPLICATED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
 
 
 def workload_impacts(world: World) -> tuple[WorkloadImpact, ...]:
@@ -43,7 +43,7 @@ def _impact(
         namespace=key[0],
         workload=key[1],
         wanted=wanted,
-        single_replica=key[1].partition("/")[0] in _REPLICATED
+        single_replica=key[1].partition("/")[0] in REPLICATED
         and (len(pods) if wanted is None else wanted) == 1,
         ready_before=before,
         fewest_ready=telling.fewest(ready),

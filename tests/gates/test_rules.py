@@ -199,7 +199,7 @@ COST = impact(
             "degraded(shop/web) is 1m0s to without end within reach",
         ),
         ("undetected > 30s", True, "undetected is 0s to 40s"),
-        ("pdb-broken", True, "pdb-broken is 1 to 2"),
+        ("pdb-broken", True, "pdb-broken is 1 to 2: shop/web, shop/x"),
         ("pdb-broken(shop/api)", False, "pdb-broken(shop/api) is 0"),
         ("severity >= high", True, "severity is medium to high"),
         ("severity >= critical", False, "severity is medium to high"),
@@ -221,6 +221,15 @@ def test_a_bare_pod_is_unavailable_only_where_it_is_named() -> None:
 
     assert not asked("unavailable", found).failed
     assert asked("unavailable(shop/tool) > 24h", found).failed
+
+
+def test_a_gate_names_the_first_budgets_and_holds_all() -> None:
+    broken = impact(budgets=[budget(f"b{n:02}", spell(1, 1)) for n in range(12)])
+    result = asked("pdb-broken > 3 or pdb-broken > 4", world(impact=broken))
+    names = [f"shop/b{n:02}" for n in range(10)]
+    assert result.numbers == (f"pdb-broken is 12: {', '.join(names)} and 2 more",)
+    assert result.objects[-1] == "PodDisruptionBudget/shop/b11"
+    assert len(result.objects) == 12
 
 
 def test_budgets_that_may_not_be_read_may_all_be_broken() -> None:

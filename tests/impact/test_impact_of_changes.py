@@ -353,6 +353,34 @@ def test_what_is_only_possible_is_one_step_less_severe() -> None:
     assert finding(deleted, "service-down").severity == "high"
 
 
+def test_a_workload_of_several_pods_that_all_go_at_one_time_is_high_whether_or_not_a_service_has_it() -> (
+    None
+):
+    owners = [
+        Workload("Deployment", "default", "web", uid="d", replicas=3),
+        Workload("ReplicaSet", "default", "web-1", replicas=3, owner_references=_owned("web")),
+    ]
+    pods = pods_of("ReplicaSet", "web-1", ["a1", "a1", "a1"])
+    impact = impact_of(cluster(pods, workloads=owners), TAINT)
+    found = finding(impact, "workload-down")
+    assert (found.severity, found.objects) == ("high", ("Deployment/default/web",))
+    assert "loses all it has, 3 Ready pods: none from +10s, until +32s at" in found.summary
+    assert "kubectl -n default scale deployment/web --replicas=4, spread over nodes" in found.remedy
+    two = cluster(pods_of("StatefulSet", "db", ["a1", "a1"]))
+    assert finding(impact_of(two, TAINT), "workload-down").severity == "high"
+
+
+@pytest.mark.parametrize(
+    ("kind", "nodes"),
+    [("Deployment", ["a1", "a2"]), ("Deployment", ["a1"]), ("DaemonSet", ["a1", "a1"])],
+)
+def test_a_workload_is_down_only_when_it_has_several_pods_and_none_stays(
+    kind: str, nodes: list[str]
+) -> None:
+    impact = impact_of(cluster(pods_of(kind, "web", nodes)), TAINT)
+    assert "workload-down" not in {one.code for one in impact.findings}
+
+
 def test_findings_come_most_severe_first_one_for_each_code_and_certainty() -> None:
     pods = [*pods_of("ReplicaSet", "web", ["a1"]), make_pod("tool", "a1"), make_pod("toy", "a1")]
     found = impact_of(cluster(pods), TAINT).findings
