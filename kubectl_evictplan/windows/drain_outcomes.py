@@ -96,7 +96,7 @@ class DrainGathered:
     ``drains`` are the scenario's, ``classes`` lists of exchangeable pods; ``siblings`` are such lists of StatefulSets'
     pods: any of them may be the first or the last, but each keeps its name. ``moves_ns`` has, by node, how far
     instants move with what can be anything between two ends, of which ``steps`` places are drawn: a hole that is
-    smaller may be chance. ``node_of`` has the node of each pod; ``queued`` are nodes of which not all pods go at once. ``whole``: readiness is anywhere in a
+    smaller may be chance. ``node_of`` has the node of each pod, ``asks`` the budget that is asked about it; ``queued`` are nodes of which not all pods go at once. ``whole``: readiness is anywhere in a
     range, so what was not drawn between two instants is no proof that nothing happens there.
     """
 
@@ -108,6 +108,7 @@ class DrainGathered:
         moves_ns: Mapping[str, int],
         steps: int,
         node_of: Mapping[str, str],
+        asks: Mapping[str, str],
         queued: Collection[str] = (),
         *,
         whole: bool = False,
@@ -138,7 +139,7 @@ class DrainGathered:
         self._skipped: dict[NodeDrain, dict[Skipped, None]] = {}
         # In how many runs somebody deletes a pod, and how many of a class over all runs.
         self._going: Counter[tuple[str, str] | int] = Counter()
-        self._waits = Waits(classes, self._class_of, self._uid)
+        self._waits = Waits(classes, self._class_of, self._uid, asks)
         self._replaced_owners: set[str] = set()
 
     def _gap_of_deletion(self, key: _Deleted) -> int:

@@ -89,6 +89,7 @@ def explore_drains(
         _moves_ns(world, drains, waves, assume_ready),
         seeds - len(_CORNERS),
         {pod.key: pod.node_name for pod in world.snapshot.pods},
+        _asks(world, drains),
         {node for node, number in waves.items() if number > 1},
         whole=assume_ready.latest_ns is not None
         and assume_ready.latest_ns - assume_ready.earliest_ns > GAP_NS,
@@ -159,6 +160,19 @@ def exchangeable_pods(
             )
             classes.setdefault(alike, []).append(pod)
     return [pods for pods in classes.values() if len(pods) > 1]
+
+
+def _asks(world: DrainWorld, drains: tuple[NodeDrain, ...]) -> dict[str, str]:
+    """By Ready pod of a drained node, the one budget that is asked whether it may go."""
+    index = BudgetIndex(world.budgets)
+    drained = {drain.node for drain in drains}
+    found = {}
+    for pod in world.snapshot.pods:
+        if pod.node_name in drained and pod.ready == "True" and not can_ignore_budgets(pod):
+            places = index.matching(pod)
+            if len(places) == 1:
+                found[pod.key] = world.budgets[places[0]].key
+    return found
 
 
 def _waves(world: DrainWorld, drains: Sequence[Drain]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from kubectl_evictplan.cluster.timeline import (
     PodGone,
     Timeline,
 )
+from kubectl_evictplan.controllers.replication import is_replacement
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.windows.drain_instants import GAP_NS, Instants, NodeDrain, Within
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
@@ -40,57 +42,88 @@ class Wait(NamedTuple):
     certain: bool
 
 
+class _Refused(NamedTuple):
+    """A refusal of one run and what came of the wait: how it ended and when (None: never)."""
+
+    entry: EvictionNotAllowed
+    ends: str
+    at_ns: int | None
+
+
 class Waits:
-    """Fills itself run by run; ``uid_of`` leaves out pods of which nothing is told."""
+    """Fills itself run by run; ``uid_of`` leaves out pods of which nothing is told.
+
+    ``asks`` has, by pod, the budget that is asked about it at the start: pods of one budget that are evicted in one turn
+    are rivals, and which of them is refused is chance. Replacements on the node are rivals too.
+    """
 
     def __init__(
         self,
         classes: Sequence[Sequence[Pod]],
         class_of: Mapping[str, int],
         uid_of: Callable[[AboutPod], str | None],
+        asks: Mapping[str, str],
     ) -> None:
         self._members = classes
         self._class_of = class_of
         self._uid = uid_of
-        # Pods that were refused in some run.
+        self._asks = asks
+        # Pods that were refused in some run, or might have been in a rival's stead.
         self.pods: set[str] = set()
         self._wait_from: Instants[WaitKey] = Instants(lambda _: GAP_NS)
         self._wait_until: Instants[WaitKey] = Instants(lambda _: GAP_NS)
         self._wait_ends: dict[WaitKey, set[str]] = {}
         self._node_of_wait: dict[WaitKey, NodeDrain] = {}
+        # In how many runs the pod itself waits.
+        self._runs: Counter[WaitKey] = Counter()
 
     def add(
         self, seed: int, timeline: Timeline, drains: Mapping[tuple[int, str], NodeDrain]
     ) -> None:
         """One more run; ``drains`` by process, as its entries have it, and node."""
-        waiting: dict[tuple[str, int], WaitKey] = {}
-        ends: dict[WaitKey, tuple[str, int]] = {}
+        found = _refusals(timeline)
+        for refused in found:
+            drain = drains[refused.entry.process, refused.entry.node]
+            uid = self._uid(refused.entry)
+            if uid is not None:
+                key = WaitKey(drain.process, refused.entry.pod, uid, refused.entry.budgets)
+                self._runs[key] += 1
+                self._note(key, drain, seed, refused)
+        if found:
+            self._add_rivals(seed, timeline, drains, found)
+
+    def _note(self, key: WaitKey, drain: NodeDrain, seed: int, refused: _Refused) -> None:
+        self.pods.add(key.pod)
+        self._node_of_wait[key] = drain
+        self._wait_from.add(key, seed, refused.entry.asked_ns)
+        self._wait_ends.setdefault(key, set()).add(refused.ends)
+        if refused.at_ns is not None:
+            self._wait_until.add(key, seed, refused.at_ns)
+
+    def _add_rivals(
+        self,
+        seed: int,
+        timeline: Timeline,
+        drains: Mapping[tuple[int, str], NodeDrain],
+        found: Sequence[_Refused],
+    ) -> None:
+        """Who won against a refused pod of its turn might have lost: it waits as that one does."""
+        by_turn: dict[tuple[tuple[int, ...], tuple[str, ...]], list[_Refused]] = {}
+        for refused in found:
+            by_turn.setdefault((refused.entry.because, refused.entry.budgets), []).append(refused)
+        deleted: set[str] = set()
         for entry in timeline.entries:
-            uid = self._uid(entry) if isinstance(entry, AboutPod) else None
-            if uid is None:
+            if not isinstance(entry, PodDeleted) or entry.uid in deleted:
                 continue
-            if isinstance(entry, EvictionNotAllowed):
-                self.pods.add(entry.pod)
-                drain = drains[entry.process, entry.node]
-                key = WaitKey(drain.process, entry.pod, uid, entry.budgets)
-                waiting[entry.pod, entry.process] = key
-                self._wait_from.add(key, seed, entry.asked_ns)
-                self._node_of_wait[key] = drain
-                if entry.code != _RETRIED:
-                    ends[key] = "error", entry.at_ns
-            elif isinstance(entry, EvictionGivenUp):
-                key_of = waiting.get((entry.pod, entry.process))
-                if key_of is not None:
-                    ends.setdefault(key_of, (entry.reason.value, entry.at_ns))
-            elif isinstance(entry, PodDeleted | PodGone):
-                for (pod, _), key in waiting.items():
-                    if pod == entry.pod:
-                        ends.setdefault(key, ("evicted", entry.at_ns))
-        for key in waiting.values():
-            what, at_ns = ends.get(key, ("never", None))
-            self._wait_ends.setdefault(key, set()).add(what)
-            if at_ns is not None:
-                self._wait_until.add(key, seed, at_ns)
+            deleted.add(entry.uid)
+            budget = self._asks.get(entry.pod)
+            if budget is None or is_replacement(entry.uid) or entry.controller != EVICTION_API:
+                continue
+            for refused in by_turn.get((entry.because, (budget,)), ()):
+                if abs(entry.at_ns - refused.entry.asked_ns) <= GAP_NS:
+                    drain = drains[refused.entry.process, refused.entry.node]
+                    key = WaitKey(drain.process, entry.pod, entry.uid, (budget,))
+                    self._note(key, drain, seed, refused)
 
     def found(
         self, evictions: Mapping[EvictionKey, PossibleEviction], runs: int
@@ -133,5 +166,28 @@ class Waits:
             min(self._wait_from.spans(key)[0][0] for key in keys),
             until,
             frozenset().union(*(self._wait_ends[key] for key in keys)),
-            sum(self._wait_from.runs[key] for key in keys) == always,
+            sum(self._runs[key] for key in keys) == always,
         )
+
+
+def _refusals(timeline: Timeline) -> list[_Refused]:
+    """What is refused in a run, replacements too."""
+    found: list[EvictionNotAllowed] = []
+    ends: dict[int, tuple[str, int]] = {}
+    # By pod and process the place of its latest refusal.
+    waiting: dict[str, dict[int, int]] = {}
+    for entry in timeline.entries:
+        if isinstance(entry, EvictionNotAllowed):
+            waiting.setdefault(entry.pod, {})[entry.process] = len(found)
+            if entry.code != _RETRIED:
+                ends[len(found)] = "error", entry.at_ns
+            found.append(entry)
+        elif isinstance(entry, EvictionGivenUp):
+            place = waiting.get(entry.pod, {}).get(entry.process)
+            if place is not None:
+                ends.setdefault(place, (entry.reason.value, entry.at_ns))
+        elif isinstance(entry, PodDeleted | PodGone):
+            for place in waiting.get(entry.pod, {}).values():
+                ends.setdefault(place, ("evicted", entry.at_ns))
+    never: tuple[str, None] = ("never", None)
+    return [_Refused(entry, *ends.get(place, never)) for place, entry in enumerate(found)]
