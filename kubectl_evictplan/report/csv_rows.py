@@ -7,7 +7,6 @@ it. Cells are ASCII on one line, because names of a cluster may be hostile.
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +23,6 @@ Value = str | int | float | None
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20\t\r\0")
 # Lists that are null are not known; an empty cell is a list without anything in it.
 _UNKNOWN = "<unknown>"
-_ROWS_PER_CHUNK = 500
 
 
 def render_evictions(prediction: Prediction, *, headers: bool = True) -> Iterator[str]:
@@ -109,19 +107,19 @@ def _rendered(
     rows: Iterable[Mapping[str, Value]], columns: Sequence[str], *, headers: bool = True
 ) -> Iterator[str]:
     """Yield RFC 4180 with every text in quotes and lines that end in a newline alone."""
-    page = io.StringIO()
-    writer = csv.writer(page, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer = csv.writer(_Echo(), quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     if headers:
-        writer.writerow(columns)
-    for number, row in enumerate(rows, 1):
+        yield writer.writerow(columns)
+    for row in rows:
         values = (row[name] for name in columns)
-        writer.writerow(
+        yield writer.writerow(
             "" if value is None else cell(value) if isinstance(value, str) else value
             for value in values
         )
-        if number % _ROWS_PER_CHUNK == 0:
-            yield page.getvalue()
-            page.seek(0)
-            page.truncate()
-    if page.tell():
-        yield page.getvalue()
+
+
+class _Echo:
+    """What ``csv.writer`` writes to: hands each row back to whoever writes it."""
+
+    def write(self, row: str) -> str:
+        return row
