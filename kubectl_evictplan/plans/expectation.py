@@ -13,9 +13,18 @@ import msgspec
 
 from kubectl_evictplan.kube.durations import SECOND_NS, parse_duration_ns
 from kubectl_evictplan.kube.sightings import Interval, SeenPod
+from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
-from kubectl_evictplan.plans.document import AddTaint, AnyOperation, Cordon, Evict, Plan
-from kubectl_evictplan.prediction.document import Eviction, Prediction
+from kubectl_evictplan.plans.document import (
+    AddTaint,
+    AnyOperation,
+    Cordon,
+    Evict,
+    Plan,
+    Uncordon,
+)
+from kubectl_evictplan.prediction.document import Eviction, NodeChange, Prediction
+from kubectl_evictplan.windows.outcome import TAINT_ADDED
 
 # Pods that the scenario itself creates have UIDs that no API server gives (``CreatePod``).
 _MADE_UP_UID = "scenario-"
@@ -140,7 +149,29 @@ def zero_of(
     """Return from when windows of this node count, for one eviction or in general."""
     if not done:
         return Zero(start.at)
-    cause = _cause(expectation.operations, node, eviction)
+    return _zero(_cause(expectation.operations, node, eviction), start, done)
+
+
+def zero_of_change(
+    expectation: Expectation, node: str, start: Start, done: dict[int, Begun], change: NodeChange
+) -> Zero:
+    """Return from when the window of a controller's change to a node counts.
+
+    The node lifecycle controller taints what is cordoned: that follows the cordon, which a drain sends to all
+    nodes before it evicts anything.
+    """
+    kind = Cordon if change.what == TAINT_ADDED else Uncordon
+    is_its_taint = change.value.startswith(UNSCHEDULABLE)
+    causes = [
+        one
+        for one in expectation.operations
+        if done and is_its_taint and isinstance(one, kind) and one.node == node
+        if one.at_seconds <= change.latest_seconds
+    ]
+    return _zero(causes[-1], start, done) if causes else zero_of(expectation, node, start, done)
+
+
+def _zero(cause: AnyOperation | None, start: Start, done: dict[int, Begun]) -> Zero:
     if cause is None:
         return Zero(start.at)
     begun = done.get(cause.number)

@@ -18,6 +18,7 @@ from kubectl_evictplan.plans.expectation import (
     Start,
     Zero,
     zero_of,
+    zero_of_change,
 )
 from kubectl_evictplan.plans.ledger_document import (
     DID_NOT_HAPPEN,
@@ -52,11 +53,11 @@ def entries(
     origin = Origin(start.at.earliest_ns)
     found: list[NodeEntry] = []
     for report in expectation.prediction.nodes:
-        zero = zero_of(expectation, report.node, start, done)
         history = nodes.get(report.node, NodeHistory())
         free = [one for one in history.changes if one.at.latest_ns >= start.at.earliest_ns]
         changes = [one for one in report.changes if one.what in _COMPARED and one.by != SCENARIO]
         for change in _once(changes):
+            zero = zero_of_change(expectation, report.node, start, done, change)
             window = window_from(zero, change.earliest_seconds, change.latest_seconds)
             happened = _take(free, change, window)
             later = [one for one in report.changes if one.earliest_seconds > change.latest_seconds]

@@ -16,18 +16,21 @@ from plans.ledger_worlds import (
     prediction_of,
 )
 
-from kubectl_evictplan.kube.objects import Warning
+from kubectl_evictplan.kube.objects import Taint, Warning
 from kubectl_evictplan.kube.sightings import (
     Interval,
     SeenNode,
 )
+from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.plans.document import AddTaint, Cordon, Evict
 from kubectl_evictplan.plans.expectation import Begun, Expectation, Start
 from kubectl_evictplan.plans.ledger import ledger_of
 from kubectl_evictplan.plans.node_histories import node_histories
-from kubectl_evictplan.plans.sightings import Cover, Gap, OwnDeletion, Sightings
+from kubectl_evictplan.plans.sightings import Cover, Gap, Look, OwnDeletion, Sightings
 from kubectl_evictplan.prediction.document import (
     Eviction,
+    NodeChange,
+    NodeReport,
     TaintReference,
 )
 
@@ -278,6 +281,22 @@ def test_windows_move_with_the_operation_that_causes_them() -> None:
     assert entry.verdict == "inside"
     assert (entry.windows[0].earliest_seconds, entry.windows[0].latest_seconds) == (45.0, 46.5)
     assert ledger_of(expected, seen, START).pods[0].verdict == "outside"
+
+
+def test_the_taint_of_a_cordoned_node_counts_from_its_cordon_however_late_its_pods_are_evicted() -> (
+    None
+):
+    change = NodeChange("taint-added", f"{UNSCHEDULABLE}:NoSchedule", "certain", 0.0, 0.0, 0.1)
+    report = NodeReport("n1", "", "True", (), (change,))
+    operations = (Cordon(1, 0.0, "n1"), Evict(2, 0.0, "n1", "default", "web", "u1"))
+    expected = replace(expectation(nodes=(report,)), operations=operations)
+    begun = (Begun(1, Interval(at(0), at(0.2))), Begun(2, Interval(at(120), at(120))))
+    taint = Taint(UNSCHEDULABLE, "NoSchedule", time_added_ns=at(0))
+    for seconds, verdict in ((0, "inside"), (40, "outside")):
+        seen = SeenNode("n1", taints=(replace(taint, time_added_ns=at(seconds)),))
+        looks = (Look(Interval(at(150), at(150)), nodes=(seen,)),)
+        (entry,) = ledger_of(expected, Sightings(looks), START, begun).nodes
+        assert (entry.verdict, entry.window.earliest_seconds) == (verdict, 0.0)
 
 
 def test_what_an_operation_was_to_cause_that_never_was_is_not_due() -> None:
