@@ -10,7 +10,8 @@ import pytest
 from commands.typed_commands import Said, Type
 from live.applying import drainable_cluster
 from live.changing import TOKEN
-from live.writable_server import RealClock, WritableServer
+from live.real_clock import RealClock
+from live.writable_server import WritableServer
 
 from kubectl_evictplan import cli
 

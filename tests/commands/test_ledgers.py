@@ -11,8 +11,8 @@ from apply.runs import JOURNAL
 from command_lines import Ask, asker
 from live.applying import drainable_cluster
 from live.changing import TOKEN
+from live.real_clock import RealClock
 from live.watched_server import WatchedServer
-from live.writable_server import RealClock
 from msgspec.structs import replace
 from plans.ledger_worlds import POD, START, deleted, expectation, look, predicted
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from live import clusters
 from live.changing import TOKEN, changing
-from live.writable_server import RealClock, WritableServer
+from live.real_clock import RealClock
+from live.writable_server import WritableServer
 from stages import PODS
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,20 +11,22 @@ from live.api_server import Fault as Armed
 from live.applying import drainable_cluster
 from live.changing import TOKEN
 from live.mutation_faults import FAULTS
+from live.simulated_controllers import taint_cordoned_nodes
 from live.test_run_faults import READ_CLASS, Site
-from live.writable_server import RealClock, WritableServer
+from live.writable_server import WritableServer
 
 from kubectl_evictplan import cli
 from kubectl_evictplan.live import transport
-from kubectl_evictplan.world import World, process_alive
+from kubectl_evictplan.world import World
 
 Evictplan = Callable[..., int]
 
 
 @pytest.fixture
 def api() -> Iterator[WritableServer]:
-    """A server whose kubelets and controllers are alive by this machine's clock."""
-    server = drainable_cluster(clock=RealClock(), exit_after_seconds=0.05)
+    """A server whose kubelets and controllers are alive, on a clock that only pauses move."""
+    server = drainable_cluster(exit_after_seconds=0.05)
+    server.controllers.append(taint_cordoned_nodes)
     server.objects["poddisruptionbudgets"][0]["spec"] |= {"minAvailable": 3}
     server.objects["poddisruptionbudgets"][0]["status"]["expectedPods"] = 6
     for lease in server.objects["leases"]:
@@ -39,7 +39,7 @@ def api() -> Iterator[WritableServer]:
 def evictplan(
     api: WritableServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Evictplan]:
-    """Run the words in a folder of their own; pauses are short. Returns the exit code."""
+    """Run the words in a folder of their own, on the server's clock. Returns the exit code."""
     config = tmp_path / "config"
     entries = {
         "current-context": "test",
@@ -52,16 +52,7 @@ def evictplan(
     monkeypatch.setenv("KUBECONFIG", str(config))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(transport, "ANSWER_BYTES_MAX", 1 << 20)
-    read_seconds = 5.0
-    shorter = (
-        time.monotonic,
-        time.time_ns,
-        lambda seconds: time.sleep(seconds / 50),
-        random.random,
-        read_seconds,
-        process_alive,
-    )
-    monkeypatch.setattr(World.__new__, "__defaults__", shorter)
+    monkeypatch.setattr(World.__new__, "__defaults__", tuple(api.clock.world()))
     yield lambda *words: cli.run(words, program="kubectl-evictplan")
 
 

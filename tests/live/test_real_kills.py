@@ -17,8 +17,9 @@ import pytest
 from live.apply_driver import Carrier
 from live.applying import drain_of, drainable_cluster, plan_of
 from live.changing import TOKEN, changing
+from live.real_clock import RealClock
 from live.requests_answered import Asked
-from live.writable_server import RealClock, WritableServer
+from live.writable_server import WritableServer
 
 from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.endings import EndCode

@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import json
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlsplit
@@ -22,23 +21,9 @@ from live.simulated_budgets import count, is_deleted, spend
 from live.simulated_nodes import check_taints, normalize
 
 from kubectl_evictplan.kube.timestamps import format_rfc3339
-from kubectl_evictplan.world import World
 
 SECOND_NS = 1_000_000_000
 _REVIEWS = ("selfsubjectaccessreviews", "selfsubjectreviews")
-
-
-class RealClock:
-    """The machine's own clock, for servers that other processes ask."""
-
-    def server_seconds(self) -> float:
-        return time.time()
-
-    def advance(self, seconds: float) -> None:
-        """Leave it to the machine."""
-
-    def world(self, read_seconds_max: float = 20.0) -> World:
-        return World(read_seconds_max=read_seconds_max)
 
 
 # Changes the object that a mutation leads to; raises Refused to deny it.
@@ -50,8 +35,9 @@ class WritableServer(ApiServer):
     """The state. ``rules`` are those of a ClusterRole; None allows everything.
 
     Pods end ``exit_after_seconds`` after their deletion, at the latest when their grace is over; with
-    ``replaces`` a ReplicaSet's pod has a successor at once, Ready on another node. ``executed`` has
-    each mutation that was carried out: its site, its object and its body.
+    ``replaces`` a ReplicaSet's pod has a successor at once, Ready on another node. ``controllers`` act
+    whenever something was asked. ``executed`` has each mutation that was carried out: its site, its object
+    and its body.
     """
 
     user: str = "jane"
@@ -65,6 +51,7 @@ class WritableServer(ApiServer):
     review_version: str = "v1"
     webhooks: list[Webhook] = field(default_factory=list)
     before: list[Callable[[Asked], None]] = field(default_factory=list)
+    controllers: list[Callable[[WritableServer], None]] = field(default_factory=list)
     executed: list[tuple[str, str, Tree]] = field(default_factory=list)
     sites: list[str] = field(default_factory=list)
     understood: list[Asked] = field(default_factory=list)
@@ -148,6 +135,8 @@ class WritableServer(ApiServer):
                 self.remove("pods", pod)
         for budget in self.objects.get("poddisruptionbudgets", ()) if self.counts_budgets else ():
             count(budget, self.objects.get("pods", ()))
+        for controller in self.controllers:
+            controller(self)
 
     def _replace(self, pod: Tree) -> None:
         """Make the successor that the pod's ReplicaSet would."""
