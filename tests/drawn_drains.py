@@ -15,7 +15,6 @@ from kubectl_evictplan.cluster.timeline import (
     PodDeleted,
     Timeline,
 )
-from kubectl_evictplan.controllers.replication import is_replacement
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.prediction.document import DrainReport, Prediction
@@ -48,12 +47,13 @@ def contradictions(timeline: Timeline, prediction: Prediction) -> list[str]:
             (window.earliest_seconds, window.latest_seconds) for window in eviction.windows
         )
     waits = {wait.pod for report in prediction.drains for wait in (*report.waiting, *report.failed)}
+    replacements = timeline.replacements()
     for entry in timeline.entries:
         at = round(entry.at_ns / 1e9, 6)
-        if isinstance(entry, PodDeleted) and not is_replacement(entry.uid):
+        if isinstance(entry, PodDeleted) and entry.uid not in replacements:
             if not any(low <= at <= high for low, high in windows.get(entry.pod, ())):
                 found.append(f"{entry.pod} at {at}")
-        elif isinstance(entry, EvictionNotAllowed) and not is_replacement(entry.uid):
+        elif isinstance(entry, EvictionNotAllowed) and entry.uid not in replacements:
             if entry.pod not in waits:
                 found.append(f"{entry.pod} waits")
         elif isinstance(entry, NodeDrainEnded):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import msgspec
 import pytest
 from drain_worlds import (
     CONFIGURATION,
@@ -19,7 +20,13 @@ from msgspec.structs import replace
 
 from builders import make_event, make_pod, ns
 from kubectl_evictplan.kube.objects import ClusterSnapshot, OwnerReference, Workload
-from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, DrainReport, Prediction
+from kubectl_evictplan.prediction.document import (
+    CERTAIN,
+    POSSIBLE,
+    DrainReport,
+    Prediction,
+    WaitingPod,
+)
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.sources.redaction import pseudonyms, redact
@@ -239,6 +246,22 @@ def test_several_budgets_are_a_failure_and_not_a_wait() -> None:
     ]
     assert (report.waiting, report.exit_code, report.end_reason) == ((), 1, "error")
     assert "two-budgets" in codes(prediction)
+
+
+def test_a_uid_of_the_input_never_makes_a_pod_a_replacement() -> None:
+    snapshot = drained_cluster(FREE)
+    odd = tuple(replace(pod, uid=f"replacement {pod.name}") for pod in snapshot.pods)
+    prediction = predicted(replace(snapshot, pods=odd), drain("a1"))
+    assert [one.pod for one in prediction.evictions] == ["free-0"]
+
+
+def test_a_wait_names_one_budget_in_json_and_holds_several_apart() -> None:
+    one = WaitingPod("default/p", "default/b", 0.0, None, None, "never", CERTAIN)
+    several = replace(one, budget="default/a, default/b", budgets=("default/a", "default/b"))
+    assert "budgets" not in msgspec.to_builtins(one)
+    assert one.every_budget == ("default/b",)
+    read = msgspec.json.decode(msgspec.json.encode(several), type=WaitingPod)
+    assert read.every_budget == ("default/a", "default/b")
 
 
 def test_a_refused_node_names_every_pod_and_the_flag() -> None:

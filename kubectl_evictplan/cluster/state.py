@@ -214,10 +214,10 @@ class ClusterState:
 
     # -- pods ---------------------------------------------------------------------------------
 
-    def create_pod(self, pod: Pod, because: Causes = ()) -> None:
-        """POST a pod; the name must be free."""
+    def create_pod(self, pod: Pod, because: Causes = (), made_for: str = "") -> None:
+        """POST a pod; the name must be free. ``made_for`` as in ``PodCreated``."""
         assert pod.key not in self.pods, f"pod {pod.key} exists"
-        self.record_pod(PodCreated, because, pod)
+        self.record_pod(PodCreated, because, pod, made_for)
         self._index(pod)
         self._notify(self._pod_watchers, None, pod)
 

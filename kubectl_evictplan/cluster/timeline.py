@@ -154,7 +154,9 @@ class AboutPod(Entry, frozen=True):
 
 
 class PodCreated(AboutPod, frozen=True):
-    """A Pod object appears."""
+    """A Pod object appears; ``made_for`` is the owner ("namespace/Kind/name") whose controller replaces one by it."""
+
+    made_for: str = ""
 
 
 class ToleratedForever(AboutPod, frozen=True):
@@ -369,3 +371,8 @@ class Timeline:
         """Record an entry and return its index, for later ``because`` links."""
         self.entries.append(entry)
         return len(self.entries) - 1
+
+    def replacements(self) -> dict[str, str]:
+        """The owner ("namespace/Kind/name") of every pod that a controller made anew in this run, by the pod's uid."""
+        created = (entry for entry in self.entries if isinstance(entry, PodCreated))
+        return {entry.uid: entry.made_for for entry in created if entry.made_for}

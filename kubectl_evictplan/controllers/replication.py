@@ -33,20 +33,6 @@ def is_owned_by(pod: Pod, kind: str) -> bool:
     return owner is not None and owner.kind == kind
 
 
-# Uids of what is created in a run: this, a number, and "namespace/Kind/name" of the owner.
-_REPLACEMENT = "replacement"
-
-
-def is_replacement(pod_uid: str) -> bool:
-    """Whether a controller created the pod in the run."""
-    return pod_uid.startswith(_REPLACEMENT)
-
-
-def replaced_owner(pod_uid: str) -> str:
-    """The owner of a replacement, as "namespace/Kind/name"."""
-    return pod_uid.split(" ", 2)[2]
-
-
 class ReplicationControllers:
     """Creates what was deleted, as the owners of pods do."""
 
@@ -167,7 +153,8 @@ class ReplicationControllers:
         created = replace(
             template,
             name=name,
-            uid=f"{_REPLACEMENT} {self._created} {key[1]}/{key[0]}/{key[2]}",
+            # No uid of an API server has a space.
+            uid=f"replacement {self._created}",
             resource_version="",
             node_name="",
             phase="Pending",
@@ -177,7 +164,7 @@ class ReplicationControllers:
             deletion_grace_period_seconds=None,
             status_reason="",
         )
-        self._state.create_pod(created)
+        self._state.create_pod(created, made_for=f"{key[1]}/{key[0]}/{key[2]}")
 
 
 def _is_active(pod: Pod) -> bool:

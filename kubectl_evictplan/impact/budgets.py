@@ -19,7 +19,7 @@ def budget_impacts(world: World) -> tuple[BudgetImpact, ...]:
     waits: dict[str, set[str]] = {}
     for drain in world.prediction.drains:
         for waiting in drain.waiting:
-            for budget in waiting.budget.split(", "):
+            for budget in waiting.every_budget:
                 waits.setdefault(budget, set()).add(waiting.pod)
     found = [_impact(world, one, waits.get(one.budget.key, ())) for one in world.budgets]
     return tuple(sorted(found, key=lambda one: (one.namespace, one.budget)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import msgspec
@@ -12,10 +11,10 @@ from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.plans.document import Evict, Plan
 from kubectl_evictplan.plans.fingerprint import fingerprint, plan_text
 from kubectl_evictplan.prediction import fingerprint as predictions
+from kubectl_evictplan.sources.decoder_messages import syntax_stop, wrong_field
 
 KIND = "Plan"
 BYTES_MAX = 1 << 30
-_AT = re.compile(r" - at `(.*)`$")
 
 
 class _Header(msgspec.Struct, rename="camel"):
@@ -33,7 +32,7 @@ def read_plan(data: bytes, location: str) -> Plan:
     try:
         plan = msgspec.json.decode(data, type=Plan)
     except msgspec.ValidationError as error:
-        raise _wrong(location, *_told(str(error))) from None
+        raise _wrong(location, *_told(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(location, error) from None
     found = fingerprint(plan)
@@ -111,16 +110,14 @@ def _strange_pods(plan: Plan) -> Iterator[tuple[str, str]]:
             yield "losses", f"pod '{loss.namespace}/{loss.pod}' is none of the plan's"
 
 
-def _told(message: str) -> tuple[str, str]:
+def _told(error: msgspec.ValidationError) -> tuple[str, str]:
     """Return what a decoder says, and the field that it means."""
-    found = _AT.search(message)
-    field = found[1].removeprefix("$").removeprefix(".") if found else ""
-    text = _AT.sub("", message)
-    return f"not as a plan has it: {text[:1].lower()}{text[1:]}", field
+    wrong = wrong_field(error)
+    return f"not as a plan has it: {wrong.what}", wrong.field
 
 
 def _not_json(location: str, error: Exception) -> InputError:
-    if "truncated" in str(error):
+    if syntax_stop(str(error)).is_cut_off:
         return _wrong(location, "the file is cut off: copy it again, or make the plan anew")
     return _wrong(location, "not a plan: no JSON")
 

@@ -7,7 +7,7 @@ six digits; lists are sorted so that identical input gives identical bytes.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -142,6 +142,11 @@ class OutcomeWindow(Record):
     when: str = ""
 
 
+JointWhat = Literal["nodes tainted", "pods evicted"]
+NODES_TAINTED: Final = "nodes tainted"
+PODS_EVICTED: Final = "pods evicted"
+
+
 class Joint(Record):
     """A statement about several objects together, over every admissible timing and order.
 
@@ -151,7 +156,7 @@ class Joint(Record):
     """
 
     scope: str
-    what: str
+    what: JointWhat
     least: int
     most: int
     of: int
@@ -294,9 +299,10 @@ class SkippedPod(Record):
     reason: str
 
 
-class WaitingPod(Record):
+class WaitingPod(Record, omit_defaults=True):
     """A pod whose eviction a budget ("namespace/name") refuses (429), and until when kubectl tries.
 
+    ``budgets`` are all of them where there are several, which ``budget`` has joined; left out where there is one.
     ``ends``: evicted | timeout | error | never, null when it differs; "horizon": it still waits at the given
     horizon. ``until_latest_seconds`` null: not in every run, or not before the horizon.
     """
@@ -308,6 +314,12 @@ class WaitingPod(Record):
     until_latest_seconds: float | None
     ends: str | None
     certainty: str
+    budgets: tuple[str, ...] = ()
+
+    @property
+    def every_budget(self) -> tuple[str, ...]:
+        """Every budget that refuses it."""
+        return self.budgets or (self.budget,)
 
 
 class FailedPod(Record):

@@ -11,6 +11,7 @@ from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import (
     CERTAIN,
+    PODS_EVICTED,
     POSSIBLE,
     DrainReport,
     FailedPod,
@@ -115,6 +116,7 @@ def _waiting_pod(key: WaitKey, wait: Wait, until_ns: int) -> WaitingPod:
     return WaitingPod(
         pod=key.pod,
         budget=", ".join(key.budgets),
+        budgets=key.budgets if len(key.budgets) > 1 else (),
         from_seconds=seconds(wait.from_ns),
         until_earliest_seconds=earliest,
         until_latest_seconds=latest,
@@ -204,7 +206,7 @@ def drain_joint(explored: DrainExploration | None, scenario: Scenario) -> Iterat
         for instant_ns in sorted({ns for ns in latest if ns is not None and ns <= horizon_ns}):
             least = sum(1 for ns in latest if ns is not None and ns <= instant_ns)
             most = sum(1 for one in nths if one is not None and one.earliest_ns <= instant_ns)
-            yield Joint(scope, "pods evicted", least, most, len(pods), seconds(instant_ns))
+            yield Joint(scope, PODS_EVICTED, least, most, len(pods), seconds(instant_ns))
 
 
 def drain_going(
@@ -232,7 +234,7 @@ def drain_going(
         whole = [gathered.evictions.get(key, exploration.evictions[key]) for key in keys]
         by_ns = max(one.latest_ns for one in whole)
         if by_ns <= horizon_ns:
-            yield Joint(f"pod/{pod}", "pods evicted", 1, 1, 1, seconds(by_ns))
+            yield Joint(f"pod/{pod}", PODS_EVICTED, 1, 1, 1, seconds(by_ns))
 
 
 def drain_assumptions(assume_ready: AssumeReady) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ from kubectl_evictplan.cluster.timeline import (
     PodDeleted,
     Timeline,
 )
-from kubectl_evictplan.controllers.replication import is_replacement
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Workload
 from kubectl_evictplan.kube.timestamps import format_rfc3339
@@ -273,8 +272,9 @@ def with_nominal(
     """What was found over all runs, with the nominal run as the sample where it evicts as well."""
     found = dict(explored)
     ordinals: dict[tuple[str, str, str], int] = {}
+    replacements = nominal.replacements()
     for index, entry in enumerate(nominal.entries):
-        if not isinstance(entry, PodDeleted) or is_replacement(entry.uid):
+        if not isinstance(entry, PodDeleted) or entry.uid in replacements:
             continue
         name = (entry.pod, entry.uid, entry.controller)
         ordinal = ordinals[name] = ordinals.get(name, -1) + 1

@@ -17,6 +17,8 @@ from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import (
     CERTAIN,
+    NODES_TAINTED,
+    PODS_EVICTED,
     POSSIBLE,
     Joint,
     NodeChange,
@@ -192,7 +194,7 @@ def _joint(exploration: Exploration, zone: str, until_ns: int, alike: AlikePods)
         return
     scope = f"zone/{zone_display_name(zone)}"
     by_seconds = seconds(until_ns)
-    yield Joint(scope, "nodes tainted", least, most, len(waiting), by_seconds)
+    yield Joint(scope, NODES_TAINTED, least, most, len(waiting), by_seconds)
     pods: dict[tuple[str, str], list[PossibleEviction]] = {}
     for key, eviction in alike.evictions(exploration.evictions).items():
         if eviction.node in waiting and key.controller != POD_GC:
@@ -200,7 +202,7 @@ def _joint(exploration: Exploration, zone: str, until_ns: int, alike: AlikePods)
     if pods:
         few, many = _pods(pods, services, len(waiting), until_ns)
         if few < len(pods):
-            yield Joint(scope, "pods evicted", few, many, len(pods), by_seconds)
+            yield Joint(scope, PODS_EVICTED, few, many, len(pods), by_seconds)
 
 
 def _bounds(services: Sequence[tuple[int, ...]], until_ns: int) -> tuple[int, int]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.sources.decoder_messages import wrong_field
 
 _GROUP = API_VERSION.partition("/")[0]
-# What a decoder says: "Expected `str`, got `int` - at `$.evictions[...].pod`".
-_AT = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<field>[^`]*)`)?$", re.DOTALL)
 _HOW = "what `kubectl evictplan what-if ... -o json` writes"
 
 
@@ -44,7 +41,7 @@ def decode_prediction(data: bytes, name: str) -> Prediction:
     try:
         return msgspec.json.decode(data, type=Prediction)
     except msgspec.ValidationError as error:
-        raise _wrong_field(str(error), head, name) from None
+        raise _wrong_field(error, head, name) from None
 
 
 def _check_head(head: _Head, name: str) -> None:
@@ -57,13 +54,12 @@ def _check_head(head: _Head, name: str) -> None:
         raise _wrong(name, "not a prediction", "kind", known or None, f"Prediction: {_HOW}")
 
 
-def _wrong_field(said: str, head: _Head, name: str) -> InputError:
+def _wrong_field(error: msgspec.ValidationError, head: _Head, name: str) -> InputError:
     """Say which field is wrong, and who wrote it where that explains it."""
-    found = _AT.match(said)
-    what, field = (found["what"], found["field"] or "") if found else (said, "")
+    what, field = wrong_field(error)
     version = "" if head.inputs is msgspec.UNSET else head.inputs.tool_version
     by = f"; written by kubectl-evictplan {version}" if version else ""
-    return _wrong(name, f"{what[:1].lower()}{what[1:]}{by}", field)
+    return _wrong(name, f"{what}{by}", field)
 
 
 def _not_json(data: bytes, name: str, said: str) -> InputError:

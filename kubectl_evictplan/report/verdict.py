@@ -10,7 +10,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from kubectl_evictplan.kube.objects import Warning
-from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Joint, Prediction
+from kubectl_evictplan.prediction.document import (
+    CERTAIN,
+    NODES_TAINTED,
+    PODS_EVICTED,
+    Eviction,
+    Joint,
+    JointWhat,
+    Prediction,
+)
 from kubectl_evictplan.prediction.evicted_pods import EvictedPods, emptied_workloads
 from kubectl_evictplan.prediction.warnings.input_codes import INCOMPLETE_CODES
 from kubectl_evictplan.report import words
@@ -24,6 +32,11 @@ _NODES_NAMED_MAX = 3
 _PODS_NAMED_MAX = 3
 _NAMESPACES_NAMED_MAX = 6
 _JOINTS_MAX = 4
+# Of what, and what happens to it.
+_JOINT_WORDS: dict[JointWhat, tuple[str, str]] = {
+    NODES_TAINTED: ("node", "tainted"),
+    PODS_EVICTED: ("pod", "evicted"),
+}
 
 # Warnings that the verdict tells in its own words: how many pods (one, many).
 _TOLD_CODES = {
@@ -173,14 +186,14 @@ def _together(joint: Joint, clock: Clock) -> str:
     kind, _, scope = joint.scope.partition("/")
     preposition = "On" if kind == "node" else "In"
     where = f"{preposition} {kind} {words.name(scope)}" if scope else "Taken together"
-    noun, _, what = joint.what.partition(" ")
+    noun, what = _JOINT_WORDS[joint.what]
     be = words.verb(joint.most, "is", "are")
     by = f"by {words.window(joint.by_seconds, joint.by_seconds)}"
     if at := clock.time(joint.by_seconds):
         by += f" ({at})"
-    text = f"{where}, {number} of {words.count(joint.of, noun.removesuffix('s'))} {be} {what} {by}"
+    text = f"{where}, {number} of {words.count(joint.of, noun)} {be} {what} {by}"
     stays = joint.of - joint.most
-    if what != "evicted" or stays <= 0:
+    if joint.what != PODS_EVICTED or stays <= 0:
         return f"{text}."
     # Of a drain more may follow; a zone's pods are counted at the horizon.
     then = " until then" if kind == "node" else ""

@@ -13,13 +13,14 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from kubectl_evictplan.sources.decoder_messages import syntax_stop
+
 DEPTH_MAX = 200
 # Longer integers fit no field; int() on hostile ones takes quadratic time.
 _DIGITS_KEPT = 60
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 _FRACTION = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
-_MALFORMED = re.compile(r"\(byte (\d+)\)")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 # What may stand behind the digits that Python's decoder has taken already.
@@ -162,17 +163,16 @@ def _problem_at(text: str, offset: int, place: str, *, is_extra: bool) -> Syntax
 
 def explain(data: bytes, decoder_message: str) -> list[SyntaxProblem]:
     """Return why the fast decoder refused a big text, mostly without parsing it a second time."""
-    cut = "truncated" in decoder_message
-    found = _MALFORMED.search(decoder_message)
+    stop = syntax_stop(decoder_message)
     # The decoder calls a lone surrogate a truncation; the slow parser knows better.
-    if not (cut or found) or (cut and _SURROGATE.search(data)):
+    if (not stop.is_cut_off and stop.byte is None) or (stop.is_cut_off and _SURROGATE.search(data)):
         try:
             read_json(data)
         except JsonSyntaxError as error:
             return error.problems
         return [SyntaxProblem("not valid JSON", "")]
-    is_extra = "trailing characters" in decoder_message
-    offset = len(data) if cut or not found else int(found.group(1)) - is_extra
+    is_extra = stop.is_extra
+    offset = len(data) if stop.is_cut_off or stop.byte is None else stop.byte - is_extra
     line_start = data.rfind(b"\n", 0, offset) + 1
     column = len(data[line_start:offset].decode(errors="replace")) + 1
     place = f"{data.count(10, 0, offset) + 1}:{column}"

@@ -26,7 +26,6 @@ from kubectl_evictplan.cluster.timeline import (
     PodRefused,
     Timeline,
 )
-from kubectl_evictplan.controllers.replication import is_replacement, replaced_owner
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain
@@ -140,6 +139,8 @@ class DrainGathered:
         # In how many runs somebody deletes a pod, and how many of a class over all runs.
         self._going: Counter[tuple[str, str] | int] = Counter()
         self._waits = Waits(classes, self._class_of, self._uid, asks)
+        # Of the run that is being added: whose controllers made the pods that replace others, by uid.
+        self._replacements: dict[str, str] = {}
         self._replaced_owners: set[str] = set()
 
     def _gap_of_deletion(self, key: _Deleted) -> int:
@@ -157,6 +158,7 @@ class DrainGathered:
     def add(self, seed: int, timeline: Timeline, drains: Sequence[NodeDrain]) -> None:
         """One more run."""
         self.runs += 1
+        self._replacements = timeline.replacements()
         number_of = _processes(timeline, self._drains)
         by_name = {
             (process, drain.node): drain
@@ -229,10 +231,11 @@ class DrainGathered:
 
     def _uid(self, entry: AboutPod) -> str | None:
         """The uid; "" of a replacement whose name is known (a StatefulSet's), None of any other."""
-        if not is_replacement(entry.uid):
+        owner = self._replacements.get(entry.uid)
+        if owner is None:
             return entry.uid
         if isinstance(entry, PodDeleted):
-            self._replaced_owners.add(replaced_owner(entry.uid))
+            self._replaced_owners.add(owner)
         return "" if entry.pod in self._node_of else None
 
     # -- over all runs -------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from kubectl_evictplan.cluster.timeline import (
     PodGone,
     Timeline,
 )
-from kubectl_evictplan.controllers.replication import is_replacement
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.windows.drain_instants import GAP_NS, Instants, NodeDrain, Within
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
@@ -111,13 +110,14 @@ class Waits:
         by_turn: dict[tuple[tuple[int, ...], tuple[str, ...]], list[_Refused]] = {}
         for refused in found:
             by_turn.setdefault((refused.entry.because, refused.entry.budgets), []).append(refused)
+        replacements = timeline.replacements()
         deleted: set[str] = set()
         for entry in timeline.entries:
             if not isinstance(entry, PodDeleted) or entry.uid in deleted:
                 continue
             deleted.add(entry.uid)
             budget = self._asks.get(entry.pod)
-            if budget is None or is_replacement(entry.uid) or entry.controller != EVICTION_API:
+            if budget is None or entry.uid in replacements or entry.controller != EVICTION_API:
                 continue
             for refused in by_turn.get((entry.because, (budget,)), ()):
                 if abs(entry.at_ns - refused.entry.asked_ns) <= GAP_NS:
