@@ -82,6 +82,17 @@ def test_who_may_lose_to_a_rival_of_its_budget_is_told_to_wait(seed: int, runs: 
     ]
 
 
+@pytest.mark.slow
+def test_a_refused_pod_gives_up_at_its_first_try_after_the_timeout() -> None:
+    # One pod at a time: the last one is refused shortly before the 12 s are over.
+    rng = random.Random(30199)
+    world = draw_bounded_world(30199, rng)
+    prediction = predict(*world, assume_ready=READY)
+    assert [contradictions(reality(world, rng, number), prediction) for number in range(13)] == [
+        [] for _ in range(13)
+    ]
+
+
 SECOND = 10**9
 
 

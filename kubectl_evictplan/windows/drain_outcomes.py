@@ -186,7 +186,9 @@ class DrainGathered:
         for index, drain in turns.items():
             end = ended.get(drain)
             start_ns = timeline.entries[index].at_ns
-            self._turns.add(drain, seed, start_ns, end.at_ns if end is not None else None)
+            timed_out = end is not None and end.reason is DrainEnd.TIMEOUT
+            end_ns = end.at_ns if end is not None else None
+            self._turns.add(drain, seed, start_ns, end_ns, timed_out=timed_out)
         self._add_deletions(seed, timeline, turns)
         for drain in drains:
             end = ended.get(drain)
@@ -423,6 +425,8 @@ class DrainGathered:
             return wait
         earliest_ns, latest_ns = wait.until
         padding_ns = self._padding_ns(drain.node)
+        if latest_ns is not None and DrainEnd.TIMEOUT.value in wait.ends:
+            latest_ns = max(latest_ns, self._turns.ended(drain)[-1][1])
         return wait._replace(
             until=Within(
                 max(earliest_ns - padding_ns, wait.from_ns),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
+from kubectl_evictplan.cluster.drained_pods import RETRY_NS
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.windows.drain_instants import GAP_NS, Instants, NodeDrain, Within
@@ -27,15 +28,21 @@ class Turns:
         # How long after its node's start something happens, by what and which node.
         self._after: Instants[tuple[object, NodeDrain]] = Instants(lambda _: GAP_NS)
         self._turns_of: dict[object, set[NodeDrain]] = {}
+        # Turns in some run of which a refused pod finds at its next try that the time was up.
+        self._given_up_late: set[NodeDrain] = set()
         self.started = cache(self._started)
         self.ended = cache(self._ended)
 
-    def add(self, drain: NodeDrain, seed: int, start_ns: int, end_ns: int | None) -> None:
+    def add(
+        self, drain: NodeDrain, seed: int, start_ns: int, end_ns: int | None, *, timed_out: bool
+    ) -> None:
         """One turn of one run; ``end_ns`` None: it never ends."""
         self._starts.add(drain, seed, start_ns)
         if end_ns is not None:
             self._ends.add(drain, seed, end_ns)
             self._takes.add(drain, seed, end_ns - start_ns)
+            if timed_out and end_ns - start_ns > self._drains[drain.process].timeout_ns:
+                self._given_up_late.add(drain)
 
     def add_within(self, what: object, drain: NodeDrain, seed: int, after_ns: int) -> None:
         """Something happens in a turn, so long after its start."""
@@ -66,7 +73,21 @@ class Turns:
     def _ended(self, drain: NodeDrain) -> tuple[Span, ...]:
         """When kubectl is through with the node; none: it never is."""
         sums = _sums(self.started(drain), self._takes.spans(drain))
-        return tuple(merge_spans(sorted((*self._ends.spans(drain), *sums)), GAP_NS))
+        spans = (*self._ends.spans(drain), *sums, *self._late_ends(drain))
+        return tuple(merge_spans(sorted(spans), GAP_NS))
+
+    def _late_ends(self, drain: NodeDrain) -> list[Span]:
+        """When a pod may give up that sleeps at its deadline: at its next try, which can be at any instant.
+
+        Only where first requests follow others' exits; else tries are a multiple of 5 s after the start, as drawn.
+        """
+        event = self._drains[drain.process]
+        if drain not in self._given_up_late or not (drain.place or event.parallel):
+            return []
+        until_try_ns = RETRY_NS + sum(
+            range_ns(one)[1] for one in (Latency.FIRST_POLL, Latency.DECIDE)
+        )
+        return _sums(self.started(drain), [(event.timeout_ns, event.timeout_ns + until_try_ns)])
 
     def _before(self, drain: NodeDrain) -> NodeDrain | None:
         before = [
