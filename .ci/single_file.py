@@ -108,8 +108,8 @@ spec:
   shortDescription: Predict which pods are evicted
   description: |
     Predicts which pods Kubernetes will evict, when, by which controller and why, for a taint, a drain,
-    the failure of a node, of a zone or of the control plane: before it happens, and without changing
-    anything.
+    the failure of a node, of a zone or of the control plane, before it happens. Predictions change
+    nothing; taints, cordons and drains that were reviewed as a plan are carried out by apply.
   caveats: |
     Needs Python 3.11 or newer. For completion, link the installed program a second time as
     kubectl_complete-evictplan.

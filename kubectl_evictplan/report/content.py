@@ -113,15 +113,17 @@ def details(prediction: Prediction) -> Iterator[Block]:
 
 
 def _provenance(inputs: Inputs, clock: Clock) -> Figures:
-    """Return the three lines at the end of every report: where the answer comes from."""
+    """Return the lines at the end of every report: where the answer comes from."""
     release, horizon = words.sourced(inputs.release), words.sourced(inputs.horizon)
     start = clock.start() or str(inputs.start.value)
+    gained = [("Renewals", _gained(inputs.renewals))] if inputs.renewals is not None else []
     return Figures(
         "",
         (
             ("Read", f"{_read(inputs)}; Kubernetes {release}; -o wide tells all"),
             ("Flags", words.flags(inputs)),
             ("Start", f"{start} ({inputs.start.source}) is +0s; horizon {horizon}"),
+            *gained,
         ),
     )
 
@@ -153,6 +155,14 @@ def _renewals(found: Renewals) -> str:
         f"two looks {found.apart_seconds:g}s apart: last ones known exactly of {found.exact_now} of "
         f"{words.count(found.kubelets, 'kubelet')}, {found.exact_before} by the first look; of the others "
         f"to within {found.widest_now_seconds:g}s, {found.widest_before_seconds:g}s by the first"
+    )
+
+
+def _gained(found: Renewals) -> str:
+    """Say by how much windows that begin with a kubelet's last renewal became narrower."""
+    return (
+        f"last ones known to within {found.widest_now_seconds:g}s instead of "
+        f"{found.widest_before_seconds:g}s by two looks {found.apart_seconds:g}s apart"
     )
 
 

@@ -95,6 +95,11 @@ def test_wide_says_what_was_gained(observe: Any) -> None:
     )
 
 
+def test_every_report_says_by_how_much_windows_became_narrower(observe: Any) -> None:
+    told = " ".join(observe(listed(*leases(n2="20.0"))).out.split())
+    assert "Renewals: last ones known to within 0s instead of 10s by two looks 20s apart" in told
+
+
 @pytest.mark.parametrize("name", ["second.json", "second.json.gz", "second.tar.gz", "-"])
 def test_the_second_look_is_any_file_that_is_read(observe: Any, name: str) -> None:
     data = listed(*leases(n2="20.0"))
