@@ -115,3 +115,10 @@ def test_every_rule_that_a_page_refers_to_is_told(page: str) -> None:
 
 def test_the_readme_makes_its_input_as_the_hints_say() -> None:
     assert f"    {GET_COMMAND} > cluster.json\n" in text_of("README.md")
+
+
+def test_every_word_of_the_glossary_stands_there_once() -> None:
+    rows = re.findall(r"^\| ([^|]+) \|", text_of("docs/glossary.md"), re.MULTILINE)
+    words = [word.strip() for row in rows if row not in ("Word", "---") for word in row.split(",")]
+    assert len(words) > 70
+    assert sorted(words) == sorted(set(words))
