@@ -297,7 +297,9 @@ def test_no_text_at_all_is_more_than_a_rule_or_a_mistake(text: str) -> None:
 
 def test_every_code_that_is_documented_is_a_figure() -> None:
     page = (REPOSITORY / "docs/warnings.md").read_text("utf-8")
-    documented = set(re.findall(r"^\| `([a-z0-9-]+)`", page, flags=re.MULTILINE))
+    # Some rows have several codes.
+    cells = re.findall(r"^\| (`[^|]+) \|", page, flags=re.MULTILINE)
+    documented = set(re.findall(r"`([a-z0-9-]+)`", " ".join(cells)))
 
     assert documented <= known_codes()
     assert INPUT_CODES - documented == set()
