@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from typing import Any
+from functools import cache
+from typing import Any, Literal, get_origin, get_type_hints
 
 import msgspec
 import pyte
@@ -65,6 +66,12 @@ HOSTILE = (
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
+@cache
+def free_fields(kind: type[msgspec.Struct]) -> dict[str, bool]:
+    """The fields by name, and whether any text can stand there: reading refuses what a Literal does not list."""
+    return {name: get_origin(one) is not Literal for name, one in get_type_hints(kind).items()}
+
+
 def with_every_string(text: str) -> Prediction:
     """A full prediction with ``text`` in every string field."""
 
@@ -76,7 +83,9 @@ def with_every_string(text: str) -> Prediction:
         if isinstance(item, list | tuple):
             return tuple(map(replaced, item))
         if isinstance(item, msgspec.Struct):
-            return type(item)(*(replaced(getattr(item, f)) for f in item.__struct_fields__))
+            free = free_fields(type(item))
+            values = {name: getattr(item, name) for name in item.__struct_fields__}
+            return type(item)(*(replaced(v) if free[name] else v for name, v in values.items()))
         return item
 
     return replaced(one_of_each())  # type: ignore[no-any-return]
