@@ -159,12 +159,18 @@ class World:
         replaced = [
             pod
             for key, pod in evicted.items()
-            if self.owner_of(pod)[1] not in _NOT_PLACED and key not in self._not_wanted
+            if self.owner_of(pod)[1] not in _NOT_PLACED and self._replaced(pod, self.deletions[key])
         ]
         change = Change(
             self.snapshot, self.scenario, self.prediction, self.lives, self.deletions, evicted
         )
         return placements_of(change, replaced)
+
+    def _replaced(self, pod: Pod, deletion: Deletion) -> bool:
+        """Whether the owner may make another: whoever never comes takes nobody's room."""
+        if pod.key in self._not_wanted:
+            return False
+        return not self._begins(self.owner_of(pod), deletion, pod.node_name).never
 
     def fate_of(self, pod: Pod) -> Fate | None:
         """What becomes of a pod; None when nothing does."""
@@ -299,11 +305,7 @@ class World:
         readiness = self.readiness_of(owner)
         next_one, place = NOBODY, self.placements.of(pod.key)
         if deletion is not None and pod.key not in self._not_wanted:
-            kind = "" if owner[1] == "Pod" else owner[1]
-            since = thawed(
-                begins(kind, deletion, life, self.workloads.get(owner), self._lost(owner)),
-                self.frozen,
-            )
+            since = thawed(self._begins(owner, deletion, pod.node_name), self.frozen)
             if lower is not None:
                 since = in_order(since, {k: (a.possible, a.sure) for k, a in lower.items()})
             next_one = successor(
@@ -318,6 +320,12 @@ class World:
                 pod, owner[1], place, next_one, readiness, returns=pod.key in self.returning
             )
         return fate_of(pod, life, deletion, next_one, again)
+
+    def _begins(self, owner: OwnerKey, deletion: Deletion, node: str) -> Between:
+        """From when on the owner makes another for a pod of that node."""
+        kind = "" if owner[1] == "Pod" else owner[1]
+        life = self.lives.get(node, NodeLife())
+        return begins(kind, deletion, life, self.workloads.get(owner), self._lost(owner))
 
     def _lost(self, owner: OwnerKey) -> Sequence[Deletion]:
         """The deletions of a Job's pods; of others nobody asks."""

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 from worlds import comebacks, finding, impact_of, pods_of, workload
 
-from builders import make_event, make_node, make_snapshot
+from builders import default_tolerations, make_event, make_node, make_snapshot
 from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds, TopologySpreadConstraint
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Workload
 from kubectl_evictplan.prediction.impact_document import Impact, WorkloadImpact
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -203,3 +203,25 @@ def test_a_statefulset_waits_behind_a_lower_ordinal_that_fits_nowhere() -> None:
     impact = impact_of(clustered([node("a1"), node("b1", cpu=500)], pods), TAINT)
     found = workload(impact, "StatefulSet/web")
     assert [spell.most_seconds for spell in found.zero] == [None]
+
+
+def test_replacements_that_never_come_take_nobodys_room() -> None:
+    # One place is left; the name of the StatefulSet's pod is held for as long as its kubelet is silent.
+    pods = [*web("a1"), *(replace(p, name=f"db-{p.name}") for p in web("a1", kind="StatefulSet"))]
+    pods = [replace(pod, tolerations=default_tolerations()) for pod in pods]
+    silent = make_event(0, "kubelet-stop", "a1")
+    impact = impact_of(clustered([node("a1"), node("b1", cpu=1000)], pods), silent)
+    [fit] = impact.replacements
+    assert (fit.workload, fit.verdict, fit.sure_of_a_node) == ("ReplicaSet/web", "fits", 1)
+    assert of_web(impact).whole_again.latest_seconds is not None
+
+
+def test_a_failed_job_takes_nobodys_room() -> None:
+    sums = pods_of("Job", "sums", ["a1"])
+    sums = [replace(pod, needs=PodNeeds((("cpu", 1000),), priority=1)) for pod in sums]
+    snapshot = clustered([node("a1"), node("b1", cpu=1000)], [*sums, *web("a1")])
+    job = Workload("Job", "default", "sums", replicas=1, failed=0, backoff_limit=0)
+    impact = impact_of(replace(snapshot, workloads=(job,)), TAINT)
+    assert [(fit.workload, fit.sure_of_a_node) for fit in impact.replacements] == [
+        ("ReplicaSet/web", 1)
+    ]
