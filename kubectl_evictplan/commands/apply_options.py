@@ -60,6 +60,11 @@ class ApplyOptions:
         metavar="KIND",
         help="Carry the plan out although this differs, where it is harmless; repeatable.",
     )
+    accept_skew: bool = _option(
+        "--accept-skew",
+        is_flag=True,
+        help="Go on although this machine's clock and the server's are more than 60s apart.",
+    )
     plan_digest: str | None = _option(
         "--plan-digest",
         metavar="HEX",

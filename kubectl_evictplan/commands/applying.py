@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_evictplan.commands import carrying
+from kubectl_evictplan.commands.clock_check import check_clocks
 from kubectl_evictplan.commands.connection_options import load_live
 from kubectl_evictplan.commands.ledgers import beside, keep_ledger
 from kubectl_evictplan.commands.terminal import Progress, redraws, use_color, wants_ascii
@@ -58,6 +59,7 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
     show(review_blocks(plan, refused, accepted), how.color)
     if refused:
         raise drift_error(refused, path)
+    check_clocks(api, accept_skew=how.accept_skew)
     if how.dry_run == "client":
         click.echo("Nothing was changed: --dry-run=client.")
         return

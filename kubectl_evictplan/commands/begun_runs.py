@@ -25,6 +25,7 @@ from kubectl_evictplan.commands.applying import (
     parted,
     show,
 )
+from kubectl_evictplan.commands.clock_check import check_clocks
 from kubectl_evictplan.commands.file_arguments import exists
 from kubectl_evictplan.commands.ledgers import keep_ledger
 from kubectl_evictplan.commands.plan_file import read_plan_file
@@ -60,6 +61,7 @@ def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
     refuse_other(plan, journal, state)
     check_digest(plan.fingerprint, how)
     with cluster_api(how.connection, os.environ) as api:
+        check_clocks(api, accept_skew=how.accept_skew)
         accepted = _review(plan, path, state, how, api) if found.resumable else ()
         if how.dry_run != "none":
             click.echo(_DRY)
@@ -102,6 +104,7 @@ def roll_back(journal: Path, how: ApplyOptions) -> None:
     if left:
         confirm(0, how, "Take it back?")
     with cluster_api(how.connection, os.environ) as api:
+        check_clocks(api, accept_skew=how.accept_skew)
         run = carrying.options(
             api,
             how.connection,
@@ -123,7 +126,14 @@ def adopt(path: Path, how: ApplyOptions) -> None:
     from kubectl_evictplan.report.run_words import ending_words
 
     drift = next(iter(how.accept_drift), None)
-    _refuse_meaningless(how, "--adopt", accept_losses=how.accept_losses, accept_drift=drift)
+    skew = "" if how.accept_skew else None
+    _refuse_meaningless(
+        how,
+        "--adopt",
+        accept_losses=how.accept_losses,
+        accept_drift=drift,
+        accept_skew=skew,
+    )
     plan = read_plan_file(str(path))
     check_digest(plan.fingerprint, how)
     journal = journal_of(path, how)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_evictplan import __version__
+from kubectl_evictplan.commands.clock_check import clock_offset_ns
 from kubectl_evictplan.commands.connection_options import connection_words
 from kubectl_evictplan.commands.terminal import use_color, wants_ascii
 from kubectl_evictplan.errors import EXIT_DONE, EXIT_INTERRUPTED
@@ -50,12 +51,9 @@ def options(
     """
     from kubectl_evictplan.apply.run import LOCK_NAMESPACE, RunOptions
     from kubectl_evictplan.kube.durations import SECOND_NS
-    from kubectl_evictplan.world import World
 
     defaults = RunOptions(author=author())
     deadline = flags.request_timeout_ns / SECOND_NS
-    # Until a server has answered, its time is only this machine's.
-    api.identity()
     return RunOptions(
         author=author(),
         plan_path=plan_path,
@@ -64,7 +62,7 @@ def options(
         steal_lock=steal_lock,
         continue_on_absent=continue_on_absent,
         request_deadline_seconds=deadline or defaults.request_deadline_seconds,
-        clock_offset_seconds=(api.now_ns() - World().wall_ns()) / SECOND_NS,
+        clock_offset_seconds=clock_offset_ns(api) / SECOND_NS,
     )
 
 

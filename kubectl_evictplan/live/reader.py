@@ -18,7 +18,7 @@ from kubectl_evictplan.live.lists import Listed, Page, read_list
 from kubectl_evictplan.live.moments import Changes, changes_since
 from kubectl_evictplan.live.problems import unreachable, unusable
 from kubectl_evictplan.live.resources import LEASES, NODES, OPENSHIFT, PODS, RESOURCES, Resource
-from kubectl_evictplan.live.server_clock import OFFSET_SAID_NS
+from kubectl_evictplan.live.server_clock import OFFSET_SAID_NS, offset_words
 from kubectl_evictplan.live.server_version import server_version
 from kubectl_evictplan.live.transport import Transport
 from kubectl_evictplan.sources.assembly import Assembly
@@ -260,10 +260,7 @@ class _Reader:
                 "clock-offset", "the server did not tell its time: this machine's clock is used"
             )
         elif abs(offset_ns) > OFFSET_SAID_NS:
-            apart = format_duration(abs(offset_ns) // SECOND_NS * SECOND_NS)
-            side = "behind" if offset_ns > 0 else "ahead of"
-            message = f"this machine's clock is {apart} {side} the API server's: the latter is used"
-            warning("clock-offset", message)
+            warning("clock-offset", f"{offset_words(offset_ns)}: the latter is used")
         if span_ns > SKEW_SAID_NS:
             apart = format_duration(span_ns // SECOND_NS * SECOND_NS)
             message = (

@@ -10,10 +10,19 @@ from __future__ import annotations
 import calendar
 from email.utils import parsedate
 
-from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 
 # A difference that is said; smaller ones only shift the start.
 OFFSET_SAID_NS = 2 * SECOND_NS
+# A difference with which nothing is changed unasked: one of the clocks is wrong, perhaps the server's.
+OFFSET_REFUSED_NS = 60 * SECOND_NS
+
+
+def offset_words(offset_ns: int) -> str:
+    """Return how far apart the clocks are, in words; ``offset_ns`` is the server's time less the local one."""
+    apart = format_duration(abs(offset_ns) // SECOND_NS * SECOND_NS)
+    side = "behind" if offset_ns > 0 else "ahead of"
+    return f"this machine's clock is {apart} {side} the API server's"
 
 
 class ServerClock:
