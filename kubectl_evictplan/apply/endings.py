@@ -94,6 +94,24 @@ _EXIT_CODES = {
 }
 
 
+# After these a run takes nothing back by itself: it did all it could, or was told to stop, or somebody has to look
+# first, or nothing may be sent or written down any more.
+_NEVER_TAKEN_BACK = frozenset(
+    (
+        EndCode.FINISHED,
+        EndCode.NOT_EMPTY,
+        EndCode.ABSENT,
+        EndCode.INTERRUPTED,
+        EndCode.UNKNOWN,
+        EndCode.LOCKED,
+        EndCode.LOCK_LOST,
+        EndCode.JOURNAL_BEHIND,
+        EndCode.JOURNAL,
+        EndCode.JOURNAL_LOST,
+    )
+)
+
+
 class Ending(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Why a run ended. ``number`` is the operation it ended at, 0 for none.
 
@@ -117,6 +135,11 @@ def exit_code(ending: Ending, *, changed: bool, unknown: bool = False) -> int:
     if unknown and ending.code is not EndCode.INTERRUPTED:
         return EXIT_UNKNOWN
     return _EXIT_CODES[ending.code][changed]
+
+
+def may_be_taken_back(ending: Ending) -> bool:
+    """Whether --rollback-on-failure means a run that ended so."""
+    return ending.code not in _NEVER_TAKEN_BACK
 
 
 class Ended(Exception):

@@ -271,10 +271,11 @@ class End(Record, frozen=True, tag="end", kw_only=True):
 
 
 class RollbackBegin(Record, frozen=True, tag="rollback-begin", kw_only=True):
-    """Somebody takes the run back."""
+    """Somebody takes the run back; ``on_failure``: the run itself, as --rollback-on-failure asked for."""
 
     author: Author
     lock: LockPlace | None
+    on_failure: bool = False
 
 
 class RollbackIntent(Intent, frozen=True, tag="rollback-intent", kw_only=True):

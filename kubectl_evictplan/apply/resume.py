@@ -81,7 +81,7 @@ def resume(
         run.note(Resume(author=options.author, lock=place, continue_on_absent=skips))
         return carry_out(run, plan, conditions, options)
 
-    return concluded(run, journal, going_on)
+    return concluded(run, journal, going_on, on_failure=options)
 
 
 def refuse_other(plan: Plan, journal: Path, state: RunState) -> None:

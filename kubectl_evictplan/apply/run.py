@@ -14,7 +14,13 @@ from kubectl_evictplan.apply import preflight
 from kubectl_evictplan.apply.cluster import ClusterApi
 from kubectl_evictplan.apply.conditions import parse_condition
 from kubectl_evictplan.apply.course import Course
-from kubectl_evictplan.apply.endings import EndCode, Ended, Ending, exit_code
+from kubectl_evictplan.apply.endings import (
+    EndCode,
+    Ended,
+    Ending,
+    exit_code,
+    may_be_taken_back,
+)
 from kubectl_evictplan.apply.files import Files
 from kubectl_evictplan.apply.looking_again import SameNodes, SameServer
 from kubectl_evictplan.apply.preflight import CheckFailed
@@ -27,13 +33,15 @@ from kubectl_evictplan.apply.records import (
     Interrupted,
     LockPlace,
     Preflight,
+    RollbackBegin,
     RollbackEnd,
 )
 from kubectl_evictplan.apply.states import Phase, RunState
 from kubectl_evictplan.apply.stop import Stop, StoppedAtOnce
+from kubectl_evictplan.apply.taking_back import take_back
 from kubectl_evictplan.apply.watching import Conditions
 from kubectl_evictplan.apply.working import Working
-from kubectl_evictplan.errors import EXIT_INTERRUPTED, AccessError, UnreachableError
+from kubectl_evictplan.errors import EXIT_INTERRUPTED, EXIT_UNKNOWN, AccessError, UnreachableError
 from kubectl_evictplan.plans.document import Plan
 from kubectl_evictplan.world import World
 
@@ -47,6 +55,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     ``lock_namespace`` "": without the lock in the cluster. ``request_deadline_seconds``: when a mutation
     without an answer counts as unknown, the client's own deadline. ``plan_path``: where the plan was
     read. ``run_id`` "": a new UUID. ``continue_on_absent``: what is left of a node that is gone is left out.
+    ``rollback_on_failure``: a run that fails takes its own taints and cordons back, while it holds the lock.
     """
 
     author: Author
@@ -58,6 +67,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     clock_offset_seconds: float = 0.0
     run_id: str = ""
     continue_on_absent: bool = False
+    rollback_on_failure: bool = False
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +113,9 @@ def apply_plan(
     )
     run.watches = (conditions,)
     run.say(RunStarted(at_ns=run.now_ns, run_id=run_id, operations=plan.operations))
-    return concluded(run, journal, lambda: carry_out(run, plan, conditions, options))
+    return concluded(
+        run, journal, lambda: carry_out(run, plan, conditions, options), on_failure=options
+    )
 
 
 def carry_out(run: Working, plan: Plan, conditions: Conditions, options: RunOptions) -> Ending:
@@ -155,26 +167,68 @@ def lock_place(options: RunOptions, run_id: str) -> LockPlace:
 
 
 def concluded(
-    run: Working, path: Path, work: Callable[[], Ending], *, back: bool = False
+    run: Working,
+    path: Path,
+    work: Callable[[], Ending],
+    *,
+    back: bool = False,
+    on_failure: RunOptions | None = None,
 ) -> RunResult:
     """Do the work and close the run: its last record, the lock, the journal.
 
-    A second signal ends it on the spot: the journal holds the intent of what was under way.
+    ``on_failure``: whether, and as whom, it takes itself back when it failed. A second signal ends it on the spot: the journal holds the intent of what was under way.
     """
     try:
         ending = _ended(work)
         code = exit_code(ending, changed=run.state.changed, unknown=run.state.unknown)
         if not run.journal.failed:
             ending, code = _write_end(run, ending, code, back=back)
+        run.say(RunEnded(at_ns=run.now_ns, ending=ending, exit_code=code))
+        if on_failure is not None and _takes_itself_back(run, ending, on_failure):
+            code = _take_itself_back(run, code, on_failure)
         if run.lock is not None:
             run.lock.release()
-        run.say(RunEnded(at_ns=run.now_ns, ending=ending, exit_code=code))
     except StoppedAtOnce:
         ending = Ending(EndCode.INTERRUPTED, signal=run.stop.signal_name)
         return _result(run, path, ending, EXIT_INTERRUPTED, at_once=True)
     finally:
         run.journal.close()
     return _result(run, path, ending, code)
+
+
+def _takes_itself_back(run: Working, ending: Ending, options: RunOptions) -> bool:
+    """Whether a failed run takes itself back: never while the outcome of anything that it sent is unknown."""
+    state = run.state
+    return (
+        options.rollback_on_failure
+        and may_be_taken_back(ending)
+        and state.changed
+        and not state.unknown
+        and not run.journal.failed
+    )
+
+
+def _take_itself_back(run: Working, code: int, options: RunOptions) -> int:
+    """Take the run back under its own lock; returns the exit code of both.
+
+    It stays that of the run, unless the rollback left an unknown outcome or was interrupted.
+    """
+    run_id, operations = run.state.begin.run_id, run.state.begin.operations
+    run.say(RunStarted(at_ns=run.now_ns, run_id=run_id, operations=operations, rollback=True))
+
+    def taking_back() -> Ending:
+        place = lock_place(options, run_id) if options.lock_namespace else None
+        # What was to end the run does not keep it from being taken back.
+        run.watches = ()
+        run.note(RollbackBegin(author=options.author, lock=place, on_failure=True))
+        return take_back(run, options.lock_namespace, lambda: None)
+
+    ending = _ended(taking_back)
+    back_code = exit_code(ending, changed=run.state.changed, unknown=run.state.unknown)
+    if not run.journal.failed:
+        ending, back_code = _write_end(run, ending, back_code, back=True)
+    run.say(RunEnded(at_ns=run.now_ns, ending=ending, exit_code=back_code))
+    return back_code if back_code in (EXIT_INTERRUPTED, EXIT_UNKNOWN) else code
 
 
 def _ended(work: Callable[[], Ending]) -> Ending:

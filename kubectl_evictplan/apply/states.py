@@ -105,6 +105,8 @@ class RunState:
     ending: Ending | None = None
     exit_code: int | None = None
     rolling_back: bool = False
+    # The run took itself back, because it failed.
+    rolled_back_on_failure: bool = False
     rollback_ending: Ending | None = None
     rollback_exit_code: int | None = None
     resumed: int = 0
@@ -180,6 +182,7 @@ def _note_run(state: RunState, record: AnyRecord) -> None:
         case Resume():
             _begin_again(state)
         case RollbackBegin():
+            state.rolled_back_on_failure = record.on_failure
             _take_back_again(state)
         case RollbackEnd():
             state.rollback_ending, state.rollback_exit_code = record.ending, record.exit_code

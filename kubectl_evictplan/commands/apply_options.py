@@ -75,6 +75,11 @@ class ApplyOptions:
         is_flag=True,
         help="Leave out what is left of a node that is gone, and go on with the others (exit code 3).",
     )
+    rollback_on_failure: bool = _option(
+        "--rollback-on-failure",
+        is_flag=True,
+        help="Take own taints and cordons back when the run fails; its exit code stays.",
+    )
     journal: str | None = _option(
         "--journal", metavar="FILE", help="The journal; default: beside the plan."
     )

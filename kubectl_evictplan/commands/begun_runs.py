@@ -74,6 +74,7 @@ def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
             lock_namespace=_lock_namespace(how, state.begin),
             steal_lock=how.steal_lock,
             continue_on_absent=how.continue_on_absent,
+            rollback_on_failure=how.rollback_on_failure,
         )
         with followed(plan, how.color) as tell:
             result = carrying.go_on(plan, journal, api, tell, run)
@@ -92,6 +93,7 @@ def roll_back(journal: Path, how: ApplyOptions) -> None:
         journal=how.journal,
         accept_losses=how.accept_losses,
         continue_on_absent="" if how.continue_on_absent else None,
+        rollback_on_failure="" if how.rollback_on_failure else None,
         accept_drift=next(iter(how.accept_drift), None),
     )
     state = _status(journal).state
@@ -133,6 +135,7 @@ def adopt(path: Path, how: ApplyOptions) -> None:
         accept_losses=how.accept_losses,
         accept_drift=drift,
         accept_skew=skew,
+        rollback_on_failure="" if how.rollback_on_failure else None,
     )
     plan = read_plan_file(str(path))
     check_digest(plan.fingerprint, how)

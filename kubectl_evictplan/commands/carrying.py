@@ -44,6 +44,7 @@ def options(
     lock_namespace: str | None = None,
     steal_lock: bool = False,
     continue_on_absent: bool = False,
+    rollback_on_failure: bool = False,
 ) -> RunOptions:
     """Return what a run is told of this process; ``lock_namespace`` "" does without the lock.
 
@@ -61,6 +62,7 @@ def options(
         lock_namespace=LOCK_NAMESPACE if lock_namespace is None else lock_namespace,
         steal_lock=steal_lock,
         continue_on_absent=continue_on_absent,
+        rollback_on_failure=rollback_on_failure,
         request_deadline_seconds=deadline or defaults.request_deadline_seconds,
         clock_offset_seconds=clock_offset_ns(api) / SECOND_NS,
     )

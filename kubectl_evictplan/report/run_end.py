@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kubectl_evictplan.apply.cluster import Outcome
-from kubectl_evictplan.apply.endings import EndCode
+from kubectl_evictplan.apply.endings import EndCode, Ending
 from kubectl_evictplan.apply.records import Kept
 from kubectl_evictplan.apply.run import RunResult, resumable
 from kubectl_evictplan.apply.states import Doing, Phase, RunState
@@ -93,6 +93,8 @@ def status_blocks(status: Status, path: str, program: str, connection: str = "")
 
 def _sentences(state: RunState, stopped_by: str = "") -> Iterator[Phrase]:
     """Tell how it ended. ``stopped_by``: the second signal, after which nothing was written any more."""
+    if state.rolled_back_on_failure and state.ending is not None:
+        yield _ended(state.ending, "Run")
     ending = state.rollback_ending if state.rolling_back else state.ending
     what = "Rollback" if state.rolling_back else "Run"
     if stopped_by:
@@ -103,16 +105,19 @@ def _sentences(state: RunState, stopped_by: str = "") -> Iterator[Phrase]:
     elif ending is None:
         yield Phrase(f"{what} not ended: it was killed, or is still at work.", "loud")
     else:
-        tone: Tone = "good" if ending.code is EndCode.FINISHED else "loud"
-        words = ending_words(ending, back=state.rolling_back)
-        where = f" at operation {ending.number}" if ending.number else ""
-        yield Phrase(f"{what} ended{where}: {words}.", tone)
+        yield _ended(ending, what, back=state.rolling_back)
     doings = _concerned(state)
     counted = Counter(map(_phase, doings))
     parts = [f"{number} {words}" for words, number in sorted(counted.items())]
     if parts:
         yield Phrase(f"Of {len(doings)} operation{'s' * (len(doings) != 1)}: {', '.join(parts)}.")
     yield from _what_now(state)
+
+
+def _ended(ending: Ending, what: str, *, back: bool = False) -> Phrase:
+    tone: Tone = "good" if ending.code is EndCode.FINISHED else "loud"
+    where = f" at operation {ending.number}" if ending.number else ""
+    return Phrase(f"{what} ended{where}: {ending_words(ending, back=back)}.", tone)
 
 
 def _what_now(state: RunState) -> Iterator[Phrase]:

@@ -107,7 +107,8 @@ class RunView:
         match event:
             case progress.RunStarted():
                 self._back = event.rollback
-                self._begin(event.operations, event.finished)
+                if not self.nodes:  # else the run takes itself back
+                    self._begin(event.operations, event.finished)
             case progress.RequestSent():
                 if self._first_ns is None:
                     self._first_ns = event.at_ns
