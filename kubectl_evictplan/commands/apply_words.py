@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from kubectl_evictplan.commands import cordon as cordons
 from kubectl_evictplan.commands import drain as drains
 from kubectl_evictplan.commands import taint as taints
@@ -17,6 +19,7 @@ from kubectl_evictplan.commands.file_arguments import refuse_existing
 from kubectl_evictplan.commands.planning import check_plan_options, planned, write_plan
 from kubectl_evictplan.commands.run import ask, collecting_rarely, predicted
 from kubectl_evictplan.commands.terminal import Progress
+from kubectl_evictplan.errors import NothingToDo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +36,7 @@ def _carry_out(
     options: WhatIfOptions,
     plan: Callable[[ClusterSnapshot, Given], Planned],
 ) -> None:
-    """Do what ``what-if`` is asked about."""
+    """Do what ``what-if`` is asked about; where it is done already, say so and do nothing."""
     given = options.given()
     # "": named by its fingerprint, once there is one.
     options = replace(options, out=options.out or "")
@@ -44,10 +47,16 @@ def _carry_out(
         refuse_existing(("--journal",), how.journal, "plan.journal.jsonl", force=None)
     from kubectl_evictplan.live.mutations import cluster_api
 
-    with Progress(sys.stderr) as progress, collecting_rarely():
-        asked = ask(options, given, None, plan, progress)
-        prediction = predicted(asked, given, progress)
-        made = planned(options, given, asked.snapshot, asked.scenario, asked.settings, prediction)
+    try:
+        with Progress(sys.stderr) as progress, collecting_rarely():
+            asked = ask(options, given, None, plan, progress)
+            prediction = predicted(asked, given, progress)
+            scenario, settings = asked.scenario, asked.settings
+            made = planned(options, given, asked.snapshot, scenario, settings, prediction)
+    except NothingToDo as error:
+        (problem,) = error.problems
+        click.echo(f"{problem.message.capitalize()}.")
+        return
     path = Path(options.out or _name(made))
     if how.dry_run == "none":
         refuse_existing(("--journal",), str(journal_of(path, how)), "my.journal.jsonl", force=None)

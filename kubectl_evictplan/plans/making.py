@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.errors import InputError, Problem, help_on
+from kubectl_evictplan.errors import InputError, NothingToDo, Problem, help_on
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
@@ -43,12 +43,12 @@ def make_plan(
     """Return the sealed plan of a scenario whose events are all mutations.
 
     ``written`` is the scenario as a file holds it, with what is said of the controller. ``execution`` says what the scenario's drains do not say: ``with_drains`` adds that. Raises InputError for
-    a scenario that cannot be carried out, that changes nothing, or that overlaps with itself.
+    a scenario that cannot be carried out or that overlaps with itself, NothingToDo for one that changes nothing.
     """
     operations = operations_of(scenario, snapshot)
     if not operations:
         message = "there is nothing to do: the cluster is as it is asked to be"
-        raise InputError(Problem(message, help_on("apply")))
+        raise NothingToDo(Problem(message, help_on("apply")))
     _refuse_overlaps(scenario, prediction)
     names = {operation.node for operation in operations}
     pods = [pod for pod in snapshot.pods if pod.node_name in names]

@@ -26,7 +26,7 @@ def read_plan(data: bytes, location: str) -> Plan:
     """Return the plan in ``data``; ``location`` is the file's name for messages.
 
     Raises InputError for what is no plan, is cut, or is one of another version, and DriftError for a plan that is not the one that was made:
-    its fingerprint differs, or it holds what its fingerprint does not cover.
+    its fingerprint differs, or the file holds what its fingerprint does not cover, be it a space.
     """
     _check_header(data, location)
     try:
@@ -39,10 +39,14 @@ def read_plan(data: bytes, location: str) -> Plan:
     if plan.fingerprint != found:
         message = "was changed after it was made: make it anew"
         raise DriftError(Problem(message, location=location, got=plan.fingerprint, expected=found))
-    # A field that comes twice, or in a place that nobody reads, has no part in the fingerprint.
-    if msgspec.json.format(data, indent=-1) != msgspec.json.format(plan_text(plan), indent=-1):
+    # A field that comes twice, in a place that nobody reads, and spaces have no part in the fingerprint.
+    written = plan_text(plan)
+    if data != written:
+        is_same = msgspec.json.format(data, indent=-1) == msgspec.json.format(written, indent=-1)
         message = (
-            "holds more than a plan holds, or in another order: it was written by another program"
+            "its spaces or line ends were changed after it was made: make it anew"
+            if is_same
+            else "holds more than a plan holds, or in another order: it was written by another program"
         )
         raise DriftError(Problem(message, location=location))
     _check_contents(plan, location)

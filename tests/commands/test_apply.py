@@ -186,6 +186,19 @@ def test_kubectls_words_are_planned_shown_and_carried_out_at_once(
 
 
 @pytest.mark.slow
+def test_what_is_so_already_is_done_without_a_plan_a_journal_or_the_lock(
+    server: WritableServer, type_: Type
+) -> None:
+    said = type_("apply", "uncordon", "n1", "--yes")
+    assert said.code == 0
+    assert said.out == "There is nothing to do: the cluster is as it is asked to be.\n"
+    assert (files(), server.executed) == ([], [])
+    # A plan that holds nothing is not written.
+    assert type_("what-if", "uncordon", "n1", "--out", "plan.json").code == 2
+    assert files() == []
+
+
+@pytest.mark.slow
 def test_what_cannot_be_carried_out_is_said_before_anything_is_written(type_: Type) -> None:
     said = type_("what-if", "fail", "node", "n1", "--out", "plan.json")
     assert (said.code, "can be predicted but not carried out" in said.err) == (2, True)

@@ -143,6 +143,9 @@ def _changed(**parts: object) -> bytes:
         (TEXT.replace(b'"pod": "web-0"', b'"pod": "web-9"', 1), "was changed", EXIT_DRIFT),
         (TEXT.replace(b'"title"', b'"title": "shown first",\n  "title"', 1), "holds more", EXIT_DRIFT),
         (json.dumps(json.loads(TEXT), sort_keys=True).encode(), "another program", EXIT_DRIFT),
+        (TEXT + b"\n", "spaces or line ends were changed", EXIT_DRIFT),
+        (TEXT.replace(b'": ', b'":  ', 1), "spaces or line ends were changed", EXIT_DRIFT),
+        (TEXT.replace(b"\n", b"\r\n"), "spaces or line ends were changed", EXIT_DRIFT),
     ],
 )  # fmt: skip
 def test_a_bad_plan_is_refused_with_one_clear_line(data: bytes, said: str, code: int) -> None:

@@ -41,6 +41,7 @@ from kubectl_evictplan.kube.objects import (
     Workload,
 )
 from kubectl_evictplan.sources.files import load_files
+from kubectl_evictplan.sources.private_file import write_private
 from kubectl_evictplan.sources.reading import ReadProblem, gunzip_snapshot
 from kubectl_evictplan.sources.snapshot import (
     SnapshotError,
@@ -379,6 +380,34 @@ def test_a_failed_write_leaves_nothing_behind(
         write_snapshot(CLUSTER, str(path), force=True)
     assert [entry.name for entry in tmp_path.iterdir()] == ["c.json.gz"]
     assert path.read_text() == "old"
+
+
+def test_of_two_who_write_at_once_the_last_whole_file_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c.json.gz"
+    write_snapshot(CLUSTER, str(path))
+    alone = path.read_bytes()
+    fsync = os.fsync
+
+    def meanwhile(descriptor: int) -> None:
+        """Somebody else begins and ends between this write and its new name."""
+        monkeypatch.setattr(os, "fsync", fsync)
+        path.unlink()
+        write_private(str(path), b"another")
+        assert path.read_bytes() == b"another"
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", meanwhile)
+    write_snapshot(CLUSTER, str(path), force=True)
+    assert path.read_bytes() == alone
+    assert [entry.name for entry in tmp_path.iterdir()] == ["c.json.gz"]
+    # Without --force nobody's file is replaced, however late it appears.
+    path.unlink()
+    monkeypatch.setattr(os, "fsync", lambda _: path.write_bytes(b"another"))
+    with pytest.raises(InputError, match="already exists"):
+        write_snapshot(CLUSTER, str(path))
+    assert path.read_bytes() == b"another"
 
 
 def test_the_mode_is_private_whatever_the_umask(tmp_path: Path) -> None:
