@@ -124,6 +124,18 @@ def test_damage_anywhere_is_refused_with_its_line(change: Any, line: int) -> Non
     assert refused.problems[0].location == f"{JOURNAL}:{line}"
 
 
+@pytest.mark.parametrize("rest", [slice(3, 4), slice(5, None)])
+def test_lines_of_another_run_are_refused_where_they_begin(rest: slice) -> None:
+    bench, other = taint_bench(), drain_bench()
+    bench.apply()
+    other.apply()
+
+    refused = rewritten(bench, lambda lines: lines.__setitem__(rest, other.lines[rest]))
+
+    assert refused.exit_code == 2
+    assert refused.problems[0].location == f"{JOURNAL}:{rest.start + 1}"
+
+
 def test_a_journal_of_another_version_is_refused() -> None:
     bench = taint_bench()
     bench.apply()
