@@ -37,6 +37,8 @@ def _record(world: World, fit: Fit) -> ReplacementFit:
     pod = fit.pods[0]
     namespace, workload = world.workload_of(world.owner_of(pod))
     verdict = fit.verdict
+    # What is assumed is not sure.
+    assumed = any(chance.assumed for chance in fit.chances)
     return ReplacementFit(
         namespace=namespace,
         workload=workload,
@@ -52,10 +54,10 @@ def _record(world: World, fit: Fit) -> ReplacementFit:
         lower_priority=fit.lower_priority,
         because=tuple(FilterCount(str(one.filter), one.nodes) for one in fit.because),
         unknown=tuple(map(str, fit.unknown)),
-        sure_of_a_node=fit.chances[0].later,
+        sure_of_a_node=0 if assumed else fit.chances[0].later,
         may_find_one=fit.chances[0].most,
         all_have_one=telling.instant(_all_have_one(world, fit)),
-        assumed=any(chance.assumed for chance in fit.chances),
+        assumed=assumed,
     )
 
 

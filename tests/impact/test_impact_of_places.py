@@ -225,3 +225,17 @@ def test_a_failed_job_takes_nobodys_room() -> None:
     assert [(fit.workload, fit.sure_of_a_node) for fit in impact.replacements] == [
         ("ReplicaSet/web", 1)
     ]
+
+
+def test_a_node_that_does_not_say_what_it_offers_is_no_sure_place() -> None:
+    impact = impact_of(clustered([node("a1"), make_node("b1")], web("a1")), TAINT)
+    [fit] = impact.replacements
+    assert (fit.unknown, fit.sure_of_a_node, fit.may_find_one) == (("offers",), 0, 1)
+    whole = of_web(impact).whole_again
+    assert (whole.earliest_seconds, whole.latest_seconds) == (30, None)
+
+
+def test_what_is_only_assumed_is_not_sure() -> None:
+    snapshot = clustered([make_node("a1"), make_node("b1")], web("a1"))
+    [fit] = impact_of(snapshot, TAINT).replacements
+    assert (fit.assumed, fit.sure_of_a_node) == (True, 0)

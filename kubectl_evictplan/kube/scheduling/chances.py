@@ -85,6 +85,9 @@ class Chances:
         )
         stuck = around.stuck
         self._stuck = self._nodes_of(pod for pod in around.evicted if pod.key in stuck)
+        # Where no node at all says what it offers, nothing is known of rooms.
+        known = (*ground.nodes, *around.leaving)
+        self._no_offers = not any(node.allocatable for node in known)
         self._lowest = min(
             (needs.priority for _, needs, _ in ground.running if needs is not None), default=0
         )
@@ -104,7 +107,7 @@ class Chances:
             surely = self._standing(group, doubtful) & doubtful.heard
             if uncertain or not most or not surely:
                 chance = Chance(most, 0, 0)
-            elif lacking or surely & self._ground.capacity.unknown:
+            elif lacking or (self._no_offers and surely & self._ground.capacity.unknown):
                 chance = Chance(most, most, most, assumed=True)
             else:
                 chance = self._chance(group, doubtful, most)
