@@ -23,7 +23,14 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.sightings import Interval
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.plans.document import AnyOperation, Evict
-from kubectl_evictplan.plans.expectation import DONE, NOT_DONE, UNKNOWN_OUTCOME, Begun, Start
+from kubectl_evictplan.plans.expectation import (
+    DONE,
+    GONE_BY_ANOTHER,
+    NOT_DONE,
+    UNKNOWN_OUTCOME,
+    Begun,
+    Start,
+)
 from kubectl_evictplan.plans.sightings import OwnDeletion
 
 
@@ -107,6 +114,8 @@ class _Told:
             return Begun(number, self.executed, DONE, self.undone_ns)
         if self.is_unknown:
             return Begun(number, None, UNKNOWN_OUTCOME)
+        if self.gone is not None:
+            return Begun(number, None, GONE_BY_ANOTHER)
         return Begun(number, None, NOT_DONE)
 
 

@@ -29,6 +29,8 @@ from kubectl_evictplan.windows.outcome import TAINT_ADDED
 # Pods that the scenario itself creates have UIDs that no API server gives (``CreatePod``).
 _MADE_UP_UID = "scenario-"
 DONE, NOT_DONE, UNKNOWN_OUTCOME = "done", "not-done", "unknown"
+# An eviction that nobody had to ask for: its pod was gone before its turn.
+GONE_BY_ANOTHER = "gone-by-another"
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -149,7 +151,12 @@ def zero_of(
     """Return from when windows of this node count, for one eviction or in general."""
     if not done:
         return Zero(start.at)
-    return _zero(_cause(expectation.operations, node, eviction), start, done)
+    evictions = [
+        one for one in expectation.operations if isinstance(one, Evict) and one.node == node
+    ]
+    if not evictions or (eviction is not None and eviction.taint is not None):
+        return _zero(_cause(expectation.operations, node, eviction), start, done)
+    return _zero_of_batch(evictions, start, done, "" if eviction is None else eviction.uid)
 
 
 def zero_of_change(
@@ -169,6 +176,31 @@ def zero_of_change(
         if one.at_seconds <= change.latest_seconds
     ]
     return _zero(causes[-1], start, done) if causes else zero_of(expectation, node, start, done)
+
+
+def _zero_of_batch(
+    evictions: Iterable[Evict], start: Start, done: dict[int, Begun], uid: str
+) -> Zero:
+    """Return from when windows count that evictions of one node start, for the pod ``uid`` or in general.
+
+    They count from the first eviction that began, never from a later one of a batch. Whether a pod's own
+    was carried out is its own matter.
+    """
+    by_uid = {one.uid: done.get(one.number) for one in evictions}
+    if uid in by_uid and _was_never_meant(by_uid[uid]):
+        return Zero(start.at, NOT_DONE)
+    asked = [one for one in evictions if (begun := done.get(one.number)) and begun.at is not None]
+    if asked:
+        return _zero(min(asked, key=lambda one: done[one.number].at or start.at), start, done)
+    outcomes = {NOT_DONE if begun is None else begun.outcome for begun in by_uid.values()}
+    for outcome in (UNKNOWN_OUTCOME, GONE_BY_ANOTHER):
+        if outcome in outcomes:
+            return Zero(start.at, outcome)
+    return Zero(start.at, NOT_DONE)
+
+
+def _was_never_meant(begun: Begun | None) -> bool:
+    return begun is None or (begun.at is None and begun.outcome == NOT_DONE)
 
 
 def _zero(cause: AnyOperation | None, start: Start, done: dict[int, Begun]) -> Zero:
@@ -195,10 +227,6 @@ def _cause(
                 eviction.taint.effect,
             ):
                 return one
-    if eviction is None or eviction.taint is None:
-        evicting = next((one for one in mine if isinstance(one, Evict)), None)
-        if evicting is not None:
-            return evicting
     others: list[AnyOperation] = [one for one in mine if not isinstance(one, Cordon)]
     return next(iter([*others, *mine]), None)
 

@@ -47,6 +47,8 @@ Why = Literal[
     # The operation that was to cause it was not carried out, or may not have been.
     "operation-not-done",
     "operation-unknown",
+    # Nobody was asked to evict its node's pods: they were gone before their turn.
+    "gone-by-another",
     # It was taken back before the end of the window.
     "operation-taken-back",
     # The pod was made after the change of its node had begun: no prediction knows it.
@@ -150,7 +152,10 @@ class DrainEntry(_Document):
 
 
 class OperationEntry(_Document):
-    """One operation of the plan and when it began; ``outcome``: done | not-done | unknown."""
+    """One operation of the plan and when it began.
+
+    ``outcome``: done | gone-by-another (a pod that was gone before its turn) | not-done | unknown.
+    """
 
     number: int
     operation: str

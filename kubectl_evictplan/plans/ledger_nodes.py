@@ -12,6 +12,7 @@ from kubectl_evictplan.kube.sightings import Interval
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.plans.expectation import (
     DONE,
+    GONE_BY_ANOTHER,
     NOT_DONE,
     Begun,
     Expectation,
@@ -270,6 +271,8 @@ def _judged_end(
 ) -> Judged:
     if zero.outcome == NOT_DONE:
         return Judged(NOT_YET_DUE, "operation-not-done")
+    if zero.outcome == GONE_BY_ANOTHER:
+        return Judged(UNKNOWN, "gone-by-another")
     if ended is not None:
         off_ns = off_by_ns(ended, [window])
         if off_ns:

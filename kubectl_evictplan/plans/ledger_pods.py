@@ -17,6 +17,7 @@ from kubectl_evictplan.plans.document import Evict
 from kubectl_evictplan.plans.event_evidence import DISAPPEARANCE, KILLING_EVENT, Deletion
 from kubectl_evictplan.plans.expectation import (
     DONE,
+    GONE_BY_ANOTHER,
     NOT_DONE,
     Begun,
     Expectation,
@@ -250,7 +251,7 @@ class _Judge:
         if deletion is not None:
             judged = judged_deletion(deletion, windows)
             if zero.outcome != DONE and judged.verdict == OUTSIDE:
-                return Judged(UNKNOWN, "operation-unknown")
+                return Judged(UNKNOWN, _not_known(zero))
             return judged
         return self._stays(predicted, windows, zero, history)
 
@@ -270,7 +271,7 @@ class _Judge:
         if history is None or history.alive_ns is None or history.alive_ns <= last_ns:
             return Judged(UNKNOWN, self._not_looked() or "not-observed")
         if zero.outcome != DONE:
-            return Judged(UNKNOWN, "operation-unknown")
+            return Judged(UNKNOWN, _not_known(zero))
         return Judged(STAYED if predicted.certain else DID_NOT_HAPPEN)
 
     def _not_looked(self) -> Why:
@@ -363,3 +364,7 @@ def judged_deletion(deletion: Deletion, windows: list[Interval]) -> Judged:
 
 def _seconds(ns: int | None) -> float | None:
     return None if ns is None else round(ns / SECOND_NS, 6)
+
+
+def _not_known(zero: Zero) -> Why:
+    return "gone-by-another" if zero.outcome == GONE_BY_ANOTHER else "operation-unknown"

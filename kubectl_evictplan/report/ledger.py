@@ -78,6 +78,7 @@ _WHYS = {
     "operation-not-done": "the operation that causes it was not carried out",
     "operation-taken-back": "the operation that causes it was taken back in time",
     "operation-unknown": "it is not known whether the operation that causes it was carried out",
+    "gone-by-another": "nobody had to ask for it: the node's pods were gone before their turn",
     "created-later": "made after the change had begun: no prediction knows it",
     "evicted-later": "made after the change had begun, and evicted: no window holds that",
     "perhaps-before": "it may have been deleted before the change began",
@@ -172,7 +173,8 @@ def first_words(ledger: Ledger) -> str:
 
 def _answers(ledger: Ledger) -> Iterator[Phrase]:
     """Yield what was not carried out, whether what was went as predicted, and what could not be read."""
-    done, every = ledger.summary.operations.get("done", 0), len(ledger.operations)
+    counts, every = ledger.summary.operations, len(ledger.operations)
+    done = counts.get("done", 0) + counts.get("gone-by-another", 0)
     if done < every:
         carried = f"{done} of {words.count(every, 'operation')} {words.verb(done, 'is', 'are')} known to be done"
         yield Phrase(f"The change was not carried out completely: {carried}.", "loud")

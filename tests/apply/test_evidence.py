@@ -16,7 +16,12 @@ from kubectl_evictplan.apply.journal import read
 from kubectl_evictplan.apply.records import Intent
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.plans.document import Evict
-from kubectl_evictplan.plans.expectation import DONE, NOT_DONE, UNKNOWN_OUTCOME
+from kubectl_evictplan.plans.expectation import (
+    DONE,
+    GONE_BY_ANOTHER,
+    NOT_DONE,
+    UNKNOWN_OUTCOME,
+)
 
 
 @pytest.fixture
@@ -144,3 +149,12 @@ def test_an_eviction_that_a_budget_never_allowed_was_begun_and_refused() -> None
     ]
     assert told[refused[0]].at is not None
     assert told[refused[0]].became == NOT_DONE
+
+
+def test_a_pod_that_was_gone_before_its_turn_is_neither_ours_nor_left_to_do() -> None:
+    bench = BENCHES["drain"]()
+    operation = next(one for one in bench.plan.operations if isinstance(one, Evict))
+    bench.cluster.before_mutation = lambda _: bench.cluster.pods.pop(operation.key, None)
+    assert bench.apply().exit_code == 0
+    (begun,) = [one for one in evidence(bench).begun if one.number == operation.number]
+    assert (begun.at, begun.outcome) == (None, GONE_BY_ANOTHER)

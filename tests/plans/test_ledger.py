@@ -23,7 +23,13 @@ from kubectl_evictplan.kube.sightings import (
 )
 from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.plans.document import AddTaint, Cordon, Evict
-from kubectl_evictplan.plans.expectation import Begun, Expectation, Start
+from kubectl_evictplan.plans.expectation import (
+    GONE_BY_ANOTHER,
+    NOT_DONE,
+    Begun,
+    Expectation,
+    Start,
+)
 from kubectl_evictplan.plans.ledger import ledger_of
 from kubectl_evictplan.plans.node_histories import node_histories
 from kubectl_evictplan.plans.sightings import Cover, Gap, Look, OwnDeletion, Sightings
@@ -381,3 +387,23 @@ def test_pods_that_are_all_gone_are_no_question_on_a_node_that_is_known_by_its_u
 def test_pods_that_are_all_gone_are_no_question_where_we_evicted_them_ourselves() -> None:
     seen = Sightings((look(60),), own=(OwnDeletion("u1", Interval(at(10), at(10))),))
     assert ledger_of(expectation(predicted((10, 12))), seen, START).oddities == {}
+
+
+def test_a_pod_that_somebody_else_deleted_leaves_the_evictions_of_its_node_as_predicted() -> None:
+    operations = tuple(
+        Evict(number, 60.0, "n2", "default", pod, uid)
+        for number, pod, uid in ((1, "web", "u1"), (2, "api", "u2"), (3, "db", "u3"))
+    )
+    evictions = [
+        predicted((60, 70), uid=one.uid, pod=one.pod, node="n2", controller="eviction-api")
+        for one in operations
+    ]
+    expected = replace(expectation(*evictions), operations=operations)
+    asked = Interval(at(61), at(61))
+    begun = (Begun(1, None, GONE_BY_ANOTHER), Begun(2, asked), Begun(3, None, NOT_DONE))
+    ledger = ledger_of(expected, Sightings(own=(OwnDeletion("u2", asked),)), START, begun)
+    entries = {one.uid: (one.verdict, one.why) for one in ledger.pods}
+    assert entries["u2"] == ("inside", "")
+    assert entries["u3"] == ("not-yet-due", "operation-not-done")
+    assert ledger.operations[0].outcome == "gone-by-another"
+    assert not ledger.summary.left_windows
