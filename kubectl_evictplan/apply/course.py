@@ -109,13 +109,17 @@ class Course:
                 )
 
     def _started(self) -> float:
-        """Return the monotonic instant of offset 0, also when another process began the run."""
+        """Return the monotonic instant of offset 0, also when another process began the run.
+
+        A server whose clock went back says that the run begins later: then it begins now.
+        """
         run = self.run
         first = self._first_offset()
         now = run.world.monotonic()
         if run.state.first_intent_ns is None:
             return now - first
-        return now - (run.now_ns - run.state.first_intent_ns) / SECOND_NS - first
+        since_ns = max(run.now_ns - run.state.first_intent_ns, 0)
+        return now - since_ns / SECOND_NS - first
 
     def _first_offset(self) -> float:
         return min((one.at_seconds for one in self.run.state.begin.operations), default=0.0)

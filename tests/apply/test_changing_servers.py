@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 from apply.clusters import drain_bench, taint_bench
-from apply.runs import Bench, records
-from apply.simulated_cluster import IDENTITY
+from apply.runs import Bench, add_taint, cordon, plan_of, records
+from apply.simulated_cluster import IDENTITY, SimulatedCluster
 from msgspec.structs import replace
 
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.looking_again import LOOK_SECONDS
 from kubectl_evictplan.apply.progress import ServerChanged
 from kubectl_evictplan.errors import Problem, UnreachableError
+from kubectl_evictplan.kube.durations import SECOND_NS
 
 OLD = replace(IDENTITY, kubernetes_version="1.36.2")
 NEW = replace(IDENTITY, kubernetes_version="1.37.0")
@@ -107,3 +108,18 @@ def test_what_a_server_does_not_tell_in_the_middle_is_nothing_new(what: str) -> 
 
     assert bench.apply().exit_code == 0
     assert not any(isinstance(event, ServerChanged) for event in bench.told)
+
+
+def test_a_clock_that_went_back_makes_nobody_wait_longer_than_the_plan_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = SimulatedCluster()
+    cluster.add_node("n1")
+    bench = Bench(cluster, plan_of(cluster, cordon("n1"), add_taint("n1", at=15.0)))
+    cluster.after_mutation = lambda _: bench.stop.request("SIGINT")
+    assert bench.apply().exit_code == 130
+    cluster.after_mutation = lambda _: None
+    monkeypatch.setattr(SimulatedCluster, "now_ns", lambda self: self.now - 3600 * SECOND_NS)
+    before = cluster.now
+    assert bench.resume().exit_code == 0
+    assert cluster.now - before < 20 * SECOND_NS
