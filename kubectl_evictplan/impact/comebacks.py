@@ -21,6 +21,7 @@ from kubectl_evictplan.prediction.impact_document import NotComingBack
     DAEMON_SET,
     JOB_FAILED,
     NO_NODE,
+    NO_ROOM,
     UNKNOWN_OWNER,
 ) = (
     "bare-pod",
@@ -30,6 +31,7 @@ from kubectl_evictplan.prediction.impact_document import NotComingBack
     "daemon-set-kept-away",
     "job-failed",
     "no-node",
+    "no-room",
     "unknown-owner",
 )
 # By code: why, and what releases it. "{node}" is the pod's node, "{quoted}" that for a shell.
@@ -62,6 +64,10 @@ _TELL = {
         "every node refuses its successor: it stays Pending",
         "see the finding replacement-pending of its workload",
     ),
+    NO_ROOM: (
+        "its workload's successors need more than the nodes have left: as many as are told so stay Pending, whichever",
+        "see the finding no-room-left of its workload",
+    ),
     UNKNOWN_OWNER: (
         "what its owner does about a lost pod is not known here",
         "look at the operator that owns it",
@@ -77,7 +83,7 @@ def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
         # Most pods have a ReplicaSet, a place to go to and no claim.
         if (kind := world.owner_of(fate.pod)[1]) not in AT_DELETION
         or world.volumes.claims_of(fate.pod)
-        or world.placements.of(fate.pod.key).nowhere
+        or fate.successor.bound.never
         for code in _codes(world, fate, kind)
     ]
     return tuple(sorted(found, key=lambda one: (one.namespace, one.pod, one.code)))
@@ -108,5 +114,12 @@ def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
         yield UNKNOWN_OWNER
     if world.placements.of(pod.key).nowhere:
         yield NO_NODE
+    elif deletion.certain and _finds_no_room(fate):
+        yield NO_ROOM
     if any(hold.code == NEVER_MOVES for hold in world.holds(pod)):
         yield LOCAL_VOLUME
+
+
+def _finds_no_room(fate: Fate) -> bool:
+    """Whether its successor is made, and others of its kind surely have all the room there is."""
+    return fate.successor.bound.never and not fate.successor.created.never

@@ -17,7 +17,7 @@ from kubectl_evictplan.impact.replacement_words import (
     CROWDED,
     PENDING,
     fit_sentence,
-    stays_pending,
+    too_many,
     what_would_help,
 )
 from kubectl_evictplan.impact.services import LABELS
@@ -378,13 +378,15 @@ def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[It
     """Items of workloads whose replacements find no place, or not all of them."""
 
     def author(facts: Facts) -> Iterator[Item]:
+        world = facts.world
+        groups = {fit.pods[0].key: fit.pods for fit in world.placements.fits}
         for one in facts.impact.replacements:
             if one.verdict in verdicts and not one.returns_to:
                 kind, _, name = one.workload.partition("/")
-                pods = _count(one.pods, "replacement")
-                text = f"{pods} of {one.workload} in {one.namespace}: {fit_sentence(one)}"
-                deletion = facts.world.deletions.get(f"{one.namespace}/{one.pod}")
-                sure = stays_pending(one) and deletion is not None and deletion.certain
+                told = _count(one.pods, "replacement")
+                text = f"{told} of {one.workload} in {one.namespace}: {fit_sentence(one)}"
+                pods = groups[f"{one.namespace}/{one.pod}"]
+                sure = too_many(one, sum(world.deletions[pod.key].certain for pod in pods))
                 weight = float(one.pods - one.placed)
                 certainty = CERTAIN if sure else POSSIBLE
                 name = f"{kind}/{one.namespace}/{name}"

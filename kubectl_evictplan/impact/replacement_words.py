@@ -28,6 +28,11 @@ def stays_pending(fit: ReplacementFit) -> bool:
     return fit.verdict in PENDING and not fit.returns_to and not fit.lower_priority
 
 
+def too_many(fit: ReplacementFit, evicted: int) -> bool:
+    """Whether one at least finds no node, if so many of them are evicted for certain."""
+    return fit.may_find_one < evicted or (stays_pending(fit) and evicted > 0)
+
+
 def fit_sentence(fit: ReplacementFit) -> str:
     """Return e.g. ``fits nowhere: would stay Pending, because 8 nodes fail NodeResourcesFit``."""
     because = _because(fit)

@@ -76,7 +76,8 @@ def test_who_finds_no_room_beside_those_before_it_is_counted_not_named() -> None
     assert found.whole_again.latest_seconds is None
     [fit] = impact.replacements
     assert (fit.verdict, fit.sure_of_a_node, fit.may_find_one) == ("partly", 2, 2)
-    assert not comebacks(impact)
+    assert [one.code for one in comebacks(impact).values()] == ["no-room"]
+    assert finding(impact, "no-room-left").certainty == "certain"
 
 
 def test_room_that_others_may_take_first_is_perhaps_left() -> None:
