@@ -131,7 +131,7 @@ class Sweeping:
         failing.prepare(failures)
         rows = list(self.answers(failing.row, failures, progress))
         inputs = failing.inputs(failures[0]) if failures else None
-        unknown = (*not_listed(snapshot), NOT_PLACED)
+        unknown = (*not_listed(snapshot), *(() if failing.asks_placement else (NOT_PLACED,)))
         return Sweep(what, inputs, failures=ranked(rows), not_evaluated=unknown)
 
     def answers(

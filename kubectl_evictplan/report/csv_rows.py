@@ -90,6 +90,8 @@ def _flat(
             yield name, missing if value is None else "; ".join(value)
         elif isinstance(value, Mapping):
             yield name, "; ".join(f"{key}={one}" for key, one in value.items())
+        elif isinstance(value, bool):
+            yield name, str(value).lower()
         else:
             yield name, value
 

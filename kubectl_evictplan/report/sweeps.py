@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import tzinfo
 
 from kubectl_evictplan.report import words
@@ -22,6 +22,10 @@ from kubectl_evictplan.sweeps.failures import is_costly
 
 ROWS_MAX = 40
 _NAMED_MAX = 3
+_NOT_ASKED = (
+    "Not asked: whether replacements find a node. Those that find none would cost more, "
+    "and another failure may be the worst."
+)
 _KINDS = {"nodes": "node", "zones": "zone", "pairs": "pair"}
 
 
@@ -60,7 +64,14 @@ def _verdict(sweep: Sweep) -> Iterator[Phrase]:
         f"{_cost(worst)}.",
         "certain",
     )
+    yield from _not_placed(rows)
     yield from _of_all(rows, kind)
+
+
+def _not_placed(rows: Iterable[FailureRow | None]) -> Iterator[Phrase]:
+    """Yield what ranks do not count, where they do not: another failure may be the worst for it."""
+    if not all(row is None or row.placement_asked for row in rows):
+        yield Phrase(_NOT_ASKED, "possible")
 
 
 def _cost(row: FailureRow) -> str:
@@ -277,6 +288,7 @@ def _fleet_verdict(clusters: Sequence[ClusterRow]) -> Iterator[Phrase]:
         return
     where = f"node {words.name(worst.name)} of {words.name(clusters[0].cluster)}"
     yield Phrase(f"Of {tried} in {number} that of {where} costs most: {_cost(worst)}.", "certain")
+    yield from _not_placed(cluster.worst for cluster in clusters)
 
 
 def _fleet_table(clusters: Sequence[ClusterRow]) -> Table:
@@ -328,4 +340,8 @@ def _provenance(sweep: Sweep, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
     yield "Flags", words.flags(inputs)
     start = Clock(str(inputs.start.value), zone).start() or str(inputs.start.value)
     yield "Start", f"{start} ({inputs.start.source}) is +0s of every failure"
-    yield "Reasons", "kubectl evictplan what-if fail says the same of one failure, and why"
+    rows = (*sweep.failures, *(cell.failure for cell in sweep.cells))
+    same = "says the same of one failure, and why"
+    if not all(row.placement_asked for row in rows):
+        same = "says of one failure why, and asks besides whether replacements find a node"
+    yield "Reasons", f"kubectl evictplan what-if fail {same}"

@@ -20,7 +20,8 @@ class FailureRow(Record):
     ("namespace/Kind/name"), ``single_replica`` those of them that have one. ``not_coming_back`` are pods that
     nobody makes anew, or that do not come back by themselves. ``services_down`` have nobody ready at some time and
     ``budgets_broken`` too few healthy pods, for certain; those ``..._perhaps`` in some runs only; null where
-    budgets are not in the input.
+    budgets are not in the input. ``placement_asked`` false: every replacement counts as if it found a node at once,
+    so ``what-if fail`` may tell more that are down, broken or not coming back.
     """
 
     rank: int
@@ -46,6 +47,7 @@ class FailureRow(Record):
     services_down_perhaps: tuple[str, ...]
     budgets_broken: tuple[str, ...] | None
     budgets_broken_perhaps: tuple[str, ...] | None
+    placement_asked: bool = False
 
 
 class FlagRow(Record):

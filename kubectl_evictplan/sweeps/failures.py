@@ -1,8 +1,8 @@
 """Failures of nodes, each predicted as ``what-if fail`` would, and ranked by what they cost. Pure.
 
 A row holds what a reviewer compares; whoever wants the reasons asks ``what-if fail`` for that failure, which says
-the same. But rows take it that replacements find a node: whose pods fit nowhere (``no-node``) only ``what-if`` says,
-because that asks about the room on every node of the cluster.
+the same. Where a replacement finds a node is asked of every failure of the sweep or of none, so that ranks compare
+like with like: ``Failing.asks_placement``. Rows say which it is.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.impact.budgets import budget_impacts
 from kubectl_evictplan.impact.comebacks import not_coming_back
 from kubectl_evictplan.impact.coupled import CoupledPods
@@ -34,6 +35,9 @@ from kubectl_evictplan.windows.outcome import READY
 NODE, ZONE, PAIR = "node", "zone", "pair"
 # Of a failure alone ``what-if fail`` tells it.
 NOT_PLACED = "placement: every replacement counts as if it found a node at once"
+# Every failure is held against every node: about 20 s of processor time at both limits.
+_PLACED_NODES_MAX = 200
+_PLACED_MAX = 40_000
 _BARE_POD = "bare-pod-lost"
 
 
@@ -48,12 +52,14 @@ class Failure(NamedTuple):
 class Costs(NamedTuple):
     """What rows tell of the impact: when services have nobody ready and budgets too few, and who stays away.
 
-    ``broken`` None: which budgets there are is not known.
+    ``broken`` None: which budgets there are is not known. ``placement_asked``: not every replacement counts as if it
+    found a node.
     """
 
     nobody_ready: Mapping[str, tuple[Spell, ...]]
     broken: Mapping[str, tuple[Spell, ...]] | None
     not_coming_back: frozenset[str]
+    placement_asked: bool = False
 
 
 def costs_of(impact: Impact, snapshot: ClusterSnapshot) -> Costs:
@@ -62,6 +68,7 @@ def costs_of(impact: Impact, snapshot: ClusterSnapshot) -> Costs:
         {f"{one.namespace}/{one.service}": one.nobody_ready for one in impact.services},
         _broken(impact.budgets) if budgets_listed(snapshot) else None,
         frozenset(f"{one.namespace}/{one.pod}" for one in impact.not_coming_back),
+        placement_asked=True,
     )
 
 
@@ -138,7 +145,21 @@ class Failing:
         alike = self._alike if failure.what == NODE else None
         prediction = None if alike is None else alike.prediction(failure.name)
         prediction = prediction or self.predicted(failure)
-        return failure_row(failure, prediction, self._costs(failure, prediction))
+        costs = self._whole_costs if self.asks_placement else self._costs
+        return failure_row(failure, prediction, costs(failure, prediction))
+
+    @property
+    def asks_placement(self) -> bool:
+        """Whether rows ask which replacements find a node: of all failures together, if they are not too many."""
+        nodes = len(self._snapshot.nodes)
+        return nodes <= _PLACED_NODES_MAX and nodes * len(self._asked) <= _PLACED_MAX
+
+    def _whole_costs(self, failure: Failure, prediction: Prediction) -> Costs:
+        """Return the same from the whole impact, which knows who finds no node."""
+        assert self._prepared is not None, "prepared by the prediction"
+        scenario = self.scenario(failure)
+        known = (self._snapshot, scenario, self._prepared.configuration(scenario), prediction)
+        return costs_of(assess_impact(*known, assume_ready=self._assume_ready), self._snapshot)
 
     def _costs(self, failure: Failure, prediction: Prediction) -> Costs:
         """Return those parts of the impact that rows tell, from the part of the cluster that they need."""
@@ -208,6 +229,7 @@ def failure_row(failure: Failure, prediction: Prediction, costs: Costs) -> Failu
         services_down_perhaps=services[1],
         budgets_broken=budgets[0],
         budgets_broken_perhaps=budgets[1],
+        placement_asked=costs.placement_asked,
     )
 
 

@@ -8,13 +8,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from builders import make_node, make_pod, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.impact.assess import assess_impact
+from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.report import render_document
+from kubectl_evictplan.report.csv_rows import render_sweep
+from kubectl_evictplan.report.sweeps import sweep_contents
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.sources.files import load_files
-from kubectl_evictplan.sweeps.document import FailureRow
+from kubectl_evictplan.sweeps.document import FailureRow, Sweep
 from kubectl_evictplan.sweeps.failures import (
     NODE,
     Failing,
@@ -191,3 +196,45 @@ def test_which_budgets_break_is_unknown_where_budgets_are_not_in_the_input() -> 
 
     assert known.budgets_broken
     assert (unknown.budgets_broken, unknown.budgets_broken_perhaps) == (None, None)
+
+
+def test_rows_ask_where_replacements_find_a_node_or_say_that_they_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room = [
+        replace(make_node(name), allocatable={"cpu": cpu, "pods": 10})
+        for name, cpu in (("a1", 1000), ("b1", 4000), ("b2", 4000))
+    ]
+    pods = [
+        replace(make_pod(f"{owner}-x", on, owner=f"ReplicaSet/{owner}"), needs=needs)
+        for owner, on, needs in (
+            ("small", "a1", PodNeeds((("cpu", 500),))),
+            ("large", "b1", PodNeeds((("cpu", 3000),))),
+            ("other", "b2", PodNeeds((("cpu", 3000),))),
+        )
+    ]
+    snapshot = make_snapshot(room, pods)
+    failures = [single(name) for name in ("a1", "b1", "b2")]
+    many = failing(snapshot)
+    many.prepare(failures)
+    rows = ranked(map(many.row, failures))
+    assert [(row.name, row.not_coming_back, row.rank) for row in rows] == [
+        ("b1", ("default/large-x",), 1),
+        ("b2", ("default/other-x",), 1),
+        ("a1", (), 3),
+    ]
+    assert all(row.placement_asked for row in rows)
+
+    monkeypatch.setattr("kubectl_evictplan.sweeps.failures._PLACED_MAX", 8)
+    unasked = ranked(map(many.row, failures))
+    assert not any(row.not_coming_back or row.placement_asked for row in unasked)
+    said = "".join(
+        render_document(
+            sweep := Sweep("nodes", None, failures=unasked),
+            lambda wide: sweep_contents(sweep, wide=wide, zone=None),
+            "table",
+        )
+    )
+    assert "Not asked: whether replacements find a node." in said
+    assert "placementAsked" in (lines := list(render_sweep(sweep)))[0]
+    assert all(line.endswith('"false"\n') for line in lines[1:])
