@@ -87,6 +87,22 @@ class FindingDifference(msgspec.Struct, frozen=True, rename="camel"):
     objects: tuple[str, ...]
 
 
+class ImpactDifference(msgspec.Struct, frozen=True, rename="camel"):
+    """A fact of the impact that is not the same.
+
+    ``of``: service | workload | budget. ``fact`` is the field of the impact document. ``change``: new | gone (touched in
+    one of them only) | earlier | later (instants moved that way) | otherwise. Each side tells the fact; null: none.
+    """
+
+    of: str
+    namespace: str
+    name: str
+    fact: str
+    change: str
+    a: str | None
+    b: str | None
+
+
 class DifferenceCounts(msgspec.Struct, frozen=True, rename="camel"):
     """How many evictions; each is counted once in the first eight, ``became_...`` beside that."""
 
@@ -137,9 +153,9 @@ class PlanDifferences(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PredictionDiff(msgspec.Struct, frozen=True, rename="camel"):
-    """The whole comparison. ``same``: both predict the same evictions, whatever their inputs were.
+    """The whole comparison. ``same``: both predict the same evictions, drains and outages, whatever their inputs were.
 
-    Findings are compared object by object; none are told where one of the predictions has no impact. ``plans``:
+    Findings are compared object by object; none are told where one of the predictions has no impact, and no ``impacts``. ``plans``:
     null unless both are plan files, whose predictions are compared then.
     """
 
@@ -155,5 +171,6 @@ class PredictionDiff(msgspec.Struct, frozen=True, rename="camel"):
     warnings_only_in_a: tuple[Warning, ...]
     warnings_only_in_b: tuple[Warning, ...]
     plans: PlanDifferences | None = None
+    impacts: tuple[ImpactDifference, ...] = ()
     api_version: str = API_VERSION
     kind: str = "PredictionDiff"

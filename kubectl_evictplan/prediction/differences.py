@@ -32,6 +32,7 @@ from kubectl_evictplan.prediction.document import (
     Prediction,
     Sourced,
 )
+from kubectl_evictplan.prediction.impact_differences import impact_differences
 from kubectl_evictplan.prediction.impact_document import Impact
 
 NEW, GONE = "new", "gone"
@@ -57,14 +58,16 @@ def compare(a: Prediction, b: Prediction, name_a: str = "A", name_b: str = "B") 
             pods += [found] if found is not None else []
             same += found is None
     drains = tuple(_drain_differences(a.drains, b.drains))
+    impacts = tuple(impact_differences(a.impact, b.impact))
     return PredictionDiff(
         a=name_a,
         b=name_b,
-        same=not pods and not drains,
+        same=not pods and not drains and not impacts,
         counts=_counts(pods, same),
         inputs=tuple(_input_differences(a.inputs, b.inputs)),
         pods=tuple(pods),
         drains=drains,
+        impacts=impacts,
         findings_only_in_a=_findings_only(a.impact, b.impact),
         findings_only_in_b=_findings_only(b.impact, a.impact),
         warnings_only_in_a=_only(a.warnings, b.warnings),

@@ -9,6 +9,7 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS, format_duration
 from kubectl_evictplan.prediction.difference_document import (
     DrainSide,
     EvictionSide,
+    ImpactDifference,
     PlanDifferences,
     PodDifference,
     PredictionDiff,
@@ -66,6 +67,8 @@ def difference_contents(diff: PredictionDiff, *, wide: bool) -> Iterator[Block]:
         yield Table(columns("INPUT", "A", "B"), rows, "What decided and is not the same")
     if diff.drains:
         yield _drain_table(diff)
+    if diff.impacts:
+        yield _impact_table(diff.impacts, wide=wide)
     if wide or len(diff.pods) <= PODS_MAX:
         if diff.pods:
             yield _pod_table(diff.pods)
@@ -165,6 +168,10 @@ def _verdict(diff: PredictionDiff) -> Iterator[Phrase]:
         nodes = {drain.node for drain in diff.drains}
         drains = words.count(len(nodes), "drain")
         yield Phrase(f"{drains} {words.verb(len(nodes), 'ends', 'end')} otherwise.", "possible")
+    if diff.impacts:
+        touched = len({(one.of, one.namespace, one.name) for one in diff.impacts})
+        what = "service, workload or budget" if touched == 1 else "services, workloads and budgets"
+        yield Phrase(f"What it costs differs for {touched} {what}.", "possible")
     if counts.same:
         are = words.verb(counts.same, "is", "are")
         yield Phrase(f"{words.count(counts.same, 'eviction')} {are} the same.", "good")
@@ -248,6 +255,21 @@ def _drain_table(diff: PredictionDiff) -> Table:
         (words.name(drain.node), _drain_end(drain.a), _drain_end(drain.b)) for drain in diff.drains
     ]
     return Table(columns("NODE", "A", "B"), rows, "Drains that end otherwise")
+
+
+def _impact_table(impacts: Sequence[ImpactDifference], *, wide: bool) -> Table:
+    shown = impacts if wide else impacts[:PODS_MAX]
+    rows: list[Row] = [
+        (
+            *(one.of, words.name(one.namespace), words.name(one.name), one.fact, one.change),
+            *(words.NONE if side is None else words.name(side) for side in (one.a, one.b)),
+        )
+        for one in shown
+    ]
+    left = len(impacts) - len(shown)
+    more = (f"And {left} more (-o wide).",) if left else ()
+    heads = columns("WHAT", "NAMESPACE", "NAME", "FACT", "CHANGE", "A", "B")
+    return Table(heads, rows, "What it costs is not the same", notes=more)
 
 
 def _drain_end(side: DrainSide | None) -> str:

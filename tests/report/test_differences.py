@@ -20,8 +20,14 @@ from kubectl_evictplan.prediction.document import (
     TolerationReference,
     Window,
 )
+from kubectl_evictplan.prediction.impact_document import (
+    Count,
+    Impact,
+    Instant,
+    ReadyAfter,
+    WorkloadImpact,
+)
 from kubectl_evictplan.prediction.impact_document import Finding as ImpactFinding
-from kubectl_evictplan.prediction.impact_document import Impact
 from kubectl_evictplan.prediction.stored import decode_prediction
 from kubectl_evictplan.report import render_document
 from kubectl_evictplan.report.differences import difference_contents
@@ -289,3 +295,46 @@ def test_other_numbers_in_a_summary_make_no_other_finding() -> None:
 
 def test_without_an_impact_in_both_no_finding_is_compared() -> None:
     assert compare(prediction(), with_findings(a_finding())).findings_only_in_b == ()
+
+
+def with_workload(whole: tuple[float, float | None], **fields: Any) -> Prediction:
+    known = WorkloadImpact(
+        namespace="shop",
+        workload="ReplicaSet/web",
+        wanted=1,
+        single_replica=True,
+        ready_before=1,
+        fewest_ready=Count(0, 0),
+        below_before=(),
+        zero=(),
+        whole_again=Instant(*whole),
+        never_replaced=(),
+        two_copies=(),
+        ready_after=ReadyAfter(30.0, 30.0, "given"),
+        steps=(),
+    )
+    impact = Impact((), (replace(known, **fields),), (), (), (), (), findings=())
+    return prediction(evictions=(eviction(),), impact=impact)
+
+
+@pytest.mark.parametrize(
+    ("whole", "change"),
+    [((400.0, 500.0), "later"), ((300.0, 400.0), "earlier"), ((378.0, None), "later")],
+)
+def test_an_outage_of_another_length_is_not_the_same(
+    whole: tuple[float, float | None], change: str
+) -> None:
+    a, b = with_workload((378.0, 400.0)), with_workload(whole)
+    diff = compare(a, b)
+    assert not diff.same and not diff.pods
+    [found] = diff.impacts
+    assert (found.of, found.name, found.fact) == ("workload", "ReplicaSet/web", "wholeAgain")
+    assert found.change == change
+    assert "predict the same" not in told(a, b)
+    assert "+378s .. +400s" in told(a, b)
+
+
+def test_what_is_touched_in_one_of_them_only_is_new_or_gone() -> None:
+    a, b = prediction(impact=Impact((), (), (), (), (), (), findings=())), with_workload((1.0, 2.0))
+    assert {one.change for one in compare(a, b).impacts} == {"new"}
+    assert {one.change for one in compare(b, a).impacts} == {"gone"}
