@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.fates import Fate
-from kubectl_evictplan.impact.stretches import FOREVER_NS
 from kubectl_evictplan.impact.successors import AT_DELETION
 from kubectl_evictplan.impact.volumes import NEVER_MOVES
 from kubectl_evictplan.impact.world import World
@@ -34,6 +33,8 @@ from kubectl_evictplan.prediction.impact_document import NotComingBack
     "no-room",
     "unknown-owner",
 )
+# The code IDENTITY_HELD where the kubelet is not silent.
+_NOT_CONFIRMED = "not-confirmed"
 # By code: why, and what releases it. "{node}" is the pod's node, "{quoted}" that for a shell.
 _TELL = {
     BARE_POD: ("nobody owns it: once it is deleted it is gone for good", ""),
@@ -51,6 +52,10 @@ _TELL = {
             "the kubelet of {node} comes back; or, once the machine is surely off: "
             "kubectl taint node {quoted} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
         ),
+    ),
+    _NOT_CONFIRMED: (
+        "its StatefulSet creates it anew only when the old object is gone, and whether {node} ends it is not known",
+        "look at the pod's containers and at the kubelet of {node}: it has to confirm the end",
     ),
     DAEMON_SET: (
         "its DaemonSet keeps off {node} while the node has a taint that its pods do not tolerate",
@@ -91,8 +96,9 @@ def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
 
 def _row(fate: Fate, code: str) -> NotComingBack:
     pod = fate.pod
+    told = _NOT_CONFIRMED if code == IDENTITY_HELD and not fate.life.may_be_off else code
     why, release = (
-        text.format(node=pod.node_name, quoted=shlex.quote(pod.node_name)) for text in _TELL[code]
+        text.format(node=pod.node_name, quoted=shlex.quote(pod.node_name)) for text in _TELL[told]
     )
     return NotComingBack(pod.namespace, pod.name, pod.node_name, code, why, release)
 
@@ -101,14 +107,13 @@ def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
     deletion, pod = fate.deletion, fate.pod
     if deletion is None or pod.finished:
         return
-    held = deletion.gone.latest_ns >= FOREVER_NS
     if kind == "Pod":
         yield BARE_POD
     elif kind == "DaemonSet" and fate.successor.created.never and fate.life.deleted.never:
         yield DAEMON_SET
     elif kind == "Job" and fate.successor.created.never:
         yield JOB_FAILED
-    elif kind == STATEFUL_SET and held:
+    elif kind == STATEFUL_SET and deletion.held:
         yield FINALIZERS if pod.finalizers else IDENTITY_HELD
     elif not world.is_known_kind(kind):
         yield UNKNOWN_OWNER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import SCENARIO
@@ -18,8 +18,9 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 class Deletion(NamedTuple):
     """The first DELETE of a pod, and the end of its object.
 
+    ``gone`` holds if the pod is deleted, which is not ``certain``: of a pod that stays as it is nothing is held.
     ``by`` are all controllers that may send it, sorted. ``taint`` is "key:effect" of what decided, "" when none did;
-    ``tolerated_seconds`` for how long its toleration holds. ``stuck``: the object's end is not certain.
+    ``tolerated_seconds`` for how long its toleration holds. ``stuck``: why the object's end is not certain.
     """
 
     when: Between
@@ -34,6 +35,11 @@ class Deletion(NamedTuple):
     def controllers(self) -> frozenset[str]:
         """``by`` as a set."""
         return frozenset(self.by)
+
+    @property
+    def held(self) -> bool:
+        """Whether the object of the deleted pod may stay for ever."""
+        return self.gone.latest_ns >= FOREVER_NS
 
 
 Rows = Mapping[str, list[Eviction]]
@@ -95,29 +101,26 @@ def _joined(rows: list[Eviction], memo: dict[object, Deletion]) -> Deletion:
     sure = [w.latest_ns for w, row in zip(when, rows, strict=True) if row.certainty == CERTAIN]
     latest_ns = min(sure) if sure else max(w.latest_ns for w in when)
     deleted = Between(min(w.earliest_ns for w in when), latest_ns).later(0, REACTION_MAX_NS)
+    gone = _gone(rows).later(0, REACTION_MAX_NS)
+    why = next((row.gone.stuck for row in reversed(rows) if row.gone.stuck), "")
     found = memo[token] = Deletion(
         deleted,
         bool(sure),
-        _gone(rows).later(0, REACTION_MAX_NS),
+        gone,
         tuple(sorted({row.controller for row in rows})),
         f"{first.taint.key}:{first.taint.effect}" if first.taint is not None else "",
         first.toleration.toleration_seconds if first.toleration is not None else None,
-        next((row.gone.stuck for row in reversed(rows) if row.gone.stuck), "")
-        if all(row.gone.latest_seconds is None for row in rows)
-        else "",
+        why if gone.latest_ns >= FOREVER_NS else "",
     )
     return found
 
 
-def _gone(rows: Iterable[Eviction]) -> Between:
-    """The object's end by whichever delete ends it; certain only where a certain one does."""
-    earliest_ns = latest_ns = FOREVER_NS
-    for row in rows:
-        end = between(row.gone.earliest_seconds, row.gone.latest_seconds)
-        earliest_ns = min(earliest_ns, end.earliest_ns)
-        if row.certainty == CERTAIN:
-            latest_ns = min(latest_ns, end.latest_ns)
-    return Between(earliest_ns, latest_ns)
+def _gone(rows: Sequence[Eviction]) -> Between:
+    """The object's end by whichever delete ends it, if the pod is deleted: those that are certain all come."""
+    ends = [between(row.gone.earliest_seconds, row.gone.latest_seconds) for row in rows]
+    sure = [end.latest_ns for end, row in zip(ends, rows, strict=True) if row.certainty == CERTAIN]
+    latest_ns = min(sure) if sure else max(end.latest_ns for end in ends)
+    return Between(min(end.earliest_ns for end in ends), latest_ns)
 
 
 def _by_scenario(pod: Pod, at_ns: int, life: NodeLife | None) -> Deletion:

@@ -90,8 +90,8 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "medium",
         "A ReadWriteOnce volume is attached to one node. From a silent node it is taken by force six minutes "
         "after the pod's end, from a drained one after its unmount; the successor is Pending until then.",
-        "Tell that the machine is off with the out-of-service taint (detaches at once), or use volumes that "
-        "several nodes may mount.",
+        "Of a silent node whose machine is surely off: tell so with the out-of-service taint (detaches at once). Else "
+        "use volumes that several nodes may mount.",
     ),
     "slow-failover": FindingKind(
         "low",

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.impact.comebacks import BARE_POD, DAEMON_SET, IDENTITY_HELD, JOB_FAILED
+from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
 from kubectl_evictplan.impact.replacement_words import (
     CROWDED,
@@ -294,11 +295,19 @@ def _pod(one: NotComingBack) -> str:
 
 
 def _how_sure(world: World, one: NotComingBack) -> str:
-    deletion = world.deletions.get(f"{one.namespace}/{one.pod}")
-    return CERTAIN if deletion is not None and deletion.certain else POSSIBLE
+    fate = world.fates[f"{one.namespace}/{one.pod}"]
+    if one.code == IDENTITY_HELD and not fate.life.may_be_off:
+        return POSSIBLE
+    return _certainty(fate)
 
 
-def _volumes(codes: frozenset[str], told: str) -> Callable[[Facts], Iterator[Item]]:
+def _certainty(fate: Fate) -> str:
+    return CERTAIN if fate.deletion is not None and fate.deletion.certain else POSSIBLE
+
+
+def _volumes(
+    codes: frozenset[str], told: str, remedy: Callable[[Fate], str]
+) -> Callable[[Facts], Iterator[Item]]:
     def author(facts: Facts) -> Iterator[Item]:
         for one in facts.impact.volumes:
             if one.code in codes:
@@ -309,9 +318,24 @@ def _volumes(codes: frozenset[str], told: str) -> Callable[[Facts], Iterator[Ite
                 claim = f"{one.namespace}/{one.claim}"
                 text = told.format(claim=claim, pod=one.pod, node=one.node, when=when)
                 name = f"PersistentVolumeClaim/{claim}"
-                yield Item(name, text, weight=math.inf if last is None else last)
+                fate = facts.world.fates[f"{one.namespace}/{one.pod}"]
+                weight = math.inf if last is None else last
+                yield Item(name, text, _certainty(fate), weight, remedy(fate))
 
     return author
+
+
+def _frees_the_volume(fate: Fate) -> str:
+    if not fate.life.may_be_off:
+        return "see what keeps the old pod, or use volumes that several nodes may mount"
+    return _tell_that_it_is_off(fate.pod.node_name) + " (detaches at once)"
+
+
+def _tell_that_it_is_off(node: str) -> str:
+    taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+    return "once the machine is surely off: " + shlex.join(
+        ["kubectl", "taint", "node", node, taint]
+    )
 
 
 def _two_copies(facts: Facts) -> Iterator[Item]:
@@ -328,15 +352,11 @@ def _two_copies(facts: Facts) -> Iterator[Item]:
 def _stays_terminating(facts: Facts) -> Iterator[Item]:
     stuck: dict[str, int] = {}
     for fate in facts.world.fates.values():
-        if fate.deletion is not None and fate.deletion.stuck and fate.life.silences:
+        if fate.deletion is not None and fate.deletion.stuck and fate.life.may_be_off:
             stuck[fate.pod.node_name] = stuck.get(fate.pod.node_name, 0) + 1
     for node, number in sorted(stuck.items()):
         text = f"deleted pods of node {node} stay Terminating while its kubelet is silent: {number}"
-        taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-        remedy = "once the machine is surely off: " + shlex.join(
-            ["kubectl", "taint", "node", node, taint]
-        )
-        yield Item(f"Node/{node}", text, weight=float(number), remedy=remedy)
+        yield Item(f"Node/{node}", text, weight=float(number), remedy=_tell_that_it_is_off(node))
 
 
 def _evicted_again(facts: Facts) -> Iterator[Item]:
@@ -370,8 +390,7 @@ def _empty_dir_gone(facts: Facts) -> Iterator[Item]:
             namespace, workload = facts.world.workload_of(facts.world.owner_of(fate.pod))
             kind, _, name = workload.partition("/")
             text = f"pods of {workload} in {namespace} lose what they keep in an emptyDir"
-            certainty = CERTAIN if fate.deletion.certain else POSSIBLE
-            yield Item(f"{kind}/{namespace}/{name}", text, certainty)
+            yield Item(f"{kind}/{namespace}/{name}", text, _certainty(fate))
 
 
 def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[Item]]:
@@ -406,11 +425,15 @@ AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "no-room-left": _replacements(CROWDED),
     "bare-pod-gone": _pods(BARE_POD, "{pod} has no owner and is gone for good"),
     "volume-never-moves": _volumes(
-        frozenset({NEVER_MOVES}), "{claim} of {pod} lies on the disk of {node} and never moves"
+        frozenset({NEVER_MOVES}),
+        "{claim} of {pod} lies on the disk of {node} and never moves",
+        lambda _: "",
     ),
     "single-replica": _single_replica,
     "volume-waits": _volumes(
-        frozenset({FORCE_DETACH, HELD}), "{claim} of {pod} can leave {node} {when}"
+        frozenset({FORCE_DETACH, HELD}),
+        "{claim} of {pod} can leave {node} {when}",
+        _frees_the_volume,
     ),
     "slow-failover": _slow_failover,
     "outage-undetected": _outage_undetected,

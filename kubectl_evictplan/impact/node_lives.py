@@ -51,6 +51,15 @@ class NodeLife(NamedTuple):
     # From when on it may be Ready that is not at the start: its pods become Ready again by themselves.
     recovers_ns: int = FOREVER_NS
 
+    @property
+    def may_be_off(self) -> bool:
+        """Whether its kubelet falls silent and nobody says that it comes back.
+
+        Of no other node a remedy may name the out-of-service taint, which takes pods and volumes from a running machine.
+        """
+        lasting = any(one.until.latest_ns >= FOREVER_NS for one in self.silences)
+        return lasting and self.deleted.never
+
     def silent_at(self, at_ns: int) -> Silence | None:
         """The silence in which an instant may lie."""
         for one in self.silences:

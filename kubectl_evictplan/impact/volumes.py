@@ -94,7 +94,7 @@ class Volumes:
             return SHARED, deletion.when
         if claim is None:
             return UNKNOWN, Between(deletion.when.earliest_ns, FOREVER_NS)
-        if gone.latest_ns >= FOREVER_NS:
+        if deletion.held:
             return HELD, gone
         unheard = life.silent_at(gone.earliest_ns) is not None
         if not unheard and life.deleted.earliest_ns > gone.latest_ns:

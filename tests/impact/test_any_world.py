@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import msgspec
 import pytest
@@ -10,6 +11,7 @@ from drain_worlds import draw_drained_world
 from hypothesis import given, settings
 from strategies import World, worlds
 
+from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.kube.objects import ClusterSnapshot
@@ -35,6 +37,29 @@ def assert_sound(
         assert 0 <= budget.broken_by.least <= budget.broken_by.most
     for spell in spells(impact):
         assert_spell(spell)
+    assert_only_silent_nodes_are_told_to_be_off(snapshot, scenario, impact)
+
+
+def assert_only_silent_nodes_are_told_to_be_off(
+    snapshot: ClusterSnapshot, scenario: Scenario, impact: Impact
+) -> None:
+    """The taint deletes the pods and detaches the volumes of a machine that runs."""
+    seen_ns = observed_at_ns(snapshot, scenario.start_ns)
+    silent = {
+        node.name
+        for node in snapshot.nodes
+        if not is_up_at_start(node, snapshot.leases.get(node.name), seen_ns)
+    }
+    for event in scenario.events:
+        if event.kubelets_up is not None:
+            silent = (
+                silent.difference(event.nodes) if event.kubelets_up else silent.union(event.nodes)
+            )
+    remedies = [one.remedy for one in impact.findings]
+    for remedy in [*remedies, *(one.release for one in impact.not_coming_back)]:
+        told = re.findall(r"kubectl taint node (\S+) \S*out-of-service", remedy)
+        assert len(told) == remedy.count("out-of-service")
+        assert silent.issuperset(told)
 
 
 def assert_curve(before: int, fewest: int, steps: tuple[Step, ...]) -> None:

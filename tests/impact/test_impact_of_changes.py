@@ -16,7 +16,13 @@ from kubectl_evictplan.kube.infrastructure import (
     PodClaims,
     Service,
 )
-from kubectl_evictplan.kube.objects import FailureRule, IntOrPercent, PodDisruptionBudget, Workload
+from kubectl_evictplan.kube.objects import (
+    ClusterSnapshot,
+    FailureRule,
+    IntOrPercent,
+    PodDisruptionBudget,
+    Workload,
+)
 from kubectl_evictplan.prediction.impact_document import Impact
 
 TAINT = make_event(10, "taint", "a1", taint="maint=yes:NoExecute")
@@ -278,8 +284,14 @@ def test_unread_budgets_are_said_to_be_missing() -> None:
 def with_volume(
     kind: str, *events: object, local: bool = False, mode: str = "ReadWriteOnce"
 ) -> Impact:
-    pods = pods_of(kind, "db", ["a1"], tolerations=default_tolerations(60))
-    snapshot = cluster(
+    return impact_of(volume_cluster(kind, local=local, mode=mode), *events)
+
+
+def volume_cluster(
+    kind: str, *, local: bool = False, mode: str = "ReadWriteOnce", **attributes: Any
+) -> ClusterSnapshot:
+    pods = pods_of(kind, "db", ["a1"], tolerations=default_tolerations(60), **attributes)
+    return cluster(
         pods,
         pod_claims=(PodClaims("default", "db-0", ("data",)),),
         persistent_volume_claims=(
@@ -289,7 +301,6 @@ def with_volume(
             PersistentVolume("pv", "Bound", "default", "data", (mode,), local=local),
         ),
     )
-    return impact_of(snapshot, *events)
 
 
 def test_a_volume_of_a_drained_node_follows_its_unmount() -> None:
@@ -305,6 +316,24 @@ def test_a_volume_of_a_silent_node_is_held_by_the_pod_that_stays() -> None:
     assert (found.code, found.free.latest_seconds) == ("held", None)
     # The ReplicaSet replaces the pod, which then waits for the volume.
     assert workload(impact, "ReplicaSet/db").whole_again.latest_seconds is None
+
+
+def test_who_is_perhaps_never_evicted_holds_nothing_once_it_is() -> None:
+    # Nobody read the budgets: whether the drain may evict it is not known.
+    snapshot = replace(volume_cluster("StatefulSet"), kinds_seen=("Lease", "Node", "Pod"))
+    impact = impact_of(snapshot, make_event(10, "drain", ["a1"]))
+    [volume] = impact.volumes
+    assert (volume.code, volume.free.latest_seconds is None) == ("detach", False)
+    assert not comebacks(impact)
+    assert "out-of-service" not in str(impact)
+
+
+def test_no_remedy_tells_that_a_running_machine_is_off() -> None:
+    impact = impact_of(volume_cluster("StatefulSet", finalizers=("x/y",)), TAINT)
+    assert impact.volumes[0].code == "held"
+    assert comebacks(impact)["db-0"].code == "finalizers"
+    assert finding(impact, "volume-waits").remedy
+    assert "out-of-service" not in str([one.remedy for one in impact.findings])
 
 
 def test_six_minutes_after_a_forced_end_the_volume_is_taken_by_force() -> None:
