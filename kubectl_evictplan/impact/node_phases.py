@@ -80,9 +80,13 @@ def node_phases(
     lives: Mapping[str, NodeLife],
     listed: Collection[str],
     since_ns: int,
+    first: Collection[Drain] = (),
 ) -> tuple[TimedPhase, ...]:
-    """Cut the time from ``since_ns`` on into phases. ``listed``: names of the nodes that can be asked about."""
-    times = list(_times(nodes, reports, events, lives))
+    """Cut the time from ``since_ns`` on into phases. ``listed``: names of the nodes that can be asked about.
+
+    ``first``: drains before whose evictions nobody looks for a place.
+    """
+    times = list(_times(nodes, reports, events, lives, first))
     openings, closings = _instants(times, since_ns)
     starts = sorted(
         {since_ns, *_thinned(openings, _OPENINGS_MAX), *_thinned(closings, _CLOSINGS_MAX)}
@@ -156,10 +160,11 @@ def _times(
     reports: Iterable[NodeReport],
     events: Sequence[ScenarioEvent],
     lives: Mapping[str, NodeLife],
+    first: Collection[Drain],
 ) -> Iterator[_NodeTimes]:
     by_name = {report.node: report for report in reports}
     values = {key_and_effect(e.taint): e.taint for e in events if isinstance(e, AddTaint)}
-    cordons = _cordons(events)
+    cordons = _cordons(events, first)
     created = {e.node.name: e for e in events if isinstance(e, CreateNode)}
     known = set[str]()
     for node in nodes:
@@ -231,12 +236,14 @@ def _taint(name: str) -> Taint:
     return Taint(key, effect)
 
 
-def _cordons(events: Iterable[ScenarioEvent]) -> dict[str, list[_Change]]:
+def _cordons(events: Iterable[ScenarioEvent], first: Collection[Drain]) -> dict[str, list[_Change]]:
     found: dict[str, list[_Change]] = {}
     for event in events:
         if isinstance(event, Cordon | Drain):
             on = not isinstance(event, Uncordon)
-            when = exactly(event.at_ns).later(0, REACTION_MAX_NS)
+            # kubectl drain cordons all its nodes before it evicts: whoever it makes look for a place finds them so.
+            delay_ns = 0 if event in first else REACTION_MAX_NS
+            when = exactly(event.at_ns).later(0, delay_ns)
             for name in event.nodes:
                 found.setdefault(name, []).append(_Change(when, on))
     return found

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.later_nodes import later_nodes
 from kubectl_evictplan.impact.losses import Loss, losses
-from kubectl_evictplan.impact.node_lives import NodeLife
+from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, NodeLife
 from kubectl_evictplan.impact.node_phases import TimedPhase, node_phases
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -21,11 +22,13 @@ from kubectl_evictplan.kube.scheduling.answers import Fit, Surroundings
 from kubectl_evictplan.kube.scheduling.fit import fits
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import Scenario
 
 # Whoever found no node is tried again when one changes, but not sooner than so long after the last time
 # (``podMaxBackoffSeconds`` of kube-scheduler).
 RETRY_MAX_NS = 10 * SECOND_NS
+_BY_DRAINS = frozenset((EVICTION_API, KUBECTL_DELETE))
 
 
 class Stage(NamedTuple):
@@ -203,6 +206,7 @@ def _surroundings(change: Change) -> tuple[Surroundings, tuple[TimedPhase, ...]]
         change.lives,
         names,
         first_ns,
+        _cordon_first(change),
     )
     infrastructure = snapshot.infrastructure
     around = Surroundings(
@@ -221,6 +225,20 @@ def _surroundings(change: Change) -> tuple[Surroundings, tuple[TimedPhase, ...]]
         [pod for pod in snapshot.pods if not pod.node_name and not pod.finished],
     )
     return around, phases
+
+
+def _cordon_first(change: Change) -> list[Drain]:
+    """Drains that have cordoned before anybody looks for a place: their own evictions are the first."""
+    return [
+        event
+        for event in change.scenario.events
+        if isinstance(event, Drain)
+        and all(
+            pod.node_name in event.nodes and change.deletions[key].controllers <= _BY_DRAINS
+            for key, pod in change.evicted.items()
+            if change.deletions[key].when.earliest_ns < event.at_ns + REACTION_MAX_NS
+        )
+    ]
 
 
 def _last(instants: list[Between]) -> int:

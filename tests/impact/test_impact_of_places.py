@@ -240,3 +240,17 @@ def test_what_is_only_assumed_is_not_sure() -> None:
     snapshot = clustered([make_node("a1"), make_node("b1")], web("a1"))
     [fit] = impact_of(snapshot, TAINT).replacements
     assert (fit.assumed, fit.sure_of_a_node) == (True, 0)
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["alone", "beside-a-taint"])
+def test_no_replacement_of_a_drain_meets_its_nodes_uncordoned(other: bool) -> None:
+    apart = PodAffinityTerm(HOSTNAME, APP)
+    pods = web("a1", "b1", pod_anti_affinity=(apart,))
+    # Who was evicted before the cordon may come to the node in time.
+    early = [make_event(10, "taint", "b1", taint="maint:NoExecute")] if other else []
+    snapshot = clustered([node("a1"), node("b1")], pods)
+    impact = impact_of(snapshot, make_event(10, "drain", ["a1"]), *early)
+    assert [one.pod for one in impact.not_coming_back if one.code == "no-node"] == (
+        [] if other else ["web-0"]
+    )
+    assert max(one.may_find_one for one in impact.replacements) == other
