@@ -96,6 +96,7 @@ def refuse_other(plan: Plan, journal: Path, state: RunState) -> None:
                 expected=plan.fingerprint,
             )
         )
+    refuse_forged(plan, journal, state)
     if state.rollback_exit_code == EXIT_DONE:
         raise mistake("this run was taken back: make a new plan", location=str(journal))
     if state.rolling_back:
@@ -103,6 +104,26 @@ def refuse_other(plan: Plan, journal: Path, state: RunState) -> None:
             "this run is being taken back: only apply --rollback goes on with it",
             location=str(journal),
         )
+
+
+def refuse_forged(plan: Plan, journal: Path, state: RunState) -> None:
+    """Raise InputError for a journal that names this plan and holds something else: nobody reviewed that."""
+    begin = state.begin
+    for field, theirs, ours in (
+        ("operations", begin.operations, plan.operations),
+        ("nodes", begin.nodes, plan.nodes),
+        ("execution", begin.execution, plan.execution),
+        ("cluster", begin.cluster, plan.cluster),
+    ):
+        if theirs != ours:
+            raise InputError(
+                Problem(
+                    "the journal was changed after it was written: it is not as the plan says;"
+                    " nothing was sent. Restore the file",
+                    location=f"{journal}:1",
+                    field=field,
+                )
+            )
 
 
 def _finished(opened: Journal, state: RunState, journal: Path) -> RunResult:

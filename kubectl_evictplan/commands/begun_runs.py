@@ -29,7 +29,7 @@ from kubectl_evictplan.commands.clock_check import check_clocks
 from kubectl_evictplan.commands.file_arguments import exists
 from kubectl_evictplan.commands.ledgers import keep_ledger
 from kubectl_evictplan.commands.plan_file import read_plan_file
-from kubectl_evictplan.errors import Correction, mistake
+from kubectl_evictplan.errors import Correction, ProblemsError, mistake
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,6 +98,7 @@ def roll_back(journal: Path, how: ApplyOptions) -> None:
     )
     state = _status(journal).state
     check_digest(state.begin.plan_fingerprint, how)
+    _refuse_forged(journal, state)
     if left := _to_take_back(state):
         show(taking_back_blocks(state, left), how.color)
     if how.dry_run != "none":
@@ -194,6 +195,19 @@ def _plan_path(journal: Path, file: str | None, begin: Begin) -> Path:
         # Both were moved together.
         return journal.with_name(path.name)
     return path
+
+
+def _refuse_forged(journal: Path, state: RunState) -> None:
+    """Hold a journal against its plan, where that is still there: taking back needs none."""
+    from kubectl_evictplan.apply.resume import refuse_forged
+
+    path = _plan_path(journal, None, state.begin)
+    try:
+        plan = read_plan_file(str(path), journal)
+    except ProblemsError:
+        return
+    if plan.fingerprint == state.begin.plan_fingerprint:
+        refuse_forged(plan, journal, state)
 
 
 def _lock_namespace(how: ApplyOptions, begin: Begin) -> str:

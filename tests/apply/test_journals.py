@@ -18,10 +18,12 @@ from apply.clusters import drain_bench, taint_bench
 from apply.crashes import KEEPS, killing
 from apply.crashing_files import Killed
 from apply.runs import JOURNAL, Bench
+from msgspec import structs
 
 from kubectl_evictplan.apply import journal as journals
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.files import LocalFiles
+from kubectl_evictplan.apply.journal import digest, encoded, read
 from kubectl_evictplan.apply.records import Begin
 from kubectl_evictplan.apply.states import Phase
 from kubectl_evictplan.apply.status import status
@@ -169,6 +171,31 @@ def test_another_plan_is_not_gone_on_with() -> None:
 
     with pytest.raises(InputError, match="another plan"):
         other.resume()
+
+
+@pytest.mark.parametrize("field", ["operations", "nodes", "execution", "cluster"])
+def test_a_journal_that_holds_something_else_than_its_plan_is_not_gone_on_with(field: str) -> None:
+    bench = taint_bench()
+    bench.cluster.denied.add(("patch", "nodes"))
+    bench.apply()
+    other = {
+        "operations": bench.plan.operations[1:],
+        "nodes": bench.plan.nodes[1:],
+        "execution": structs.replace(bench.plan.execution, parallel=9),
+        "cluster": structs.replace(bench.plan.cluster, user="eve"),
+    }[field]
+    begin, *rest = read(JOURNAL, bench.files).records
+    lines: list[bytes] = []
+    for record in (structs.replace(begin, **{field: other}), *rest):
+        prev = digest(lines[-1]) if lines else ""
+        lines.append(encoded(structs.replace(record, prev=prev)))
+    bench.files.stored[JOURNAL].written = b"".join(lines)
+    bench.cluster.denied.clear()
+
+    with pytest.raises(InputError, match="not as the plan says"):
+        bench.resume()
+
+    assert bench.cluster.mutations == []
 
 
 def _fingerprinted(bench: Bench, fingerprint: str) -> Any:
