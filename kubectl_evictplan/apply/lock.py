@@ -81,8 +81,9 @@ class Lock:
             return
         reply = self._renew(read_first=check)
         overdue = self._world.monotonic() - self._renewed > LOCK_SECONDS - SAFETY_SECONDS
-        if reply is not None and (check or overdue):
-            raise self._lost(reply.message)
+        if overdue or (reply is not None and check):
+            # Also when the answer came, but so late that the lock is all but over again.
+            raise self._lost("its renewal took too long" if reply is None else reply.message)
 
     def release(self) -> None:
         """Give the lock back, if it is still ours; a failure leaves it to expire."""

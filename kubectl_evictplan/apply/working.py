@@ -169,6 +169,9 @@ class Working(Looking):
                 watch.look_again(self)
             else:
                 watch.look(self)
+        if self.lock is not None:
+            # Looking may take longer than the lock lasts, and what is sent next needs it.
+            self.lock.keep()
         self.heed_signals()
 
     def _answer(self, asked: Callable[[], Read]) -> Read:

@@ -14,15 +14,16 @@ from apply.crashing_files import CrashingFiles, Killed, Stored
 from apply.runs import AUTHOR, JOURNAL, Bench, add_taint, plan_of
 from msgspec import structs
 
-from kubectl_evictplan.apply.cluster import LiveLease, Outcome, Reply
+from kubectl_evictplan.apply.cluster import LiveLease, Outcome, Reply, Request
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.lock import JOURNAL as HEAD
-from kubectl_evictplan.apply.lock import LOCK_NAME, LOCK_SECONDS, MACHINE
+from kubectl_evictplan.apply.lock import LOCK_NAME, LOCK_SECONDS, MACHINE, SAFETY_SECONDS
 from kubectl_evictplan.apply.resume import resume
 from kubectl_evictplan.apply.run import LOCK_NAMESPACE, RunOptions, RunResult, apply_plan
 from kubectl_evictplan.apply.stop import Stop
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.plans.document import ClusterIdentity
 from kubectl_evictplan.prediction.document import TaintReference
 from kubectl_evictplan.world import machine, process_alive
 
@@ -110,6 +111,28 @@ def test_losing_the_lock_stops_new_mutations() -> None:
     assert result.ending.objects[0] == "other@host/7/run-x"
     assert len(bench.cluster.mutations) == 1
     assert bench.cluster.leases[PLACE].holder_identity == "other@host/7/run-x"
+
+
+def test_no_mutation_is_sent_under_a_lock_that_a_slow_look_outlasted() -> None:
+    bench = taint_bench(settle_seconds=40.0)
+    identity = bench.cluster.identity
+    ages = []
+
+    def slow() -> ClusterIdentity:
+        bench.cluster.sleep(50.0)
+        return identity()
+
+    def sent(_request: Request) -> None:
+        renewed_ns = bench.cluster.leases[PLACE].renew_time_ns
+        assert renewed_ns is not None
+        ages.append((bench.cluster.now - renewed_ns) / SECOND_NS)
+
+    bench.cluster.before_mutation = sent
+    bench.cluster.identity = slow  # type: ignore[method-assign]
+
+    assert bench.apply().exit_code == 0
+    assert len(ages) == 2
+    assert max(ages) < LOCK_SECONDS - SAFETY_SECONDS
 
 
 def test_a_lock_that_cannot_be_renewed_ends_the_run_before_it_expires() -> None:
