@@ -1,7 +1,8 @@
 """A journal for a run whose own is lost: made anew from the plan and from what the cluster shows.
 
-The time of our taints and our name in managedFields tell what the lost run did; what they do not tell counts as
-done by another, and is never taken back. Nothing is sent: --resume and --rollback of the new journal do that.
+The time of our taints and our name in managedFields tell what runs of this program did, and the lock in the
+cluster which plan the last of them was of, and since when. What was done by another, or by nobody knows whom, is
+never taken back. Nothing is sent: --resume and --rollback of the new journal do that.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kubectl_evictplan.apply.changes import RawTaint, own_taint, slot, value, wr
 from kubectl_evictplan.apply.cluster import FIELD_MANAGER, ClusterApi, LiveNode, SpecChange
 from kubectl_evictplan.apply.evictions import pod_verdict
 from kubectl_evictplan.apply.files import Files
-from kubectl_evictplan.apply.lock import LOCK_NAME, refuse_held
+from kubectl_evictplan.apply.lock import LOCK_NAME, begun_ns, refuse_held
 from kubectl_evictplan.apply.records import (
     Adopted,
     AnyRecord,
@@ -57,9 +58,11 @@ def adopt(
     """
     identity = api.identity()
     check = preflight.same_cluster(plan.cluster, identity)
+    since_ns = None
     if options.lock_namespace:
-        refuse_held(api, options.lock_namespace, LOCK_NAME)
-    found = tuple(_found(plan, api))
+        lease = refuse_held(api, options.lock_namespace, LOCK_NAME)
+        since_ns = begun_ns(lease, plan.fingerprint)
+    found = tuple(_found(plan, api, since_ns))
     begin = beginning(plan, api, options, options.run_id or str(uuid.uuid4()))
     told = Check("adopted", "ok", f"{len(found)} of {len(plan.operations)} operations begun")
     opened, state = journals.create(journal, files, replace(begin, is_adopted=True))
@@ -81,8 +84,8 @@ def adopt(
     return state
 
 
-def _found(plan: Plan, api: ClusterApi) -> Iterator[Adopted]:
-    """Yield what was begun, in the order of the plan."""
+def _found(plan: Plan, api: ClusterApi, begun: int | None) -> Iterator[Adopted]:
+    """Yield what was begun, in the order of the plan. ``begun``: when its run was, None when nobody knows."""
     befores = {node.name: node for node in plan.nodes}
     by_number: dict[int, Adopted] = {}
     for name, before in befores.items():
@@ -92,7 +95,7 @@ def _found(plan: Plan, api: ClusterApi) -> Iterator[Adopted]:
             continue
         mine = [one for one in plan.operations if one.node == name and not isinstance(one, Evict)]
         since_ns = parse_rfc3339_ns(plan.created_at) or 0
-        for record in _of_node(_Seen(before, node, since_ns), mine):
+        for record in _of_node(_Seen(before, node, since_ns, begun), mine):
             by_number[record.number] = record
     for one in plan.operations:
         if isinstance(one, Evict):
@@ -105,22 +108,31 @@ def _found(plan: Plan, api: ClusterApi) -> Iterator[Adopted]:
 
 
 class _Seen(NamedTuple):
-    """A node as the plan found it, and as it is now; ``since_ns``: what is older is not of this plan."""
+    """A node as the plan found it, and as it is now; ``since_ns``: what is older is not of this plan.
+
+    ``begun_ns``: when the lost run began, None when nobody knows: then nothing is surely its doing.
+    """
 
     before: NodeBefore
     node: LiveNode
     since_ns: int
+    begun_ns: int | None
 
     def is_recent(self, change: SpecChange) -> bool:
         """Whether somebody wrote that after the plan was made."""
-        return self.is_since(change.time)
+        return _is_since(change.time, self.since_ns)
 
-    def is_since(self, time: str) -> bool:
-        """Whether a time of the API, in whole seconds, may be later than the plan."""
-        with contextlib.suppress(ValueError):
-            at_ns = parse_rfc3339_ns(time)
-            return at_ns is not None and at_ns + SECOND_NS > self.since_ns
-        return False
+    def is_of_run(self, time: str) -> bool:
+        """Whether what was done at that time was done while the lost run had the lock."""
+        return self.begun_ns is not None and _is_since(time, max(self.begun_ns, self.since_ns))
+
+
+def _is_since(time: str, since_ns: int) -> bool:
+    """Whether a time of the API, in whole seconds, may be later."""
+    with contextlib.suppress(ValueError):
+        at_ns = parse_rfc3339_ns(time)
+        return at_ns is not None and at_ns + SECOND_NS > since_ns
+    return False
 
 
 def _of_node(seen: _Seen, operations: Iterable[AnyOperation]) -> Iterator[Adopted]:
@@ -137,9 +149,11 @@ def _of_place(seen: _Seen, steps: list[AnyOperation]) -> Iterator[Adopted]:
     states: list[object] = [_before(seen.before, steps[0]), *map(_leaves, steps)]
     now = _now(seen.node, steps[0])
     fitting = [number for number, state in enumerate(states) if state == now]
-    ours = [number for number in fitting if number and _is_ours(seen, steps[number - 1])]
+    ours = [number for number in fitting if number and _is_a_runs(seen, steps[number - 1])]
     if ours:
-        done, verdict = ours[-1], Verdict.APPLIED
+        # By another run, for all that is known: done, and never taken back.
+        sure = seen.is_of_run(_done_at(seen, steps[ours[-1] - 1]))
+        done, verdict = ours[-1], Verdict.APPLIED if sure else Verdict.ALREADY
     elif fitting and fitting[0] and not ours:
         done, verdict = fitting[-1], Verdict.ALREADY
     elif len(fitting) > 1 and _may_have_been_written(seen, steps[0]):
@@ -152,24 +166,28 @@ def _of_place(seen: _Seen, steps: list[AnyOperation]) -> Iterator[Adopted]:
     )
     for place, step in enumerate(steps[:done], start=1):
         after = _after(image, step, seen.node if place == done else None)
-        yield _adopted(seen, step, verdict, image, after)
+        begun = bool(ours) or verdict is not Verdict.ALREADY
+        yield _adopted(seen, step, verdict, (image, after) if begun else (None, None))
         image = after
 
 
 def _adopted(
-    seen: _Seen, step: AnyOperation, verdict: Verdict, before: NodeImage, wanted: NodeImage
+    seen: _Seen,
+    step: AnyOperation,
+    verdict: Verdict,
+    images: tuple[NodeImage, NodeImage] | tuple[None, None],
 ) -> Adopted:
-    node, begun = seen.node, verdict is not Verdict.ALREADY
+    node, (before, wanted) = seen.node, images
     return Adopted(
         number=step.number,
         verdict=verdict,
         uid=node.uid,
         resource_version=node.resource_version,
         changed_by=written_by(step, node),
-        before=before if begun else None,
-        wanted=wanted if begun else None,
+        before=before,
+        wanted=wanted,
         time_added=_added(node, step) if isinstance(step, AddTaint) else "",
-        done_at=_done_at(seen, step) if begun else "",
+        done_at=_done_at(seen, step) if before is not None else "",
     )
 
 
@@ -225,10 +243,10 @@ def _added(node: LiveNode, one: AddTaint) -> str:
     return "" if index is None else str(node.raw_taints[index].get("timeAdded") or "")
 
 
-def _is_ours(seen: _Seen, one: AnyOperation) -> bool:
-    """Our taint carries the time it was added, whoever writes the list later; else our name has to be there."""
+def _is_a_runs(seen: _Seen, one: AnyOperation) -> bool:
+    """A run's taint carries the time it was added, whoever writes the list later; else our name has to be there."""
     if isinstance(one, AddTaint):
-        return seen.is_since(_added(seen.node, one))
+        return _is_since(_added(seen.node, one), seen.since_ns)
     return any(
         change.manager == FIELD_MANAGER and _field(one) in change.fields and seen.is_recent(change)
         for change in seen.node.changed_by

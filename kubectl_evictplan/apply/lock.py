@@ -4,7 +4,8 @@ It is advisory: over a network that may delay anything, no lock can promise more
 cluster are the preconditions of each mutation; the lock keeps operators from draining at once.
 
 Its annotations say on which machine the holder is, and how far the journal of the last run had come: whoever
-goes on with an old copy of it, or with one that lost lines at its end, is told so.
+goes on with an old copy of it, or with one that lost lines at its end, is told so. They also say which plan
+that run carried out and when it began: whoever lost the journal tells its doing from another's by that.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ import msgspec
 from kubectl_evictplan.apply.cluster import ClusterApi, LiveLease, Outcome, Reply
 from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
 from kubectl_evictplan.apply.journal import Journal, head_of
-from kubectl_evictplan.apply.records import LockPlace
+from kubectl_evictplan.apply.records import Begin, LockPlace
 from kubectl_evictplan.errors import AccessError, UnreachableError
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.timestamps import format_rfc3339
+from kubectl_evictplan.kube.timestamps import format_rfc3339, parse_rfc3339_ns
 from kubectl_evictplan.world import World
 
 LOCK_NAME = "evictplan-apply"
 # Annotations of the Lease: what the holder's process ID counts for, and the journal's head.
 MACHINE = "evictplan.dev/machine"
 JOURNAL = "evictplan.dev/journal"
+# The fingerprint of the last run's plan, and when that run began, by the server's clock.
+PLAN = "evictplan.dev/plan"
+BEGUN = "evictplan.dev/begun"
 LOCK_SECONDS = 60
 # The message of an ending by another's lock whose time is over.
 EXPIRED = "expired"
@@ -38,8 +42,11 @@ _ATTEMPTS = 3
 class Lock:
     """The Lease of one run. Time is the monotonic clock's; it was renewed when the request left."""
 
-    def __init__(self, place: LockPlace, api: ClusterApi, world: World, journal: Journal) -> None:
+    def __init__(
+        self, place: LockPlace, api: ClusterApi, world: World, journal: Journal, begin: Begin
+    ) -> None:
         self.place = place
+        self._begin = begin
         self._journal = journal
         self._api = api
         self._world = world
@@ -147,7 +154,12 @@ class Lock:
 
     @property
     def _annotations(self) -> dict[str, str]:
-        return {MACHINE: self.place.machine, JOURNAL: str(self._journal.head)}
+        return {
+            MACHINE: self.place.machine,
+            JOURNAL: str(self._journal.head),
+            PLAN: self._begin.plan_fingerprint,
+            BEGUN: self._begin.at,
+        }
 
     def _hold(self, lease: LiveLease | None, reply: Reply, sent: float) -> None:
         self._renewed = sent
@@ -214,14 +226,25 @@ class Lock:
         return Ended(Ending(EndCode.LOCK_LOST, message=message, objects=told))
 
 
-def refuse_held(api: ClusterApi, namespace: str, name: str) -> None:
-    """Raise Ended (LOCKED) while somebody holds the lock and it is not over; the lock is not touched."""
+def refuse_held(api: ClusterApi, namespace: str, name: str) -> LiveLease | None:
+    """Return the Lease; raise Ended (LOCKED) while somebody holds it and it is not over. It is not touched."""
     lease = api.get_lease(namespace, name)
     if lease is None or not lease.holder_identity:
-        return
+        return lease
     expires_ns = _expires_ns(lease)
     if expires_ns is None or expires_ns > api.now_ns():
         raise Ended(Ending(EndCode.LOCKED, objects=_told(lease, expires_ns)))
+    return lease
+
+
+def begun_ns(lease: LiveLease | None, plan_fingerprint: str) -> int | None:
+    """Return when the last run under this lock began; None when it was of another plan, or nobody can tell."""
+    if lease is None or lease.annotations.get(PLAN) != plan_fingerprint:
+        return None
+    try:
+        return parse_rfc3339_ns(lease.annotations.get(BEGUN, ""))
+    except ValueError:
+        return None
 
 
 def holder(user: str, host: str, pid: int, run_id: str) -> str:

@@ -207,7 +207,7 @@ class Adopted(Verify, frozen=True, tag="adopted", kw_only=True):
     """What an earlier run, whose journal is lost, did of an operation, by what the cluster shows.
 
     ``before`` and ``wanted`` are what its intent would have said: to take it back; null for evictions and
-    for what is not that run's doing.
+    for what is not that run's doing. With the verdict ``already`` they are of a run that may be another.
     """
 
     before: NodeImage | None = None

@@ -58,7 +58,8 @@ def resume(
     if is_finished(state):
         if options.lock_namespace:
             # Killed after its last record, before it gave the lock back.
-            Lock(lock_place(options, state.begin.run_id), api, world, opened).release_left()
+            place = lock_place(options, state.begin.run_id)
+            Lock(place, api, world, opened, state.begin).release_left()
         return _finished(opened, state, journal)
     run.watches = (conditions,)
     run_id = state.begin.run_id

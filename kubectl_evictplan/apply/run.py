@@ -153,7 +153,7 @@ def take_lock(run: Working, run_id: str, options: RunOptions) -> None:
         run.say(LockNoted(at_ns=run.now_ns, what="not-used"))
         return
     place = lock_place(options, run_id)
-    lock = locks.Lock(place, run.api, run.world, run.journal)
+    lock = locks.Lock(place, run.api, run.world, run.journal, run.state.begin)
     told = lock.acquire(steal=options.steal_lock)
     run.lock = lock
     run.say(LockNoted(at_ns=run.now_ns, what=told, holder=place.holder))

@@ -130,11 +130,29 @@ def _what_now(state: RunState) -> Iterator[Phrase]:
         more = f" and {len(unknown) - _NUMBERS_MAX} more" if len(unknown) > _NUMBERS_MAX else ""
         yield Phrase(f"The outcome of operation{many} {numbers}{more} is unknown.", "loud")
         yield Phrase("Going on looks first what became of that.")
+    if state.begin.is_adopted and not state.rolling_back:
+        yield from _of_nobody_known(state)
     if state.ending is not None and state.ending.code is EndCode.UNREVIEWED:
         yield Phrase("Cordon what is left, then plan the rest anew: that reviews these pods too.")
     reverted = state.ending is not None and state.ending.code is EndCode.REVERTED
     if reverted and not state.rolling_back and not resumable(state):
         yield Phrase("Nothing is left to go on with: take back the rest, or make a new plan.")
+
+
+def _of_nobody_known(state: RunState) -> Iterator[Phrase]:
+    """Name what a run of this program did, when nobody can tell which."""
+    unsure = [
+        told(one.operation)
+        for one in state.operations.values()
+        if one.attempts and one.phase is Phase.DONE and not one.executed
+    ]
+    if unsure:
+        more = f" and {len(unsure) - _NUMBERS_MAX} more" if len(unsure) > _NUMBERS_MAX else ""
+        yield Phrase(
+            f"Done by this run or by another, nobody can tell: {', '.join(unsure[:_NUMBERS_MAX])}{more}."
+            " Taking back leaves that alone.",
+            "loud",
+        )
 
 
 def _concerned(state: RunState) -> list[Doing]:

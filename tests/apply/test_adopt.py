@@ -23,7 +23,9 @@ from kubectl_evictplan.apply.preflight import CheckFailed
 from kubectl_evictplan.apply.records import Kept
 from kubectl_evictplan.apply.run import RunResult
 from kubectl_evictplan.apply.states import Phase, RunState
+from kubectl_evictplan.apply.status import status
 from kubectl_evictplan.errors import InputError
+from kubectl_evictplan.report.run_end import status_blocks
 
 SAMPLE = 11
 
@@ -111,6 +113,29 @@ def test_what_another_did_is_not_adopted_as_ours() -> None:
     assert state.first_intent_ns is None
     assert bench.rollback(steal_lock=True).exit_code == 0
     assert [one["key"] for one in bench.cluster.nodes["n1"].taints][-1] == "maintenance"
+
+
+@pytest.mark.parametrize("when", ["other plan", "before ours"])
+def test_what_another_run_did_is_named_and_never_taken_back(when: str) -> None:
+    bench = taint_bench()
+    other = Bench(bench.cluster, replace(bench.plan, fingerprint="sha256:other"))
+    assert other.apply().exit_code == 0
+    if when == "before ours":
+        bench.cluster.sleep(5.0)
+        bench.cluster.leases.clear()
+        assert bench.apply().exit_code == 0
+        bench.files = CrashingFiles()
+    before = {node: spec(bench.cluster, node) for node in bench.cluster.nodes}
+
+    state = adopted(bench)
+
+    assert not any(one.executed for one in state.operations.values())
+    told = repr(list(status_blocks(status(JOURNAL, bench.files), str(JOURNAL), "evictplan")))
+    assert "nobody can tell: taint n1 maintenance=true:NoExecute" in told
+    back = bench.rollback(steal_lock=True)
+    assert back.ending.code is EndCode.CHANGED_SINCE
+    assert {one.kept for one in back.state.reversals.values()} == {Kept.UNSURE}
+    assert {node: spec(bench.cluster, node) for node in bench.cluster.nodes} == before
 
 
 def test_our_taint_is_ours_whoever_wrote_the_list_since() -> None:

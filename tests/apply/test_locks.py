@@ -16,8 +16,15 @@ from msgspec import structs
 
 from kubectl_evictplan.apply.cluster import LiveLease, Outcome, Reply, Request
 from kubectl_evictplan.apply.endings import EndCode
+from kubectl_evictplan.apply.lock import (
+    BEGUN,
+    LOCK_NAME,
+    LOCK_SECONDS,
+    MACHINE,
+    PLAN,
+    SAFETY_SECONDS,
+)
 from kubectl_evictplan.apply.lock import JOURNAL as HEAD
-from kubectl_evictplan.apply.lock import LOCK_NAME, LOCK_SECONDS, MACHINE, SAFETY_SECONDS
 from kubectl_evictplan.apply.resume import resume
 from kubectl_evictplan.apply.run import LOCK_NAMESPACE, RunOptions, RunResult, apply_plan
 from kubectl_evictplan.apply.stop import Stop
@@ -329,7 +336,7 @@ def test_what_others_wrote_on_the_lease_stays() -> None:
 
     bench.apply(steal_lock=True)
 
-    assert bench.cluster.leases[PLACE].annotations.keys() == {"team", MACHINE, HEAD}
+    assert bench.cluster.leases[PLACE].annotations.keys() == {"team", MACHINE, HEAD, PLAN, BEGUN}
 
 
 def test_nobody_can_tell_from_another_host_that_a_run_is_dead_before_its_lock_is_over() -> None:
