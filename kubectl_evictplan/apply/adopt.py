@@ -77,10 +77,12 @@ def adopt(
         for end in _turns_left(plan, state):
             add(end)
     except journals.JournalFailed as error:
-        files.remove(journal)
+        opened.discard(journal, files)
         raise journals.unusable(journal, error) from error
-    finally:
+    except Exception:
         opened.close()
+        raise
+    opened.close()
     return state
 
 

@@ -31,6 +31,8 @@ OPERATION_BYTES = 4096
 ENDING_BYTES = 1 << 18
 # A result holds what came back, at most about as often as the intent held what was sent.
 _PER_INTENT = 4
+# How the first line of every journal begins.
+_FIRST_BYTES = b'{"record":"begin","prev":"","at":"'
 
 RecordT = TypeVar("RecordT", bound=Record)
 
@@ -72,8 +74,11 @@ class Journal:
     ``digests`` are those of the lines it has. ``held``, when there is one, is given back with the file.
     """
 
-    def __init__(self, file: AppendOnly, run_id: str, digests: list[str]) -> None:
+    def __init__(
+        self, file: AppendOnly, run_id: str, digests: list[str], *, is_new: bool = False
+    ) -> None:
         self._file = file
+        self._is_new = is_new
         self._run_id = run_id
         self._digests = digests
         self.held: Held | None = None
@@ -125,6 +130,15 @@ class Journal:
             raise JournalFailed(b"", error) from error
         self._room = size
 
+    def discard(self, path: Path, files: Files) -> None:
+        """Close a journal that never began a run: gone when it is new; a file that was there stays, empty."""
+        with contextlib.suppress(OSError):
+            if self._is_new:
+                files.remove(path)
+            else:
+                self._file.truncate(0)
+        self.close()
+
     def close(self) -> None:
         """Close the file, give its lock and the run back."""
         with contextlib.suppress(OSError):
@@ -174,7 +188,8 @@ def create(path: Path, files: Files, begin: Begin) -> tuple[Journal, RunState]:
     InputError when there is a journal already or none can be written.
     """
     try:
-        journal = Journal(_new_file(path, files), begin.run_id, [])
+        file, is_new = _new_file(path, files)
+        journal = Journal(file, begin.run_id, [], is_new=is_new)
     except OSError as error:
         raise unusable(path, error) from error
     try:
@@ -183,9 +198,7 @@ def create(path: Path, files: Files, begin: Begin) -> tuple[Journal, RunState]:
         begin = journal.append(begin)
         files.sync_directory(path)
     except (JournalFailed, OSError, InputError) as error:
-        journal.close()
-        with contextlib.suppress(OSError):
-            files.remove(path)
+        journal.discard(path, files)
         if isinstance(error, InputError):
             raise
         raise unusable(path, error) from error
@@ -212,19 +225,37 @@ def _held(path: Path, files: Files, run_id: str, *, alone: bool) -> Held | None:
         ) from error
 
 
-def _new_file(path: Path, files: Files) -> AppendOnly:
+def _new_file(path: Path, files: Files) -> tuple[AppendOnly, bool]:
+    """Return an empty file, and whether it was made just now."""
     try:
-        return files.create(path)
+        return files.create(path), True
     except FileExistsError:
-        if b"\n" in files.read(path):
-            raise mistake(
-                "there is a journal already: go on with it (apply --resume), take it back"
-                " (apply --rollback), or name another file with --journal",
-                location=str(path),
-            ) from None
+        _refuse_used(path, files.read(path))
     file = files.open(path)
-    file.truncate(0)
-    return file
+    try:
+        # Once more, now that nobody else can write it.
+        _refuse_used(path, files.read(path))
+        file.truncate(0)
+    except (OSError, InputError):
+        file.close()
+        raise
+    return file, False
+
+
+def _refuse_used(path: Path, data: bytes) -> None:
+    """Raise for a file that is anything but empty, or what a crash left of a first line."""
+    begins = data.startswith(_FIRST_BYTES)
+    if b"\n" in data and begins:
+        raise mistake(
+            "there is a journal already: go on with it (apply --resume), take it back"
+            " (apply --rollback), or name another file with --journal",
+            location=str(path),
+        )
+    if not (begins or _FIRST_BYTES.startswith(data)):
+        raise mistake(
+            "there is a file already, which is no journal: name another with --journal",
+            location=str(path),
+        )
 
 
 def reopen(path: Path, files: Files, *, alone: bool) -> tuple[Journal, RunState]:
