@@ -135,6 +135,12 @@ def _allocated(descriptor: int, offset: int, size: int) -> bool:
     return True
 
 
+def _state_folder() -> Path:
+    """Return the user's state folder; the XDG specification has relative paths ignored."""
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return named if named.is_absolute() else _home() / ".local" / "state"
+
+
 def _home() -> Path:
     try:
         return Path.home()
@@ -158,8 +164,7 @@ class LocalFiles:
 
     def hold(self, run_id: str) -> Held:
         """Hold a run by its name, in the user's state folder (XDG_STATE_HOME)."""
-        folder = os.environ.get("XDG_STATE_HOME") or _home() / ".local" / "state"
-        path = Path(folder, RUNS)
+        path = _state_folder() / RUNS
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(path, flags, JOURNAL_MODE)

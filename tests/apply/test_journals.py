@@ -23,7 +23,7 @@ from msgspec import structs
 from kubectl_evictplan.apply import journal as journals
 from kubectl_evictplan.apply.adopt import adopt
 from kubectl_evictplan.apply.endings import EndCode
-from kubectl_evictplan.apply.files import LocalFiles
+from kubectl_evictplan.apply.files import RUNS, LocalFiles
 from kubectl_evictplan.apply.journal import digest, encoded, read
 from kubectl_evictplan.apply.records import Begin
 from kubectl_evictplan.apply.states import Phase
@@ -491,6 +491,19 @@ def test_a_run_is_held_by_one_process_alone_whatever_its_journal(tmp_path: Path)
     assert subprocess.check_output(other, text=True).split() == ["held", "free"]
     one.release()
     assert subprocess.check_output(other, text=True).split() == ["free", "free"]
+
+
+def test_a_run_is_held_where_its_user_is_and_not_where_a_relative_state_folder_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    monkeypatch.chdir(tmp_path)
+
+    LocalFiles().hold("run-1").release()
+
+    assert (tmp_path / ".local" / "state" / RUNS).exists()
+    assert not (tmp_path / "state").exists()
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
