@@ -20,7 +20,12 @@ from kubectl_evictplan.apply.journal import Journal, head_of
 from kubectl_evictplan.apply.records import Begin, LockPlace
 from kubectl_evictplan.errors import AccessError, UnreachableError
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.timestamps import format_rfc3339, parse_rfc3339_ns
+from kubectl_evictplan.kube.timestamps import (
+    FIRST_INSTANT_NS,
+    LAST_INSTANT_NS,
+    format_rfc3339,
+    parse_rfc3339_ns,
+)
 from kubectl_evictplan.world import World
 
 LOCK_NAME = "evictplan-apply"
@@ -33,6 +38,8 @@ BEGUN = "evictplan.dev/begun"
 LOCK_SECONDS = 60
 # The message of an ending by another's lock whose time is over.
 EXPIRED = "expired"
+# The same of one that says no time, and so is never over by itself.
+ENDLESS = "endless"
 RENEW_SECONDS = 15.0
 # A renewal that keeps failing ends the run while the Lease still has this long to go.
 SAFETY_SECONDS = 15.0
@@ -215,7 +222,7 @@ class Lock:
             raise Ended(
                 Ending(
                     EndCode.LOCKED,
-                    message=EXPIRED if expired else "",
+                    message=EXPIRED if expired else _endless(expires_ns),
                     objects=_told(lease, expires_ns),
                 )
             )
@@ -233,7 +240,8 @@ def refuse_held(api: ClusterApi, namespace: str, name: str) -> LiveLease | None:
         return lease
     expires_ns = _expires_ns(lease)
     if expires_ns is None or expires_ns > api.now_ns():
-        raise Ended(Ending(EndCode.LOCKED, objects=_told(lease, expires_ns)))
+        message = _endless(expires_ns)
+        raise Ended(Ending(EndCode.LOCKED, message=message, objects=_told(lease, expires_ns)))
     return lease
 
 
@@ -263,10 +271,17 @@ def _expires_ns(lease: LiveLease) -> int | None:
     """A Lease without a time does not expire: somebody else writes it, by rules of their own."""
     if lease.renew_time_ns is None or lease.lease_duration_seconds is None:
         return None
-    return lease.renew_time_ns + lease.lease_duration_seconds * SECOND_NS
+    expires_ns = lease.renew_time_ns + lease.lease_duration_seconds * SECOND_NS
+    # Whoever may write a Lease may write any numbers.
+    return min(max(expires_ns, FIRST_INSTANT_NS), LAST_INSTANT_NS)
+
+
+def _endless(expires_ns: int | None) -> str:
+    return ENDLESS if expires_ns is None else ""
 
 
 def _told(lease: LiveLease, expires_ns: int | None) -> tuple[str, ...]:
-    """Return holder, since when, until when, as far as the Lease says."""
+    """Return holder, since when, until when, as far as the Lease says; then its namespace and name."""
     said: Callable[[int | None], str] = lambda at: "" if at is None else format_rfc3339(at)  # noqa: E731
-    return (lease.holder_identity, said(lease.acquire_time_ns), said(expires_ns))
+    times = said(lease.acquire_time_ns), said(expires_ns)
+    return (lease.holder_identity, *times, lease.namespace, lease.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kubectl_evictplan.apply import progress
 from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.endings import EndCode, Ending
-from kubectl_evictplan.apply.lock import EXPIRED
+from kubectl_evictplan.apply.lock import ENDLESS, EXPIRED
 from kubectl_evictplan.apply.records import Kept, Verdict
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.plans.document import AnyOperation, Evict
@@ -132,7 +132,7 @@ def ending_words(ending: Ending, *, back: bool = False) -> str:
 
 def _lock_words(why: str, ending: Ending) -> str:
     """Return whose the lock is, since and until when, and what can be done about a stale one."""
-    holder, since, until = (*ending.objects, "", "", "")[:3]
+    holder, since, until, namespace, lease = (*ending.objects, "", "", "", "", "")[:5]
     parts = [why]
     if holder:
         times = [f"since {name(since)}"] * bool(since) + [f"until {name(until)}"] * bool(until)
@@ -140,6 +140,12 @@ def _lock_words(why: str, ending: Ending) -> str:
     if ending.message == EXPIRED:
         parts.append(
             "it has expired; when that process is certainly dead, --steal-lock takes it over"
+        )
+    elif ending.message == ENDLESS:
+        shown = f"kubectl get lease {name(lease)} -n {name(namespace)} -o yaml"
+        parts.append(
+            "it says no time, so it never expires by itself and --steal-lock cannot take it over;"
+            f" see {shown}, and delete it when its holder is certainly dead"
         )
     elif ending.message:
         parts.append(server_said(ending.message))

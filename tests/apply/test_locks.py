@@ -30,8 +30,10 @@ from kubectl_evictplan.apply.run import LOCK_NAMESPACE, RunOptions, RunResult, a
 from kubectl_evictplan.apply.stop import Stop
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.timestamps import FIRST_INSTANT_NS, LAST_INSTANT_NS
 from kubectl_evictplan.plans.document import ClusterIdentity
 from kubectl_evictplan.prediction.document import TaintReference
+from kubectl_evictplan.report.run_words import ending_words
 from kubectl_evictplan.world import machine, process_alive
 
 PLACE = f"{LOCK_NAMESPACE}/{LOCK_NAME}"
@@ -79,6 +81,30 @@ def test_a_lock_that_is_not_expired_cannot_be_stolen() -> None:
     held_by_another(bench, 30.0)
 
     assert bench.apply(steal_lock=True).exit_code == 4
+
+
+@pytest.mark.parametrize("at", [LAST_INSTANT_NS, FIRST_INSTANT_NS])
+@pytest.mark.parametrize("seconds", [2**31 - 1, -(2**31)])
+def test_a_lease_of_any_times_is_told_and_no_mistake_of_ours(at: int, seconds: int) -> None:
+    bench = taint_bench()
+    lease = held_by_another(bench)
+    bench.cluster.leases[PLACE] = structs.replace(
+        lease, renew_time_ns=at, lease_duration_seconds=seconds
+    )
+
+    assert bench.apply().ending.code is EndCode.LOCKED
+
+
+def test_a_lease_without_times_says_that_it_never_expires_and_what_to_do() -> None:
+    bench = taint_bench()
+    lease = held_by_another(bench)
+    bench.cluster.leases[PLACE] = structs.replace(lease, renew_time_ns=None)
+
+    words = ending_words(bench.apply(steal_lock=True).ending)
+
+    assert "never expires by itself" in words
+    assert f"kubectl get lease {LOCK_NAME} -n {LOCK_NAMESPACE}" in words
+    assert "--steal-lock cannot" in words
 
 
 def test_an_expired_lock_is_taken_over_when_that_is_asked_for() -> None:
