@@ -16,14 +16,13 @@ import msgspec
 import pytest
 from apply.clusters import drain_bench, taint_bench
 from apply.crashes import KEEPS, killing
-from apply.crashing_files import Killed, Stored
-from apply.runs import JOURNAL, Bench, options
+from apply.crashing_files import Killed
+from apply.runs import JOURNAL, Bench
 from msgspec import structs
 
 from kubectl_evictplan.apply import journal as journals
-from kubectl_evictplan.apply.adopt import adopt
 from kubectl_evictplan.apply.endings import EndCode
-from kubectl_evictplan.apply.files import RUNS, LocalFiles
+from kubectl_evictplan.apply.files import LocalFiles
 from kubectl_evictplan.apply.journal import digest, encoded, read
 from kubectl_evictplan.apply.records import Begin
 from kubectl_evictplan.apply.states import Phase
@@ -211,39 +210,6 @@ def test_an_existing_journal_is_not_written_over() -> None:
 
     with pytest.raises(InputError, match="a journal already"):
         bench.apply()
-
-
-@pytest.mark.parametrize("begun", [b"", b'{"rec', b'{"record":"begin","prev":"","at":"2027'])
-def test_a_file_in_which_no_run_ever_began_is_used(begun: bytes) -> None:
-    bench = taint_bench()
-    bench.files.stored[JOURNAL] = Stored(begun)
-
-    assert bench.apply().exit_code == 0
-
-
-@pytest.mark.parametrize("owned", [b"precious, without a newline", b"precious\n", b'{"kind":'])
-def test_a_file_of_the_user_is_never_written_over(owned: bytes) -> None:
-    bench = taint_bench()
-    bench.files.stored[JOURNAL] = Stored(owned)
-
-    with pytest.raises(InputError, match="no journal"):
-        bench.apply()
-    with pytest.raises(InputError, match="no journal"):
-        adopt(bench.plan, bench.cluster, JOURNAL, bench.files, options())
-
-    assert bench.files.stored[JOURNAL].written == owned
-    assert not bench.files.stored[JOURNAL].locked
-
-
-def test_a_file_that_was_there_is_not_removed_when_nothing_can_be_begun() -> None:
-    bench = taint_bench()
-    bench.files.stored[JOURNAL] = Stored()
-    bench.files.room = 0
-
-    with pytest.raises(InputError, match="cannot be used"):
-        bench.apply()
-
-    assert JOURNAL in bench.files.stored
 
 
 def test_a_finished_run_stays_as_it_is() -> None:
@@ -491,19 +457,6 @@ def test_a_run_is_held_by_one_process_alone_whatever_its_journal(tmp_path: Path)
     assert subprocess.check_output(other, text=True).split() == ["held", "free"]
     one.release()
     assert subprocess.check_output(other, text=True).split() == ["free", "free"]
-
-
-def test_a_run_is_held_where_its_user_is_and_not_where_a_relative_state_folder_leads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_STATE_HOME", "state")
-    monkeypatch.chdir(tmp_path)
-
-    LocalFiles().hold("run-1").release()
-
-    assert (tmp_path / ".local" / "state" / RUNS).exists()
-    assert not (tmp_path / "state").exists()
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""A journal takes no file that is somebody's, and a run is held where its user is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from apply.clusters import taint_bench
+from apply.crashing_files import Stored
+from apply.runs import JOURNAL, options
+
+from kubectl_evictplan.apply.adopt import adopt
+from kubectl_evictplan.apply.files import RUNS, LocalFiles
+from kubectl_evictplan.errors import InputError
+
+
+@pytest.mark.parametrize("begun", [b"", b'{"rec', b'{"record":"begin","prev":"","at":"2027'])
+def test_a_file_in_which_no_run_ever_began_is_used(begun: bytes) -> None:
+    bench = taint_bench()
+    bench.files.stored[JOURNAL] = Stored(begun)
+
+    assert bench.apply().exit_code == 0
+
+
+@pytest.mark.parametrize("owned", [b"precious, without a newline", b"precious\n", b'{"kind":'])
+def test_a_file_of_the_user_is_never_written_over(owned: bytes) -> None:
+    bench = taint_bench()
+    bench.files.stored[JOURNAL] = Stored(owned)
+
+    with pytest.raises(InputError, match="no journal"):
+        bench.apply()
+    with pytest.raises(InputError, match="no journal"):
+        adopt(bench.plan, bench.cluster, JOURNAL, bench.files, options())
+
+    assert bench.files.stored[JOURNAL].written == owned
+    assert not bench.files.stored[JOURNAL].locked
+
+
+def test_a_file_that_was_there_is_not_removed_when_nothing_can_be_begun() -> None:
+    bench = taint_bench()
+    bench.files.stored[JOURNAL] = Stored()
+    bench.files.room = 0
+
+    with pytest.raises(InputError, match="cannot be used"):
+        bench.apply()
+
+    assert JOURNAL in bench.files.stored
+
+
+def test_a_run_is_held_where_its_user_is_and_not_where_a_relative_state_folder_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    monkeypatch.chdir(tmp_path)
+
+    LocalFiles().hold("run-1").release()
+
+    assert (tmp_path / ".local" / "state" / RUNS).exists()
+    assert not (tmp_path / "state").exists()
