@@ -153,7 +153,7 @@ class PlanDifferences(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PredictionDiff(msgspec.Struct, frozen=True, rename="camel"):
-    """The whole comparison. ``same``: both predict the same evictions, drains and outages, whatever their inputs were.
+    """The whole comparison. ``same``: both predict the same evictions, drains, outages and findings, whatever their inputs were.
 
     Findings are compared object by object; none are told where one of the predictions has no impact, and no ``impacts``. ``plans``:
     null unless both are plan files, whose predictions are compared then.

@@ -58,18 +58,19 @@ def compare(a: Prediction, b: Prediction, name_a: str = "A", name_b: str = "B") 
             pods += [found] if found is not None else []
             same += found is None
     drains = tuple(_drain_differences(a.drains, b.drains))
+    only_a, only_b = _findings_only(a.impact, b.impact), _findings_only(b.impact, a.impact)
     impacts = tuple(impact_differences(a.impact, b.impact))
     return PredictionDiff(
         a=name_a,
         b=name_b,
-        same=not pods and not drains and not impacts,
+        same=not (pods or drains or impacts or only_a or only_b),
         counts=_counts(pods, same),
-        inputs=tuple(_input_differences(a.inputs, b.inputs)),
+        inputs=(*_input_differences(a.inputs, b.inputs), *_assumed_differences(a.impact, b.impact)),
         pods=tuple(pods),
         drains=drains,
         impacts=impacts,
-        findings_only_in_a=_findings_only(a.impact, b.impact),
-        findings_only_in_b=_findings_only(b.impact, a.impact),
+        findings_only_in_a=only_a,
+        findings_only_in_b=only_b,
         warnings_only_in_a=_only(a.warnings, b.warnings),
         warnings_only_in_b=_only(b.warnings, a.warnings),
     )
@@ -218,6 +219,24 @@ def _input_differences(a: Inputs, b: Inputs) -> Iterator[InputDifference]:
         one, other = in_a.get(name), in_b.get(name)
         if one is None or other is None or one.value != other.value:
             yield InputDifference(name, one, other)
+
+
+def _assumed_differences(a: Impact | None, b: Impact | None) -> Iterator[InputDifference]:
+    """Yield what was given for the time that replacements take, where both have an impact and it is another."""
+    one, other = (_assumed(side) for side in (a, b))
+    if a is not None and b is not None and one != other:
+        yield InputDifference("--assume-ready", one, other)
+
+
+def _assumed(impact: Impact | None) -> Sourced | None:
+    """Return that time; None where it was learnt, or nobody needs it."""
+    for workload in impact.workloads if impact is not None else ():
+        after = workload.ready_after
+        if after.source != "learnt":
+            most = "perhaps never" if after.most_seconds is None else f"{after.most_seconds:g}s"
+            least = f"{after.least_seconds:g}s"
+            return Sourced(least if least == most else f"{least} to {most}", after.source)
+    return None
 
 
 def _named_inputs(inputs: Inputs) -> Mapping[str, Sourced]:

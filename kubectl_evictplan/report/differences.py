@@ -172,6 +172,8 @@ def _verdict(diff: PredictionDiff) -> Iterator[Phrase]:
         touched = len({(one.of, one.namespace, one.name) for one in diff.impacts})
         what = "service, workload or budget" if touched == 1 else "services, workloads and budgets"
         yield Phrase(f"What it costs differs for {touched} {what}.", "possible")
+    if diff.findings_only_in_a or diff.findings_only_in_b:
+        yield Phrase("What a reviewer must know is not the same.", "possible")
     if counts.same:
         are = words.verb(counts.same, "is", "are")
         yield Phrase(f"{words.count(counts.same, 'eviction')} {are} the same.", "good")

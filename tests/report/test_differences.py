@@ -285,6 +285,7 @@ def test_findings_are_compared_object_by_object() -> None:
     assert diff.findings_only_in_a == (FindingDifference("pdb-broken", "high", (web,)),)
     assert diff.findings_only_in_b == (FindingDifference("service-down", "critical", (db,)),)
     assert "service-down: critical (Service/shop/db)" in told(a, b)
+    assert not diff.same
 
 
 def test_other_numbers_in_a_summary_make_no_other_finding() -> None:
@@ -332,6 +333,14 @@ def test_an_outage_of_another_length_is_not_the_same(
     assert found.change == change
     assert "predict the same" not in told(a, b)
     assert "+378s .. +400s" in told(a, b)
+
+
+def test_another_time_assumed_of_replacements_is_an_input_that_changed() -> None:
+    a = with_workload((1.0, 2.0))
+    b = with_workload((1.0, 2.0), ready_after=ReadyAfter(30.0, 7200.0, "given"))
+    [found] = compare(a, b).inputs
+    assert found.name == "--assume-ready"
+    assert found.b == Sourced("30s to 7200s", "given")
 
 
 def test_what_is_touched_in_one_of_them_only_is_new_or_gone() -> None:
