@@ -25,10 +25,8 @@ from kubectl_evictplan.apply.lock import LOCK_NAME, begun_ns, refuse_held
 from kubectl_evictplan.apply.records import (
     Adopted,
     AnyRecord,
-    Check,
     NodeEnd,
     NodeImage,
-    Preflight,
     Verdict,
 )
 from kubectl_evictplan.apply.run import RunOptions, beginning
@@ -57,21 +55,19 @@ def adopt(
     or user; InputError when there is a journal already; AccessError and UnreachableError of reading.
     """
     identity = api.identity()
-    check = preflight.same_cluster(plan.cluster, identity)
+    preflight.same_cluster(plan.cluster, identity)
     since_ns = None
     if options.lock_namespace:
         lease = refuse_held(api, options.lock_namespace, LOCK_NAME)
         since_ns = begun_ns(lease, plan.fingerprint)
     found = tuple(_found(plan, api, since_ns))
     begin = beginning(plan, api, options, options.run_id or str(uuid.uuid4()))
-    told = Check("adopted", "ok", f"{len(found)} of {len(plan.operations)} operations begun")
     opened, state = journals.create(journal, files, replace(begin, is_adopted=True))
 
     def add(record: AnyRecord) -> None:
         note(state, opened.append(replace(record, at=preflight.instant(api))))
 
     try:
-        add(Preflight(checks=(check, told)))
         for record in found:
             add(record)
         for end in _turns_left(plan, state):

@@ -76,12 +76,12 @@ def before_the_lock(
     )
 
 
-def under_the_lock(run: Looking, plan: Plan) -> Checks:
+def under_the_lock(run: Looking, plan: Plan, *, may_be_absent: bool = False) -> Checks:
     """Return the checks of every node of the plan, whose state nobody else with a lock changes meanwhile."""
     uids = {node.name: node.uid for node in plan.nodes}
     return (
-        lambda: nodes_as_planned(run, plan.operations, uids),
-        lambda: dry_runs(run, plan.operations, uids),
+        lambda: nodes_as_planned(run, plan.operations, uids, may_be_absent=may_be_absent),
+        lambda: dry_runs(run, plan.operations, uids, may_be_absent=may_be_absent),
     )
 
 
@@ -226,11 +226,22 @@ def nodes_as_planned(
     return Check("nodes", "ok")
 
 
-def dry_runs(run: Looking, operations: Iterable[AnyOperation], uids: Mapping[str, str]) -> Check:
+def dry_runs(
+    run: Looking,
+    operations: Iterable[AnyOperation],
+    uids: Mapping[str, str],
+    *,
+    may_be_absent: bool = False,
+) -> Check:
     """Let the server try every patch without keeping it, admission webhooks included."""
     unsupported: list[str] = []
     for node, mine in _by_node(operations).items():
-        live = _node(run, node, uids[node])
+        try:
+            live = _node(run, node, uids[node])
+        except _Gone:
+            if may_be_absent:
+                continue
+            raise
 
         def tried(before: LiveNode, wanted: NodeImage) -> None:
             reply = _dry_run(run, _request(run.api, before, wanted))

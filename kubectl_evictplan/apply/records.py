@@ -95,7 +95,7 @@ class Check(_Part, frozen=True):
 
 
 class Preflight(Record, frozen=True, tag="preflight", kw_only=True):
-    """What was checked. A run without this record has sent nothing."""
+    """What was checked. A run without this record has sent nothing; one that was adopted, nothing since."""
 
     checks: tuple[Check, ...]
 

@@ -130,7 +130,7 @@ def carry_out(run: Working, plan: Plan, conditions: Conditions, options: RunOpti
         server.begin(run, identity)
         take_lock(run, run.state.begin.run_id, options)
         if run.state.preflight is None:
-            for check in preflight.under_the_lock(run, plan):
+            for check in _under_the_lock(run, plan, may_be_absent=options.continue_on_absent):
                 _check(run, checks, check)
     except CheckFailed as failed:
         checks.append(failed.check)
@@ -145,6 +145,16 @@ def carry_out(run: Working, plan: Plan, conditions: Conditions, options: RunOpti
     owners = {pod.key: pod.owner for pod in plan.pods}
     course = Course(run, plan.execution, uids, known, owners, conditions, continue_on_absent=skips)
     return course.follow()
+
+
+def _under_the_lock(run: Working, plan: Plan, *, may_be_absent: bool) -> preflight.Checks:
+    """Return the checks of the nodes: of an adopted run those of what is left, as the rest was done unseen."""
+    if not run.state.begin.is_adopted:
+        return preflight.under_the_lock(run, plan)
+    waiting = {n for n, one in run.state.operations.items() if one.phase is Phase.WAITING}
+    left = tuple(one for one in plan.operations if one.number in waiting)
+    rest = msgspec.structs.replace(plan, operations=left)
+    return preflight.under_the_lock(run, rest, may_be_absent=may_be_absent)
 
 
 def take_lock(run: Working, run_id: str, options: RunOptions) -> None:

@@ -117,6 +117,11 @@ class RunState:
         return any(doing.executed for doing in self.operations.values())
 
     @property
+    def sent_nothing(self) -> bool:
+        """Whether surely nothing was sent: of an adopted run nobody knows which evictions were its own."""
+        return self.first_intent_ns is None and not self.begin.is_adopted
+
+    @property
     def unknown(self) -> bool:
         """Whether it is unknown of any operation what became of it."""
         doings = (*self.operations.values(), *self.reversals.values())

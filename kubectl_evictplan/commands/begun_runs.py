@@ -162,7 +162,7 @@ def nothing_sent(journal: Path) -> bool:
     from kubectl_evictplan.apply.status import status
 
     found = status(journal, LocalFiles())
-    return found.resumable and found.state.first_intent_ns is None
+    return found.resumable and found.state.sent_nothing
 
 
 def _status(journal: Path) -> Status:
@@ -251,7 +251,7 @@ def _compared(
     from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
     from kubectl_evictplan.plans.drift import differences_of_begun, differences_of_rest
 
-    if state.first_intent_ns is None:
+    if state.sent_nothing:
         # Nothing was sent yet, so nothing has to be finished: the plan has to hold as ever.
         return compared(plan, how.connection, api)
     stopped_ns = parse_rfc3339_ns(state.last_at) or 0

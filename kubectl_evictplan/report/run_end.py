@@ -237,7 +237,7 @@ def _commands(
     where = f" {connection}" if connection else ""
     journal = shlex.quote(path)
     if resumable:
-        unsent = "nothing was sent yet" if state.first_intent_ns is None else ""
+        unsent = "nothing was sent yet" if state.sent_nothing else ""
         note = "; ".join(filter(None, (room, unsent)))
         yield Commands("Go on", (f"{program} apply --resume {journal}{where}",), note)
     if can_roll_back:

@@ -162,6 +162,28 @@ def test_a_taint_put_on_and_taken_off_or_never_put_on_is_decided_by_who_goes_on(
     assert bench.resume(steal_lock=True).exit_code == 0
 
 
+def test_what_is_left_of_a_lost_run_is_tried_by_the_server_first() -> None:
+    bench = taint_bench()
+    adopted(bench)
+    assert records(bench, "preflight") == []
+
+    assert bench.resume().exit_code == 0
+
+    assert bench.cluster.dry_runs == 2
+    checks = {one["name"]: one["verdict"] for one in records(bench, "preflight")[0]["checks"]}
+    assert checks["dry-run"] == "ok"
+
+
+def test_of_a_lost_run_of_evictions_nobody_says_that_nothing_was_sent() -> None:
+    bench = drain_bench()
+    state = adopted(bench)
+
+    assert state.first_intent_ns is None
+    assert not state.sent_nothing
+    told = repr(list(status_blocks(status(JOURNAL, bench.files), str(JOURNAL), "evictplan")))
+    assert "nothing was sent" not in told
+
+
 def test_while_the_lock_is_held_nothing_is_adopted() -> None:
     bench = taint_bench()
     killing(bench, 14)
