@@ -295,6 +295,18 @@ class ClusterState:
         else:
             self._remove_pod(key, because)
 
+    def remove_finalizer(self, key: str, uid: str, finalizer: str) -> None:
+        """Take a finalizer from a pod, which ends an object that only waits for it (``deleteWithoutFinalizers``)."""
+        pod = self.pods.get(key)
+        if pod is None or pod.uid != uid or finalizer not in pod.finalizers:
+            return
+        left = tuple(name for name in pod.finalizers if name != finalizer)
+        ended = pod.deletion_timestamp_ns is not None and pod.deletion_grace_period_seconds == 0
+        if ended and not left:
+            self._remove_pod(key, self.deletion_causes.get(key, ()))
+        else:
+            self.update_pod(pod, replace(pod, finalizers=left))
+
     def _remove_pod(self, key: str, because: Causes) -> None:
         pod = self.pods.pop(key)
         self.deletion_causes.pop(key, None)

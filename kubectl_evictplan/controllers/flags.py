@@ -76,6 +76,7 @@ class ControllerConfiguration(msgspec.Struct, frozen=True):
     sources: dict[str, str]
     texts: dict[str, str]
     origins: dict[str, str] = {}
+    job_enabled: bool = True
     warnings: tuple[Warning, ...] = ()
     # Where no phase is given: spans (first, last) of it that the snapshot leaves, and the nodes that
     # show it; none when nothing does.
@@ -399,6 +400,7 @@ def _resolve_switches(
         "taint_eviction_enabled": eviction,
         "node_lifecycle_enabled": lifecycle,
         "pod_gc_enabled": _enabled(controllers, "pod-garbage-collector-controller", "podgc"),
+        "job_enabled": _enabled(controllers, "job-controller", "job"),
         "comparison_operators": profile.comparison_operators_gate
         and gates.get("TaintTolerationComparisonOperators", False),
         "out_of_service": _gate(profile.out_of_service, gates.get("NodeOutOfServiceVolumeDetach")),

@@ -41,6 +41,8 @@ class Latency(Enum):
     REPORT_READY = "report-ready"
     # Also how long a container takes that ends at once: longer than a budget's sync.
     REPORT_EXIT = "report-exit"
+    # The Job controller takes changes of pods together for a second (``SyncJobBatchPeriod``).
+    REMOVE_FINALIZER = "remove-finalizer"
 
 
 # The fastest and the slowest, in milliseconds.
@@ -59,6 +61,7 @@ _RANGES_MS = {
     Latency.BIND_POD: (2, 150),
     Latency.REPORT_READY: (0, 400),
     Latency.REPORT_EXIT: (150, 600),
+    Latency.REMOVE_FINALIZER: (2, 1250),
 }
 
 

@@ -10,6 +10,7 @@ from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.successors import AT_DELETION
 from kubectl_evictplan.impact.volumes import NEVER_MOVES
 from kubectl_evictplan.impact.world import World
+from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.prediction.impact_document import NotComingBack
 
 (
@@ -114,7 +115,7 @@ def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
     elif kind == "Job" and fate.successor.created.never:
         yield JOB_FAILED
     elif kind == STATEFUL_SET and deletion.held:
-        yield FINALIZERS if pod.finalizers else IDENTITY_HELD
+        yield FINALIZERS if lasting_finalizers(pod) else IDENTITY_HELD
     elif not world.is_known_kind(kind):
         yield UNKNOWN_OWNER
     if world.placements.of(pod.key).nowhere:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import SCENARIO
+from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, NodeLife, between
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction
 from kubectl_evictplan.scenarios.actions.pods import DeletePods
@@ -54,9 +56,17 @@ def rows_of(prediction: Prediction) -> Rows:
 
 
 def deletions(
-    scenario: Scenario, rows: Rows, pods: Mapping[str, Pod], lives: Mapping[str, NodeLife]
+    scenario: Scenario,
+    rows: Rows,
+    pods: Mapping[str, Pod],
+    lives: Mapping[str, NodeLife],
+    *,
+    job_controller: bool = True,
 ) -> dict[str, Deletion]:
-    """Return the deletion of every pod of the input that is deleted in some run, by its key."""
+    """Return the deletion of every pod of the input that is deleted in some run, by its key.
+
+    ``job_controller``: it runs in the end.
+    """
     # Pods of one node share all of it.
     memo: dict[object, Deletion] = {}
     found: dict[str, Deletion] = {}
@@ -66,11 +76,13 @@ def deletions(
         own = [row for row in some if pod is not None and row.uid == pod.uid]
         if own:
             found[key] = _joined(own, memo)
+    started = [event.at_ns for event in scenario.events if event.manager_up]
+    end = max(started, default=0) if job_controller else FOREVER_NS
     for event in scenario.events:
         for key in event.pods if isinstance(event, DeletePods) else ():
             pod = pods.get(key)
             if pod is not None:
-                other = _by_scenario(pod, event.at_ns, lives.get(pod.node_name))
+                other = _by_scenario(pod, event.at_ns, lives.get(pod.node_name), end)
                 known = found.get(key)
                 found[key] = other if known is None or other.when < known.when else known
     return found
@@ -123,11 +135,19 @@ def _gone(rows: Sequence[Eviction]) -> Between:
     return Between(min(end.earliest_ns for end in ends), latest_ns)
 
 
-def _by_scenario(pod: Pod, at_ns: int, life: NodeLife | None) -> Deletion:
-    """``kubectl delete pod``: its kubelet ends it within its grace period, if it is heard."""
+def _by_scenario(pod: Pod, at_ns: int, life: NodeLife | None, tracked_ns: int) -> Deletion:
+    """``kubectl delete pod``: its kubelet ends it within its grace period, if it is heard.
+
+    ``tracked_ns``: from then on the Job controller takes its finalizer away; FOREVER_NS: it never does.
+    """
     when = Between(at_ns, at_ns + REACTION_MAX_NS)
     silence = life.silent_at(at_ns) if life is not None else None
     grace_ns = pod.termination_grace_period_seconds * SECOND_NS
     begins = when if silence is None else silence.until
-    gone = NEVER if pod.finalizers else begins.later(0, grace_ns + REACTION_MAX_NS)
+    gone = begins.later(0, grace_ns + REACTION_MAX_NS)
+    if lasting_finalizers(pod, job_controller=tracked_ns < FOREVER_NS):
+        gone = NEVER
+    elif pod.finalizers:
+        removed_ns = range_ns(Latency.REMOVE_FINALIZER)[1]
+        gone = Between(gone.earliest_ns, max(gone.latest_ns, tracked_ns)).later(0, removed_ns)
     return Deletion(when, True, gone, (SCENARIO,), stuck="" if silence is None else "silent")

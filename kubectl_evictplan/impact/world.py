@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
 from kubectl_evictplan.impact.again import after_losses, later_drains, rounds
 from kubectl_evictplan.impact.availability import Availability, Group
@@ -91,7 +92,8 @@ class World:
         self._owners: dict[tuple[str, int], OwnerKey] = {}
         rows = rows_of(prediction)
         touched = self._touched_pods(rows)
-        self.deletions = deletions(scenario, rows, touched, self.lives)
+        tracked = job_controller_runs_in_the_end(configuration, scenario)
+        self.deletions = deletions(scenario, rows, touched, self.lives, job_controller=tracked)
         self.returning = {
             name
             for warning in prediction.warnings

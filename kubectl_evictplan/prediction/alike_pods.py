@@ -172,6 +172,8 @@ def kind_of(pod: Pod) -> Hashable:
     return (
         id(pod.tolerations),
         owner.kind if owner is not None else "",
+        # When a finalizer goes may depend on the Job.
+        owner.name if owner is not None and pod.finalizers else "",
         pod.phase,
         pod.ready,
         pod.termination_grace_period_seconds,

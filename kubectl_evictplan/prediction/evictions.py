@@ -21,6 +21,7 @@ from kubectl_evictplan.cluster.timeline import (
     Timeline,
 )
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
+from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Workload
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import document
@@ -69,8 +70,17 @@ class PodEnds:
     is read from the nominal run: it follows from the snapshot and the scenario, the same in every run.
     """
 
-    def __init__(self, nodes: Iterable[Node], pods: Mapping[str, Pod], nominal: Timeline) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        pods: Mapping[str, Pod],
+        nominal: Timeline,
+        *,
+        job_controller: bool = True,
+    ) -> None:
+        """``job_controller``: it runs in the end, and takes its finalizer from what is deleted."""
         self.pods = pods
+        self._job_controller = job_controller
         self._by_node = _why_nodes_end_no_pods(nodes, nominal)
         self.silent_nodes = frozenset(
             name for name, why in self._by_node.items() if why is Stuck.KUBELET_SILENT
@@ -92,7 +102,7 @@ class PodEnds:
         pod = self.pods.get(key.pod)
         if deleted.gone_latest_ns is not None or self._ends_at_once(key, pod):
             return None
-        if pod is not None and pod.finalizers:
+        if pod is not None and self._lasting(pod):
             return Stuck.FINALIZERS
         return self._by_node.get(deleted.node, Stuck.NO_NODE)
 
@@ -110,8 +120,11 @@ class PodEnds:
             return document.Window(first, seconds(max(last_ns or 0, deleted.latest_ns)))
         why = stuck.value
         if stuck is Stuck.FINALIZERS and pod is not None:
-            why += ": " + ", ".join(pod.finalizers)
+            why += ": " + ", ".join(self._lasting(pod))
         return document.Window(first, None, why)
+
+    def _lasting(self, pod: Pod) -> tuple[str, ...]:
+        return lasting_finalizers(pod, job_controller=self._job_controller)
 
     @staticmethod
     def _ends_at_once(key: EvictionKey, pod: Pod | None) -> bool:

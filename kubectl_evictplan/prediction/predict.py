@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kubectl_evictplan import __version__
 from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import pods_refusable
@@ -126,7 +127,12 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     relevant, scenario, ready, alike, nominal, exploration, drains = found
     configuration, snapshot = whole.configuration(scenario), whole.snapshot
     pods = _pods_ever(relevant, scenario)
-    ends = PodEnds(relevant.nodes, pods, nominal)
+    ends = PodEnds(
+        relevant.nodes,
+        pods,
+        nominal,
+        job_controller=job_controller_runs_in_the_end(configuration, scenario),
+    )
     shown = with_nominal(exploration.evictions, nominal)
     alike.extend(exploration)
     refusable = pods_refusable(snapshot.webhooks, pods)

@@ -7,7 +7,7 @@ controller (controllers/node_lifecycle) may taint the node; ``process_pod_on_nod
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -21,12 +21,14 @@ from kubectl_evictplan.cluster.timeline import (
 )
 from kubectl_evictplan.cluster.workloads import Workloads
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.job_tracking import JobTracking
 from kubectl_evictplan.controllers.node_lifecycle.controller import NodeLifecycle
 from kubectl_evictplan.controllers.pod_gc import PodGC
 from kubectl_evictplan.controllers.taint_eviction import TaintEviction
-from kubectl_evictplan.engine.drain_timing import Latency
+from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.engine.event_queue import EventQueue, Priority
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.finalizers import is_tracked_by_job_controller
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
@@ -72,7 +74,11 @@ def simulate(
         )
     kubelets = Kubelets(state, exits)
     parts = drain_parts(state, snapshot, drained, drain, configuration.profile)
-    manager = ControllerManager(state, kubelets, configuration, timing, snapshot, parts.controllers)
+    outliving = (
+        *parts.controllers,
+        *_job_tracking(state, snapshot, configuration, timing, drained),
+    )
+    manager = ControllerManager(state, kubelets, configuration, timing, snapshot, outliving)
     cluster = SimulatedCluster(state, kubelets, manager, parts.drains)
     for event in scenario.events:
         event.foretell(cluster)
@@ -91,6 +97,25 @@ def simulate(
     timeline.complete = not left_over
     timeline.end_ns = end_ns if left_over else events.now_ns
     return timeline
+
+
+def _job_tracking(
+    state: ClusterState,
+    snapshot: ClusterSnapshot,
+    configuration: ControllerConfiguration,
+    timing: Timing,
+    drained: Sequence[str],
+) -> Iterator[JobTracking]:
+    """The Job controller, where pods have its finalizer."""
+    if configuration.job_enabled and any(map(is_tracked_by_job_controller, snapshot.pods)):
+        longest_ns, drain = range_ns(Latency.REMOVE_FINALIZER)[1], timing.drain
+
+        def delay_ns(key: str) -> int:
+            if drained:
+                return drain.latency_ns(Latency.REMOVE_FINALIZER, state.number(key))
+            return int(longest_ns * timing.pod_exit_fraction)
+
+        yield JobTracking(state, snapshot.workloads, delay_ns)
 
 
 def starts_without_controller(scenario: Scenario) -> bool:

@@ -163,6 +163,7 @@ def _kind(pod: Pod) -> Hashable:
         pod.phase,
         pod.termination_grace_period_seconds,
         pod.finalizers,
+        owner.name if owner is not None and pod.finalizers else "",
         pod.deletion_timestamp_ns is not None,
         pod.deletion_grace_period_seconds,
         pod.duplicate_env_or_port,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, TAINT_EVICTION
 from kubectl_evictplan.kube.budgets import BudgetIndex
+from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations
@@ -114,7 +115,11 @@ statefulset_waits_for_name = PlainWarning(
 )
 finalizers_block = PlainWarning(
     "a finalizer keeps the object, and its name, after the containers have ended",
-    lambda context: (e.key for e in context.unusual if e.pod.finalizers),
+    lambda context: (
+        e.key
+        for e in context.unusual
+        if lasting_finalizers(e.pod, job_controller=context.configuration.job_enabled)
+    ),
 )
 replacement_may_return = PlainWarning(
     "the replacement tolerates the same taint for a while, so the scheduler may put it on the same "
