@@ -190,6 +190,12 @@ class ClusterApi(Protocol):
     def send(self, request: Request) -> Reply:
         """Send a mutation once. A patch's Reply has the node that came back, also when CHANGED."""
 
+    def ask_briefly(self, seconds: float | None) -> None:
+        """Read, and write Leases, in attempts of at most so long of silence each; None: as patiently as ever.
+
+        For whoever asks again himself, and tells and heeds signals in between. Other mutations keep their time.
+        """
+
     def serves_evictions(self) -> bool:
         """Ask the server anew whether it has the Eviction API, and of which version."""
 

@@ -43,6 +43,9 @@ ENDLESS = "endless"
 RENEW_SECONDS = 15.0
 # A renewal that keeps failing ends the run while the Lease still has this long to go.
 SAFETY_SECONDS = 15.0
+# How long the lock's return waits for its answer: it expires anyway.
+RELEASE_SECONDS = 10.0
+AWAY_SECONDS = 2.0
 _ATTEMPTS = 3
 
 
@@ -99,11 +102,16 @@ class Lock:
             # Also when the answer came, but so late that the lock is all but over again.
             raise self._lost("its renewal took too long" if reply is None else reply.message)
 
-    def release(self) -> None:
-        """Give the lock back, if it is still ours; a failure leaves it to expire."""
+    def release(self, *, is_away: bool = False) -> None:
+        """Give the lock back, if it is still ours; a failure leaves it to expire.
+
+        A server that is away is asked once and briefly.
+        """
         if self._lease is None:
             return
-        if self._put(self._lease, "").outcome is not Outcome.APPLIED:
+        self._api.ask_briefly(AWAY_SECONDS if is_away else RELEASE_SECONDS)
+        reply = self._put(self._lease, "")
+        if reply.outcome is not Outcome.APPLIED and not is_away:
             self.release_left()
         self._lease = None
 

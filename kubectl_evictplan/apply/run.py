@@ -189,7 +189,7 @@ def concluded(
     ``on_failure``: whether, and as whom, it takes itself back when it failed. A second signal ends it on the spot: the journal holds the intent of what was under way.
     """
     try:
-        ending = _ended(work)
+        ending = _ended(run, work)
         code = exit_code(ending, changed=run.state.changed, unknown=run.state.unknown)
         if not run.journal.failed:
             ending, code = _write_end(run, ending, code, back=back)
@@ -197,7 +197,7 @@ def concluded(
         if on_failure is not None and _takes_itself_back(run, ending, on_failure):
             code = _take_itself_back(run, code, on_failure)
         if run.lock is not None:
-            run.lock.release()
+            run.lock.release(is_away=run.is_away)
     except StoppedAtOnce:
         ending = Ending(EndCode.INTERRUPTED, signal=run.stop.signal_name)
         return _result(run, path, ending, EXIT_INTERRUPTED, at_once=True)
@@ -233,7 +233,7 @@ def _take_itself_back(run: Working, code: int, options: RunOptions) -> int:
         run.note(RollbackBegin(author=options.author, lock=place, on_failure=True))
         return take_back(run, options.lock_namespace, lambda: None)
 
-    ending = _ended(taking_back)
+    ending = _ended(run, taking_back)
     back_code = exit_code(ending, changed=run.state.changed, unknown=run.state.unknown)
     if not run.journal.failed:
         ending, back_code = _write_end(run, ending, back_code, back=True)
@@ -241,7 +241,15 @@ def _take_itself_back(run: Working, code: int, options: RunOptions) -> int:
     return back_code if back_code in (EXIT_INTERRUPTED, EXIT_UNKNOWN) else code
 
 
-def _ended(work: Callable[[], Ending]) -> Ending:
+def _ended(run: Working, work: Callable[[], Ending]) -> Ending:
+    ending = _ending_of(work)
+    if ending.code is EndCode.UNREACHABLE and run.stop.requested:
+        # Who asked to stop did not wait for the answer that never came.
+        return Ending(EndCode.INTERRUPTED, signal=run.stop.signal_name)
+    return ending
+
+
+def _ending_of(work: Callable[[], Ending]) -> Ending:
     try:
         return work()
     except Ended as end:

@@ -17,19 +17,35 @@ class StoppedAtOnce(BaseException):
     """
 
 
+class StoppedReading(BaseException):
+    """A first signal while something is read: reading changes nothing, so nobody waits for its answer."""
+
+
 class Stop:
     """Whether somebody asked for it; ``requested`` is looked at before every mutation."""
 
     def __init__(self) -> None:
         self.requested = False
         self.signal_name = ""
+        self._is_reading = False
 
     def request(self, signal_name: str) -> None:
-        """Ask for it; raises StoppedAtOnce when that was done before."""
+        """Ask for it; raises StoppedAtOnce when that was done before, StoppedReading while reading."""
         if self.requested:
             raise StoppedAtOnce
         self.requested = True
         self.signal_name = signal_name
+        if self._is_reading:
+            raise StoppedReading
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let a signal break off what is done within the block, which changes nothing: StoppedReading."""
+        before, self._is_reading = self._is_reading, True
+        try:
+            yield
+        finally:
+            self._is_reading = before
 
 
 @contextmanager

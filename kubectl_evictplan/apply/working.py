@@ -21,7 +21,7 @@ from kubectl_evictplan.apply.progress import (
 )
 from kubectl_evictplan.apply.records import AnyRecord, Intent, Result
 from kubectl_evictplan.apply.states import RunState, note
-from kubectl_evictplan.apply.stop import Stop
+from kubectl_evictplan.apply.stop import Stop, StoppedReading
 from kubectl_evictplan.errors import AccessError, NoAnswerError, UnreachableError
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.timestamps import format_rfc3339
@@ -34,6 +34,8 @@ CLOCK_GAP_SECONDS = 5.0
 # How long a server may be away in the middle of a run: kubelets restart one within a minute or so.
 AWAY_SECONDS_MAX = 120.0
 _AWAY_PAUSE_SECONDS_MAX = 5.0
+# How long one attempt to read waits for a silent server once something was sent: then that is told.
+ATTEMPT_SECONDS = 10.0
 
 RecordT = TypeVar("RecordT", bound=AnyRecord)
 Read = TypeVar("Read")
@@ -98,9 +100,11 @@ class Looking:
             self.world.sleep(min(left, SLICE_SECONDS))
 
     def read(self, asked: Callable[[], Read], number: int = 0, node: str = "") -> Read:
-        """Return what is read; what that can fail of ends the run: raises Ended."""
+        """Return what is read; what that can fail of ends the run, and a signal at once: raises Ended."""
         try:
             return self._answer(asked)
+        except StoppedReading:
+            raise Ended(Ending(EndCode.INTERRUPTED, signal=self.stop.signal_name)) from None
         except AccessError as error:
             ending = Ending(EndCode.UNAUTHENTICATED, number, node, message=str(error))
             raise Ended(ending) from error
@@ -109,7 +113,8 @@ class Looking:
             raise Ended(ending) from error
 
     def _answer(self, asked: Callable[[], Read]) -> Read:
-        return asked()
+        with self.stop.reading():
+            return asked()
 
 
 class Working(Looking):
@@ -133,6 +138,8 @@ class Working(Looking):
         self.lock: Lock | None = None
         self.watches: Sequence[Watch] = ()
         self.unwritten = b""
+        # Whether the last thing that was read got no answer.
+        self.is_away = False
         # The monotonic instant of the run's first intent, when this process wrote it.
         self.first_sent: float | None = None
         self._clocks = (world.monotonic(), world.wall_ns())
@@ -176,7 +183,10 @@ class Working(Looking):
 
     def _answer(self, asked: Callable[[], Read]) -> Read:
         """Once the run has sent something, a server that is away is waited for, within bounds."""
-        return self._outlasting(asked) if self.state.first_intent_ns is not None else asked()
+        if self.state.first_intent_ns is None:
+            return super()._answer(asked)
+        self.api.ask_briefly(ATTEMPT_SECONDS)
+        return self._outlasting(asked)
 
     def _outlasting(self, asked: Callable[[], Read]) -> Read:
         """Ask until an answer comes; NoAnswerError after AWAY_SECONDS_MAX.
@@ -187,8 +197,9 @@ class Working(Looking):
         started, pause = self.world.monotonic(), 0.0
         while True:
             try:
-                found = asked()
+                found = super()._answer(asked)
             except NoAnswerError as error:
+                self.is_away = True
                 left = started + AWAY_SECONDS_MAX - self.world.monotonic()
                 if left <= 0:
                     raise
@@ -198,6 +209,7 @@ class Working(Looking):
                 pause = min(2 * pause or 1.0, _AWAY_PAUSE_SECONDS_MAX)
                 self._sleep_heeding_signals(min(pause, left))
                 continue
+            self.is_away = False
             if pause:
                 seconds = self.world.monotonic() - started
                 self.say(ServerBack(at_ns=self.now_ns, seconds=seconds))

@@ -75,6 +75,7 @@ class LiveCluster:
     def __init__(self, transport: Transport, flags: ConnectionFlags, world: World) -> None:
         self._transport = transport
         self._world = world
+        self._brief_seconds: float | None = None
         self._chunk_size = flags.chunk_size
         self._wire = Wire(math.ceil(flags.request_timeout_ns / SECOND_NS))
         self._eviction_version = ""
@@ -122,6 +123,11 @@ class LiveCluster:
         """Tell whether that is allowed; None when the server does not say."""
         return self._read(lambda: is_allowed(self._transport, access))
 
+    def ask_briefly(self, seconds: float | None) -> None:
+        """Ask once, and wait at most so long for a silent server; None: as ever."""
+        self._transport.ask_briefly(seconds)
+        self._brief_seconds = seconds
+
     # Mutations.
 
     def taint_request(
@@ -156,10 +162,13 @@ class LiveCluster:
 
         What a server refuses that has just started is NOT_NOW: it knows nobody's rights yet.
         """
+        return self._send(request)
+
+    def _send(self, request: Request, seconds_max: float | None = None) -> Reply:
         started = self._world.monotonic()
-        reply = self._sent(request)
+        reply = self._sent(request, seconds_max)
         if reply.status == 401:
-            reply = self._logged_in_again(reply) or self._sent(request)
+            reply = self._logged_in_again(reply) or self._sent(request, seconds_max)
         if reply.status in (401, 403) and self._transport.is_newborn:
             reply = msgspec.structs.replace(reply, outcome=Outcome.NOT_NOW)
         elapsed_ns = round((self._world.monotonic() - started) * SECOND_NS)
@@ -185,15 +194,18 @@ class LiveCluster:
         annotations: Mapping[str, str] | None = None,
     ) -> Reply:
         """Renew or take over the Lease, if it is still of that resourceVersion; "" releases it."""
-        return self.send(self._wire.lease(lease, holder, seconds, self.now_ns(), annotations or {}))
+        request = self._wire.lease(lease, holder, seconds, self.now_ns(), annotations or {})
+        return self._send(request, self._brief_seconds)
 
-    def _sent(self, request: Request) -> Reply:
+    def _sent(self, request: Request, seconds_max: float | None) -> Reply:
         transport = self._transport
         if transport.credentials.is_anonymous:
             # A plugin that failed may have left nothing; and nobody else may act for the user.
             return Reply(Outcome.UNAUTHENTICATED, message="the connection has no credential")
         try:
-            sent = transport.send(request.method, request.path, request.content_type, request.body)
+            sent = transport.send(
+                request.method, request.path, request.content_type, request.body, seconds_max
+            )
         except (AccessError, InputError) as error:
             return self._no_login(error)
         if sent.answer is None:

@@ -99,6 +99,10 @@ class _Failed(Exception):
         self.retry_after_seconds = retry_after_seconds
 
 
+class _Silent(_Failed):
+    """Nothing came for as long as was waited."""
+
+
 class _Body:
     """The bytes of one answer, decompressed piece by piece and never beyond the limit."""
 
@@ -152,6 +156,7 @@ class Transport:
         self._world = world
         self._user_agent = f"kubectl-evictplan/{__version__}"
         self._request_seconds = request_timeout_ns / SECOND_NS if request_timeout_ns else None
+        self._silence_seconds_max: float | None = None
         self._written = Written()
         self._last_status = 0
         self._newborn_until: float | None = None
@@ -182,9 +187,14 @@ class Transport:
             self._world.monotonic() + ANSWERS_PER_READING * seconds if seconds else None
         )
 
-    def _begin_mutation(self) -> None:
+    def ask_briefly(self, seconds: float | None) -> None:
+        """Wait at most so long for a piece of what is read, and ask a silent server once; None: as ever."""
+        self._silence_seconds_max = seconds
+
+    def _begin_mutation(self, seconds_max: float | None) -> None:
         """Give what is sent next the time of one answer, and never for ever."""
         seconds = self._request_seconds or MUTATION_SECONDS
+        seconds = seconds if seconds_max is None else min(seconds, seconds_max)
         self._deadline = self._world.monotonic() + seconds
 
     def reconnect(self) -> None:
@@ -228,8 +238,15 @@ class Transport:
             except (_Failed, Unusable) as failed:
                 self._pause(asked, attempt, failed)
 
-    def send(self, method: str, path: str, content_type: str, body: bytes) -> Sent:
-        """Send a mutation, once, whatever comes back; it has the time of one answer.
+    def send(
+        self,
+        method: str,
+        path: str,
+        content_type: str,
+        body: bytes,
+        seconds_max: float | None = None,
+    ) -> Sent:
+        """Send a mutation, once, whatever comes back; it has the time of one answer, or ``seconds_max``.
 
         Raises AccessError or InputError when a login that is due gives nothing: nothing was sent.
         """
@@ -237,7 +254,7 @@ class Transport:
         headers["Content-Type"] = content_type
         before = self._written.requests
         self._last_status = 0
-        self._begin_mutation()
+        self._begin_mutation(seconds_max)
         try:
             answer = self._exchange(method, path, headers, body)
         except (_Failed, ProblemsError) as failed:
@@ -291,7 +308,8 @@ class Transport:
         headers = self._headers(accept)
         if review is not None:
             headers["Content-Type"] = "application/json"
-        answer = self._exchange("GET" if review is None else "POST", path, headers, review)
+        method, silence = "GET" if review is None else "POST", self._silence_seconds_max
+        answer = self._exchange(method, path, headers, review, silence)
         if 300 <= answer.status < 400:
             raise self._redirected(answer.headers)
         if answer.status in _REPEATED:
@@ -299,7 +317,9 @@ class Transport:
             raise _Failed(message, retry_after_seconds(answer))
         return answer
 
-    def _exchange(self, method: str, path: str, headers: Any, body: bytes | None) -> Answer:
+    def _exchange(
+        self, method: str, path: str, headers: Any, body: bytes | None, silence: float | None = None
+    ) -> Answer:
         """Send one request; return whatever answer comes whole. _Failed when none does.
 
         Notes when the server was away: no connection or a lost one, also between two requests.
@@ -310,6 +330,8 @@ class Transport:
         deadline = self._answer_deadline()
         started = world.monotonic()
         seconds = world.read_seconds_max
+        if silence is not None:
+            seconds = min(seconds, silence)
         if deadline is not None:
             seconds = max(min(seconds, deadline - started), 0.001)
         self.requests += 1
@@ -378,6 +400,8 @@ class Transport:
             raise self._gone(request, message)
         growing = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_FIRST * 2 ** (attempt - 1))
         pause = growing * world.chance() if asked is None else asked + world.chance()
+        if isinstance(failed, _Silent) and self._silence_seconds_max is not None:
+            raise self._gone(request, str(failed))
         if attempt >= ATTEMPTS_MAX:
             raise self._gone(request, f"{failed} ({attempt} attempts)")
         if self._deadline is not None and world.monotonic() + pause >= self._deadline:
@@ -411,9 +435,10 @@ class Transport:
             within = [*cause.args, getattr(cause, "reason", None), cause.__cause__]
             cause = next((one for one in within if isinstance(one, BaseException)), None)
         if isinstance(error, wrong.ConnectTimeoutError | wrong.NewConnectionError):
-            return _Failed(_connect_words(error))
+            kind = _Silent if isinstance(error.__cause__, TimeoutError) else _Failed
+            return kind(_connect_words(error))
         if isinstance(error, wrong.ReadTimeoutError):
-            return _Failed("no answer in time")
+            return _Silent("no answer in time")
         if isinstance(error, wrong.ProxyError):
             return _Failed("the proxy gives no connection")
         if isinstance(error, wrong.SSLError):

@@ -100,6 +100,7 @@ class SimulatedCluster:
         self.faults = Faults()
         self.mutations: list[Request] = []
         self.dry_runs = 0
+        self.brief_seconds: float | None = None
         self.not_ready_nodes = 0
         # UIDs whose eviction was accepted, and those that an eviction met under another's name.
         self.evicted: Counter[str] = Counter()
@@ -227,6 +228,9 @@ class SimulatedCluster:
     def count_not_ready_nodes(self) -> int:
         self._read()
         return self.not_ready_nodes
+
+    def ask_briefly(self, seconds: float | None) -> None:
+        self.brief_seconds = seconds
 
     def serves_evictions(self) -> bool:
         return self.evictions_served

@@ -10,10 +10,12 @@ from apply.runs import Bench, add_taint, cordon, plan_of, records
 from apply.simulated_cluster import IDENTITY, SimulatedCluster
 from msgspec.structs import replace
 
+from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.endings import EndCode
+from kubectl_evictplan.apply.lock import AWAY_SECONDS
 from kubectl_evictplan.apply.looking_again import LOOK_SECONDS
-from kubectl_evictplan.apply.progress import ServerChanged
-from kubectl_evictplan.errors import Problem, UnreachableError
+from kubectl_evictplan.apply.progress import ServerAway, ServerChanged
+from kubectl_evictplan.errors import NoAnswerError, Problem, UnreachableError
 from kubectl_evictplan.kube.durations import SECOND_NS
 
 OLD = replace(IDENTITY, kubernetes_version="1.36.2")
@@ -123,3 +125,44 @@ def test_a_clock_that_went_back_makes_nobody_wait_longer_than_the_plan_says(
     before = cluster.now
     assert bench.resume().exit_code == 0
     assert cluster.now - before < 20 * SECOND_NS
+
+
+@pytest.mark.parametrize("silent", ["get_node", "identity"])
+def test_a_signal_ends_a_read_without_an_answer_at_once(
+    silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = taint_bench(settle_seconds=PAUSE_SECONDS)
+    cluster = bench.cluster
+    waited: list[float | None] = []
+
+    def hang(self: SimulatedCluster, *_words: Any, **_parts: Any) -> Any:
+        waited.append(self.brief_seconds)
+        bench.stop.request("SIGINT")
+        raise AssertionError("went on reading")
+
+    cluster.after_mutation = lambda _: monkeypatch.setattr(SimulatedCluster, silent, hang)
+    result = bench.apply()
+    assert (result.exit_code, result.ending.code) == (130, EndCode.INTERRUPTED)
+    assert waited and all(one is not None and one <= 10 for one in waited)
+
+
+def test_a_lock_is_given_back_in_one_short_attempt_when_the_server_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = taint_bench()
+    reads: list[str] = []
+
+    def no_answer(self: SimulatedCluster, *words: Any, **_parts: Any) -> Any:
+        reads.append(str(words))
+        raise NoAnswerError(Problem("no answer"))
+
+    def goes(_: object) -> None:
+        monkeypatch.setattr(SimulatedCluster, "get_node", no_answer)
+        monkeypatch.setattr(SimulatedCluster, "get_lease", no_answer)
+        bench.cluster.faults.lease_outcome = Outcome.UNKNOWN
+
+    bench.cluster.after_mutation = goes
+    assert bench.apply().ending.code is EndCode.UNREACHABLE
+    assert any(isinstance(one, ServerAway) for one in bench.told)
+    assert bench.cluster.brief_seconds == AWAY_SECONDS
+    assert not any("evictplan-apply" in one for one in reads)
