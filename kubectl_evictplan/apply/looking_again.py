@@ -12,17 +12,19 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.apply import preflight
 from kubectl_evictplan.apply.cluster import Access
-from kubectl_evictplan.apply.endings import Ended
+from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
 from kubectl_evictplan.apply.preflight import CheckFailed
 from kubectl_evictplan.apply.progress import ServerChanged
 from kubectl_evictplan.apply.records import Server
 from kubectl_evictplan.apply.states import Phase
-from kubectl_evictplan.apply.working import Working
+from kubectl_evictplan.apply.stop import StoppedReading
+from kubectl_evictplan.apply.working import ATTEMPT_SECONDS, Working
 from kubectl_evictplan.errors import UnreachableError
 from kubectl_evictplan.plans.document import AnyOperation, ClusterIdentity
 
 # As often as the lock's Lease is half over: three small requests.
 LOOK_SECONDS = 30.0
+ANSWER_SECONDS = 3.0
 
 
 class SameServer:
@@ -48,10 +50,21 @@ class SameServer:
             return
         self._looked = now
         try:
-            now_there = run.api.identity()
+            now_there = self._ask_once(run)
         except UnreachableError:
             return
         self._compare(run, now_there)
+
+    def _ask_once(self, run: Working) -> ClusterIdentity:
+        """Ask briefly, so that no pause becomes longer for it; a signal breaks it off."""
+        run.api.ask_briefly(ANSWER_SECONDS)
+        try:
+            with run.stop.reading():
+                return run.api.identity()
+        except StoppedReading:
+            raise Ended(Ending(EndCode.INTERRUPTED, signal=run.stop.signal_name)) from None
+        finally:
+            run.api.ask_briefly(ATTEMPT_SECONDS)
 
     def look_again(self, run: Working) -> None:
         """Look in any case."""
