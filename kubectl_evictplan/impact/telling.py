@@ -45,9 +45,9 @@ def fewest(availability: Availability) -> Count:
     return Count(*availability.fewest)
 
 
-def whole_again(availability: Availability) -> Instant:
-    """From when on as many are there as before."""
-    dips = availability.below(availability.before)
+def whole_again(availability: Availability, mark: int | None = None) -> Instant:
+    """From when on as many are there as before, or ``mark``."""
+    dips = availability.below(availability.before if mark is None else mark)
     if not dips:
         return Instant(0.0, 0.0)
     certain = [dip for dip in dips if dip.certain]

@@ -39,6 +39,8 @@ def _impact(
     before = sum(map(is_counted, pods))
     ready = world.availability(before, fates)
     wanted = _wanted(world, key, pods)
+    # Nobody makes another for one too many: it is whole without.
+    mark = before if wanted is None else min(before, wanted)
     return WorkloadImpact(
         namespace=key[0],
         workload=key[1],
@@ -49,7 +51,7 @@ def _impact(
         fewest_ready=telling.fewest(ready),
         below_before=telling.spells(ready, before) if before else (),
         zero=telling.spells(ready, 1) if before else (),
-        whole_again=telling.whole_again(ready),
+        whole_again=telling.whole_again(ready, mark),
         never_replaced=tuple(
             sorted(f.pod.name for f in fates if f.deletion and f.successor.created.never)
         ),

@@ -117,8 +117,8 @@ class WorkloadImpact(Record):
     """One workload ("Kind/name"; bare pods: "Pod/name") with pods that become unready or go away.
 
     ``wanted`` is what it asks for, null where that is not known. ``ready_before`` pods are Ready at the start,
-    ``below_before`` is when there are fewer, ``zero`` when there are none. ``whole_again``: from when on there
-    are as many as at the start. ``never_replaced``: pods that nobody makes anew. ``ready_after`` is what
+    ``below_before`` is when there are fewer, ``zero`` when there are none. ``whole_again``:
+    from when on there are as many as at the start, or as wanted. ``never_replaced``: pods that nobody makes anew. ``ready_after`` is what
     was assumed of replacements.
     """
 

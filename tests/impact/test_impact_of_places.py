@@ -254,3 +254,11 @@ def test_no_replacement_of_a_drain_meets_its_nodes_uncordoned(other: bool) -> No
         [] if other else ["web-0"]
     )
     assert max(one.may_find_one for one in impact.replacements) == other
+
+
+def test_a_workload_is_whole_without_a_pod_that_is_one_too_many() -> None:
+    snapshot = clustered([node("a1"), node("b1")], web("a1", "b1", "b1"))
+    owner = Workload("ReplicaSet", "default", "web", replicas=2)
+    found = of_web(impact_of(replace(snapshot, workloads=(owner,)), TAINT))
+    assert (found.ready_before, found.fewest_ready.least) == (3, 2)
+    assert found.whole_again.latest_seconds == 0
