@@ -235,15 +235,22 @@ class _Watched:
 
         nodes = self._expectation.nodes
         _say(f"following the pods of {len(nodes)} node{'s' * (len(nodes) != 1)}; ^C ends it")
+        confirmed = False
         try:
             while True:
                 sightings = observation.sightings()
                 ledger = self.ledger(sightings)
                 self._tell(ledger)
                 end_ns = self._start(sightings).at.latest_ns + self._expectation.reach_ns
-                if not goes_on(ledger) or observation.now_ns() > end_ns + _PATIENCE_NS:
+                if goes_on(ledger) and observation.now_ns() <= end_ns + _PATIENCE_NS:
+                    confirmed = False
+                    observation.more()
+                elif confirmed:
                     return False
-                observation.more()
+                else:
+                    # That the watch told nothing proves nothing: one more list does.
+                    observation.confirm()
+                    confirmed = True
         except KeyboardInterrupt:
             _say("interrupted: this is what was seen so far")
             return True

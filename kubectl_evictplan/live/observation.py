@@ -19,6 +19,8 @@ from kubectl_evictplan.world import World
 # Nodes tell by themselves when they changed; so they need not be looked at all the time.
 _NODES_EVERY_SECONDS = 10.0
 _EVENTS_EVERY_SECONDS = 60.0
+# Also of a healthy watch; ten times as long as a list takes where that is more.
+_PODS_EVERY_SECONDS = 10.0
 _AGAIN_SECONDS = 5.0
 
 
@@ -37,6 +39,7 @@ class Observation:
         self._events: dict[SeenEvent, None] = {}
         self._gaps: list[Gap] = []
         self._nodes_due = self._events_due = world.monotonic()
+        self._pods_due = self._nodes_due + _PODS_EVERY_SECONDS
         # A failure before anything was seen is the caller's; later ones are gaps.
         self._add(observer.look())
         self._look_around()
@@ -56,6 +59,24 @@ class Observation:
             self._world.sleep(_AGAIN_SECONDS)
             self._add_gap(Interval(began_ns, self._world.wall_ns()), str(error))
 
+    def confirm(self) -> None:
+        """List the pods once more, as a watch that tells nothing may be broken; a failure becomes a gap."""
+        began_ns = self._world.wall_ns()
+        try:
+            self._confirm()
+        except (UnreachableError, AccessError) as error:
+            self._add_gap(Interval(began_ns, self._world.wall_ns()), str(error))
+
+    def _confirm(self) -> None:
+        began = self._world.monotonic()
+        look = self._observer.confirm()
+        now = self._world.monotonic()
+        self._pods_due = now + max(_PODS_EVERY_SECONDS, 10 * (now - began))
+        self._current = None
+        if [one.pods for one in self._looks[-2:]] == [look.pods] * 2:
+            self._looks.pop()
+        self._looks.append(look)
+
     def sightings(self) -> Sightings:
         """Return everything that was seen so far."""
         return Sightings(
@@ -73,6 +94,8 @@ class Observation:
 
     def _look_around(self) -> None:
         now = self._world.monotonic()
+        if now >= self._pods_due:
+            self._confirm()
         if now >= self._nodes_due:
             self._nodes_due = now + _NODES_EVERY_SECONDS
             self._add_nodes(self._observer.look_at_nodes())

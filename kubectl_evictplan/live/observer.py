@@ -140,6 +140,14 @@ class Observer:
         pods = tuple(self._pods.values())
         return Look(at, pods, None, self._cover, self._unreadable_pods)
 
+    def confirm(self) -> Look:
+        """List pods while the watch goes on from where it was: what it did not tell did not therefore not happen."""
+        since_ns, version, must_list = self._since_ns, self._version, self._must_list
+        found = self.look()
+        # What happened just before this list is still to be told, with its instant.
+        self._since_ns, self._version, self._must_list = since_ns, version, must_list
+        return found
+
     def look_at_nodes(self) -> Look:
         """Read the nodes."""
         self._transport.begin_reading()

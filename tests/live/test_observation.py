@@ -114,6 +114,26 @@ def test_after_410_the_pods_are_listed_anew_and_what_vanished_is_not_missed(
     assert found.deletion.told_by == "disappearance"
 
 
+def test_a_watch_that_tells_bookmarks_alone_hides_nothing(server: WatchedServer) -> None:
+    server.is_silent = True
+    server.happens = [gone("web", 14.0)]
+    found = history(observed(server, 15))
+    assert found.deletion is not None
+    earliest, latest = map(seconds, found.deletion.sure)
+    assert earliest <= 14.0 <= latest
+    assert latest - earliest < 15
+
+
+def test_a_list_beside_the_watch_costs_no_instant_that_the_watch_tells(
+    server: WatchedServer,
+) -> None:
+    server.happens = [gone("web", 14.0)]
+    found = history(observed(server, 15))
+    assert found.deletion is not None
+    earliest, latest = map(seconds, found.deletion.sure)
+    assert latest - earliest < 6
+
+
 def test_a_watch_that_is_cut_is_asked_for_again_from_where_it_was(server: WatchedServer) -> None:
     server.happens = [deleting("web", 3.4)]
     server.faults = [Fault("pods", reset, after=2, times=2)]

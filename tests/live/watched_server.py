@@ -39,6 +39,8 @@ class WatchedServer(ApiServer):
     told: list[Told] = field(default_factory=list)
     forgets: int = 0
     may_watch: bool = True
+    # Watches tell bookmarks and nothing else.
+    is_silent: bool = False
 
     def __post_init__(self) -> None:
         self.handler = _Watched
@@ -130,7 +132,7 @@ class _Watched(Handler):
         lines = [
             self._line(one.what, one.pod)
             for one in api.told
-            if one.version > since and self._is_selected(one.pod)
+            if one.version > since and self._is_selected(one.pod) and not api.is_silent
         ]
         mark = {"kind": "Pod", "metadata": {"resourceVersion": str(api.resource_version)}}
         self.raw(200, b"".join([*lines, self._line("BOOKMARK", mark)]), _STREAM)
