@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
 from kubectl_evictplan.errors import DriftError, InputError, Problem
 from kubectl_evictplan.kube.api_version import API_VERSION
+from kubectl_evictplan.kube.durations import DURATION_MAX_NS, SECOND_NS
+from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.plans.document import Evict, Plan
 from kubectl_evictplan.plans.fingerprint import fingerprint, plan_text
 from kubectl_evictplan.prediction import fingerprint as predictions
@@ -15,6 +18,7 @@ from kubectl_evictplan.sources.decoder_messages import syntax_stop, wrong_field
 
 KIND = "Plan"
 BYTES_MAX = 1 << 30
+_SECONDS_MAX = DURATION_MAX_NS // SECOND_NS
 
 
 class _Header(msgspec.Struct, rename="camel"):
@@ -36,11 +40,13 @@ def read_plan(data: bytes, location: str) -> Plan:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(location, error) from None
     found = fingerprint(plan)
+    written = plan_text(plan)
+    if data != written and (missing := _missing(*map(msgspec.json.decode, (data, written)))):
+        raise _wrong(location, "made by another version of this program: make it anew", missing)
     if plan.fingerprint != found:
         message = "was changed after it was made: make it anew"
         raise DriftError(Problem(message, location=location, got=plan.fingerprint, expected=found))
     # A field that comes twice, in a place that nobody reads, and spaces have no part in the fingerprint.
-    written = plan_text(plan)
     if data != written:
         is_same = msgspec.json.format(data, indent=-1) == msgspec.json.format(written, indent=-1)
         message = (
@@ -51,6 +57,22 @@ def read_plan(data: bytes, location: str) -> Plan:
         raise DriftError(Problem(message, location=location))
     _check_contents(plan, location)
     return plan
+
+
+def _missing(written: object, whole: object, place: str = "") -> str:
+    """Return the first field of ``whole`` that is not in what was written, "" without any."""
+    if isinstance(written, dict) and isinstance(whole, dict):
+        for name, part in whole.items():
+            where = f"{place}.{name}" if place else str(name)
+            if name not in written:
+                return where
+            if isinstance(part, dict | list) and (found := _missing(written[name], part, where)):
+                return found
+    elif isinstance(written, list) and isinstance(whole, list):
+        for one, other in zip(written, whole, strict=False):
+            if isinstance(other, dict | list) and (found := _missing(one, other, place)):
+                return found
+    return ""
 
 
 def _check_header(data: bytes, location: str) -> None:
@@ -87,7 +109,7 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     if numbers != list(range(1, len(numbers) + 1)):
         yield "operations", "they are not numbered from 1 on"
     offsets = [operation.at_seconds for operation in plan.operations]
-    if offsets != sorted(offsets) or any(at < 0 for at in offsets):
+    if offsets != sorted(offsets) or not all(map(_is_duration, offsets)):
         yield "operations", "they are not in the order of their times"
     known = {node.name for node in plan.nodes}
     if missing := sorted({one.node for one in plan.operations} - known):
@@ -98,8 +120,41 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     execution = plan.execution
     if execution.parallel < 1:
         yield "execution.parallel", "must be 1 or more"
-    if min(execution.settle_seconds, execution.eviction_timeout_seconds) < 0:
-        yield "execution", "a duration lies below 0"
+    if not all(map(_is_duration, (execution.settle_seconds, execution.eviction_timeout_seconds))):
+        yield "execution", f"a duration lies below 0 or above {_SECONDS_MAX} seconds"
+    yield from _strange_times(plan)
+    if not _names_nodes(plan.scenario):
+        yield "scenario.spec.events", "not a list of events, each with its nodes"
+
+
+def _is_duration(seconds: float) -> bool:
+    return 0 <= seconds <= _SECONDS_MAX
+
+
+def _strange_times(plan: Plan) -> Iterator[tuple[str, str]]:
+    for field, text in (
+        ("createdAt", plan.created_at),
+        ("snapshot.takenAt", plan.snapshot.taken_at),
+    ):
+        try:
+            parse_rfc3339_ns(text)
+        except ValueError as error:
+            yield field, str(error)
+    least, most = plan.assume_ready_seconds
+    if not (_is_duration(least) and (most is None or (_is_duration(most) and least <= most))):
+        yield "assumeReadySeconds", f"no range from 0 to at most {_SECONDS_MAX} seconds"
+
+
+def _names_nodes(scenario: Mapping[str, Any]) -> bool:
+    """Whether a scenario has the shape that is gone through before it is read as one."""
+    spec = scenario.get("spec", {})
+    events = spec.get("events", []) if isinstance(spec, dict) else None
+    if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
+        return False
+    named = [event.get("nodes", []) for event in events]
+    return all(
+        isinstance(nodes, list) and all(isinstance(node, str) for node in nodes) for nodes in named
+    )
 
 
 def _strange_pods(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -117,6 +172,8 @@ def _strange_pods(plan: Plan) -> Iterator[tuple[str, str]]:
 def _told(error: msgspec.ValidationError) -> tuple[str, str]:
     """Return what a decoder says, and the field that it means."""
     wrong = wrong_field(error)
+    if wrong.is_missing:
+        return f"{wrong.what}: made by another version of this program: make it anew", wrong.field
     return f"not as a plan has it: {wrong.what}", wrong.field
 
 

@@ -22,6 +22,11 @@ class WrongField(NamedTuple):
     what: str
     field: str
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether a field is not there at all."""
+        return "missing required field" in self.what
+
 
 def wrong_field(error: msgspec.ValidationError) -> WrongField:
     """Return what a ``msgspec.ValidationError`` says."""

@@ -157,6 +157,49 @@ def test_a_bad_plan_is_refused_with_one_clear_line(data: bytes, said: str, code:
     assert error.value.exit_code == code
 
 
+@pytest.mark.parametrize(
+    ("plan", "field"),
+    [
+        (replace(PLAN, execution=replace(PLAN.execution, settle_seconds=1e300)), "execution"),
+        (replace(PLAN, assume_ready_seconds=(1e300, None)), "assumeReadySeconds"),
+        (replace(PLAN, assume_ready_seconds=(9.0, 5.0)), "assumeReadySeconds"),
+        (replace(PLAN, created_at="garbage"), "createdAt"),
+        (replace(PLAN, snapshot=replace(PLAN.snapshot, taken_at="garbage")), "snapshot.takenAt"),
+        (replace(PLAN, scenario={"spec": {"events": "x"}}), "scenario.spec.events"),
+        (replace(PLAN, scenario={"spec": {"events": [1]}}), "scenario.spec.events"),
+        (replace(PLAN, scenario={"spec": {"events": [{"nodes": [[]]}]}}), "scenario.spec.events"),
+        (replace(PLAN, scenario={"spec": "x"}), "scenario.spec.events"),
+    ],
+)
+def test_a_plan_with_values_that_none_of_ours_has_is_refused_with_its_field(
+    plan: Plan, field: str
+) -> None:
+    with pytest.raises(InputError, match=f"plan.json: {field}: ") as error:
+        read_plan(plan_text(sealed(plan)), "plan.json")
+    assert len(error.value.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [(("assumeReadySeconds",), "assumeReadySeconds"), (("nodes", 0, "uid"), "uid")],
+)
+def test_a_plan_without_a_newer_field_is_one_of_another_version(
+    path: tuple[str | int, ...], field: str
+) -> None:
+    tree = json.loads(TEXT)
+    *parents, last = path
+    place = tree
+    for step in parents:
+        place = place[step]
+    del place[last]
+    # As an older version sealed it: over what it had.
+    tree["fingerprint"] = "sha256:" + "0" * 64
+
+    with pytest.raises(InputError, match="another version of this program") as error:
+        read_plan(json.dumps(tree, indent=2).encode(), "plan.json")
+    assert field in str(error.value)
+
+
 def test_an_unknown_field_deep_inside_the_prediction_is_found() -> None:
     tree = json.loads(TEXT)
     tree["prediction"]["evictions"][0]["surprise"] = 1
