@@ -258,6 +258,14 @@ def _refuse_used(path: Path, data: bytes) -> None:
         )
 
 
+def never_begun(data: bytes) -> bool:
+    """Tell whether a file holds at most a part of a first record, which never became durable: nothing was sent.
+
+    Nothing but NUL bytes may be a journal that its file system has lost.
+    """
+    return b"\n" not in data and (data.startswith(_FIRST_BYTES) or _FIRST_BYTES.startswith(data))
+
+
 def reopen(path: Path, files: Files, *, alone: bool) -> tuple[Journal, RunState]:
     """Open a journal to go on with it; what a crash left of a last line is dropped.
 
@@ -310,6 +318,8 @@ def read(path: Path, files: Files) -> Contents:
             raise _damaged(path, number, "does not follow from the line before it", record.prev)
         digests.append(digest(line))
         records.append(record)
+    if not records and not never_begun(data):
+        raise _damaged(path, 1, "not a JSON object in ASCII", None)
     if not records:
         raise mistake("no run was begun here: nothing was sent", location=str(path))
     return Contents(tuple(records), size, digests[1:], size < len(data))
@@ -359,7 +369,7 @@ def _record(path: Path, number: int, line: bytes) -> AnyRecord:
 def _damaged(path: Path, number: int, message: str, got: object) -> InputError:
     return InputError(
         Problem(
-            f"the journal is damaged: {message}; nothing was sent."
+            f"the journal is damaged: {message}; nothing was sent now."
             " Find out the state of the nodes by hand, or restore the file",
             location=f"{path}:{number}",
             got=got,

@@ -91,7 +91,7 @@ def _carry_out(file: str, how: ApplyOptions) -> None:
     path = Path(file)
     _refuse_plan_as_journal(file, how)
     journal = journal_of(path, how)
-    if exists(str(journal)) and how.dry_run == "none":
+    if exists(str(journal)) and how.dry_run == "none" and not begun_runs.never_begun(journal):
         if begun_runs.nothing_sent(journal):
             # It was refused, or the lock was held: nothing keeps the plan from being carried out now.
             begun_runs.resume(journal, file, replace(how, journal=None))

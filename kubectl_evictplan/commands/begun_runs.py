@@ -156,6 +156,17 @@ def adopt(path: Path, how: ApplyOptions) -> None:
     carrying.print_status(journal, how)
 
 
+def never_begun(journal: Path) -> bool:
+    """Tell whether a journal's first record never became durable: the run is begun anew there."""
+    from kubectl_evictplan.apply import journal as journals
+    from kubectl_evictplan.apply.files import LocalFiles
+
+    try:
+        return journals.never_begun(LocalFiles().read(journal))
+    except OSError as error:
+        raise journals.unusable(journal, error) from error
+
+
 def nothing_sent(journal: Path) -> bool:
     """Tell whether the run of a journal ended before it sent anything; it may be begun again."""
     from kubectl_evictplan.apply.files import LocalFiles

@@ -58,3 +58,22 @@ def test_a_run_is_held_where_its_user_is_and_not_where_a_relative_state_folder_l
 
     assert (tmp_path / ".local" / "state" / RUNS).exists()
     assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "no run was begun"),
+        (b'{"record":"begin","prev":"","at":"2027', "no run was begun"),
+        (b"\0" * 4096, "damaged"),
+        (b"precious", "damaged"),
+    ],
+)
+def test_that_nothing_was_sent_is_told_only_of_what_a_first_record_can_have_left(
+    data: bytes, said: str
+) -> None:
+    bench = taint_bench()
+    bench.files.stored[JOURNAL] = Stored(data)
+    with pytest.raises(InputError, match=said):
+        bench.resume()
+    assert bench.files.stored[JOURNAL].written == data
