@@ -74,15 +74,15 @@ def test_p28_where_replacements_can_run_is_the_same_but_for_the_names(
     cluster: ClusterSnapshot,
 ) -> None:
     names, redacted = pseudonyms(cluster, KEY), redact(cluster, KEY)
-    node = next(one.name for one in cluster.nodes if one.name.startswith("worker-b"))
-    mine, theirs = placed(cluster, node), placed(redacted, names[node])
+    nodes = [one.name for one in cluster.nodes if one.name.startswith("worker-b")]
+    mine, theirs = placed(cluster, *nodes), placed(redacted, *(names[node] for node in nodes))
     assert {one["verdict"] for one in mine} > {"fits"}
     assert with_names_again(theirs, names) == with_names_again(mine, {})
 
 
-def placed(snapshot: ClusterSnapshot, node: str) -> Any:
-    """Return where the replacements of a node's pods can run when its kubelet falls silent."""
-    event = make_event(0, "kubelet-stop", node)
+def placed(snapshot: ClusterSnapshot, *nodes: str) -> Any:
+    """Return where the replacements of the nodes' pods can run when their kubelets fall silent."""
+    event = make_event(0, "kubelet-stop", nodes)
     scenario = Scenario(snapshot.taken_at_ns, (event,), horizon_ns=600 * SECOND_NS)
     known = (
         snapshot,
