@@ -117,9 +117,12 @@ def placements_of(change: Change, replaced: Sequence[Pod]) -> Placements:
     found = fits(around, replaced)
     gone_ns = max(
         (
-            one.gone.latest_ns
-            for one in change.deletions.values()
-            if one.certain and one.gone.latest_ns < FOREVER_NS
+            *(
+                one.gone.latest_ns
+                for one in change.deletions.values()
+                if one.certain and one.gone.latest_ns < FOREVER_NS
+            ),
+            *(ends_ns for _, ends_ns in _ending(change)),
         ),
         default=0,
     )
@@ -188,7 +191,9 @@ def _losses(fit: Fit, phases: Sequence[TimedPhase], change: Change) -> tuple[Los
 def _surroundings(change: Change) -> tuple[Surroundings, tuple[TimedPhase, ...]]:
     snapshot, deletions, evicted = change.snapshot, change.deletions, change.evicted
     stuck = {key for key in evicted if deletions[key].gone.latest_ns >= FOREVER_NS}
+    ending = _ending(change)
     gone = {id(pod) for key, pod in evicted.items() if key not in stuck}
+    gone.update(id(pod) for pod, _ in ending)
     instants = [deletions[key].when for key in evicted]
     first_ns = min(instants).earliest_ns
     then = later_nodes(
@@ -220,11 +225,24 @@ def _surroundings(change: Change) -> tuple[Surroundings, tuple[TimedPhase, ...]]
         else None,
         snapshot.pods_of_all_namespaces,
         [phase.phase for phase in phases],
-        list(evicted.values()),
+        [*evicted.values(), *(pod for pod, _ in ending)],
         {key for key in evicted if not deletions[key].certain},
         [pod for pod in snapshot.pods if not pod.node_name and not pod.finished],
     )
     return around, phases
+
+
+def _ending(change: Change) -> list[tuple[Pod, int]]:
+    """Pods that are on their way out at the start, on nodes that are heard, and when they are gone: their grace ends."""
+    start_ns, found = change.scenario.start_ns, []
+    for pod in change.snapshot.pods:
+        if pod.deletion_timestamp_ns is None or pod.key in change.evicted or pod.finalizers:
+            continue
+        ends_ns = pod.deletion_timestamp_ns - start_ns
+        # Whoever is overdue is held by something that nobody knows.
+        if ends_ns >= 0 and pod.node_name and pod.node_name not in change.lives:
+            found.append((pod, ends_ns + REACTION_MAX_NS))
+    return found
 
 
 def _cordon_first(change: Change) -> list[Drain]:

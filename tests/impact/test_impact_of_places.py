@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 from worlds import comebacks, finding, impact_of, pods_of, workload
 
-from builders import default_tolerations, make_event, make_node, make_snapshot
+from builders import START_NS, default_tolerations, make_event, make_node, make_pod, make_snapshot
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds, TopologySpreadConstraint
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Workload
 from kubectl_evictplan.prediction.impact_document import Impact, WorkloadImpact
@@ -262,3 +263,14 @@ def test_a_workload_is_whole_without_a_pod_that_is_one_too_many() -> None:
     found = of_web(impact_of(replace(snapshot, workloads=(owner,)), TAINT))
     assert (found.ready_before, found.fewest_ready.least) == (3, 2)
     assert found.whole_again.latest_seconds == 0
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["heard", "silent"])
+def test_a_pod_that_is_on_its_way_out_holds_its_room_until_its_grace_ends(silent: bool) -> None:
+    dying = replace(make_pod("dying", "b1"), needs=PodNeeds((("cpu", 4000),)))
+    dying = replace(dying, deletion_timestamp_ns=START_NS + 60 * SECOND_NS)
+    snapshot = clustered([node("a1"), node("b1")], [*web("a1"), dying])
+    stop = [make_event(0, "kubelet-stop", "b1")] if silent else []
+    whole = of_web(impact_of(snapshot, TAINT, *stop)).whole_again
+    # The scheduler may try again only ten seconds later; the successor is Ready after 20 s.
+    assert whole.latest_seconds is None if silent else 80 <= (whole.latest_seconds or 0) <= 92
