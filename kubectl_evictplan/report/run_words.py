@@ -123,7 +123,7 @@ def ending_words(ending: Ending, *, back: bool = False) -> str:
     if ending.objects:
         parts.append(named(ending.objects))
     if ending.changed_by:
-        last = ending.changed_by[0]
+        last = ending.changed_by[-1]
         parts.append(f"last written by {name(last.manager)} at {name(last.time)}")
     if ending.message:
         parts.append(server_said(ending.message))

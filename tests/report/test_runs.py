@@ -13,7 +13,7 @@ from apply.clusters import drain_bench, taint_bench
 from apply.runs import JOURNAL
 from apply.simulated_cluster import SimulatedCluster
 
-from kubectl_evictplan.apply.cluster import Outcome
+from kubectl_evictplan.apply.cluster import Outcome, SpecChange
 from kubectl_evictplan.apply.endings import EndCode, Ending
 from kubectl_evictplan.apply.lock import EXPIRED
 from kubectl_evictplan.apply.progress import (
@@ -93,6 +93,15 @@ def test_every_event_of_a_drain_is_a_line_or_nothing_a_person_needs() -> None:
 def test_every_end_has_words(code: EndCode) -> None:
     event = RunEnded(at_ns=0, ending=Ending(code), exit_code=0)
     assert line(event) == f"ended: {ENDINGS[code]}"
+
+
+def test_the_last_writer_is_named_who_is_the_newest() -> None:
+    writers = tuple(
+        SpecChange(name, f"2027-01-15T08:0{minute}:00Z", ("taints",))
+        for minute, name in enumerate(("ours", "older", "newest"))
+    )
+    words = ending_words(Ending(EndCode.REVERTED, changed_by=writers))
+    assert "last written by newest at 2027-01-15T08:02:00Z" in words
 
 
 def test_every_outcome_verdict_and_reason_has_words() -> None:
