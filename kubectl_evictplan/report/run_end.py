@@ -236,6 +236,13 @@ def _commands(
     program, connection = typed
     where = f" {connection}" if connection else ""
     journal = shlex.quote(path)
+    ending = state.rollback_ending if state.rolling_back else state.ending
+    if ending is not None and ending.code is EndCode.JOURNAL_BEHIND:
+        # Going on with an old copy, or taking it back, ends the same way every time.
+        plan, new = shlex.quote(state.begin.plan or "plan.json"), shlex.quote(_beside(path))
+        words = f"{program} apply --adopt {plan} --journal {new}{where}"
+        yield Commands("Without the original journal", (words,), "reads the cluster, sends nothing")
+        return
     if resumable:
         unsent = "nothing was sent yet" if state.sent_nothing else ""
         note = "; ".join(filter(None, (room, unsent)))
@@ -244,3 +251,9 @@ def _commands(
         own = "taints and cordons of this run, never what others did"
         note = "; ".join(filter(None, (room, own)))
         yield Commands("Take back", (f"{program} apply --rollback {journal}{where}",), note)
+
+
+def _beside(path: str) -> str:
+    """Return a name for the journal that replaces this one."""
+    ending = ".journal.jsonl"
+    return f"{path.removesuffix(ending)}-adopted{ending}"

@@ -203,6 +203,19 @@ def test_a_run_that_could_not_finish_says_what_is_not_done_and_what_to_type() ->
     assert f"  {PROGRAM} apply --rollback {JOURNAL}\n" in text
 
 
+def test_an_old_journal_is_not_told_to_be_gone_on_with_but_made_anew() -> None:
+    bench = drain_bench(eviction_timeout_seconds=30.0)
+    bench.cluster.budgets["web"] = 0
+    result = bench.apply()
+    behind = Ending(EndCode.JOURNAL_BEHIND)
+    result.state.ending = behind
+    text = shown(result_blocks(msgspec.structs.replace(result, ending=behind), PROGRAM))
+    assert "--resume" not in text
+    assert "--rollback" not in text
+    assert f"{PROGRAM} apply --adopt " in text
+    assert " --journal /journals/plan-adopted.journal.jsonl\n" in text
+
+
 def test_a_rollback_says_what_it_took_back_and_which_evictions_stay() -> None:
     bench = drain_bench(eviction_timeout_seconds=30.0)
     bench.cluster.budgets["web"] = 0
