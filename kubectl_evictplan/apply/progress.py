@@ -183,10 +183,11 @@ class LeftAlone(Progress, frozen=True, kw_only=True):
 
 
 class RunEnded(Progress, frozen=True, kw_only=True):
-    """The last event."""
+    """The last event, of a run or of a rollback."""
 
     ending: Ending
     exit_code: int
+    rollback: bool = False
 
 
 AnyProgress = (

@@ -193,7 +193,7 @@ def concluded(
         code = exit_code(ending, changed=run.state.changed, unknown=run.state.unknown)
         if not run.journal.failed:
             ending, code = _write_end(run, ending, code, back=back)
-        run.say(RunEnded(at_ns=run.now_ns, ending=ending, exit_code=code))
+        run.say(RunEnded(at_ns=run.now_ns, ending=ending, exit_code=code, rollback=back))
         if on_failure is not None and _takes_itself_back(run, ending, on_failure):
             code = _take_itself_back(run, code, on_failure)
         if run.lock is not None:
@@ -237,7 +237,7 @@ def _take_itself_back(run: Working, code: int, options: RunOptions) -> int:
     back_code = exit_code(ending, changed=run.state.changed, unknown=run.state.unknown)
     if not run.journal.failed:
         ending, back_code = _write_end(run, ending, back_code, back=True)
-    run.say(RunEnded(at_ns=run.now_ns, ending=ending, exit_code=back_code))
+    run.say(RunEnded(at_ns=run.now_ns, ending=ending, exit_code=back_code, rollback=True))
     return back_code if back_code in (EXIT_INTERRUPTED, EXIT_UNKNOWN) else code
 
 

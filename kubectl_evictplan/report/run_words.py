@@ -165,7 +165,7 @@ def line(event: progress.AnyProgress) -> str | None:
         case progress.RunStarted():
             return _started(event)
         case progress.RunEnded():
-            return f"ended: {ending_words(event.ending)}"
+            return f"ended: {ending_words(event.ending, back=event.rollback)}"
         case progress.CheckMade():
             detail = f": {server_said(event.check.detail)}" if event.check.detail else ""
             return f"check {event.check.name}: {event.check.verdict}{detail}"

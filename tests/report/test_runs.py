@@ -95,6 +95,18 @@ def test_every_end_has_words(code: EndCode) -> None:
     assert line(event) == f"ended: {ENDINGS[code]}"
 
 
+def test_a_rollback_that_is_over_says_so_and_not_that_everything_is_done() -> None:
+    bench = taint_bench()
+    bench.apply()
+    bench.told.clear()
+    bench.rollback()
+    (over,) = [one for one in bench.told if isinstance(one, RunEnded)]
+    words = line(over)
+    assert words is not None
+    assert "taken back" in words
+    assert "everything is done" not in words
+
+
 def test_the_last_writer_is_named_who_is_the_newest() -> None:
     writers = tuple(
         SpecChange(name, f"2027-01-15T08:0{minute}:00Z", ("taints",))
