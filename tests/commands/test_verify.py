@@ -150,7 +150,11 @@ def test_without_a_beginning_it_asks_for_one(ask: Ask, server: WatchedServer) ->
     [
         ("{", "not JSON"),
         ('{"kind": "Pod", "apiVersion": "v1"}', "not a prediction"),
-        ('{"kind": "Plan", "apiVersion": "evictplan.dev/v1alpha1"}', "as a plan has it"),
+        ('{"kind": "Plan", "apiVersion": "evictplan.dev/v1alpha1"}', "made by another version"),
+        (
+            '{"kind": "Plan", "apiVersion": "evictplan.dev/v1alpha1", "fingerprint": 1}',
+            "as a plan has it",
+        ),
         ("[]", "not a prediction"),
     ],
 )
