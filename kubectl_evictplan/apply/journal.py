@@ -369,8 +369,8 @@ def _record(path: Path, number: int, line: bytes) -> AnyRecord:
 def _damaged(path: Path, number: int, message: str, got: object) -> InputError:
     return InputError(
         Problem(
-            f"the journal is damaged: {message}; nothing was sent now."
-            " Find out the state of the nodes by hand, or restore the file",
+            f"the journal is damaged: {message}; nothing was sent now. Restore the file, or make a new one"
+            " from the plan and the cluster: apply --adopt PLAN --journal FILE",
             location=f"{path}:{number}",
             got=got,
         )

@@ -16,7 +16,12 @@ from kubectl_evictplan.commands.apply_options import (
     PlanCommand,
     taken_options,
 )
-from kubectl_evictplan.commands.applying import check_drift_kinds, journal_of, proceed
+from kubectl_evictplan.commands.applying import (
+    check_drift_kinds,
+    journal_of,
+    plan_of_journal,
+    proceed,
+)
 from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, take_connection
 from kubectl_evictplan.commands.file_arguments import check_files, exists
@@ -68,13 +73,13 @@ def plan(
         raise mistake(message, Correction((), ("plan.json",) if not given else (), example=True))
     check_drift_kinds(how.accept_drift)
     if status is not None:
-        carrying.print_status(_existing(status), how)
+        carrying.print_status(_journal(status), how)
     elif rollback is not None:
-        begun_runs.roll_back(_existing(rollback), how)
+        begun_runs.roll_back(_journal(rollback), how)
     elif adopt is not None:
         begun_runs.adopt(_existing(adopt), how)
     elif resume is not None:
-        begun_runs.resume(_existing(resume), file, how)
+        begun_runs.resume(_journal(resume), file, how)
     else:
         assert file is not None
         _carry_out(file, how)
@@ -110,6 +115,16 @@ def _refuse_plan_as_journal(file: str, how: ApplyOptions) -> None:
         name = str(journal_of(Path(file), replace(how, journal=None)))
         known = Correction((how.journal,), (name,), option=("--journal",))
         raise mistake("that is the plan: the journal is another file", known, location="--journal")
+
+
+def _journal(name: str) -> Path:
+    """Return a journal that is there. One that is lost can be made again, where its plan is."""
+    plan = plan_of_journal(Path(name))
+    if exists(name) or not exists(str(plan)):
+        return _existing(name)
+    adopt = Correction((), ("apply", "--adopt", str(plan)), whole=True)
+    message = "no such journal; where it is lost, a new one is made from the plan and the cluster"
+    raise mistake(message, adopt, location=name)
 
 
 def _existing(name: str) -> Path:

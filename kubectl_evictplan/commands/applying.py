@@ -87,11 +87,19 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
     carrying.finish(result, how, keep)
 
 
+_JOURNAL_ENDING = ".journal.jsonl"
+
+
+def plan_of_journal(journal: Path) -> Path:
+    """Return where the plan of a journal lies when neither was moved or renamed."""
+    return journal.with_name(f"{journal.name.removesuffix(_JOURNAL_ENDING)}.json")
+
+
 def journal_of(path: Path, how: ApplyOptions) -> Path:
     """Return where the journal is: beside the plan unless --journal says otherwise."""
     if how.journal is not None:
         return Path(how.journal)
-    return beside(str(path), ".journal.jsonl")
+    return beside(str(path), _JOURNAL_ENDING)
 
 
 def lock_namespace(how: ApplyOptions) -> str | None:

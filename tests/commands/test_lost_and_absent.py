@@ -49,5 +49,14 @@ def test_a_run_whose_journal_is_lost_is_adopted_and_gone_on_with(
     assert (again.code, "a journal already" in again.err) == (2, True)
 
 
+def test_who_asks_for_a_lost_journal_is_told_how_to_make_a_new_one(type_: Type) -> None:
+    Path("plan.json").write_text("{}")
+
+    for asked in ("--resume", "--rollback", "--status"):
+        lost = type_("apply", asked, "plan.journal.jsonl")
+        assert (lost.code, "no such journal" in lost.err) == (2, True), lost
+        assert "kubectl evictplan apply --adopt plan.json" in lost.err
+
+
 def name_of(manifest: dict[str, Any]) -> str:
     return str(manifest["metadata"]["name"])
