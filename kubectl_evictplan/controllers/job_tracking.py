@@ -42,7 +42,7 @@ class JobTracking:
         self._patient = {
             (one.namespace, one.name)
             for one in workloads
-            if one.kind == "Job" and (one.replaces_failed_pods_only or one.pod_failure_policy)
+            if one.kind == "Job" and one.waits_for_ends
         }
         self._calls: dict[str, ScheduledCall] = {}
 

@@ -20,6 +20,7 @@ from kubectl_evictplan.prediction.impact_document import NotComingBack
     IDENTITY_HELD,
     DAEMON_SET,
     JOB_FAILED,
+    JOB_WAITS,
     NO_NODE,
     NO_ROOM,
     UNKNOWN_OWNER,
@@ -30,6 +31,7 @@ from kubectl_evictplan.prediction.impact_document import NotComingBack
     "identity-held",
     "daemon-set-kept-away",
     "job-failed",
+    "job-waits",
     "no-node",
     "no-room",
     "unknown-owner",
@@ -65,6 +67,10 @@ _TELL = {
     JOB_FAILED: (
         "the lost pod fails its Job, or its index: backoffLimit is used up, or a podFailurePolicy rule says so",
         "create the Job anew",
+    ),
+    JOB_WAITS: (
+        "its Job judges and replaces a pod only when that has ended, and whether {node} ends it is not known",
+        "the kubelet of {node} comes back, or the Node is deleted",
     ),
     NO_NODE: (
         "every node refuses its successor: it stays Pending",
@@ -113,7 +119,9 @@ def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
     elif kind == "DaemonSet" and fate.successor.created.never and fate.life.deleted.never:
         yield DAEMON_SET
     elif kind == "Job" and fate.successor.created.never:
-        yield JOB_FAILED
+        job = world.workloads.get(world.owner_of(pod))
+        waits = deletion.held and job is not None and job.waits_for_ends
+        yield JOB_WAITS if waits else JOB_FAILED
     elif kind == STATEFUL_SET and deletion.held:
         yield FINALIZERS if lasting_finalizers(pod) else IDENTITY_HELD
     elif not world.is_known_kind(kind):

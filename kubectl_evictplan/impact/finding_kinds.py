@@ -137,6 +137,12 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "Let it finish first, raise backoffLimit, or ignore disruptions: podFailurePolicy with onPodConditions "
         "DisruptionTarget and action Ignore.",
     ),
+    "job-waits": FindingKind(
+        "medium",
+        "With podReplacementPolicy Failed, which is the default of Jobs with a podFailurePolicy, a Job makes no other pod "
+        "until the old one has ended, and a silent kubelet never confirms that.",
+        "Wait for the kubelet, or delete the Node once the machine is surely off. The Job has not failed: keep it.",
+    ),
     "empty-dir-gone": FindingKind(
         "low",
         "The pods keep data in an emptyDir, which goes with them.",

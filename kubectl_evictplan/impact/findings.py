@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
-from kubectl_evictplan.impact.comebacks import BARE_POD, DAEMON_SET, IDENTITY_HELD, JOB_FAILED
+from kubectl_evictplan.impact.comebacks import (
+    BARE_POD,
+    DAEMON_SET,
+    IDENTITY_HELD,
+    JOB_FAILED,
+    JOB_WAITS,
+)
 from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
 from kubectl_evictplan.impact.replacement_words import (
@@ -442,5 +448,6 @@ AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "evicted-again": _evicted_again,
     "daemon-set-away": _pods(DAEMON_SET, "{pod} stays away from {node} while the taint is there"),
     "job-fails": _pods(JOB_FAILED, "the Job of {pod} fails with it"),
+    "job-waits": _pods(JOB_WAITS, "the Job of {pod} waits for the end of it on {node}"),
     "empty-dir-gone": _empty_dir_gone,
 }

@@ -201,6 +201,11 @@ class Workload(msgspec.Struct, frozen=True):
     failed: int | None = None
     backoff_limit_per_index: int | None = None
 
+    @property
+    def waits_for_ends(self) -> bool:
+        """Whether a Job judges and replaces a deleted pod only once that has ended (``isPodFailed``, 1.29)."""
+        return self.replaces_failed_pods_only or self.pod_failure_policy
+
 
 class IntOrPercent(msgspec.Struct, frozen=True, gc=False):
     """``intstr.IntOrString`` as budgets use it: a number of pods, or a percentage of them."""

@@ -181,7 +181,7 @@ class NotComingBack(Record):
     """A pod that does not come back, or not by itself.
 
     ``code``: bare-pod | finalizers | local-volume | identity-held (a StatefulSet's name is not free) |
-    daemon-set-kept-away | job-failed | no-node (every node refuses its successor) |
+    daemon-set-kept-away | job-failed | job-waits (for the old pod's end) | no-node (every node refuses its successor) |
     no-room (of several alike so many find no room) | unknown-owner. ``release`` is what would release it, "" when nothing does.
     Pods that stay Terminating beside a successor come back: ``gone`` of their evictions tells them.
     """

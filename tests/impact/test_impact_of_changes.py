@@ -94,6 +94,16 @@ def test_a_job_waits_for_its_back_off_which_doubles_with_each_failure() -> None:
     assert whole(sums(failed=3)) == (30, 41.25 + 70)
 
 
+def test_a_job_that_waits_for_ends_neither_fails_nor_goes_on_while_a_kubelet_is_silent() -> None:
+    owner = Workload(
+        "Job", "default", "sums", replicas=1, failed=0, backoff_limit=0, pod_failure_policy=True,
+        failure_rules=(FailureRule("disruption", "FailJob"),),
+    )  # fmt: skip
+    impact = impact_of(cluster(pods_of("Job", "sums", ["a1"]), workloads=[owner]), SILENT)
+    assert comebacks(impact)["sums-0"].code == "job-waits"
+    assert "anew" not in finding(impact, "job-waits").remedy
+
+
 @pytest.mark.parametrize(
     "job",
     [
