@@ -156,6 +156,10 @@ class AccessError(ProblemsError):
     exit_code = EXIT_ACCESS
 
 
+class ForbiddenError(AccessError):
+    """The API server knows who asks, and does not allow it: another login changes nothing."""
+
+
 class UnreachableError(ProblemsError):
     """No answer of an API server (or of the scheduler of a sweep), or none that can be used; nothing was changed."""
 

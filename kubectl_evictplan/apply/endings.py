@@ -43,6 +43,8 @@ class EndCode(Enum):
     REVERTED = "reverted"
     # A rollback left alone what another has made something else of.
     CHANGED_SINCE = "changed-since"
+    # A rollback left alone what nobody can tell to be this run's doing, and nothing else.
+    UNSURE = "unsure"
     # Another run holds the lock, or took it.
     LOCKED = "locked"
     # The lock knows lines of this run that its journal does not have.
@@ -51,8 +53,10 @@ class EndCode(Enum):
     LOCK_LOST = "lock-lost"
     # The plan needs what the user may not do.
     DENIED = "denied"
-    # The credentials are not accepted any more, or something may not be read.
+    # The credentials are not accepted any more.
     UNAUTHENTICATED = "unauthenticated"
+    # They are, and what has to be read may not be.
+    UNREADABLE = "unreadable"
     # No server answers, or it says "not now" for too long.
     UNREACHABLE = "unreachable"
     # Nobody can tell whether a mutation was executed.
@@ -80,11 +84,13 @@ _EXIT_CODES = {
     EndCode.UNREVIEWED: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.REVERTED: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.CHANGED_SINCE: (EXIT_PARTLY, EXIT_PARTLY),
+    EndCode.UNSURE: (EXIT_PARTLY, EXIT_PARTLY),
     EndCode.LOCKED: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.LOCK_LOST: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.JOURNAL_BEHIND: (EXIT_DRIFT, EXIT_DRIFT),
     EndCode.DENIED: (EXIT_ACCESS, EXIT_ACCESS),
     EndCode.UNAUTHENTICATED: (EXIT_ACCESS, EXIT_ACCESS),
+    EndCode.UNREADABLE: (EXIT_ACCESS, EXIT_ACCESS),
     EndCode.UNREACHABLE: (EXIT_UNREACHABLE, EXIT_PARTLY),
     EndCode.UNKNOWN: (EXIT_UNKNOWN, EXIT_UNKNOWN),
     EndCode.ABORTED: (EXIT_DRIFT, EXIT_PARTLY),
@@ -117,7 +123,7 @@ class Ending(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
 
     ``message`` is the server's or the system's own words, ``changed_by`` who wrote the node's spec
     last, ``objects`` what is concerned (rules that are missing, pods in the way, the lock's
-    holder), ``condition`` the words of an --abort-if. Nothing is escaped.
+    holder), ``condition`` the words of an --abort-if. ``is_absent``: ``node`` is gone. Nothing is escaped.
     """
 
     code: EndCode
@@ -128,6 +134,7 @@ class Ending(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
     objects: tuple[str, ...] = ()
     condition: str = ""
     signal: str = ""
+    is_absent: bool = False
 
 
 def exit_code(ending: Ending, *, changed: bool, unknown: bool = False) -> int:
@@ -152,3 +159,6 @@ class Ended(Exception):
 
 class NodeAbsent(Ended):
     """It ends because a node of the plan is gone, unless it may go on without it."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(msgspec.structs.replace(ending, is_absent=True))

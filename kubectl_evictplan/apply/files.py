@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 JOURNAL_MODE = 0o600
+# A journal lies beside its plan: plan.json, plan.journal.jsonl.
+JOURNAL_ENDING = ".journal.jsonl"
 # One file for all runs of a user: a run holds one byte of it, by the digest of its name.
 RUNS = Path("kubectl-evictplan", "runs.lock")
 _OFFSET_BYTES = 7

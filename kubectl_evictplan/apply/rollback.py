@@ -30,7 +30,7 @@ def rollback(
 
     Foreign changes stay and are named (``state.reversals[number].kept``); evictions are listed.
     Raises InputError for a journal that is damaged or at work. Ends as CHANGED_SINCE when another
-    made something else of what the run did.
+    made something else of what the run did, as UNSURE when nobody can tell who did what is left.
     """
     opened, state = journals.reopen(journal, files, alone=not options.lock_namespace)
     run = Working(

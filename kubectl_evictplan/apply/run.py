@@ -41,7 +41,13 @@ from kubectl_evictplan.apply.stop import Stop, StoppedAtOnce
 from kubectl_evictplan.apply.taking_back import take_back
 from kubectl_evictplan.apply.watching import Conditions
 from kubectl_evictplan.apply.working import Working
-from kubectl_evictplan.errors import EXIT_INTERRUPTED, EXIT_UNKNOWN, AccessError, UnreachableError
+from kubectl_evictplan.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_UNKNOWN,
+    AccessError,
+    ForbiddenError,
+    UnreachableError,
+)
 from kubectl_evictplan.plans.document import Plan
 from kubectl_evictplan.world import World
 
@@ -254,6 +260,8 @@ def _ending_of(work: Callable[[], Ending]) -> Ending:
         return work()
     except Ended as end:
         return end.ending
+    except ForbiddenError as error:
+        return Ending(EndCode.UNREADABLE, message=str(error))
     except AccessError as error:
         return Ending(EndCode.UNAUTHENTICATED, message=str(error))
     except UnreachableError as error:

@@ -204,6 +204,13 @@ def _begin_again(state: RunState) -> None:
     for doing in state.operations.values():
         if doing.phase is Phase.LEFT:
             doing.phase = Phase.WAITING
+        if doing.phase is Phase.WAITING:
+            _forget_answer(doing)
+
+
+def _forget_answer(doing: Doing) -> None:
+    """An answer tells why something is not done until it is asked for anew, or known to have happened."""
+    doing.outcome, doing.message, doing.causes = None, "", ()
 
 
 def _take_back_again(state: RunState) -> None:
@@ -295,8 +302,10 @@ def _note_verdict(doing: Doing, verify: Verify) -> None:
                 doing.phase = Phase.LEFT
         case Verdict.DELETING:
             doing.phase = Phase.ACCEPTED
+            _forget_answer(doing)
         case Verdict.NOT_APPLIED:
             doing.phase = Phase.WAITING
+            _forget_answer(doing)
         case Verdict.MOVED:
             doing.phase, doing.moved = Phase.UNKNOWN, True
         case Verdict.REVERTED:

@@ -69,7 +69,8 @@ def take_back(run: Working, lock_namespace: str, lock: Callable[[], None]) -> En
     left = [doing for doing in state.reversals.values() if doing.kept in _LEFT_BEHIND]
     if left:
         told = tuple(doing.operation.told for doing in left)
-        return Ending(EndCode.CHANGED_SINCE, objects=told)
+        unsure = all(doing.kept is Kept.UNSURE for doing in left)
+        return Ending(EndCode.UNSURE if unsure else EndCode.CHANGED_SINCE, objects=told)
     return Ending(EndCode.FINISHED)
 
 

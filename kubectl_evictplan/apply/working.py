@@ -22,7 +22,7 @@ from kubectl_evictplan.apply.progress import (
 from kubectl_evictplan.apply.records import AnyRecord, Intent, Result
 from kubectl_evictplan.apply.states import RunState, note
 from kubectl_evictplan.apply.stop import Stop, StoppedReading
-from kubectl_evictplan.errors import AccessError, NoAnswerError, UnreachableError
+from kubectl_evictplan.errors import AccessError, ForbiddenError, NoAnswerError, UnreachableError
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.world import World
@@ -105,6 +105,8 @@ class Looking:
             return self._answer(asked)
         except StoppedReading:
             raise Ended(Ending(EndCode.INTERRUPTED, signal=self.stop.signal_name)) from None
+        except ForbiddenError as error:
+            raise Ended(Ending(EndCode.UNREADABLE, number, node, message=str(error))) from error
         except AccessError as error:
             ending = Ending(EndCode.UNAUTHENTICATED, number, node, message=str(error))
             raise Ended(ending) from error

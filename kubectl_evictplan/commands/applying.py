@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubectl_evictplan.apply.files import JOURNAL_ENDING
 from kubectl_evictplan.commands import carrying
 from kubectl_evictplan.commands.clock_check import check_clocks
 from kubectl_evictplan.commands.connection_options import load_live
@@ -87,19 +88,16 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
     carrying.finish(result, how, keep)
 
 
-_JOURNAL_ENDING = ".journal.jsonl"
-
-
 def plan_of_journal(journal: Path) -> Path:
     """Return where the plan of a journal lies when neither was moved or renamed."""
-    return journal.with_name(f"{journal.name.removesuffix(_JOURNAL_ENDING)}.json")
+    return journal.with_name(f"{journal.name.removesuffix(JOURNAL_ENDING)}.json")
 
 
 def journal_of(path: Path, how: ApplyOptions) -> Path:
     """Return where the journal is: beside the plan unless --journal says otherwise."""
     if how.journal is not None:
         return Path(how.journal)
-    return beside(str(path), _JOURNAL_ENDING)
+    return beside(str(path), JOURNAL_ENDING)
 
 
 def lock_namespace(how: ApplyOptions) -> str | None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.plans.document import Plan
     from kubectl_evictplan.plans.ledger_document import Ledger
     from kubectl_evictplan.report.blocks import Block
+    from kubectl_evictplan.report.next_commands import Typed
 
 
 def options(
@@ -135,7 +136,7 @@ def finish(
 
     _keep_unwritten(result.unwritten)
     try:
-        blocks = result_blocks(result, _program(), connection_words(how.connection))
+        blocks = result_blocks(result, _typed(how))
         _show(blocks, how.color)
     except BrokenPipeError:
         # Nobody listens any more; how the run ended is still told by the ledger and the exit code.
@@ -162,8 +163,7 @@ def print_status(journal: Path, how: ApplyOptions) -> None:
     from kubectl_evictplan.report.run_end import status_blocks
 
     found = status(journal, LocalFiles())
-    words = connection_words(how.connection)
-    _show(status_blocks(found, str(journal), _program(), words), how.color)
+    _show(status_blocks(found, str(journal), _typed(how)), how.color)
 
 
 def _show(blocks: Iterable[Block], color: str) -> None:
@@ -179,6 +179,10 @@ def _show(blocks: Iterable[Block], color: str) -> None:
     stream.flush()
 
 
-def _program() -> str:
-    """Return the words that run this program, as they were typed."""
-    return click.get_current_context().find_root().info_name or "kubectl evictplan"
+def _typed(how: ApplyOptions) -> Typed:
+    """Return what the next commands begin and end with, as it was typed."""
+    from kubectl_evictplan.report.next_commands import Typed
+
+    program = click.get_current_context().find_root().info_name or "kubectl evictplan"
+    connection = how.connection
+    return Typed(program, connection_words(connection), connection_words(connection, kubectl=True))

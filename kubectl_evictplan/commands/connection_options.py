@@ -33,6 +33,8 @@ _SAME_CLUSTER = (
     *("certificate_authority", "client_certificate", "client_key"),
     *("insecure_skip_tls_verify", "tls_server_name", "no_exec_auth", "allow_relative_exec"),
 )
+# kubectl has no such options.
+_OURS_ALONE = ("no_exec_auth", "allow_relative_exec")
 
 
 class ConnectionOption(click.Option):
@@ -110,11 +112,16 @@ def take_connection(values: dict[str, Any]) -> ConnectionFlags:
     )
 
 
-def connection_words(connection: ConnectionFlags) -> str:
-    """Return the options, for a shell, that lead a command to the same cluster as the same user; no token."""
+def connection_words(connection: ConnectionFlags, *, kubectl: bool = False) -> str:
+    """Return the options, for a shell, that lead a command to the same cluster as the same user; no token.
+
+    ``kubectl``: those that kubectl has too.
+    """
     names = {"as_user": "as", "as_groups": "as-group"}
     words: list[str] = []
     for field in _SAME_CLUSTER:
+        if kubectl and field in _OURS_ALONE:
+            continue
         option, value = f"--{names.get(field, field.replace('_', '-'))}", getattr(connection, field)
         for one in value if isinstance(value, tuple) else (value,) if value else ():
             words += [option] if one is True else [option, one]

@@ -112,12 +112,13 @@ def plan_file(plan: Plan | None, options: WhatIfOptions) -> PlanFile | None:
     """Return what a ticket says of the plan that is written beside it."""
     if plan is None or not options.out:
         return None
+    from kubectl_evictplan.apply.files import JOURNAL_ENDING
     from kubectl_evictplan.report.commands_to_run import PlanFile
 
     cluster = plan.cluster
     return PlanFile(
         options.out,
-        str(beside(options.out, ".journal.jsonl")),
+        str(beside(options.out, JOURNAL_ENDING)),
         plan.fingerprint,
         applies=bool(cluster.cluster_uid),
         cluster=f"{cluster.server}, context {cluster.context or 'none'}" if cluster.server else "",

@@ -143,11 +143,12 @@ def _file(words: tuple[str, ...]) -> str:
 
 def _evidence(name: str, journal: str | None, expectation: Expectation) -> JournalEvidence | None:
     """Return what the plan's journal tells; None without one."""
+    from kubectl_evictplan.apply.files import JOURNAL_ENDING
     from kubectl_evictplan.commands.ledgers import beside, read_evidence
 
     if not expectation.fingerprint and journal is None:
         return None
-    path = beside(name, ".journal.jsonl") if journal is None else Path(journal)
+    path = beside(name, JOURNAL_ENDING) if journal is None else Path(journal)
     if journal is None and not path.exists():
         return None
     evidence = read_evidence(path)

@@ -15,7 +15,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from kubectl_evictplan.errors import AccessError, Correction, InputError, Problem, UnreachableError
+from kubectl_evictplan.errors import (
+    Correction,
+    ForbiddenError,
+    InputError,
+    Problem,
+    UnreachableError,
+)
 from kubectl_evictplan.live.problems import unreachable
 from kubectl_evictplan.live.resources import Resource
 from kubectl_evictplan.live.transport import Answer, Transport, Unusable
@@ -206,7 +212,7 @@ def _refusal(answer: Answer, transport: Transport, path: str, query: dict[str, s
     if answer.status == 403 and "cannot impersonate" in message:
         text = f"impersonation denied: {message}"
         correction = Correction((), (), first="kubectl auth can-i impersonate users")
-        return AccessError(Problem(text, location=transport.where(), correction=correction))
+        return ForbiddenError(Problem(text, location=transport.where(), correction=correction))
     if answer.status in (403, 404):
         return _Refused(answer.status, message)
     said = f" ({message})" if message else ""

@@ -41,7 +41,7 @@ from kubectl_evictplan.live.live_objects import (
 )
 from kubectl_evictplan.live.mutation_requests import LEASES, Wire
 from kubectl_evictplan.live.pods_of_node import pods_of_node
-from kubectl_evictplan.live.problems import refused, unreachable
+from kubectl_evictplan.live.problems import forbidden, unreachable
 from kubectl_evictplan.live.replies import reply_to
 from kubectl_evictplan.live.transport import Answer, Sent, Transport, Unusable
 from kubectl_evictplan.plans.document import ClusterIdentity
@@ -285,7 +285,7 @@ class LiveCluster:
         said = self._transport.explain(status.message)
         message = f"GET {path}: answered {answer.status}" + (f" ({said})" if said else "")
         if answer.status == 403:
-            raise refused(message, location=where)
+            raise forbidden(message, location=where)
         raise unreachable(message, location=where)
 
 

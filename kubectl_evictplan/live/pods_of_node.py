@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.live.lists import Page, read_list
-from kubectl_evictplan.live.problems import refused, unreachable
+from kubectl_evictplan.live.problems import forbidden, unreachable
 from kubectl_evictplan.live.resources import PODS
 from kubectl_evictplan.live.transport import Transport
 from kubectl_evictplan.sources.assembly import Assembly
@@ -32,7 +32,7 @@ def pods_of_node(transport: Transport, node: str, *, chunk_size: int) -> tuple[P
     found = read_list(transport, PODS, chunk_size=chunk_size, begin=begin, field_selector=selector)
     if found.not_evaluated:
         message = f"list pods of node {node}: {found.not_evaluated}"
-        error = refused if found.denied else unreachable
+        error = forbidden if found.denied else unreachable
         raise error(message, location=transport.where())
     pods = read[0].stored["Pod"]
     return tuple(pods[key] for key in sorted(pods))

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubectl_evictplan.errors import AccessError, Correction, InputError, Problem, UnreachableError
+from kubectl_evictplan.errors import (
+    AccessError,
+    Correction,
+    ForbiddenError,
+    InputError,
+    Problem,
+    UnreachableError,
+)
 
 SERVER_TEXT_MAX = 200
 _HIDDEN = "<not shown>"
 _SECRET_LENGTH_MIN = 4
 
-# What to look at when no answer comes, and when the server does not know who asks.
+# What to look at when something may not be read, and when no answer comes, and when the server does not know who asks.
+LOOK_AT_RIGHTS = "kubectl auth can-i --list"
 LOOK_AT_CLUSTER = "kubectl cluster-info"
 LOOK_AT_CONTEXTS = "kubectl config get-contexts"
 LOOK_AT_USER = "kubectl auth whoami"
@@ -51,3 +59,9 @@ def refused(message: str, *, location: str = "", look: str = LOOK_AT_USER) -> Ac
     """Return the error for credentials that are missing, broken or not accepted."""
     correction = Correction((), (), first=look)
     return AccessError(Problem(message, location=location, correction=correction))
+
+
+def forbidden(message: str, *, location: str = "") -> ForbiddenError:
+    """Return the error for something that the user may not read."""
+    correction = Correction((), (), first=LOOK_AT_RIGHTS)
+    return ForbiddenError(Problem(message, location=location, correction=correction))

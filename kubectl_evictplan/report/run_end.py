@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 
@@ -15,7 +14,6 @@ from kubectl_evictplan.apply.status import Status
 from kubectl_evictplan.plans.document import Evict
 from kubectl_evictplan.report.blocks import (
     Block,
-    Commands,
     Figures,
     Phrase,
     Row,
@@ -24,6 +22,7 @@ from kubectl_evictplan.report.blocks import (
     Verdict,
     columns,
 )
+from kubectl_evictplan.report.next_commands import Typed, next_commands
 from kubectl_evictplan.report.run_words import (
     KEPT,
     ending_words,
@@ -50,11 +49,8 @@ _ROWS_MAX = 40
 _NUMBERS_MAX = 10
 
 
-def result_blocks(result: RunResult, program: str, connection: str = "") -> Iterator[Block]:
-    """Yield how a run ended.
-
-    ``program``: the words that run this program; ``connection``: those that lead it to the same cluster.
-    """
+def result_blocks(result: RunResult, typed: Typed) -> Iterator[Block]:
+    """Yield how a run ended."""
     stopped_by = result.ending.signal if result.stopped_at_once else ""
     yield Verdict(tuple(_sentences(result.state, stopped_by)))
     yield from _rest(result.state)
@@ -62,17 +58,17 @@ def result_blocks(result: RunResult, program: str, connection: str = "") -> Iter
         where = "on standard error, as one line: keep it"
         yield Figures("What did not reach the journal", (("record", where),))
     path = str(result.journal)
-    yield from _commands(
+    yield from next_commands(
         result.state,
         path,
-        (program, connection),
+        typed,
         resumable=result.resumable,
         can_roll_back=result.can_roll_back,
         is_full=result.ending.code in (EndCode.JOURNAL, EndCode.JOURNAL_LOST),
     )
 
 
-def status_blocks(status: Status, path: str, program: str, connection: str = "") -> Iterator[Block]:
+def status_blocks(status: Status, path: str, typed: Typed) -> Iterator[Block]:
     """Yield what a journal says of a run, whoever runs it and whether it still works."""
     first = []
     if status.at_work:
@@ -82,10 +78,10 @@ def status_blocks(status: Status, path: str, program: str, connection: str = "")
     yield Verdict((*first, *_sentences(status.state)))
     yield from _rest(status.state)
     yield from _provenance(status.state)
-    yield from _commands(
+    yield from next_commands(
         status.state,
         path,
-        (program, connection),
+        typed,
         resumable=status.resumable,
         can_roll_back=status.can_roll_back,
     )
@@ -196,14 +192,15 @@ def _row(doing: Doing) -> Row:
     why = []
     if doing.kept is not None:
         why.append(KEPT[doing.kept])
-    elif doing.outcome is not None:
+    elif doing.outcome is not None and doing.phase is not Phase.ACCEPTED:
         why.append(outcome_words(doing.outcome))
     if doing.causes:
         why.append(", ".join(map(name, doing.causes)))
     if doing.message:
         why.append(server_said(doing.message))
     if doing.kept is None and doing.phase is Phase.WAITING and doing.attempts:
-        why.append(f"asked {doing.attempts} time{'s' * (doing.attempts != 1)}")
+        asked = f"asked {doing.attempts} time{'s' * (doing.attempts != 1)}"
+        why.append(asked if why else f"{asked}, was not executed")
     return str(doing.operation.number), told(doing.operation), _phase(doing), ": ".join(why)
 
 
@@ -221,39 +218,3 @@ def _provenance(state: RunState) -> Iterator[Block]:
             ("last record", state.last_at),
         ),
     )
-
-
-def _commands(
-    state: RunState,
-    path: str,
-    typed: tuple[str, str],
-    *,
-    resumable: bool,
-    can_roll_back: bool,
-    is_full: bool = False,
-) -> Iterator[Block]:
-    room = "first make room for the journal, or bring its disk back" if is_full else ""
-    program, connection = typed
-    where = f" {connection}" if connection else ""
-    journal = shlex.quote(path)
-    ending = state.rollback_ending if state.rolling_back else state.ending
-    if ending is not None and ending.code is EndCode.JOURNAL_BEHIND:
-        # Going on with an old copy, or taking it back, ends the same way every time.
-        plan, new = shlex.quote(state.begin.plan or "plan.json"), shlex.quote(_beside(path))
-        words = f"{program} apply --adopt {plan} --journal {new}{where}"
-        yield Commands("Without the original journal", (words,), "reads the cluster, sends nothing")
-        return
-    if resumable:
-        unsent = "nothing was sent yet" if state.sent_nothing else ""
-        note = "; ".join(filter(None, (room, unsent)))
-        yield Commands("Go on", (f"{program} apply --resume {journal}{where}",), note)
-    if can_roll_back:
-        own = "taints and cordons of this run, never what others did"
-        note = "; ".join(filter(None, (room, own)))
-        yield Commands("Take back", (f"{program} apply --rollback {journal}{where}",), note)
-
-
-def _beside(path: str) -> str:
-    """Return a name for the journal that replaces this one."""
-    ending = ".journal.jsonl"
-    return f"{path.removesuffix(ending)}-adopted{ending}"

@@ -78,13 +78,15 @@ ENDINGS = {
     EndCode.UNREVIEWED: "pods that nobody reviewed would go by this taint, so it was not put on",
     EndCode.REVERTED: "somebody took back what this run did",
     EndCode.CHANGED_SINCE: "what somebody else has changed since is left alone",
+    EndCode.UNSURE: "what nobody can tell to be this run's doing is left alone",
     EndCode.LOCKED: "another run holds the lock",
     EndCode.LOCK_LOST: "the lock could not be kept",
     EndCode.JOURNAL_BEHIND: "this journal is not the newest of its run: an old copy, or lines of it were lost"
     " or changed. Use the original, or make a new one with apply --adopt",
     EndCode.DENIED: "the plan needs rights that the user does not have",
     EndCode.UNAUTHENTICATED: "the credentials are not accepted any more",
-    EndCode.UNREACHABLE: "the server does not answer",
+    EndCode.UNREADABLE: "something that has to be looked at may not be read",
+    EndCode.UNREACHABLE: "no usable answer came from the server",
     EndCode.UNKNOWN: "nobody can tell whether a change was executed or taken back; going on makes it again",
     EndCode.ABORTED: "a condition of --abort-if is met",
     EndCode.INTERRUPTED: "interrupted",
@@ -116,6 +118,8 @@ def ending_words(ending: Ending, *, back: bool = False) -> str:
     parts = [_TAKEN_BACK if finished_back else ENDINGS[ending.code]]
     if ending.code in (EndCode.LOCKED, EndCode.LOCK_LOST):
         return _lock_words(parts[0], ending)
+    if ending.is_absent:
+        parts.append(f"node {name(ending.node)} is gone")
     if ending.condition:
         parts[0] += f" ({escape(ending.condition, ascii_only=True)})"
     if ending.signal:
@@ -176,9 +180,7 @@ def line(event: progress.AnyProgress) -> str | None:
             return f"the clock jumped by {event.seconds:.0f} s: everything is checked again"
         case progress.ServerAway():
             said = server_said(event.message)
-            return (
-                f"no answer: nothing is sent, asking again for up to {event.seconds:.0f} s ({said})"
-            )
+            return f"the server is away: nothing is sent, asking again for up to {event.seconds:.0f} s ({said})"
         case progress.ServerBack():
             return f"the server answers again, after {event.seconds:.0f} s"
         case progress.ServerChanged():

@@ -25,6 +25,7 @@ from kubectl_evictplan.apply.run import RunResult
 from kubectl_evictplan.apply.states import Phase, RunState
 from kubectl_evictplan.apply.status import status
 from kubectl_evictplan.errors import InputError
+from kubectl_evictplan.report.next_commands import Typed
 from kubectl_evictplan.report.run_end import status_blocks
 
 SAMPLE = 11
@@ -130,10 +131,10 @@ def test_what_another_run_did_is_named_and_never_taken_back(when: str) -> None:
     state = adopted(bench)
 
     assert not any(one.executed for one in state.operations.values())
-    told = repr(list(status_blocks(status(JOURNAL, bench.files), str(JOURNAL), "evictplan")))
+    told = repr(list(status_blocks(status(JOURNAL, bench.files), str(JOURNAL), Typed("evictplan"))))
     assert "nobody can tell: taint n1 maintenance=true:NoExecute" in told
     back = bench.rollback(steal_lock=True)
-    assert back.ending.code is EndCode.CHANGED_SINCE
+    assert back.ending.code is EndCode.UNSURE
     assert {one.kept for one in back.state.reversals.values()} == {Kept.UNSURE}
     assert {node: spec(bench.cluster, node) for node in bench.cluster.nodes} == before
 
@@ -180,7 +181,7 @@ def test_of_a_lost_run_of_evictions_nobody_says_that_nothing_was_sent() -> None:
 
     assert state.first_intent_ns is None
     assert not state.sent_nothing
-    told = repr(list(status_blocks(status(JOURNAL, bench.files), str(JOURNAL), "evictplan")))
+    told = repr(list(status_blocks(status(JOURNAL, bench.files), str(JOURNAL), Typed("evictplan"))))
     assert "nothing was sent" not in told
 
 

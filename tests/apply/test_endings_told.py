@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from apply.clusters import taint_bench
+from apply.clusters import drain_bench, taint_bench
 from apply.runs import JOURNAL, Bench, records
 
+from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.status import status
+from kubectl_evictplan.errors import ForbiddenError, Problem
 from kubectl_evictplan.report.blocks import Block
+from kubectl_evictplan.report.next_commands import Typed
 from kubectl_evictplan.report.run_end import result_blocks, status_blocks
 from kubectl_evictplan.report.terminal import Terminal
 
 PROGRAM = "kubectl evictplan"
+TYPED = Typed(PROGRAM)
 
 
 def shown(blocks: Iterable[Block]) -> str:
@@ -20,7 +24,7 @@ def shown(blocks: Iterable[Block]) -> str:
 
 
 def status_of(bench: Bench) -> str:
-    return shown(status_blocks(status(JOURNAL, bench.files), str(JOURNAL), PROGRAM))
+    return shown(status_blocks(status(JOURNAL, bench.files), str(JOURNAL), TYPED))
 
 
 def test_a_rollback_that_has_only_begun_is_not_said_to_have_taken_anything_back() -> None:
@@ -46,7 +50,7 @@ def test_two_signals_leave_an_outcome_unknown_and_that_is_said_with_its_number()
 
     bench.cluster.before_mutation = twice
 
-    text = shown(result_blocks(bench.apply(), PROGRAM))
+    text = shown(result_blocks(bench.apply(), TYPED))
 
     assert text.startswith("Run stopped at once by a second SIGINT.")
     assert "The outcome of operation 1 is unknown." in text
@@ -59,7 +63,7 @@ def test_what_was_all_done_and_taken_back_asks_for_a_new_plan_and_not_for_going_
     cluster = bench.cluster
     cluster.after_mutation = lambda _request: cluster.write_taints("n2", [], "kubectl-taint")
 
-    text = shown(result_blocks(bench.apply(), PROGRAM))
+    text = shown(result_blocks(bench.apply(), TYPED))
 
     assert "Nothing is left to go on with: take back the rest, or make a new plan." in text
     assert "--resume" not in text
@@ -70,7 +74,71 @@ def test_pods_that_keep_a_taint_away_are_named_at_the_end() -> None:
     bench = taint_bench()
     bench.cluster.add_pod("shop/precious", "n1")
 
-    text = shown(result_blocks(bench.apply(), PROGRAM))
+    text = shown(result_blocks(bench.apply(), TYPED))
 
     assert "pods that nobody reviewed would go by this taint" in text
     assert "shop/precious" in text
+
+
+def test_after_nodes_that_are_gone_going_on_is_offered_with_what_makes_it_work() -> None:
+    stopped, left_out = taint_bench(settle_seconds=60.0), taint_bench(settle_seconds=60.0)
+    for bench in (stopped, left_out):
+        bench.cluster.after(30.0, lambda bench=bench: bench.cluster.nodes.pop("n2", None))  # type: ignore[misc]
+    go_on = f"{PROGRAM} apply --resume {JOURNAL} --continue-on-absent"
+
+    first = shown(result_blocks(stopped.apply(), TYPED))
+    second = shown(result_blocks(left_out.apply(continue_on_absent=True), TYPED))
+
+    assert "the cluster is not what the plan says: node n2 is gone" in first
+    assert go_on in first
+    assert go_on in second
+    again = stopped.resume(continue_on_absent=True)
+    assert again.ending.code is EndCode.ABSENT
+
+
+def test_after_a_cordon_that_somebody_took_back_the_commands_offered_lead_to_the_end() -> None:
+    bench = drain_bench()
+    cluster = bench.cluster
+    cluster.budgets["web"] = 0
+    cluster.after(20.0, lambda: cluster.write_unschedulable("n1", False, "kubectl-uncordon"))
+    typed = Typed(PROGRAM, "--context test --no-exec-auth", "--context test")
+
+    text = shown(result_blocks(bench.apply(), typed))
+
+    assert "  kubectl cordon n1 --context test\n" in text
+    assert f"  {PROGRAM} apply --resume {JOURNAL} --context test --no-exec-auth\n" in text
+    cluster.write_unschedulable("n1", True, "kubectl-cordon")
+    cluster.budgets["web"] = 2
+    assert bench.resume().exit_code == 0
+
+
+def test_why_something_is_not_done_is_told_by_the_last_answer_only() -> None:
+    bench = drain_bench(eviction_timeout_seconds=30.0)
+    bench.cluster.budgets["web"] = 0
+    given_up = shown(result_blocks(bench.apply(), TYPED))
+    bench.cluster.after(0.5, lambda: bench.stop.request("SIGINT"))
+    bench.cluster.pods["shop/web-a"].exit_seconds = 60.0
+    bench.cluster.budgets["web"] = 1
+
+    text = shown(result_blocks(bench.resume(), TYPED))
+
+    assert "a budget does not allow it now" in given_up
+    assert "a budget does not allow it now" not in text
+    accepted = next(line for line in text.splitlines() if "evict shop/web-a" in line)
+    assert accepted.endswith("accepted, the pod is still there")
+
+
+def test_what_may_not_be_read_is_no_matter_of_the_login() -> None:
+    bench = taint_bench()
+
+    def denied(_node: str) -> tuple[()]:
+        raise ForbiddenError(Problem("GET pods: answered 403"))
+
+    bench.cluster.list_pods = denied  # type: ignore[method-assign]
+
+    result = bench.apply()
+
+    assert (result.exit_code, result.ending.code) == (5, EndCode.UNREADABLE)
+    text = shown(result_blocks(result, TYPED))
+    assert "something that has to be looked at may not be read" in text
+    assert "credentials" not in text

@@ -18,6 +18,7 @@ from kubectl_evictplan.apply.progress import LockNoted
 from kubectl_evictplan.apply.run import RunResult
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.report.blocks import Verdict
+from kubectl_evictplan.report.next_commands import Typed
 from kubectl_evictplan.report.run_end import result_blocks
 
 
@@ -34,7 +35,7 @@ def refused(*more: Fault | None) -> Bench:
 
 
 def verdict(result: RunResult) -> str:
-    block = next(iter(result_blocks(result, "evictplan")))
+    block = next(iter(result_blocks(result, Typed("evictplan"))))
     assert isinstance(block, Verdict)
     return " ".join(phrase.text for phrase in block.sentences)
 

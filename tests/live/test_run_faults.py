@@ -67,12 +67,13 @@ READ_CLASS = {fault: kind for kind, faults in READS.items() for fault in faults}
 FINISHED, DRIFT, DENIED = EndCode.FINISHED, EndCode.DRIFT, EndCode.DENIED
 LOGIN, GONE, REFUSED = EndCode.UNAUTHENTICATED, EndCode.UNREACHABLE, EndCode.REFUSED
 FORBIDDEN, NOT_EMPTY = EndCode.FORBIDDEN, EndCode.NOT_EMPTY
+UNREADABLE = EndCode.UNREADABLE
 TOLERATED, REPEATED = (FINISHED, FINISHED), (FINISHED, GONE)
 ENDS, EXPIRES = (GONE, GONE), (FINISHED, LOGIN)
 Endings = dict[str, tuple[EndCode, EndCode]]
 
 _OBJECT: Endings = {
-    "login": EXPIRES, "denied": (LOGIN, LOGIN), "absent": (DRIFT, DRIFT), "no API": ENDS,
+    "login": EXPIRES, "denied": (UNREADABLE, UNREADABLE), "absent": (DRIFT, DRIFT), "no API": ENDS,
     "refused": ENDS, "redirected": ENDS, "strange": ENDS, "page": ENDS, "garbled": REPEATED,
     "too large": ENDS, "again": REPEATED,
 }  # fmt: skip
@@ -195,6 +196,7 @@ EXIT_CODES = {
     EndCode.DRIFT: (4, 4),
     EndCode.DENIED: (5, 5),
     EndCode.UNAUTHENTICATED: (5, 5),
+    EndCode.UNREADABLE: (5, 5),
     EndCode.FORBIDDEN: (5, 3),
     EndCode.REFUSED: (4, 3),
     EndCode.TIMED_OUT: (3, 3),

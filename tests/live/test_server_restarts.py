@@ -109,7 +109,7 @@ def test_who_watches_is_told_that_nothing_is_sent_and_for_how_long(tmp_path: Pat
         assert carrying.apply().exit_code == 0
 
         (away,), (back,) = told(carrying, ServerAway), told(carrying, ServerBack)
-        assert away.startswith("no answer: nothing is sent, asking again for up to 11")
+        assert away.startswith("the server is away: nothing is sent, asking again for up to 11")
         assert "the connection broke off" in away
         assert back.startswith("the server answers again, after 4")
 
@@ -133,7 +133,7 @@ def test_a_right_that_does_not_come_back_ends_the_run(tmp_path: Path) -> None:
         before = api.clock.server_seconds()
         result = carrying.apply()
 
-        assert result.ending.code is EndCode.UNAUTHENTICATED
+        assert result.ending.code is EndCode.UNREADABLE
         assert result.exit_code == 5
         assert api.clock.server_seconds() - before < 3 * NEWBORN_SECONDS
         api.faults.clear()

@@ -35,6 +35,7 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.live.flags import ConnectionFlags
 from kubectl_evictplan.plans.document import ClusterIdentity, Evict
 from kubectl_evictplan.report.live_view import PlainLines, following
+from kubectl_evictplan.report.next_commands import Typed
 from kubectl_evictplan.report.run_end import result_blocks, status_blocks
 from kubectl_evictplan.report.run_view import PodStage, RunView, Stage
 from kubectl_evictplan.report.run_words import ENDINGS, KEPT, ending_words, line, outcome_words
@@ -42,6 +43,7 @@ from kubectl_evictplan.report.terminal import Terminal
 from kubectl_evictplan.world import World
 
 PROGRAM = "kubectl evictplan"
+TYPED = Typed(PROGRAM)
 EVICT = Evict(1, 0.0, "n1", "shop", "web", "uid-web")
 
 
@@ -208,7 +210,7 @@ def test_a_dumb_terminal_and_a_pipe_get_lines() -> None:
 def test_a_run_that_could_not_finish_says_what_is_not_done_and_what_to_type() -> None:
     bench = drain_bench(eviction_timeout_seconds=30.0)
     bench.cluster.budgets["web"] = 0
-    text = shown(result_blocks(bench.apply(), PROGRAM))
+    text = shown(result_blocks(bench.apply(), TYPED))
     assert text.startswith("Run ended at operation 3: not all pods were evicted within the time")
     assert "3   evict shop/web-a from n1  given up" in text
     assert f"  {PROGRAM} apply --resume {JOURNAL}\n" in text
@@ -221,7 +223,7 @@ def test_an_old_journal_is_not_told_to_be_gone_on_with_but_made_anew() -> None:
     result = bench.apply()
     behind = Ending(EndCode.JOURNAL_BEHIND)
     result.state.ending = behind
-    text = shown(result_blocks(msgspec.structs.replace(result, ending=behind), PROGRAM))
+    text = shown(result_blocks(msgspec.structs.replace(result, ending=behind), TYPED))
     assert "--resume" not in text
     assert "--rollback" not in text
     assert f"{PROGRAM} apply --adopt " in text
@@ -232,7 +234,7 @@ def test_a_rollback_says_what_it_took_back_and_which_evictions_stay() -> None:
     bench = drain_bench(eviction_timeout_seconds=30.0)
     bench.cluster.budgets["web"] = 0
     bench.apply()
-    text = shown(result_blocks(bench.rollback(), PROGRAM))
+    text = shown(result_blocks(bench.rollback(), TYPED))
     assert text.startswith("Rollback ended: what this run changed is taken back.")
     assert "Of 2 operations: 2 done." in text
     assert "4   evict shop/db-0 from n1" in text
@@ -243,7 +245,7 @@ def test_the_status_of_a_journal_tells_whose_run_it_is() -> None:
     bench = taint_bench()
     bench.apply()
     found = status(JOURNAL, bench.files)
-    text = shown(status_blocks(found, str(JOURNAL), PROGRAM))
+    text = shown(status_blocks(found, str(JOURNAL), TYPED))
     assert text.startswith("Run ended: everything is done.\nOf 2 operations: 2 done.")
     assert "by: operator on laptop" in text
     assert "--resume" not in text
@@ -263,7 +265,7 @@ def test_a_record_that_did_not_reach_the_disk_is_told_and_room_is_made_first() -
     bench = taint_bench()
     bench.files.full_at = 5
 
-    shown = "".join(Terminal(None, False, False).render(result_blocks(bench.apply(), PROGRAM)))
+    shown = "".join(Terminal(None, False, False).render(result_blocks(bench.apply(), TYPED)))
 
     assert "record: on standard error, as one line: keep it" in shown
     assert "make room for the journal" in shown
@@ -387,7 +389,7 @@ def test_an_eviction_that_was_asked_for_and_refused_has_begun() -> None:
     bench = drain_bench()
     bench.cluster.budgets["web"] = 0
     bench.cluster.after(12.0, lambda: bench.stop.request("SIGTERM"))
-    text = shown(result_blocks(bench.apply(), PROGRAM))
+    text = shown(result_blocks(bench.apply(), TYPED))
     assert "1 waiting for a budget" in text
     row = next(one for one in text.splitlines() if "evict shop/web-a from n1" in one)
     assert "waiting for a budget" in row
@@ -400,7 +402,7 @@ def test_what_somebody_else_took_back_is_not_said_to_be_left() -> None:
     bench.apply()
     for name, taints in before.items():
         bench.cluster.write_taints(name, taints, "kubectl-taint")
-    text = shown(result_blocks(bench.rollback(), PROGRAM))
+    text = shown(result_blocks(bench.rollback(), TYPED))
     assert "Of 2 operations: 2 taken back already by somebody else." in text
     assert "left alone" not in text
 
