@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
@@ -60,6 +60,8 @@ class Facts(NamedTuple):
 
     world: World
     impact: Impact
+    # The workloads of the impact, by namespace and "Kind/name".
+    workloads: Mapping[tuple[str, str], WorkloadImpact]
 
 
 class Item(NamedTuple):
@@ -74,10 +76,11 @@ class Item(NamedTuple):
 
 def find(world: World, impact: Impact) -> tuple[Finding, ...]:
     """Every finding, most severe first, then in the order of the codes."""
+    facts = Facts(world, impact, {(one.namespace, one.workload): one for one in impact.workloads})
     found = [
         finding
         for code, author in AUTHORS.items()
-        for finding in _merged(code, list(author(Facts(world, impact))))
+        for finding in _merged(code, list(author(facts)))
     ]
     found.sort(key=lambda one: -SEVERITIES.index(one.severity))
     return tuple(found)
@@ -147,11 +150,10 @@ def _scale(namespace: str, workload: str, replicas: int | None) -> str:
     return shlex.join([*words, f"--replicas={replicas + 1}"])
 
 
-def _replicas(impact: Impact, namespace: str, names: Iterable[str]) -> str:
+def _replicas(facts: Facts, namespace: str, names: Iterable[str]) -> str:
     """How to run one replica more of the first of the workloads that can be scaled."""
-    wanted = {(one.namespace, one.workload): one for one in impact.workloads}
     for name in names:
-        known = wanted.get((namespace, name))
+        known = facts.workloads.get((namespace, name))
         if known is not None and (command := _scale(namespace, name, known.wanted)):
             spread = "on another node" if known.single_replica else "spread over nodes and zones"
             return f"before the change: {command}, {spread} (topologySpreadConstraints)"
@@ -166,7 +168,7 @@ def _service_down(facts: Facts) -> Iterator[Item]:
         spell = _longest((*one.nobody_answers, *one.nobody_ready))
         if spell is not None:
             text = f"nobody answers for {_service(one)} {_spell(spell)}"
-            remedy = _replicas(facts.impact, one.namespace, one.workloads)
+            remedy = _replicas(facts, one.namespace, one.workloads)
             yield Item(_service_object(one), text, spell.certainty, _lasts(spell), remedy)
 
 
@@ -205,7 +207,7 @@ def _budget_broken(facts: Facts) -> Iterator[Item]:
         if "never-asked" in one.paths:
             text += "; nobody asks it"
         remedy = f"drain first: {planned}" if planned else ""
-        remedy = remedy or _replicas(facts.impact, one.namespace, one.workloads)
+        remedy = remedy or _replicas(facts, one.namespace, one.workloads)
         name = f"PodDisruptionBudget/{one.namespace}/{one.budget}"
         yield Item(name, text, spell.certainty, float(one.broken_by.most), remedy)
 
@@ -234,7 +236,7 @@ def _drain_waits(facts: Facts) -> Iterator[Item]:
                 f"a drain waits for budget {one.namespace}/{one.budget} because of "
                 f"{_count(len(one.waits), 'pod')}"
             )
-            remedy = _replicas(facts.impact, one.namespace, one.workloads)
+            remedy = _replicas(facts, one.namespace, one.workloads)
             name = f"PodDisruptionBudget/{one.namespace}/{one.budget}"
             yield Item(name, text, weight=float(len(one.waits)), remedy=remedy)
 
@@ -246,7 +248,7 @@ def _workload_down(facts: Facts) -> Iterator[Item]:
             continue
         pods = _count(one.ready_before, "Ready pod")
         text = f"{one.workload} in {one.namespace} loses all it has, {pods}: none {_spell(spell)}"
-        remedy = _replicas(facts.impact, one.namespace, [one.workload])
+        remedy = _replicas(facts, one.namespace, [one.workload])
         yield Item(_workload(one), text, spell.certainty, _lasts(spell), remedy)
 
 
