@@ -1,14 +1,17 @@
 """How many pods surely find a place among some nodes, whatever the scheduler prefers and whoever comes before them.
 
-A node refuses a pod that it has room for now only when others have taken that room. Each of the others sits on one
-node and does a part of that there: at most the largest part of any resource that it takes of what the node can spare.
-So where all of them together do fewer than so many nodes' worth, one node at least is left.
+A node refuses a pod that it has room for now only when others have taken that room: so much of one resource that less
+is left than the pod asks for. Everything is counted in units, of each resource as large as one likes: a node takes
+so many to be full, each of the others brings at most so many to the one node that it sits on. Where all the others
+together bring fewer units than all nodes take, one node at least is left. In units of what the pod itself asks for
+that is "there are as many places as pods that look for one"; finer units count small pods as what they are.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate, repeat
 from typing import NamedTuple
 
 from kubectl_evictplan.kube.needs import PODS, PodNeeds
@@ -17,17 +20,85 @@ from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, places
 
 Requests = tuple[tuple[str, int], ...]
 
-# Nodes with the least to spare may be left out of the count: so many choices are tried, in hundredths.
-_LEFT_OUT = (0, 10, 25, 50, 75)
-# Parts are added up as floats.
-_ROUNDING = 1e-9
+# Units are made after a node with little to spare, or with more than so many hundredths of them.
+_TYPICAL = (0, 10, 25, 50, 75)
+# So many units make all that such a node can spare, where they are fine.
+_FINE = 1 << 20
 
 
-class _Floor(NamedTuple):
-    """``nodes`` nodes of which each can spare as much: by resource, beyond what the pod itself asks for."""
+class _Unit(NamedTuple):
+    """An amount of a resource counts ``per`` units for each ``amount`` of it, rounded up."""
 
-    nodes: int
-    spare: tuple[tuple[str, int], ...]
+    amount: int
+    per: int = 1
+
+    def count(self, amount: int) -> int:
+        return -(-amount * self.per // self.amount)
+
+
+Units = Mapping[str, _Unit]
+
+
+class _Brought(NamedTuple):
+    """Units that pods bring: as much for each of the ``number``."""
+
+    units: int
+    number: int
+
+
+class _Count(NamedTuple):
+    """One way to count. ``own``: units of one pod that is asked about; ``total``: of all that compete.
+
+    ``nodes``: units that take a node up, the most first, and ``taken_up`` those that take up the first so many of them;
+    ``brought``: those that compete, who brings the most first.
+    """
+
+    own: int
+    nodes: list[int]
+    taken_up: list[int]
+    brought: list[_Brought]
+    total: int
+
+    def at_least(self, count: int, blockers: int, *, alone: bool) -> int:
+        """How many of ``count`` find a place; each of ``blockers`` keeps them off a node, and they each other if ``alone``."""
+        others = self.total - self.own * count
+        if not alone and self.taken_up[-1] - others > self.own * (count - 1):
+            return count
+        least, most = 0, count
+        while least < most:
+            placed = (least + most) // 2
+            if self._filled(count, placed, blockers, alone=alone) < self.taken_up[-1]:
+                least = placed + 1
+            else:
+                most = placed
+        return least
+
+    def _filled(self, count: int, placed: int, blockers: int, *, alone: bool) -> int:
+        """How many units at most are taken up by the others and so many of them: each fills one node, not more."""
+        one_node_each = blockers + (placed if alone else 0)
+        bring = 0 if alone else placed
+        if one_node_each >= len(self.nodes):
+            return self.taken_up[-1]
+        rest = self.total - self.own * (count - bring)
+        filled = self.taken_up[one_node_each] + rest
+        for units in self._large(count - bring):
+            one_node_each += 1
+            if one_node_each > len(self.nodes):
+                break
+            rest -= units
+            filled = min(filled, self.taken_up[one_node_each] + rest)
+        return filled
+
+    def _large(self, missing: int) -> Iterator[int]:
+        """What each brings that may bring more than a node takes, the most first; ``missing``: so many like own are not there."""
+        for units, number in self.brought:
+            if units <= self.nodes[-1]:
+                return
+            there = number
+            if units == self.own:
+                there = max(number - missing, 0)
+                missing -= number - there
+            yield from repeat(units, there)
 
 
 class Guarantee:
@@ -41,7 +112,7 @@ class Guarantee:
         for needs, count in competing:
             self._competing[needs.requests] += count
             self._with_ports += count if needs.host_ports else 0
-        self._floors: dict[tuple[NodeSet, Requests], list[tuple[_Floor, float]]] = {}
+        self._counts: dict[tuple[NodeSet, Requests], tuple[list[_Count], Iterator[_Count]]] = {}
 
     def at_least(self, needs: PodNeeds, count: int, nodes: NodeSet, conflicts: int = 0) -> int:
         """Return how many of ``count`` such pods surely find a place on ``nodes``, which have room for one each.
@@ -52,50 +123,71 @@ class Guarantee:
             return 0
         if needs.host_ports:
             conflicts = max(conflicts, self._with_ports)
-        best = 0
-        for floor, taken in self._known_floors(needs, nodes):
-            part = _part(needs.requests, floor)
-            others = max(taken - part * count, 0.0) + max(conflicts - count, 0)
-            left = floor.nodes - others - _ROUNDING
-            if left > 0:
-                best = max(best, int(left / (1.0 if conflicts else part)) + 1)
-        return min(best, count)
+        best, blockers = 0, max(conflicts - count, 0)
+        for one in self._ways_to_count(needs, nodes):
+            best = max(best, one.at_least(count, blockers, alone=conflicts > 0))
+            if best == count:
+                break
+        return best
 
-    def _known_floors(self, needs: PodNeeds, nodes: NodeSet) -> list[tuple[_Floor, float]]:
-        """Floors with how many nodes' worth all that compete can take."""
+    def _ways_to_count(self, needs: PodNeeds, nodes: NodeSet) -> Iterator[_Count]:
+        """Yield those that were asked for before, then new ones: the first mostly is enough."""
         key = nodes, needs.requests
-        found = self._floors.get(key)
-        if found is None:
-            found = self._floors[key] = [
-                (one, sum(_part(other, one) * count for other, count in self._competing.items()))
-                for one in self._find_floors(needs, nodes)
-            ]
-        return found
+        if key not in self._counts:
+            self._counts[key] = [], self._count(needs, nodes)
+        known, more = self._counts[key]
+        yield from known
+        for one in more:
+            known.append(one)
+            yield one
 
-    def _find_floors(self, needs: PodNeeds, nodes: NodeSet) -> Iterable[_Floor]:
-        listed = list(places(nodes))
+    def _count(self, needs: PodNeeds, nodes: NodeSet) -> Iterator[_Count]:
         asked = {name: amount for name, amount in needs.requests if amount and name != PODS}
         asked[PODS] = 1
-        columns = {
-            name: self._spare(name, amount, listed) for name, amount in sorted(asked.items())
-        }
-        ordered = {name: sorted(column) for name, column in columns.items()}
-        for hundredths in _LEFT_OUT:
-            at = len(listed) * hundredths // 100
-            spare = {name: column[at] for name, column in ordered.items()}
-            enough = zip(
-                *([one >= spare[name] for one in column] for name, column in columns.items()),
-                strict=True,
+        listed = list(places(nodes))
+        spare = {name: self._spare(name, amount, listed) for name, amount in asked.items()}
+        for units in _units(asked, spare):
+            filled = [
+                [unit.count(amount + 1) for amount in spare[name]] for name, unit in units.items()
+            ]
+            brought = [
+                _Brought(_brings(units, requests), number)
+                for requests, number in self._competing.items()
+            ]
+            full = sorted(map(min, zip(*filled, strict=True)), reverse=True)
+            yield _Count(
+                _brings(units, needs.requests),
+                full,
+                [0, *accumulate(full)],
+                sorted(brought, reverse=True),
+                sum(one.units * one.number for one in brought),
             )
-            yield _Floor(sum(map(all, enough)), tuple(spare.items()))
 
-    def _spare(self, name: str, amount: int, listed: Sequence[int]) -> list[int]:
+    def _spare(self, name: str, amount: int, listed: list[int]) -> list[int]:
+        """What each of these nodes has beyond what the pod asks for."""
         column = self._capacity.column(name)
         return [column[place] - amount for place in listed]
 
 
-def _part(requests: Requests, floor: _Floor) -> float:
-    """Which part of making one of these nodes refuse the pod one other pod does."""
+def _units(asked: Mapping[str, int], spare: Mapping[str, list[int]]) -> Iterator[Units]:
+    """Yield units for each resource, all worth counting in; any would be right."""
+    yield {name: _Unit(amount) for name, amount in asked.items()}
+    ordered = {name: sorted(column) for name, column in spare.items()}
+    for hundredths in _TYPICAL:
+        typical = {
+            name: column[len(column) * hundredths // 100] for name, column in ordered.items()
+        }
+        # A typical node is full with as many more such pods, of every resource.
+        more = min(typical[name] // amount for name, amount in asked.items())
+        yield {
+            name: _Unit(max(amount, typical[name] // more if more else typical[name] + 1))
+            for name, amount in asked.items()
+        }
+        yield {name: _Unit(typical[name] + 1, _FINE) for name in asked}
+
+
+def _brings(units: Units, requests: Requests) -> int:
+    """How many units at most such a pod brings to a node."""
     asked = dict(requests)
     asked[PODS] = 1
-    return min(1.0, max(asked.get(name, 0) / (spare + 1) for name, spare in floor.spare))
+    return max(unit.count(asked.get(name, 0)) for name, unit in units.items())
