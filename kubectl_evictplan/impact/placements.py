@@ -22,7 +22,7 @@ from kubectl_evictplan.kube.scheduling.answers import Fit, Surroundings
 from kubectl_evictplan.kube.scheduling.fit import fits
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import Prediction
-from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.scenario import Scenario
 
 # Whoever found no node is tried again when one changes, but not sooner than so long after the last time
@@ -249,9 +249,8 @@ def _cordon_first(change: Change) -> list[Drain]:
     """Drains that have cordoned before anybody looks for a place: their own evictions are the first."""
     return [
         event
-        for event in change.scenario.events
-        if isinstance(event, Drain)
-        and all(
+        for event in drains_among(change.scenario.events)
+        if all(
             pod.node_name in event.nodes and change.deletions[key].controllers <= _BY_DRAINS
             for key, pod in change.evicted.items()
             if change.deletions[key].when.earliest_ns < event.at_ns + REACTION_MAX_NS

@@ -24,7 +24,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import with_taint_put_first, without_taint
 from kubectl_evictplan.plans import document as plan
 from kubectl_evictplan.prediction.document import EventSummary, TaintReference
-from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint, Uncordon
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
@@ -55,7 +55,7 @@ def operations_of(scenario: Scenario, snapshot: ClusterSnapshot) -> tuple[plan.A
 def refuse_impossible(events: Sequence[ScenarioEvent]) -> None:
     """Raise for events that are no mutations of ours: they can be predicted, not done."""
     others = [event for event in events if not isinstance(event, MUTATIONS)]
-    drains = [event for event in events if isinstance(event, Drain)]
+    drains = drains_among(events)
     problems = [
         Problem(
             f"{event.action} can be predicted but not carried out: a plan taints, untaints, cordons, "

@@ -20,7 +20,7 @@ from kubectl_evictplan.prediction.document import (
     SkippedPod,
     WaitingPod,
 )
-from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.actions.drain import drains_among
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.drain_instants import Within
@@ -42,7 +42,7 @@ def drain_reports(explored: DrainExploration | None, scenario: Scenario) -> tupl
     """One entry for each node of each drain, in the order in which kubectl takes them."""
     if explored is None:
         return ()
-    events = [event for event in scenario.events if isinstance(event, Drain)]
+    events = drains_among(scenario.events)
     outcomes = explored.gathered.outcomes
     unsure = _protectable(explored) if explored.world.budgets_denied else {}
     return tuple(

@@ -21,7 +21,7 @@ from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.drain_filters import DrainOptions
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.actions.drain import drains_among
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.scenarios.simulated_cluster import Drains
 
@@ -50,8 +50,7 @@ class _NoDrains:
 
 def drained_nodes(scenario: Scenario) -> tuple[str, ...]:
     """Nodes that some event of the scenario drains, sorted."""
-    drains = (event for event in scenario.events if isinstance(event, Drain))
-    return tuple(sorted({name for event in drains for name in event.nodes}))
+    return tuple(sorted({name for event in drains_among(scenario.events) for name in event.nodes}))
 
 
 def known_daemon_sets(snapshot: ClusterSnapshot) -> frozenset[str] | None:

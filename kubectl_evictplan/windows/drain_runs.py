@@ -23,7 +23,7 @@ from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import can_ignore_budgets
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
-from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.actions.nodes import Cordon
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
@@ -77,7 +77,7 @@ def explore_drains(
         return None
     world = drain_world(snapshot, scenario, configuration)
     drains = node_drains(scenario)
-    events = [event for event in scenario.events if isinstance(event, Drain)]
+    events = drains_among(scenario.events)
     objects = len(world.snapshot.pods) + (0 if world.quiet else len(world.snapshot.nodes))
     seeds_max = _SEEDS_MAX if len(events) == 1 else _SEEDS_MAX_OF_SEVERAL
     seeds = max(_SEEDS_MIN, min(seeds_max, _OBJECTS_OF_SEEDS // max(objects, 1)))
@@ -105,7 +105,7 @@ def explore_drains(
 
 def node_drains(scenario: Scenario) -> tuple[NodeDrain, ...]:
     """Every node of every drain, in the order in which kubectl takes them."""
-    drains = [event for event in scenario.events if isinstance(event, Drain)]
+    drains = drains_among(scenario.events)
     return tuple(
         NodeDrain(process, place, name)
         for process, event in enumerate(drains)

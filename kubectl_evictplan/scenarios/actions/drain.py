@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -18,7 +19,7 @@ from kubectl_evictplan.scenarios.field_types import (
     WHOLE_SECONDS,
     file_fields,
 )
-from kubectl_evictplan.scenarios.scenario import NodesEvent
+from kubectl_evictplan.scenarios.scenario import NodesEvent, ScenarioEvent
 
 if TYPE_CHECKING:
     from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
@@ -100,3 +101,8 @@ class Drain(NodesEvent, frozen=True, kw_only=True):
         if len(cluster.existing(self)) == len(self.nodes):
             causes = {name: cluster.note(self, node=name) for name in self.nodes}
             cluster.drains.start(self.options, causes)
+
+
+def drains_among(events: Iterable[ScenarioEvent]) -> tuple[Drain, ...]:
+    """Return the drains among events, in their order: the n-th is the n-th process of kubectl."""
+    return tuple(event for event in events if isinstance(event, Drain))
