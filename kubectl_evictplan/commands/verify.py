@@ -249,7 +249,7 @@ class _Watched:
                 elif confirmed:
                     return False
                 else:
-                    # That the watch told nothing proves nothing: one more list does.
+                    # That the watch told nothing proves nothing, and nodes were looked at some time ago.
                     observation.confirm()
                     confirmed = True
         except KeyboardInterrupt:

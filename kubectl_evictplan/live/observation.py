@@ -60,10 +60,15 @@ class Observation:
             self._add_gap(Interval(began_ns, self._world.wall_ns()), str(error))
 
     def confirm(self) -> None:
-        """List the pods once more, as a watch that tells nothing may be broken; a failure becomes a gap."""
+        """Look at everything once more, whatever was looked at how long ago; a failure becomes a gap.
+
+        A watch that tells nothing may be broken, and nodes and events are looked at now and then only.
+        """
         began_ns = self._world.wall_ns()
         try:
             self._confirm()
+            self._nodes_due = self._events_due = self._world.monotonic()
+            self._look_around()
         except (UnreachableError, AccessError) as error:
             self._add_gap(Interval(began_ns, self._world.wall_ns()), str(error))
 

@@ -1,7 +1,7 @@
 """Record what a real control plane does, in the format of ``fixtures/traces`` and ``fixtures/drains``.
 
 A recording is *sound* when the machine kept up: the fake kubelets and the watches were never late by
-more than ``STALL_LIMIT_SECONDS``, and in no second the control plane's threads waited together for a
+more than ``stalls.STALL_LIMIT_SECONDS``, and in no second the control plane's threads waited together for a
 processor for longer. An unsound one says nothing about a prediction and is repeated.
 """
 
@@ -20,8 +20,8 @@ import urllib3
 import yaml
 from kubelets import Kubelets
 from plane import ControlPlane
+from stalls import Stalls
 
-STALL_LIMIT_SECONDS = 0.4
 # What cluster.json holds, in the order in which it is listed.
 LISTS = (
     "/api/v1/nodes",
@@ -58,7 +58,7 @@ class Recording:
         self._nodes: dict[str, dict[str, Any]] = {}
         self._ended = False
         self._start = time.time()
-        self.stall_seconds = 0.0
+        self._stalls = Stalls(plane, kubelets)
 
     @property
     def offset_seconds(self) -> float:
@@ -70,8 +70,8 @@ class Recording:
         self._write_cluster()
         self._start = time.time()
         # What came late before is in the cluster as it was written down.
-        self._kubelets.stall_seconds = 0.0
-        for target in (self._watch_pods, self._watch_nodes, self._measure_stalls):
+        self._stalls.begin()
+        for target in (self._watch_pods, self._watch_nodes):
             threading.Thread(target=target, args=(int(horizon_seconds) + 60,), daemon=True).start()
         events: list[dict[str, Any]] = []
         for action in sorted(actions, key=lambda each: each.at_seconds):
@@ -82,6 +82,7 @@ class Recording:
         for thread in self._running:
             thread.join()
         self._ended = True
+        self._stalls.end()
         self._heed_stalls()
         self._write(events, self.offset_seconds)
         return self.folder
@@ -101,10 +102,10 @@ class Recording:
             time.sleep(min(left, 0.5))
 
     def _heed_stalls(self) -> None:
-        stall = max(self.stall_seconds, self._kubelets.stall_seconds)
-        if stall > STALL_LIMIT_SECONDS:
+        if not self._stalls.is_sound:
             self._ended = True
-            raise Unsound(f"the machine stalled for {stall:.2f} s")
+            self._stalls.end()
+            raise Unsound(f"the machine stalled for {self._stalls.seconds:.2f} s")
 
     def command(self, *arguments: str) -> None:
         """Start kubectl in the background; its start, end, exit code and lines are recorded."""
@@ -179,19 +180,6 @@ class Recording:
             self._note("node", "ready", node=name, ready=_ready(node))
         self._nodes[name] = node
 
-    def _measure_stalls(self, seconds: int) -> None:
-        del seconds
-        waited, looked = self._plane.waited_seconds(), time.monotonic()
-        while not self._ended:
-            before = time.monotonic()
-            time.sleep(0.05)
-            late = time.monotonic() - before - 0.05
-            if before - looked >= 1.0:
-                now = self._plane.waited_seconds()
-                late = max(late, now - waited)
-                waited, looked = now, before
-            self.stall_seconds = max(self.stall_seconds, late)
-
     # -- the three files --------------------------------------------------------------------------------
 
     def _write_cluster(self) -> None:
@@ -224,7 +212,7 @@ class Recording:
         observed = {
             "case": self.folder.name,
             "kubernetesVersion": self._plane.release,
-            "stallSeconds": max(self.stall_seconds, self._kubelets.stall_seconds),
+            "stallSeconds": self._stalls.seconds,
             "kubelets": {
                 "readyAfterSeconds": [{"after": self._kubelets.ready_after_seconds}],
                 "exitAfterSeconds": [{"after": self._kubelets.exit_after_seconds}],

@@ -10,6 +10,7 @@ from live.api_server import SECOND_NS, START_NS, Fault, reset, status
 from live.watched_server import WatchedServer, deleting, gone, time_of
 
 from kubectl_evictplan.errors import AccessError
+from kubectl_evictplan.kube.sightings import SeenNode
 from kubectl_evictplan.live.flags import ConnectionFlags
 from kubectl_evictplan.live.observation import Observation, observing
 from kubectl_evictplan.plans.sightings import PodHistories, PodHistory, Sightings
@@ -252,3 +253,24 @@ def test_a_server_that_does_not_tell_its_time_is_said_not_to(server: WatchedServ
     assert "clock of the server" not in observed(server, 1).not_evaluated
     server.tells_time = False
     assert "clock of the server" in observed(server, 1).not_evaluated
+
+
+def test_the_last_word_is_of_nodes_too(server: WatchedServer) -> None:
+    taint = {"key": "maintenance", "effect": "NoSchedule"}
+    with server.serve():
+        world = server.clock.world(server.read_seconds_max)
+        flags = ConnectionFlags(server=server.url)
+        with observing(flags, ENVIRONMENT, nodes=("n1",), pods=(), world=world) as observation:
+            observation.more()
+            server.objects["nodes"][0]["spec"] = {"taints": [taint]}
+            observation.more()
+            assert not last_seen(observation.sightings()).taints
+            observation.confirm()
+            last = last_seen(observation.sightings())
+
+    assert [one.key for one in last.taints] == ["maintenance"]
+
+
+def last_seen(sightings: Sightings) -> SeenNode:
+    (node,) = [look.nodes for look in sightings.looks if look.nodes is not None][-1]
+    return node
