@@ -7,6 +7,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import stat
 from pathlib import Path
 from typing import Protocol
 
@@ -162,7 +163,7 @@ class LocalHeld:
 
 
 class LocalFiles:
-    """The file system of this machine. A symbolic link is never followed."""
+    """The file system of this machine. A symbolic link is never written through, a pipe never waited for."""
 
     def hold(self, run_id: str) -> Held:
         """Hold a run by its name, in the user's state folder (XDG_STATE_HOME)."""
@@ -187,15 +188,20 @@ class LocalFiles:
 
     def open(self, path: Path) -> AppendOnly:
         """Open and lock an existing file; BlockingIOError while another process holds it."""
-        return LocalFile(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW))
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        return LocalFile(os.open(path, flags))
 
     def read(self, path: Path) -> bytes:
         """Return the whole content."""
-        return path.read_bytes()
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")
+            return stream.read()
 
     def locked(self, path: Path) -> bool:
         """Tell whether a process holds the file's lock."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -19,12 +19,12 @@ from kubectl_evictplan.commands.apply_options import (
 from kubectl_evictplan.commands.applying import (
     check_drift_kinds,
     journal_of,
-    plan_of_journal,
     proceed,
 )
 from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, take_connection
-from kubectl_evictplan.commands.file_arguments import check_files, exists
+from kubectl_evictplan.commands.file_arguments import exists
+from kubectl_evictplan.commands.journal_file import refuse_odd_journal
 from kubectl_evictplan.commands.options import COMMON_OPTIONS
 from kubectl_evictplan.commands.plan_file import read_plan_file
 from kubectl_evictplan.errors import Correction, mistake
@@ -72,12 +72,14 @@ def plan(
         message = f"one of a plan, {', '.join(_AFTERWARDS)}"
         raise mistake(message, Correction((), ("plan.json",) if not given else (), example=True))
     check_drift_kinds(how.accept_drift)
+    if how.journal is not None:
+        refuse_odd_journal(how.journal, may_be_new=True)
     if status is not None:
-        carrying.print_status(_journal(status), how)
+        carrying.print_status(_journal(status, writes=False), how)
     elif rollback is not None:
         begun_runs.roll_back(_journal(rollback), how)
     elif adopt is not None:
-        begun_runs.adopt(_existing(adopt), how)
+        begun_runs.adopt(Path(adopt), how)
     elif resume is not None:
         begun_runs.resume(_journal(resume), file, how)
     else:
@@ -117,16 +119,8 @@ def _refuse_plan_as_journal(file: str, how: ApplyOptions) -> None:
         raise mistake("that is the plan: the journal is another file", known, location="--journal")
 
 
-def _journal(name: str) -> Path:
-    """Return a journal that is there. One that is lost can be made again, where its plan is."""
-    plan = plan_of_journal(Path(name))
-    if exists(name) or not exists(str(plan)):
-        return _existing(name)
-    adopt = Correction((), ("apply", "--adopt", str(plan)), whole=True)
-    message = "no such journal; where it is lost, a new one is made from the plan and the cluster"
-    raise mistake(message, adopt, location=name)
-
-
-def _existing(name: str) -> Path:
-    check_files((name,), recursive=False)
-    return Path(name)
+def _journal(name: str, *, writes: bool = True) -> Path:
+    """Return a journal that is there; where it is only read, the file that a link leads to."""
+    refuse_odd_journal(name, writes=writes)
+    path = Path(name)
+    return path.resolve() if path.is_symlink() else path

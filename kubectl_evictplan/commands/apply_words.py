@@ -16,6 +16,7 @@ from kubectl_evictplan.commands import taint as taints
 from kubectl_evictplan.commands.apply_options import MutationCommand
 from kubectl_evictplan.commands.applying import check_drift_kinds, journal_of, proceed
 from kubectl_evictplan.commands.file_arguments import refuse_existing
+from kubectl_evictplan.commands.journal_file import refuse_odd_journal
 from kubectl_evictplan.commands.planning import check_plan_options, planned, write_plan
 from kubectl_evictplan.commands.run import ask, collecting_rarely, predicted
 from kubectl_evictplan.commands.terminal import Progress
@@ -45,6 +46,7 @@ def _carry_out(
     check_drift_kinds(how.accept_drift)
     if how.journal is not None:
         refuse_existing(("--journal",), how.journal, "plan.journal.jsonl", force=None)
+        refuse_odd_journal(how.journal, may_be_new=True)
     from kubectl_evictplan.live.mutations import cluster_api
 
     try:

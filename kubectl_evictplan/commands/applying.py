@@ -88,11 +88,6 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
     carrying.finish(result, how, keep)
 
 
-def plan_of_journal(journal: Path) -> Path:
-    """Return where the plan of a journal lies when neither was moved or renamed."""
-    return journal.with_name(f"{journal.name.removesuffix(JOURNAL_ENDING)}.json")
-
-
 def journal_of(path: Path, how: ApplyOptions) -> Path:
     """Return where the journal is: beside the plan unless --journal says otherwise."""
     if how.journal is not None:

@@ -84,7 +84,7 @@ def refuse_existing(
         raise mistake("the file name is empty", known, location=option[-1])
     if not force and exists(name):
         message = "already exists" if force is None else "already exists (use --force)"
-        known = Correction((name,), (_unused(name),), True, option)
+        known = Correction((name,), (unused(name),), True, option)
         raise mistake(message, known, location=name)
 
 
@@ -120,12 +120,12 @@ def _files_in(directory: Path) -> list[str]:
 
 def _made_from_cluster(typed: tuple[str, ...], connection: str = "") -> Correction:
     """Return the command line with a new file, made by kubectl in front of it."""
-    name = _unused("cluster.json")
+    name = unused("cluster.json")
     get = GET_COMMAND.replace("kubectl ", f"kubectl {connection}", 1)
     return Correction(typed, (name,) if typed else ("-f", name), first=f"{get} > {name}")
 
 
-def _unused(name: str) -> str:
+def unused(name: str) -> str:
     """Return a name like this one that no file has."""
     path = Path(name)
     names = (name, *(str(path.with_name(f"{number}-{path.name}")) for number in range(2, 100)))

@@ -35,11 +35,13 @@ def beside(plan_path: str, ending: str) -> Path:
 
 
 def read_evidence(journal: Path) -> JournalEvidence:
-    """Return what a journal tells a ledger; raises InputError for one that is damaged."""
+    """Return what a journal tells a ledger; raises InputError for one that is damaged, or can be none."""
     from kubectl_evictplan.apply.evidence import evidence_of
     from kubectl_evictplan.apply.files import LocalFiles
     from kubectl_evictplan.apply.journal import read
+    from kubectl_evictplan.commands.journal_file import refuse_odd_journal
 
+    refuse_odd_journal(str(journal), writes=False)
     return evidence_of(read(journal, LocalFiles()).records)
 
 

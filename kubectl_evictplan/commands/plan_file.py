@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ def read_plan_file(file: str, journal: Path | None = None) -> Plan:
     from kubectl_evictplan.sources.reading import ReadProblem, read
 
     if not exists(file):
-        raise _missing(file, journal)
+        raise odd_file(file) or _missing(file, journal)
     try:
         data = read(file, sys.stdin.buffer if sys.stdin is not None else None).data
     except ReadProblem as refused:
@@ -31,6 +32,23 @@ def read_plan_file(file: str, journal: Path | None = None) -> Plan:
         for problem in error.problems:
             problem.correction = help_on("apply")
         raise
+
+
+def odd_file(file: str) -> InputError | None:
+    """Return what to do about a name that is there and is no file."""
+    path = Path(file)
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        if not path.is_symlink():
+            return None
+        message = "is a symbolic link to a file that is not there: name the plan itself"
+        return mistake(message, Correction((file,), ("plan.json",), True), location=file)
+    if stat.S_ISDIR(mode):
+        known = Correction((file,), (str(path / "plan.json"),), True)
+        return mistake("is a directory: name the plan in it", known, location=file)
+    message = "is a pipe or a device: what was reviewed is a file, as it is read again and a journal lies beside it"
+    return mistake(message, Correction((file,), ("plan.json",), True), location=file)
 
 
 def _missing(file: str, journal: Path | None) -> InputError:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from kubectl_evictplan.commands.file_arguments import check_files
+from kubectl_evictplan.commands.file_arguments import STDIN, check_files, exists
+from kubectl_evictplan.commands.plan_file import odd_file
 from kubectl_evictplan.errors import InputError, help_on, mistake
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def read_reviewed(name: str) -> Plan | Prediction:
 def _content(name: str) -> bytes:
     from kubectl_evictplan.sources.reading import ReadProblem, read
 
+    if name != STDIN and not exists(name) and (odd := odd_file(name)):
+        raise odd
     check_files((name,), recursive=False)
     try:
         return read(name, sys.stdin.buffer if sys.stdin is not None else None).data

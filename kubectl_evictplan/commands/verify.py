@@ -106,7 +106,7 @@ def verify(
         raise mistake(message, help_on("verify"))
     name = _file(words)
     expectation, cluster_uid = read_expectation(name)
-    evidence = _evidence(name, others["journal"], expectation)
+    evidence = _evidence(name, others["journal"], expectation, given)
     watched = _Watched(expectation, given, evidence, zone)
     interrupted = False
     if filenames:
@@ -141,16 +141,37 @@ def _file(words: tuple[str, ...]) -> str:
     raise mistake("one plan or prediction at a time", known, got=" ".join(words))
 
 
-def _evidence(name: str, journal: str | None, expectation: Expectation) -> JournalEvidence | None:
-    """Return what the plan's journal tells; None without one."""
-    from kubectl_evictplan.apply.files import JOURNAL_ENDING
-    from kubectl_evictplan.commands.ledgers import beside, read_evidence
+def _evidence(
+    name: str, journal: str | None, expectation: Expectation, given: Start | None
+) -> JournalEvidence | None:
+    """Return what the plan's journal tells; None without one.
 
-    if not expectation.fingerprint and journal is None:
+    One that nobody named and that is of no use is told, and is no obstacle to who says when it began.
+    """
+    from kubectl_evictplan.apply.files import JOURNAL_ENDING
+    from kubectl_evictplan.commands.ledgers import beside
+
+    if journal is not None:
+        return _read_evidence(Path(journal), expectation)
+    path = beside(name, JOURNAL_ENDING)
+    if not expectation.fingerprint or not (path.exists() or path.is_symlink()):
         return None
-    path = beside(name, JOURNAL_ENDING) if journal is None else Path(journal)
-    if journal is None and not path.exists():
+    try:
+        return _read_evidence(path, expectation)
+    except InputError as error:
+        if given is None:
+            now = "2026-11-20T22:00:00Z"
+            for problem in error.problems:
+                problem.message += "; or say when the change began, and it is left out"
+                problem.correction = Correction((), (_STARTED, now), example=True)
+            raise
+        _say(f"warning: without the journal: {error}")
         return None
+
+
+def _read_evidence(path: Path, expectation: Expectation) -> JournalEvidence:
+    from kubectl_evictplan.commands.ledgers import read_evidence
+
     evidence = read_evidence(path)
     if evidence.fingerprint != expectation.fingerprint:
         known = help_on("verify")

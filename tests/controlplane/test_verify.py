@@ -172,7 +172,7 @@ def test_what_apply_did_is_in_its_ledger_and_verify_follows_the_rest(
     start: Start, tmp_path: Path
 ) -> None:
     def story(plane: ControlPlane, _: Kubelets, _stalls: Stalls) -> None:
-        folder = tmp_path / plane.folder.name
+        folder = tmp_path / f"of-{plane.folder.name}"
         folder.mkdir()
         plan = str(folder / "plan.json")
         create_pod(plane.api, "now", "a1", [])
