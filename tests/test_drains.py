@@ -8,7 +8,7 @@ import pytest
 from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains, make_budget
 from msgspec.structs import replace
 
-from builders import START_NS, make_event, make_pod, ns
+from builders import START_NS, make_event, make_pod, ns, tolerates
 from kubectl_evictplan.cluster.timeline import (
     AboutPod,
     DrainProcessEnded,
@@ -168,6 +168,16 @@ def test_a_replacement_that_no_other_node_lets_in_keeps_its_budget_spent(
     pods = tuple(replace(pod, needs=needs) for pod in cluster.pods)
     run = play(replace(cluster, nodes=nodes, pods=pods), drain("a1"))
     assert ends(run) == ([("a1", "drained")] if drained else [])
+
+
+def test_a_replacement_that_tolerates_the_cordon_comes_back_on_a_cordoned_node() -> None:
+    cluster = drained_cluster(WEB, nodes=("a1", "b1"))
+    nodes = tuple(replace(node, unschedulable=node.name == "b1") for node in cluster.nodes)
+    cordon = tolerates("node.kubernetes.io/unschedulable", effect="NoSchedule")
+    for tolerations, drained in (((), False), ((cordon,), True)):
+        pods = tuple(replace(pod, tolerations=tolerations) for pod in cluster.pods)
+        run = play(replace(cluster, nodes=nodes, pods=pods), drain("a1"))
+        assert ends(run) == ([("a1", "drained")] if drained else [])
 
 
 def test_a_timeout_is_seen_at_the_next_try_by_a_pod_that_is_refused() -> None:

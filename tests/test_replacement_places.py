@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from builders import make_event, make_node, make_pod, make_scenario, make_snapshot
+from builders import make_event, make_node, make_pod, make_scenario, make_snapshot, tolerates
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.impact.replacement_words import fit_sentence
@@ -36,10 +36,21 @@ def told(nodes: list[Node], pods: list[Pod], *events: Any) -> list[ReplacementFi
 
 
 def assessed(nodes: list[Node], pods: list[Pod], *events: Any) -> Impact:
+    known = _known(nodes, pods, *events)
+    return assess_impact(*known, predict(*known))
+
+
+def warned(nodes: list[Node], pods: list[Pod], *events: Any) -> set[str]:
+    return {one.code for one in predict(*_known(nodes, pods, *events)).warnings}
+
+
+def _known(nodes: list[Node], pods: list[Pod], *events: Any) -> Any:
     snapshot, scenario = make_snapshot(nodes, pods), make_scenario(events, horizon=900)
-    configuration = resolve_configuration(ControllerSettings("1.34.0"), snapshot.control_plane)
-    prediction = predict(snapshot, scenario, configuration)
-    return assess_impact(snapshot, scenario, configuration, prediction)
+    return (
+        snapshot,
+        scenario,
+        resolve_configuration(ControllerSettings("1.34.0"), snapshot.control_plane),
+    )
 
 
 def maintenance(name: str) -> Any:
@@ -83,6 +94,28 @@ def test_a_selector_may_allow_only_the_node_that_goes_away() -> None:
     ):
         (fit,) = told(nodes, [pod("p", "n1", needs)], event)
         assert (fit.verdict, fit.only_on_leaving) == ("onlyOnLeaving", True)
+
+
+def test_a_node_that_was_cordoned_before_is_no_part_of_the_change_although_its_taint_comes_late() -> (
+    None
+):
+    tolerations = [tolerates("node.kubernetes.io/unschedulable", effect="NoSchedule")]
+    nodes = [node("n1"), node("n2", unschedulable=True)]
+    for event in (maintenance("n1"), make_event(0, "drain", "n1")):
+        (fit,) = told(nodes, [pod("p", "n1", tolerations=tolerations)], event)
+        assert (fit.verdict, fit.nodes) == ("fits", ("n2",))
+        (fit,) = told(nodes, [pod("p", "n1")], event)
+        assert fit.verdict == "onlyOnLeaving"
+
+
+def test_no_node_for_replacements_is_said_where_every_node_is_cordoned_only() -> None:
+    needs = msgspec.structs.replace(NEEDS, node_selector=(("disk", "ssd"),))
+    nodes = [node("n1", labels={"disk": "ssd"}), node("n2", unschedulable=True)]
+    drained = make_event(0, "drain", "n1")
+    assert "no-node-for-replacements" in warned(nodes, [pod("p", "n1", needs)], drained)
+    assert "no-node-for-replacements" not in warned(
+        [*nodes, node("n3")], [pod("p", "n1", needs)], drained
+    )
 
 
 def test_what_is_uncordoned_after_the_evictions_is_cordoned_while_they_go_on() -> None:

@@ -19,7 +19,7 @@ from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.needs import PODS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Node, Pod
-from kubectl_evictplan.kube.scheduling.node_filters import matches_node
+from kubectl_evictplan.kube.scheduling.node_filters import CORDON, matches_node
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations
 
 # A container runs at the latest so long after the pod was bound (as far as anybody here looks at it).
@@ -30,7 +30,7 @@ class Elsewhere:
     """Nodes that no drain empties, as they are at the start, and what the pods there leave of them."""
 
     def __init__(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
-        self._nodes = [node for node in nodes if _takes_pods(node)]
+        self._nodes = [node for node in nodes if _is_ready(node)]
         self._pods_of = pods_by_node(pods, {node.name for node in self._nodes if node.allocatable})
         self._left: dict[str, Mapping[str, int]] = {}
         # Needs and tolerations are shared by the pods of a template; the pod keeps them alive.
@@ -121,7 +121,7 @@ class Placement:
             self._bind_later(new)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        if new is not None and _takes_pods(new):
+        if new is not None and _is_ready(new):
             waiting, self._unschedulable = self._unschedulable, {}
             for key, uid in waiting.items():
                 pod = self._state.pods.get(key)
@@ -145,7 +145,7 @@ class Placement:
             name
             for name in self._drained
             if (node := self._state.nodes.get(name)) is not None
-            and _takes_pods(node)
+            and _is_ready(node)
             and _lets_in(node, pod)
         ]
         number = self._state.number(key)
@@ -192,14 +192,16 @@ class Placement:
         self._state.update_pod(pod, replace(pod, phase="Running", ready="True"))
 
 
-def _takes_pods(node: Node) -> bool:
+def _is_ready(node: Node) -> bool:
     ready = node.condition("Ready")
-    return not node.unschedulable and ready is not None and ready.status == "True"
+    return ready is not None and ready.status == "True"
 
 
 def _lets_in(node: Node, pod: Pod) -> bool:
-    """Whether the pod tolerates the node's taints and, where its needs are known, wants its labels."""
+    """Whether the pod tolerates the node's cordon and taints and, where its needs are known, wants its labels."""
     taints = tuple(t for t in node.taints if t.effect in (NO_SCHEDULE, NO_EXECUTE))
+    if node.unschedulable:
+        taints = (*taints, CORDON)
     if not get_matching_tolerations(taints, pod.tolerations)[0]:
         return False
     return pod.needs is None or matches_node(pod.needs, node, pod.node_name)

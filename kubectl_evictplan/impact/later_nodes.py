@@ -110,8 +110,10 @@ def _later(
 
 
 def _refuses_more(before: Node, later: Node) -> bool:
-    """Whether it refuses pods by something that it had not."""
+    """Whether it refuses pods by something that it had not: a cordon's own taint, set late, is nothing new."""
     known = {(taint.key, taint.effect) for taint in before.taints}
+    if before.unschedulable:
+        known.add((UNSCHEDULABLE, NO_SCHEDULE))
     return (later.unschedulable and not before.unschedulable) or any(
         taint.effect in (NO_SCHEDULE, NO_EXECUTE) and (taint.key, taint.effect) not in known
         for taint in later.taints

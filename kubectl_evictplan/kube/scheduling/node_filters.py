@@ -25,7 +25,8 @@ _ZONE_KEYS = {
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
 
-_CORDON = Taint(UNSCHEDULABLE, NO_SCHEDULE)
+# Of a cordoned node, whether its taint is there yet or not.
+CORDON = Taint(UNSCHEDULABLE, NO_SCHEDULE)
 
 
 class NodeFilters:
@@ -54,7 +55,7 @@ class NodeFilters:
 
     def unschedulable(self, tolerations: tuple[Toleration, ...]) -> NodeSet:
         """Nodes that pass NodeUnschedulable: not cordoned, or the pod tolerates the cordon's taint."""
-        if self._cordoned and not _tolerated((_CORDON,), tolerations):
+        if self._cordoned and not _tolerated((CORDON,), tolerations):
             return self._everywhere & ~self._cordoned
         return self._everywhere
 

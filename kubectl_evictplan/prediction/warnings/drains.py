@@ -159,7 +159,7 @@ def no_node_for_replacements(context: WarningContext) -> Statements:
     if found is None:
         return
     drained = {drain.node for drain in found.drains}
-    if all(node.name in drained or node.unschedulable for node in found.world.snapshot.nodes):
+    if all(node.name in drained or node.unschedulable for node in context.snapshot.nodes):
         yield Statement(
             "no other node takes pods: replacements stay Pending, and budgets do not recover",
             sorted(drained),
