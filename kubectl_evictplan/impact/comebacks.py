@@ -23,6 +23,7 @@ from kubectl_evictplan.prediction.impact_document import NotComingBack
     JOB_WAITS,
     NO_NODE,
     NO_ROOM,
+    GATED,
     UNKNOWN_OWNER,
 ) = (
     "bare-pod",
@@ -34,6 +35,7 @@ from kubectl_evictplan.prediction.impact_document import NotComingBack
     "job-waits",
     "no-node",
     "no-room",
+    "gated",
     "unknown-owner",
 )
 # The code IDENTITY_HELD where the kubelet is not silent.
@@ -80,6 +82,10 @@ _TELL = {
         "its workload's successors need more than the nodes have left: as many as are told so stay Pending, whichever",
         "see the finding no-room-left of its workload",
     ),
+    GATED: (
+        "its owner's template carries scheduling gates: nobody schedules its successor until somebody takes them off",
+        "who set the gates takes them off the new pod",
+    ),
     UNKNOWN_OWNER: (
         "what its owner does about a lost pod is not known here",
         "look at the operator that owns it",
@@ -95,6 +101,7 @@ def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
         # Most pods have a ReplicaSet, a place to go to and no claim.
         if (kind := world.owner_of(fate.pod)[1]) not in AT_DELETION
         or world.volumes.claims_of(fate.pod)
+        or world.gates_of(fate.pod)
         or fate.successor.bound.never
         for code in _codes(world, fate, kind)
     ]
@@ -128,6 +135,8 @@ def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
         yield UNKNOWN_OWNER
     if world.placements.of(pod.key).nowhere:
         yield NO_NODE
+    elif world.gates_of(pod) and not fate.successor.created.never:
+        yield GATED
     elif deletion.certain and _finds_no_room(fate):
         yield NO_ROOM
     if any(hold.code == NEVER_MOVES for hold in world.holds(pod)):

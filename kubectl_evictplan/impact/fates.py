@@ -34,13 +34,14 @@ _ONE_BY_ONE = frozenset((EVICTION_API, KUBECTL_DELETE))
 class Successor(NamedTuple):
     """What takes the place of a deleted pod; NEVER: nothing does. ``least_ns``: how long that takes at least.
 
-    ``bound``: when it has a node.
+    ``bound``: when it has a node, ``starts``: and its volumes.
     """
 
     created: Between = NEVER
     ready: Between = NEVER
     least_ns: int = 0
     bound: Between = NEVER
+    starts: Between = NEVER
 
 
 class Again(NamedTuple):
@@ -121,10 +122,12 @@ def fate_of(
 
 
 def _twice(life: NodeLife, deletion: Deletion | None, successor: Successor) -> Between | None:
-    if deletion is None or successor.bound.never:
+    if deletion is None or successor.starts.never:
         return None
-    silent = life.silent_at(successor.bound.earliest_ns) is not None
-    return successor.bound if silent or not life.deleted.never else None
+    # On its own node no second one starts: whoever is not heard does not hear either, and a volume that is attached
+    # there holds those of other nodes back.
+    silent = life.silent_at(successor.starts.earliest_ns) is not None
+    return successor.starts if silent or not life.deleted.never else None
 
 
 def _token(pod: Pod, by: object, since: Between) -> str:
@@ -202,4 +205,4 @@ def successor_after(
     if ready_not_before is not None:
         start = last_of(bound, ready_not_before)
     ready = start.later(readiness.least_ns, readiness.most_ns).later(0, TOLD_MAX_NS)
-    return Successor(created, ready, readiness.least_ns, bound)
+    return Successor(created, ready, readiness.least_ns, bound, start)

@@ -71,6 +71,13 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "on the order in which they come, which is not predicted.",
         "Add nodes before the change, lower requests, or do less at a time.",
     ),
+    "replacement-gated": FindingKind(
+        "medium",
+        "The pod template carries schedulingGates: kube-scheduler does not look at a new pod until each gate is taken "
+        "off it. Whether and when somebody does that is not known here.",
+        "See that whoever takes the gates off is at work and is not itself on a node that goes, or take them out of the "
+        "template.",
+    ),
     "bare-pod-gone": FindingKind(
         "high",
         "No controller owns the pod: once deleted it is not made anew.",

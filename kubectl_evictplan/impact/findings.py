@@ -422,6 +422,17 @@ def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[It
     return author
 
 
+def _replacement_gated(facts: Facts) -> Iterator[Item]:
+    for fate in facts.world.fates.values():
+        gates = facts.world.gates_of(fate.pod)
+        if gates and fate.deletion is not None and not fate.successor.created.never:
+            namespace, workload = facts.world.workload_of(facts.world.owner_of(fate.pod))
+            kind, _, name = workload.partition("/")
+            listed = ", ".join(gates)
+            text = f"replacements of {workload} in {namespace} wait until somebody takes these gates off: {listed}"
+            yield Item(f"{kind}/{namespace}/{name}", text, _certainty(fate))
+
+
 AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "service-down": _service_down,
     "majority-lost": _quorum_lost,
@@ -431,6 +442,7 @@ AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "identity-held": _pods(IDENTITY_HELD, "{pod} stays Terminating on {node} and is not replaced"),
     "replacement-pending": _replacements(PENDING),
     "no-room-left": _replacements(CROWDED),
+    "replacement-gated": _replacement_gated,
     "bare-pod-gone": _pods(BARE_POD, "{pod} has no owner and is gone for good"),
     "volume-never-moves": _volumes(
         frozenset({NEVER_MOVES}),

@@ -6,7 +6,7 @@ in the order of their deletions then: whoever is asked how many are there gets t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
@@ -85,6 +85,8 @@ class Placement(NamedTuple):
 
 
 AT_ONCE = Placement()
+# Of a pod with scheduling gates: as soon as somebody takes them off, perhaps never.
+GATED = Placement((Stage(0, FOREVER_NS, may=True, now=False, later=False),))
 
 
 class Placements(NamedTuple):
@@ -107,6 +109,8 @@ class Change(NamedTuple):
     lives: Mapping[str, NodeLife]
     deletions: Mapping[str, Deletion]
     evicted: Mapping[str, Pod]
+    # Keys of those whose owners make pods with scheduling gates.
+    gated: Collection[str] = ()
 
 
 def placements_of(change: Change, replaced: Sequence[Pod]) -> Placements:
@@ -228,6 +232,7 @@ def _surroundings(change: Change) -> tuple[Surroundings, tuple[TimedPhase, ...]]
         [*evicted.values(), *(pod for pod, _ in ending)],
         {key for key in evicted if not deletions[key].certain},
         [pod for pod in snapshot.pods if not pod.node_name and not pod.finished],
+        change.gated,
     )
     return around, phases
 

@@ -59,6 +59,8 @@ def _impact(world: World, behind: _Behind) -> ServiceImpact:
     answering = world.availability(behind.before, behind.fates, dead)
     holes, undetected = _black_holes(world, behind.fates, dropped)
     owners = {world.owner_of(one.pod) for one in behind.fates}
+    # Whoever was one too many is not missed.
+    surplus = sum(one.counted and world.is_surplus(one.pod) for one in behind.fates)
     return ServiceImpact(
         namespace=behind.namespace,
         service=behind.name,
@@ -71,7 +73,7 @@ def _impact(world: World, behind: _Behind) -> ServiceImpact:
         nobody_ready=telling.spells(ready, 1),
         nobody_answers=telling.spells(answering, 1),
         undetected=undetected,
-        whole_again=telling.whole_again(ready),
+        whole_again=telling.whole_again(ready, behind.before - surplus),
         steps=telling.steps(ready),
     )
 

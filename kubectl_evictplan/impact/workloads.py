@@ -39,7 +39,7 @@ def _impact(
     before = sum(map(is_counted, pods))
     ready = world.availability(before, fates)
     wanted = _wanted(world, key, pods)
-    # Nobody makes another for one too many: it is whole without.
+    # Nobody makes another for one too many: it is whole without, and nothing is missing.
     mark = before if wanted is None else min(before, wanted)
     return WorkloadImpact(
         namespace=key[0],
@@ -49,7 +49,7 @@ def _impact(
         and (len(pods) if wanted is None else wanted) == 1,
         ready_before=before,
         fewest_ready=telling.fewest(ready),
-        below_before=telling.spells(ready, before) if before else (),
+        below_before=telling.spells(ready, mark) if mark else (),
         zero=telling.spells(ready, 1) if before else (),
         whole_again=telling.whole_again(ready, mark),
         never_replaced=tuple(

@@ -24,7 +24,14 @@ from kubectl_evictplan.impact.node_lives import (
     node_lives,
     thawed,
 )
-from kubectl_evictplan.impact.placements import Change, Placements, placements_of
+from kubectl_evictplan.impact.placements import (
+    AT_ONCE,
+    GATED,
+    Change,
+    Placement,
+    Placements,
+    placements_of,
+)
 from kubectl_evictplan.impact.ready_after import DEFAULT, GIVEN, Readiness, learnt
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, NONE, Absence, Between
 from kubectl_evictplan.impact.successors import (
@@ -86,6 +93,7 @@ class World:
         self.frozen = frozen_stretches(scenario)
         self.volumes = Volumes(snapshot.infrastructure)
         self.workloads = {(w.namespace, w.kind, w.name): w for w in snapshot.workloads}
+        self._has_gates = any(one.scheduling_gates for one in snapshot.workloads)
         self._deployments = deployments_of(snapshot.workloads)
         self._assumed = assumed
         self._drained = bool(drained_nodes(scenario))
@@ -163,16 +171,39 @@ class World:
             for key, pod in evicted.items()
             if self.owner_of(pod)[1] not in _NOT_PLACED and self._replaced(pod, self.deletions[key])
         ]
+        gated = {pod.key for pod in replaced if self.gates_of(pod)}
         change = Change(
-            self.snapshot, self.scenario, self.prediction, self.lives, self.deletions, evicted
+            self.snapshot,
+            self.scenario,
+            self.prediction,
+            self.lives,
+            self.deletions,
+            evicted,
+            gated,
         )
         return placements_of(change, replaced)
+
+    def gates_of(self, pod: Pod) -> tuple[str, ...]:
+        """Names of the scheduling gates that the owner's template gives to successors, as far as it was read."""
+        if not self._has_gates:
+            return ()
+        owner = self.workloads.get(self.owner_of(pod))
+        return () if owner is None else owner.scheduling_gates
+
+    def _place_of(self, pod: Pod) -> Placement:
+        """When its successor finds a node; of who is not asked where (DaemonSets, a part of a cluster) what gates say."""
+        place = self.placements.of(pod.key)
+        return GATED if place is AT_ONCE and self.gates_of(pod) else place
 
     def _replaced(self, pod: Pod, deletion: Deletion) -> bool:
         """Whether the owner may make another: whoever never comes takes nobody's room."""
         if pod.key in self._not_wanted:
             return False
         return not self._begins(self.owner_of(pod), deletion, pod.node_name).never
+
+    def is_surplus(self, pod: Pod) -> bool:
+        """Whether it is deleted and its owner, which has too many, makes no other for it."""
+        return pod.key in self._not_wanted
 
     def fate_of(self, pod: Pod) -> Fate | None:
         """What becomes of a pod; None when nothing does."""
@@ -289,7 +320,7 @@ class World:
                 alike,
                 is_counted(pod),
                 key in self.returning,
-                id(self.placements.of(key)),
+                id(self._place_of(pod)),
             )
             if plain and (known := memo.get(token)) is not None:
                 yield key, known._replace(pod=pod, deletion=deletion)
@@ -305,7 +336,7 @@ class World:
         life = self.lives.get(pod.node_name, NodeLife())
         deletion = self.deletions.get(pod.key)
         readiness = self.readiness_of(owner)
-        next_one, place = NOBODY, self.placements.of(pod.key)
+        next_one, place = NOBODY, self._place_of(pod)
         if deletion is not None and pod.key not in self._not_wanted:
             since = thawed(self._begins(owner, deletion, pod.node_name), self.frozen)
             if lower is not None:

@@ -1,7 +1,7 @@
 """What a pod needs of a node before the scheduler binds it there, reduced to what filters nodes out.
 
 Pods of one template have equal needs and share one value. Preferences are left out: they choose among nodes
-that pass, they never refuse one. So are scheduling gates: a pod that was bound has none.
+that pass, they never refuse one. So are scheduling gates: a pod that was bound has none (``Workload.scheduling_gates``).
 """
 
 from __future__ import annotations

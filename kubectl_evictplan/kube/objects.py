@@ -200,6 +200,8 @@ class Workload(msgspec.Struct, frozen=True):
     failure_rules: tuple[FailureRule, ...] = ()
     failed: int | None = None
     backoff_limit_per_index: int | None = None
+    # Names of the spec.schedulingGates of its template: nobody schedules a pod that still has one.
+    scheduling_gates: tuple[str, ...] = ()
 
     @property
     def waits_for_ends(self) -> bool:

@@ -84,7 +84,8 @@ class ServiceImpact(Record):
     ``endpoints_before`` are ready at the start. ``fewest_ready``
     and ``nobody_ready`` follow the EndpointSlices; ``nobody_answers`` leaves black holes out and is what a client
     notices. ``undetected``: the outage that nobody has noticed yet, from the first last heartbeat to the end of
-    the last black hole; null when there is none. ``whole_again``: from when on as many are ready as before.
+    the last black hole; null when there is none. ``whole_again``: from when on as many are ready as before, pods that
+    their owner has too many of left out.
     """
 
     namespace: str
@@ -117,8 +118,8 @@ class WorkloadImpact(Record):
     """One workload ("Kind/name"; bare pods: "Pod/name") with pods that become unready or go away.
 
     ``wanted`` is what it asks for, null where that is not known. ``ready_before`` pods are Ready at the start,
-    ``below_before`` is when there are fewer, ``zero`` when there are none. ``whole_again``:
-    from when on there are as many as at the start, or as wanted. ``never_replaced``: pods that nobody makes anew. ``ready_after`` is what
+    ``below_before`` is when there are fewer, of a workload with more than it wants fewer than wanted, ``zero`` when there
+    are none. ``whole_again``: from when on that many are there again. ``never_replaced``: pods that nobody makes anew. ``ready_after`` is what
     was assumed of replacements.
     """
 
@@ -182,7 +183,7 @@ class NotComingBack(Record):
 
     ``code``: bare-pod | finalizers | local-volume | identity-held (a StatefulSet's name is not free) |
     daemon-set-kept-away | job-failed | job-waits (for the old pod's end) | no-node (every node refuses its successor) |
-    no-room (of several alike so many find no room) | unknown-owner. ``release`` is what would release it, "" when nothing does.
+    no-room (of several alike so many find no room) | gated (by scheduling gates of the template) | unknown-owner. ``release`` is what would release it, "" when nothing does.
     Pods that stay Terminating beside a successor come back: ``gone`` of their evictions tells them.
     """
 
@@ -226,7 +227,7 @@ class ReplacementFit(Record):
     what refuses the first one that finds none, or, when all find one, the first of all. ``returns_to`` counts leaving
     nodes that would take it as they are then. ``lower_priority`` counts nodes where pods of lower priority hold
     the room, which the scheduler may preempt. ``unknown`` names what would have to be known to say that it fits:
-    needs | scheduler | devices | volumes | offers | otherPods | namespaces. ``sure_of_a_node`` of the pods find a node while
+    needs | scheduler | gates (their template carries scheduling gates) | devices | volumes | offers | otherPods | namespaces. ``sure_of_a_node`` of the pods find a node while
     the change is on, whatever else looks for one, ``may_find_one`` at the most; ``all_have_one``: from when on all of
     them do. ``assumed``: the input does not hold what speaks against a node, so they count as if they found one.
     """

@@ -202,6 +202,7 @@ class ModelBuilder:
             # Only Jobs have it; one that has had no failure leaves it out.
             (decoded.status.failed or 0) if kind == "Job" else None,
             spec.backoff_limit_per_index,
+            tuple(sys.intern(gate.name) for gate in spec.template.spec.scheduling_gates),
         )
 
     def webhooks(self, decoded: wire.WireWebhooks) -> list[DeleteWebhook]:

@@ -247,6 +247,18 @@ class FailurePolicy(Struct, frozen=True):
     rules: tuple[FailureRule, ...] = ()
 
 
+class SchedulingGate(Struct, frozen=True, gc=False):
+    name: str = ""
+
+
+class TemplateSpec(Struct, frozen=True, rename="camel"):
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+
+
+class PodTemplate(Struct, frozen=True):
+    spec: TemplateSpec = TemplateSpec()
+
+
 class WorkloadSpec(Struct, frozen=True, rename="camel"):
     replicas: Int64 | None = None
     parallelism: Int64 | None = None
@@ -256,6 +268,7 @@ class WorkloadSpec(Struct, frozen=True, rename="camel"):
     pod_replacement_policy: str = ""
     pod_failure_policy: FailurePolicy | None = None
     backoff_limit_per_index: Int64 | None = None
+    template: PodTemplate = PodTemplate()
 
 
 class WorkloadStatus(Struct, frozen=True):

@@ -214,7 +214,9 @@ def assert_admitted(world: World, impact: Impact) -> None:
                 fewest[name] = min(number, fewest.get(name, number))
                 if (found := workloads.get(name)) is None:
                     continue
-                if number < found.ready_before:
+                # Pods that nobody wants are not missed.
+                wanted = found.ready_before if found.wanted is None else found.wanted
+                if number < min(found.ready_before, wanted):
                     below.setdefault(name, []).append(second)
                 least, most = bounds(found.ready_before, found.steps, second - 1, second)
                 assert least <= number <= most, (name, second, number, least, most)

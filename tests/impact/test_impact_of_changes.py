@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from worlds import READY, cluster, comebacks, finding, impact_of, pods_of, workload
+from worlds import READY, cluster, comebacks, finding, impact_of, pods_of, service, workload
 
 from builders import default_tolerations, make_event, make_node, make_pod, tolerates
 from kubectl_evictplan.kube.infrastructure import (
@@ -146,6 +146,23 @@ def test_a_replicaset_with_a_pod_too_many_makes_one_less() -> None:
     pods = pods_of("ReplicaSet", "web", ["a1", "a1", "b1"])
     found = workload(impact_of(cluster(pods, workloads=[owner]), TAINT), "ReplicaSet/web")
     assert (found.steps[-1].least, found.steps[-1].most) == (2, 2)
+
+
+def test_a_pod_too_many_is_missed_by_nobody() -> None:
+    owner = Workload("ReplicaSet", "default", "web", replicas=2)
+    pods = pods_of("ReplicaSet", "web", ["a1", "b1", "b1"])
+    service_of_web = Service("default", "web", {"app": "web"})
+    impact = impact_of(cluster(pods, workloads=[owner], services=(service_of_web,)), TAINT)
+    found = workload(impact, "ReplicaSet/web")
+    assert (found.ready_before, found.wanted, found.fewest_ready.least) == (3, 2, 2)
+    assert found.below_before == ()
+    assert service(impact, "web").whole_again.latest_seconds == 0
+    # With two of three gone one is missing.
+    both = pods_of("ReplicaSet", "web", ["a1", "a1", "b1"])
+    [spell] = workload(
+        impact_of(cluster(both, workloads=[owner]), TAINT), "ReplicaSet/web"
+    ).below_before
+    assert (spell.certainty, spell.until.earliest_seconds) == ("certain", 30)
 
 
 def test_a_statefulset_makes_no_pod_beyond_its_replicas() -> None:
@@ -326,6 +343,17 @@ def test_a_volume_of_a_silent_node_is_held_by_the_pod_that_stays() -> None:
     assert (found.code, found.free.latest_seconds) == ("held", None)
     # The ReplicaSet replaces the pod, which then waits for the volume.
     assert workload(impact, "ReplicaSet/db").whole_again.latest_seconds is None
+
+
+def test_no_second_copy_starts_while_the_volume_of_the_first_is_attached_elsewhere() -> None:
+    held = workload(with_volume("ReplicaSet", SILENT), "ReplicaSet/db")
+    assert not held.two_copies
+    shared = workload(with_volume("ReplicaSet", SILENT, mode="ReadWriteMany"), "ReplicaSet/db")
+    assert [copy.pod for copy in shared.two_copies] == ["db-0"]
+    # Nobody knows whether the machine of a deleted Node runs on: its volume is taken by force.
+    deleted = with_volume("ReplicaSet", make_event(10, "node-delete", "a1"))
+    [forced], [volume] = workload(deleted, "ReplicaSet/db").two_copies, deleted.volumes
+    assert forced.since.latest_seconds == volume.free.latest_seconds
 
 
 def test_who_is_perhaps_never_evicted_holds_nothing_once_it_is() -> None:

@@ -36,6 +36,8 @@ class Unknown(StrEnum):
     NEEDS = "needs"
     # Another scheduler places it, by rules of its own.
     SCHEDULER = "scheduler"
+    # Its template carries scheduling gates: when somebody takes them off.
+    GATES = "gates"
     # It claims devices of drivers.
     DEVICES = "devices"
     # Claims that are not bound, volumes that were not read.
@@ -152,7 +154,8 @@ class Surroundings(NamedTuple):
     node then, those included that are stuck while they are deleted. ``namespaces``: labels by name,
     None when they were not read. ``all_pods``: no pod of any namespace is missing. What bounds ask for besides:
     ``phases``, ``evicted``: the pods of which ``running`` has none but those that are stuck, ``may_stay``: keys of those that are not evicted in every
-    run, ``waiting``: pods that look for a place already.
+    run, ``waiting``: pods that look for a place already. ``gated``: keys of pods whose successors nobody schedules until
+    somebody takes their gates off.
     """
 
     nodes: Sequence[Node]
@@ -166,3 +169,4 @@ class Surroundings(NamedTuple):
     evicted: Sequence[Pod] = ()
     may_stay: Collection[str] = ()
     waiting: Sequence[Pod] = ()
+    gated: Collection[str] = ()

@@ -291,6 +291,8 @@ class _Check:
             yield Unknown.NEEDS
         if group.needs.scheduler_name:
             yield Unknown.SCHEDULER
+        if group.pods[0].key in self._around.gated:
+            yield Unknown.GATES
         if group.needs.resource_claims:
             yield Unknown.DEVICES
         if group.reach.unknown:
