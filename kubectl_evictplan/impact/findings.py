@@ -121,10 +121,13 @@ def _since(since: Instant) -> str:
 
 
 def _spell(spell: Spell) -> str:
-    last = spell.until.latest_seconds
-    until = (
-        "with no end in sight" if last is None else f"until {_at(math.ceil(last))} at the latest"
-    )
+    first, last = spell.until.earliest_seconds, spell.until.latest_seconds
+    if last is not None:
+        until = f"until {_at(math.ceil(last))} at the latest"
+    elif first is not None:
+        until = f"until {_at(math.floor(first))} at the earliest, perhaps without end"
+    else:
+        until = "with no end in sight"
     may = "" if spell.certainty == CERTAIN else "possibly "
     return f"{may}from {_since(spell.since)}, {until}"
 

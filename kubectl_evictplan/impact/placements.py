@@ -196,6 +196,9 @@ def _surroundings(change: Change) -> tuple[Surroundings, tuple[TimedPhase, ...]]
     snapshot, deletions, evicted = change.snapshot, change.deletions, change.evicted
     stuck = {key for key in evicted if deletions[key].gone.latest_ns >= FOREVER_NS}
     ending = _ending(change)
+    stay_ns = min((deletions[key].gone.earliest_ns for key in stuck), default=FOREVER_NS)
+    if _overdue(change):
+        stay_ns = 0
     gone = {id(pod) for key, pod in evicted.items() if key not in stuck}
     gone.update(id(pod) for pod, _ in ending)
     instants = [deletions[key].when for key in evicted]
@@ -228,7 +231,7 @@ def _surroundings(change: Change) -> tuple[Surroundings, tuple[TimedPhase, ...]]
         if "Namespace" in snapshot.kinds_seen and "Namespace" not in snapshot.denied
         else None,
         snapshot.pods_of_all_namespaces,
-        [phase.phase for phase in phases],
+        [one.phase._replace(stuck_stay=one.until_ns <= stay_ns) for one in phases],
         [*evicted.values(), *(pod for pod, _ in ending)],
         {key for key in evicted if not deletions[key].certain},
         [pod for pod in snapshot.pods if not pod.node_name and not pod.finished],
@@ -248,6 +251,18 @@ def _ending(change: Change) -> list[tuple[Pod, int]]:
         if ends_ns >= 0 and pod.node_name and pod.node_name not in change.lives:
             found.append((pod, ends_ns + REACTION_MAX_NS))
     return found
+
+
+def _overdue(change: Change) -> bool:
+    """Whether any pod that should be gone by now is not: nobody knows what holds it, and for how long."""
+    start_ns = change.scenario.start_ns
+    return any(
+        pod.deletion_timestamp_ns is not None
+        and pod.deletion_timestamp_ns < start_ns
+        and pod.key not in change.evicted
+        and not pod.finished
+        for pod in change.snapshot.pods
+    )
 
 
 def _cordon_first(change: Change) -> list[Drain]:

@@ -25,13 +25,14 @@ _UNKNOWN = {
 
 
 def stays_pending(fit: ReplacementFit) -> bool:
-    """Whether no node takes it, and nobody's preemption can change that."""
-    return fit.verdict in PENDING and not fit.returns_to and not fit.lower_priority
+    """Whether no node takes it, whatever others do, and nobody's preemption can change that."""
+    refused = fit.verdict in PENDING and not fit.may_find_one
+    return refused and not fit.returns_to and not fit.lower_priority
 
 
 def too_many(fit: ReplacementFit, evicted: int) -> bool:
     """Whether one at least finds no node, if so many of them are evicted for certain."""
-    return fit.may_find_one < evicted or (stays_pending(fit) and evicted > 0)
+    return fit.may_find_one < evicted
 
 
 def fit_sentence(fit: ReplacementFit) -> str:
@@ -43,12 +44,12 @@ def fit_sentence(fit: ReplacementFit) -> str:
         case Verdict.PARTLY:
             return (
                 f"{_found(fit)} of {fit.pods} find a place, the others would stay Pending{because}"
-                f"{_until(fit)}"
+                f"{_until(fit)}{_not_known(fit)}"
             )
         case Verdict.NO_ROOM_LEFT:
             return (
-                f"no room left by the replacements before it: would stay Pending{because}"
-                f"{_until(fit)}"
+                f"{_perhaps(fit)}no room left by the replacements before it: would stay Pending"
+                f"{because}{_until(fit)}"
             )
         case Verdict.ONLY_ON_LEAVING if fit.returns_to:
             return f"only fits on {_nodes(fit.returns_to)} that it is evicted from, and goes back there"
@@ -61,10 +62,22 @@ def fit_sentence(fit: ReplacementFit) -> str:
                 f"fits only where it preempts pods of lower priority, else stays Pending{because}"
             )
         case Verdict.NOWHERE:
-            return f"fits nowhere: would stay Pending{because}{_until(fit)}"
+            return f"{_perhaps(fit)}fits nowhere: would stay Pending{because}{_until(fit)}"
         case Verdict.UNKNOWN:
-            reasons = " and ".join(_UNKNOWN[Unknown(one)] for one in fit.unknown)
-            return f"whether it fits is unknown: {reasons}"
+            return f"whether it fits is unknown: {_reasons(fit)}"
+
+
+def _reasons(fit: ReplacementFit) -> str:
+    return " and ".join(_UNKNOWN[Unknown(one)] for one in fit.unknown)
+
+
+def _not_known(fit: ReplacementFit) -> str:
+    return f"; {_reasons(fit)}" if fit.unknown else ""
+
+
+def _perhaps(fit: ReplacementFit) -> str:
+    """Where others that look for a place decide it."""
+    return "perhaps " if fit.may_find_one else ""
 
 
 _HELP = {

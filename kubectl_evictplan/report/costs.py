@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from kubectl_evictplan.impact.replacement_words import stays_pending
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
@@ -12,8 +13,15 @@ from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Phrase, Tone
 
 _NAMED_MAX = 3
-# One line each: name, how sure, for how long.
-_Hit = tuple[str, str, float | None]
+
+
+class _Hit(NamedTuple):
+    """One line: ``seconds`` None, it may last for ever; ``endless``: it does."""
+
+    name: str
+    certainty: str
+    seconds: float | None
+    endless: bool
 
 
 def costs(prediction: Prediction) -> Iterator[Phrase]:
@@ -57,7 +65,8 @@ def _hits(named: Iterable[tuple[str, Iterable[Spell]]]) -> list[_Hit]:
         lasting = [spell.most_seconds for spell in sure or some]
         if some:
             longest = None if None in lasting else max(filter(None, lasting), default=0.0)
-            found.append((name, CERTAIN if sure else POSSIBLE, longest))
+            endless = any(spell.least_seconds is None for spell in sure)
+            found.append(_Hit(name, CERTAIN if sure else POSSIBLE, longest, endless))
     return found
 
 
@@ -65,9 +74,9 @@ def _services(impact: Impact, hits: Sequence[_Hit]) -> Iterator[Phrase]:
     listed = any(one.source != "labels" for one in impact.services)
     noun = "service" if listed else "app"
     for certainty in (CERTAIN, POSSIBLE):
-        some = [hit for hit in hits if hit[1] == certainty]
+        some = [hit for hit in hits if hit.certainty == certainty]
         if some:
-            some.sort(key=lambda hit: (hit[2] is not None, -(hit[2] or 0.0), hit[0]))
+            some.sort(key=lambda hit: (hit.seconds is not None, -(hit.seconds or 0.0), hit.name))
             nobody = "Nobody answers for" if certainty == CERTAIN else "Perhaps nobody answers for"
             names = words.listed([_lasting(hit) for hit in some], _NAMED_MAX)
             tone: Tone = "stuck" if certainty == CERTAIN else "possible"
@@ -75,10 +84,9 @@ def _services(impact: Impact, hits: Sequence[_Hit]) -> Iterator[Phrase]:
 
 
 def _lasting(hit: _Hit) -> str:
-    name, _, seconds = hit
-    if seconds is None:
-        return f"{name} (no end in sight)"
-    return f"{name} (up to {words.offset(float(math.ceil(seconds))).removeprefix('+')})"
+    if hit.seconds is None:
+        return f"{hit.name} ({'no end in sight' if hit.endless else 'perhaps without end'})"
+    return f"{hit.name} (up to {words.offset(float(math.ceil(hit.seconds))).removeprefix('+')})"
 
 
 def _budgets(budgets: Iterable[BudgetImpact]) -> Iterator[Phrase]:

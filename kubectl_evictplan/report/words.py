@@ -67,7 +67,7 @@ def lasting(least_seconds: float | None, most_seconds: float | None) -> str:
     first, last = _milliseconds(least_seconds) or 0, _milliseconds(most_seconds)
     if last is None:
         least = _offset(first)[1:]
-        return f"at least {least}, no end in sight" if least_seconds else "possibly without end"
+        return f"at least {least}, perhaps without end" if least_seconds else "possibly without end"
     if first == last:
         return _offset(first)[1:]
     shortest, longest = (text[1:] for text in _outwards(first, last))

@@ -274,3 +274,64 @@ def test_a_pod_that_is_on_its_way_out_holds_its_room_until_its_grace_ends(silent
     whole = of_web(impact_of(snapshot, TAINT, *stop)).whole_again
     # The scheduler may try again only ten seconds later; the successor is Ready after 20 s.
     assert whole.latest_seconds is None if silent else 80 <= (whole.latest_seconds or 0) <= 92
+
+
+NEAR = (PodAffinityTerm(ZONE, APP),)
+
+
+def test_who_has_to_be_near_its_own_kind_waits_for_ever_beside_one_that_is_stuck() -> None:
+    pods = web("a1", pod_affinity=NEAR)
+    silent = make_event(0, "kubelet-stop", "a1")
+    impact = impact_of(clustered([node("a1"), node("b1")], pods), silent)
+    assert lasts(impact)[0][1:] == (None, None)
+    assert finding(impact, "replacement-pending").certainty == "certain"
+    assert "perhaps" not in finding(impact, "replacement-pending").summary
+
+
+def test_the_first_of_those_that_want_each_other_begins_anywhere() -> None:
+    pods = web("a1", "a1", pod_affinity=NEAR)
+    impact = impact_of(clustered([node("a1"), node("b1"), node("c1", cpu=1000)], pods), TAINT)
+    [fit] = impact.replacements
+    # In zone c there is room for the first only.
+    assert (fit.sure_of_a_node, fit.may_find_one) == (1, 2)
+    roomy = impact_of(clustered([node("a1"), node("b1"), node("c1")], pods), TAINT)
+    [spell] = of_web(roomy).zero
+    # Once their predecessors are gone, after a grace period of 30 s.
+    assert (spell.until.earliest_seconds, spell.until.latest_seconds) == (30, pytest.approx(72, 2))
+
+
+def test_who_has_to_be_near_pods_that_find_no_node_finds_none() -> None:
+    follower = [
+        replace(pod, name="follower", labels={"app": "follower"})
+        for pod in web("a1", kind="Job", pod_affinity=NEAR)
+    ]
+    for cpu, may in ((500, 0), (2000, 1)):
+        nodes = [node("a1"), node("b1", cpu=cpu)]
+        pods = [
+            *web("a1", cpu=600),
+            *(replace(p, needs=replace(p.needs, requests=(("cpu", 100),))) for p in follower),
+        ]
+        found = impact_of(clustered(nodes, pods), TAINT).replacements
+        assert [one.may_find_one for one in found] == [may, may]
+
+
+def test_where_pods_of_other_namespaces_are_missing_no_place_is_sure_and_none_is_assumed() -> None:
+    snapshot = clustered([node("a1"), node("b1")], web("a1"))
+    impact = impact_of(replace(snapshot, pods_of_all_namespaces=False), TAINT)
+    [fit] = impact.replacements
+    assert (fit.verdict, fit.assumed) == ("unknown", False)
+    assert (fit.sure_of_a_node, fit.may_find_one) == (0, 1)
+    assert lasts(impact) == [("certain", 20, None)]
+    assert not any("as if they found a node" in one for one in impact.assumptions)
+
+
+def test_even_there_it_is_sure_that_those_who_are_too_many_find_no_room() -> None:
+    snapshot = clustered([node("a1"), node("b1", cpu=1500)], web("a1", "a1"))
+    impact = impact_of(replace(snapshot, pods_of_all_namespaces=False), TAINT)
+    [fit] = impact.replacements
+    assert (fit.verdict, fit.sure_of_a_node, fit.may_find_one) == ("partly", 0, 1)
+    assert of_web(impact).whole_again.earliest_seconds is None
+    found = finding(impact, "no-room-left")
+    assert found.certainty == "certain"
+    assert "0 to 1 of 2 find a place" in found.summary
+    assert "what other pods take is not in the input" in found.summary

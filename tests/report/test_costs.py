@@ -20,8 +20,8 @@ NOW = Instant(0.0, 0.0)
 NOTHING = Impact((), (), (), (), (), (), ())
 
 
-def spell(most: float | None, certainty: str = "certain") -> Spell:
-    return Spell(certainty, NOW, NOW, 0.0, most)
+def spell(most: float | None, certainty: str = "certain", least: float | None = 0.0) -> Spell:
+    return Spell(certainty, NOW, NOW, least, most)
 
 
 def service(name: str, *spells: Spell, source: str = "selector") -> ServiceImpact:
@@ -48,7 +48,7 @@ def test_nothing_is_said_where_nothing_is_hit_or_nobody_asked() -> None:
 def test_the_longest_comes_first_and_no_end_is_longer_than_any() -> None:
     hit = (
         service("a", spell(12.2)),
-        service("b", spell(None)),
+        service("b", spell(None, least=None)),
         service("c", spell(80)),
         service("d"),
     )
@@ -56,6 +56,11 @@ def test_the_longest_comes_first_and_no_end_is_longer_than_any() -> None:
     assert text == (
         "Nobody answers for 3 services: shop/b (no end in sight), shop/c (up to 1m20s), shop/a (up to 13s)."
     )
+
+
+def test_what_may_end_is_not_told_as_without_end() -> None:
+    [text] = told(services=(service("a", spell(None, least=8.0)),))
+    assert text == "Nobody answers for 1 service: shop/a (perhaps without end)."
 
 
 def test_what_is_possible_is_a_sentence_of_its_own() -> None:

@@ -98,7 +98,7 @@ class Phase(NamedTuple):
 
     ``hopeful``: each as it refuses the least, ``doubtful``: the most; None: it does not exist. On ``silent`` nodes no
     pod becomes Ready at any instant of the phase, on ``perhaps_silent`` at some. ``elsewhere``: nodes that are not
-    listed and may take pods.
+    listed and may take pods. ``stuck_stay``: whoever is stuck while it is deleted is there throughout.
     """
 
     hopeful: Mapping[str, Node | None] = {}
@@ -106,6 +106,7 @@ class Phase(NamedTuple):
     silent: Collection[str] = ()
     perhaps_silent: Collection[str] = ()
     elsewhere: frozenset[str] = frozenset()
+    stuck_stay: bool = True
 
 
 class Fit(NamedTuple):
@@ -138,6 +139,8 @@ class Fit(NamedTuple):
         if {Unknown.NEEDS, Unknown.SCHEDULER, Unknown.OFFERS}.intersection(self.unknown):
             return Verdict.UNKNOWN
         if self.placed:
+            if any(chance.most < len(self.pods) for chance in self.chances[:1]):
+                return Verdict.PARTLY
             all_fit = self.placed == len(self.pods)
             return Verdict.UNKNOWN if self.unknown else Verdict.FITS if all_fit else Verdict.PARTLY
         # From here on it is certain: what is not known can only refuse more nodes.

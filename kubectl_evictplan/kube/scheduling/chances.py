@@ -16,6 +16,7 @@ from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.kube.scheduling.answers import Chance, Group, Phase, Surroundings, Unknown
 from kubectl_evictplan.kube.scheduling.capacity import Capacity
+from kubectl_evictplan.kube.scheduling.company import Company
 from kubectl_evictplan.kube.scheduling.guarantee import Guarantee
 from kubectl_evictplan.kube.scheduling.inter_pod import InterPodAffinity, UnknownNamespaces
 from kubectl_evictplan.kube.scheduling.node_filters import NodeFilters
@@ -31,8 +32,9 @@ from kubectl_evictplan.kube.scheduling.rivals import Rival, Rivals
 from kubectl_evictplan.kube.scheduling.spread import Bounds, Spread
 from kubectl_evictplan.kube.scheduling.volume_limits import AttachedVolumes
 
-# Where the input does not hold what is asked for, nothing is said against a place: that is told as an assumption.
-NOT_IN_THE_INPUT = frozenset({Unknown.NEEDS, Unknown.OFFERS, Unknown.OTHER_PODS})
+# Where the input has no needs or no offers at all, nothing is said against a place: that is told as an assumption.
+# Where only pods are missing, of which some may hold the room, whether it is there is not known.
+NOT_IN_THE_INPUT = frozenset({Unknown.NEEDS, Unknown.OFFERS})
 _OTHER_RULES = frozenset({Unknown.SCHEDULER})
 
 
@@ -74,10 +76,14 @@ class Chances:
             for phase in around.phases
         }
         self._groups = list(groups)
+        self._number = {id(one.pods): number for number, one in enumerate(self._groups)}
         rivals = [Rival(one.pods[0].labels, one.needs, len(one.pods)) for one in self._groups]
         rivals += [Rival(pod.labels, pod.needs, 1) for pod in around.waiting if pod.needs]
         self._guarantee = Guarantee(ground.capacity, ((one.needs, one.number) for one in rivals))
         self._rivals = Rivals(rivals)
+        self._wishing = [at for at, one in enumerate(self._groups) if one.needs.pod_affinity]
+        peers = [ground.pods.peers(one.pods[0]) for one in self._groups] if self._wishing else ()
+        self._company = Company(ground.inter_pod, self._former, around, peers)
         # Nodes that evicted pods hold room on until they are gone, and those of pods that may not be evicted at all.
         self._held = self._nodes_of(around.evicted)
         self._perhaps_held = self._nodes_of(
@@ -93,15 +99,29 @@ class Chances:
         )
         self._without_lower: dict[int, Capacity] = {}
 
-    def of(self, group: Group, unknown: Sequence[Unknown]) -> tuple[Chance, ...]:
-        """Return the chances of a group, phase by phase."""
+    def of_all(self, unknown: Sequence[Sequence[Unknown]]) -> list[tuple[Chance, ...]]:
+        """Return the chances of each group, phase by phase; ``unknown``: what is not known of it."""
+        found = [self._of(place, what) for place, what in enumerate(unknown)]
+        while self._wishing:
+            hopeless = (at for at, some in enumerate(found) if not any(one.most for one in some))
+            if (known := frozenset(hopeless)) == self._company.hopeless:
+                break
+            # Who has to be near them has no hope either.
+            self._company.hopeless = known
+            for place in self._wishing:
+                found[place] = self._of(place, unknown[place])
+        return found
+
+    def _of(self, number: int, unknown: Sequence[Unknown]) -> tuple[Chance, ...]:
+        group = self._groups[number]
         lacking = bool(NOT_IN_THE_INPUT.intersection(unknown))
-        uncertain = any(one not in NOT_IN_THE_INPUT for one in unknown)
+        without = NOT_IN_THE_INPUT | {Unknown.OTHER_PODS} if lacking else NOT_IN_THE_INPUT
+        uncertain = not without.issuperset(unknown)
         found: list[Chance] = []
         for phase, hopeful, doubtful in self._phases:
             most, nodes = len(group.pods), self._standing(group, hopeful)
             if not _OTHER_RULES.intersection(unknown):
-                nodes = self._hopeful_nodes(group, hopeful, doubtful, nodes, first=not found)
+                nodes = self._hopeful_nodes(group, hopeful, doubtful, nodes, phase)
                 if not phase.elsewhere:
                     most = self._most(group, nodes & hopeful.heard)
             surely = self._standing(group, doubtful) & doubtful.heard
@@ -165,7 +185,7 @@ class Chances:
         return min(total, count, self._domains_apart(group, nodes))
 
     def _hopeful_nodes(
-        self, group: Group, hopeful: _Open, doubtful: _Open, nodes: NodeSet, *, first: bool
+        self, group: Group, hopeful: _Open, doubtful: _Open, nodes: NodeSet, phase: Phase
     ) -> NodeSet:
         """Which of these nodes may take one: with room for it alone, refusing the least."""
         needs, capacity = group.needs, self._hopeful_capacity(group.needs)
@@ -176,10 +196,10 @@ class Chances:
             & capacity.ports(needs)
             & self._ground.attached.passing(group.reach, hopeful=True)
         )
-        if first and not self._ground.attached.is_free(group.reach):
+        if phase.stuck_stay and not self._ground.attached.is_free(group.reach):
             return 0
         if nodes and self._ground.asks_for_peers and capacity is self._ground.capacity:
-            nodes &= self._hopeful_peers(group, hopeful, doubtful, nodes, first=first)
+            nodes &= self._hopeful_peers(group, hopeful, doubtful, nodes, phase)
         return nodes
 
     def _hopeful_capacity(self, needs: PodNeeds) -> Capacity:
@@ -197,16 +217,19 @@ class Chances:
         return found
 
     def _hopeful_peers(
-        self, group: Group, hopeful: _Open, doubtful: _Open, takers: NodeSet, *, first: bool
+        self, group: Group, hopeful: _Open, doubtful: _Open, takers: NodeSet, phase: Phase
     ) -> NodeSet:
-        """Nodes that other pods may let it have; ``first``: who is stuck is there still."""
+        """Nodes that other pods may let it have."""
         ground, needs = self._ground, group.needs
         nodes = -1
         peers = ground.pods.peers(group.pods[0])
-        if first or not ground.around.stuck:
+        if phase.stuck_stay:
             # Of namespaces that were not read nothing is said.
             with suppress(UnknownNamespaces):
                 nodes &= ground.inter_pod.apart(needs, peers)
+            with suppress(UnknownNamespaces):
+                if needs.pod_affinity and ground.around.all_pods:
+                    nodes &= self._company.perhaps(needs, self._number[id(group.pods)])
         if needs.topology_spread:
             maybe, sure = self._counted(group, hopeful), self._counted(group, doubtful)
             bounds = Bounds(maybe, sure, self._evicted_spread, len(group.pods), takers)
@@ -225,6 +248,14 @@ class Chances:
 
     @cached_property
     def _evicted_spread(self) -> Spread:
+        return Spread(self._ground.topologies, self._evicted_index)
+
+    def _former(self) -> InterPodAffinity:
+        around = self._ground.around
+        return InterPodAffinity(self._ground.topologies, self._evicted_index, around.namespaces)
+
+    @cached_property
+    def _evicted_index(self) -> PodIndex:
         """The evicted pods, where they were."""
         index = PodIndex()
         for pod in self._ground.around.evicted:
@@ -232,7 +263,7 @@ class Chances:
             # Of a node that is not listed they are in no domain.
             counts = peers.terminating if place is None else peers.running
             counts[place or 0] = counts.get(place or 0, 0) + 1
-        return Spread(self._ground.topologies, index)
+        return index
 
     def _domains_apart(self, group: Group, nodes: NodeSet) -> int:
         """How many domains there are for pods that keep off their own kind; else many."""
@@ -250,17 +281,20 @@ class Chances:
     # -- at least ----------------------------------------------------------------------------------
 
     def _chance(self, group: Group, doubtful: _Open, most: int) -> Chance:
-        later = self._surely(group, doubtful, self._perhaps_held)
+        later = self._surely(group, doubtful, self._perhaps_held, gone=True)
         now = later
         if later and self._held:
-            now = self._surely(group, doubtful, self._held)
+            now = self._surely(group, doubtful, self._held, gone=False)
         if group.reach.exclusive:
             # Its predecessor uses the claim until it is gone.
             now, later = 0, min(later, 1)
         return Chance(most, min(now, most), min(later, most))
 
-    def _surely(self, group: Group, doubtful: _Open, held: NodeSet) -> int:
-        """So many at least, although nodes ``held`` have no more room than they had with the evicted pods."""
+    def _surely(self, group: Group, doubtful: _Open, held: NodeSet, *, gone: bool) -> int:
+        """So many at least, although nodes ``held`` have no more room than they had with the evicted pods.
+
+        ``gone``: those of the evicted that surely are evicted have left.
+        """
         needs, pod, capacity = group.needs, group.pods[0], self._ground.capacity
         nodes = self._standing(group, doubtful) & doubtful.heard & ~capacity.unknown & ~held
         nodes &= capacity.fitting(needs) & capacity.ports(needs)
@@ -268,6 +302,7 @@ class Chances:
         if not nodes or not self._ground.attached.is_free(group.reach):
             return 0
         keys: frozenset[str] = frozenset()
+        first = False
         if self._ground.asks_for_peers:
             peers = self._ground.pods.peers(pod)
             keys = self._ground.inter_pod.refusing_keys(peers)
@@ -275,14 +310,31 @@ class Chances:
             try:
                 nodes &= self._ground.inter_pod.apart(needs, peers)
                 if needs.pod_affinity:
-                    nodes &= self._ground.inter_pod.near(needs, peers)
+                    number = self._number[id(group.pods)]
+                    first = self._company.is_first(needs, number, evicted_gone=gone)
+                    if not first and self._ground.inter_pod.is_first(needs, peers):
+                        return 0
+                    nodes &= self._ground.inter_pod.wanted(needs, peers)
             except UnknownNamespaces:
                 return 0
         conflicts = self._sharing_drivers(group)
         if keys:
             conflicts += self._rivals.of(pod.labels, needs)
             nodes = self._one_of_each_domain(nodes, keys, held)
-        return self._spread_out(group, doubtful, nodes, conflicts)
+        found = self._spread_out(group, doubtful, nodes, conflicts)
+        # Wherever the first comes to, the others have to follow it.
+        return min(found, self._in_any_domain(group, nodes, conflicts)) if first else found
+
+    def _in_any_domain(self, group: Group, nodes: NodeSet, conflicts: int) -> int:
+        """So many at least, whichever domain all of them go to; the first of them finds its place."""
+        needs, count = group.needs, len(group.pods)
+        keys = {term.topology_key for term in needs.pod_affinity}
+        if count == 1 or len(keys) > 1 or needs.topology_spread:
+            return 1
+        (key,) = keys
+        domains = self._ground.topologies.domains(key).values()
+        found = (self._guarantee.at_least(needs, count, nodes & one, conflicts) for one in domains)
+        return max(min(found, default=0), 1)
 
     def _sharing_drivers(self, group: Group) -> int:
         """How many others may attach volumes of its drivers, where nodes limit these; its own kind counted too."""

@@ -1,8 +1,8 @@
 """Where pods that replace evicted ones can run: the scheduler's filters, without a scheduler.
 
 Only filters are asked, which say where a pod *cannot* run. What preferences would choose among the nodes that
-pass is not predicted. Each replacement takes its place on the first node that passes, in the order given:
-first fit, not the scheduler's choice; those after it find what is left. Nothing that runs moves away.
+pass is not predicted. Each replacement takes its place on the first node that passes, in the order given,
+those last that have to be near others: first fit, not the scheduler's choice; those after it find what is left. Nothing that runs moves away.
 Left out are DynamicResources, disks that VolumeRestrictions knows by their provider, and who is preempted.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
@@ -44,7 +45,8 @@ _NODES_NAMED = 5
 def fits(surroundings: Surroundings, replacements: Sequence[Pod]) -> tuple[Fit, ...]:
     """Return where the successors of these pods can run, by owner and needs.
 
-    They look for a place by priority, then in the order given; so are the answers.
+    They look for a place by priority, then in the order given, whoever has to be near others after these; so are the
+    answers.
     """
     return tuple(_Check(surroundings, replacements).answers())
 
@@ -160,12 +162,23 @@ class _Check:
             self._attached,
         )  # fmt: skip
         chances = Chances(ground, self._groups)
-        return [chances.of(group, tuple(self._unknown(group))) for group in self._groups]
+        return chances.of_all([tuple(self._unknown(group)) for group in self._groups])
 
     def _placed_in_order(self) -> Iterator[tuple[int, Fit]]:
-        order = sorted(enumerate(self._groups), key=lambda one: -one[1].needs.priority)
+        order = sorted(enumerate(self._groups), key=lambda one: self._turn(one[1]))
         for place, group in order:
             yield place, self._answer(group)
+
+    def _turn(self, group: Group) -> tuple[int, int]:
+        """By priority; whoever has to be near others comes after these: it is tried again when they are there."""
+        needs = group.needs
+        if not needs.pod_affinity:
+            return -needs.priority, 0
+        peers = self._index.peers(group.pods[0])
+        with suppress(UnknownNamespaces):
+            if self._inter_pod.wants(needs, peers, peers):
+                return -needs.priority, 1
+        return -needs.priority, 2
 
     def _grouped(self, replacements: Sequence[Pod]) -> Iterator[Group]:
         found: dict[object, Group] = {}

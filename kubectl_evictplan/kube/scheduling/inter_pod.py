@@ -56,7 +56,7 @@ class InterPodAffinity:
 
     def passing(self, needs: PodNeeds, peers: Peers) -> NodeSet:
         """Nodes near which the pod may run; raises UnknownNamespaces."""
-        wanted = self._wanted(needs, peers) if needs.pod_affinity else -1
+        wanted = self.wanted(needs, peers) if needs.pod_affinity else -1
         return wanted & self.apart(needs, peers)
 
     def apart(self, needs: PodNeeds, peers: Peers) -> NodeSet:
@@ -68,13 +68,15 @@ class InterPodAffinity:
             passing &= ~holders.tally.nodes
         return passing
 
-    def near(self, needs: PodNeeds, peers: Peers) -> NodeSet:
-        """Nodes near pods that run there and that every affinity term wants; raises UnknownNamespaces."""
-        terms = [(term, self._namespaces(peers.namespace, term)) for term in needs.pod_affinity]
-        nodes = -1
-        for term, _ in terms:
-            nodes &= self._near(terms, term).nodes
-        return nodes
+    def wants(self, needs: PodNeeds, peers: Peers, other: Peers) -> bool:
+        """Whether such other pods are among those that it has to be near to; raises UnknownNamespaces."""
+        return _matches(self._wishes(needs, peers), other)
+
+    def is_first(self, needs: PodNeeds, peers: Peers) -> bool:
+        """Whether it wants to be near its own kind and nobody is there yet: it may begin anywhere; raises UnknownNamespaces."""
+        terms = self._wishes(needs, peers)
+        nobody = not any(self._near(terms, term).counts for term, _ in terms)
+        return nobody and _matches(terms, peers)
 
     def refusing_keys(self, peers: Peers) -> frozenset[str]:
         """Topology keys by which any pod, placed or to come, refuses such pods near it."""
@@ -107,20 +109,28 @@ class InterPodAffinity:
             found = self._refusing[peers] = [one for one in candidates if one.refuse(peers)]
         return found
 
-    def _wanted(self, needs: PodNeeds, peers: Peers) -> NodeSet:
-        """Nodes that lie, for every term, in a domain with a pod that all terms match."""
-        terms = [(term, self._namespaces(peers.namespace, term)) for term in needs.pod_affinity]
-        tallies = [self._near(terms, term) for term, _ in terms]
-        if not any(tally.counts for tally in tallies) and _matches(terms, peers):
-            # The first of a group that wants to be near itself.
-            nodes = -1
-            for term, _ in terms:
-                nodes &= self._topologies.with_key(term.topology_key)
-            return nodes
+    def wanted(
+        self, needs: PodNeeds, peers: Peers, former: InterPodAffinity | None = None
+    ) -> NodeSet:
+        """Nodes that lie, for every term, in a domain with a pod that all terms match; raises UnknownNamespaces.
+
+        ``former`` knows of pods that may be there besides, or be gone.
+        """
         nodes = -1
-        for tally in tallies:
-            nodes &= tally.nodes
+        terms = self._wishes(needs, peers)
+        if self.is_first(needs, peers):
+            for one in needs.pod_affinity:
+                nodes &= self._topologies.with_key(one.topology_key)
+            return nodes
+        for term, _ in terms:
+            near = self._near(terms, term).nodes
+            nodes &= near if former is None else near | former._near(terms, term).nodes
         return nodes
+
+    def _wishes(
+        self, needs: PodNeeds, peers: Peers
+    ) -> Sequence[tuple[PodAffinityTerm, Namespaces]]:
+        return [(term, self._namespaces(peers.namespace, term)) for term in needs.pod_affinity]
 
     def _near(
         self, terms: Sequence[tuple[PodAffinityTerm, Namespaces]], term: PodAffinityTerm
