@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from kubectl_evictplan.plans.document import (
     Execution,
     NodeBefore,
     Plan,
+    PodBefore,
     taint_words,
 )
 from kubectl_evictplan.prediction.difference_document import (
@@ -30,13 +31,16 @@ def compare_plans(a: Plan, b: Plan) -> PlanDifferences:
     lost_a, lost_b = (
         [f"{loss.kind} {loss.namespace}/{loss.pod}" for loss in plan.losses] for plan in (a, b)
     )
+    scenario = tuple(_scenario(a.scenario, b.scenario))
     return PlanDifferences(
-        same=not operations and not execution and lost_a == lost_b,
+        same=not (operations or execution or scenario) and lost_a == lost_b,
         operations=operations,
         execution=execution,
         losses_only_in_a=tuple(loss for loss in lost_a if loss not in lost_b),
         losses_only_in_b=tuple(loss for loss in lost_b if loss not in lost_a),
         basis=tuple(_basis(a, b)),
+        scenario=scenario,
+        pods=tuple(_pods(a.pods, b.pods)),
     )
 
 
@@ -81,6 +85,40 @@ def _by_meaning(plan: Plan) -> dict[tuple[AnyOperation, int], AnyOperation]:
 def _execution(a: Execution, b: Execution) -> Iterator[FactDifference]:
     for name in Execution.__struct_fields__:
         yield from _fact(name, getattr(a, name), getattr(b, name))
+
+
+def _scenario(a: object, b: object) -> Iterator[FactDifference]:
+    """Yield the fields of two scenario documents that are not the same."""
+    in_a, in_b = dict(_fields("", a)), dict(_fields("", b))
+    for name in dict.fromkeys((*in_a, *in_b)):
+        # It is when the plan was made, which the basis tells.
+        if name != "spec.start":
+            yield from _fact(name, in_a.get(name, ""), in_b.get(name, ""))
+
+
+def _fields(path: str, value: object) -> Iterator[tuple[str, str]]:
+    """Yield the plain values of a document with their paths; a list of plain values is one."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from _fields(f"{path}.{name}" if path else str(name), one)
+    elif isinstance(value, list | tuple) and any(isinstance(one, dict | list) for one in value):
+        for index, one in enumerate(value):
+            yield from _fields(f"{path}[{index}]", one)
+    else:
+        yield path, _told(tuple(value) if isinstance(value, list) else value)
+
+
+def _pods(a: Iterable[PodBefore], b: Iterable[PodBefore]) -> Iterator[FactDifference]:
+    """Yield what decides what is lost with a pod, or who replaces it; which pods there are, operations tell."""
+    in_a, in_b = ({pod.uid: pod for pod in pods} for pods in (a, b))
+    for uid, pod in in_a.items():
+        if uid in in_b:
+            yield from _fact(f"pod {pod.key}", _pod_words(pod), _pod_words(in_b[uid]))
+
+
+def _pod_words(pod: PodBefore) -> str:
+    data = "emptyDir data" if pod.empty_dir else "no emptyDir data"
+    return f"on {pod.node}, {f'of {pod.owner}' if pod.owner else 'of no controller'}, {data}"
 
 
 def _basis(a: Plan, b: Plan) -> Iterator[FactDifference]:

@@ -140,8 +140,9 @@ class OperationDifference(msgspec.Struct, frozen=True, rename="camel"):
 class PlanDifferences(msgspec.Struct, frozen=True, rename="camel"):
     """What two plan files do not have in common besides their predictions.
 
-    ``same``: both do the same, in the same way and at the same offsets, and lose the same. ``basis`` is what they
-    were made from, by whom and where; it decides nothing here. Losses are told as ``kind namespace/pod``.
+    ``same``: both were asked the same (``scenario``, by the fields of its document) and do the same, in the same way and at
+    the same offsets, and lose the same. ``pods``: owner and emptyDir data of pods that both know; ``basis`` is what they
+    were made from, by whom and where. Both decide nothing here. Losses are told as ``kind namespace/pod``.
     """
 
     same: bool
@@ -150,6 +151,8 @@ class PlanDifferences(msgspec.Struct, frozen=True, rename="camel"):
     losses_only_in_a: tuple[str, ...]
     losses_only_in_b: tuple[str, ...]
     basis: tuple[FactDifference, ...]
+    scenario: tuple[FactDifference, ...] = ()
+    pods: tuple[FactDifference, ...] = ()
 
 
 class PredictionDiff(msgspec.Struct, frozen=True, rename="camel"):

@@ -41,6 +41,8 @@ WIDER, NARROWER, OTHERWISE = "wider", "narrower", "otherwise"
 BECAME_CERTAIN, BECAME_POSSIBLE = "became-certain", "became-possible"
 
 _Row = TypeVar("_Row", Eviction, DrainReport)
+# kubectl looks once a second whether a pod is gone, and when is drawn: ends that lie closer are the same.
+_END_SECONDS = 0.1
 _ASIDE = ("certainty", "node", "controller", "taint", "toleration", "stuck")
 
 
@@ -185,8 +187,24 @@ def _drain_differences(
         pairs = zip_longest(in_a.get(node, ()), in_b.get(node, ()))
         for number, (first, second) in enumerate(pairs, 1):
             sides = [None if side is None else _drain_side(side) for side in (first, second)]
-            if sides[0] != sides[1]:
+            if not _ends_alike(*sides):
                 yield DrainDifference(node, number, sides[0], sides[1])
+
+
+def _ends_alike(a: DrainSide | None, b: DrainSide | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return (
+        (a.exit_code, a.end_reason) == (b.exit_code, b.end_reason)
+        and _is_near(a.end_earliest_seconds, b.end_earliest_seconds)
+        and _is_near(a.end_latest_seconds, b.end_latest_seconds)
+    )
+
+
+def _is_near(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) < _END_SECONDS
 
 
 def _by_node(drains: Iterable[DrainReport]) -> dict[str, list[DrainReport]]:

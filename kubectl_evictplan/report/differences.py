@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, format_duration
 from kubectl_evictplan.prediction.difference_document import (
+    DrainDifference,
     DrainSide,
     EvictionSide,
     ImpactDifference,
@@ -97,7 +98,8 @@ def _plan_verdict(plans: PlanDifferences | None) -> Iterator[Phrase]:
     said = [words.count(len(plans.operations), "operation")] * bool(plans.operations)
     said += ["the way they are carried out"] * bool(plans.execution)
     said += ["what is lost for good"] * bool(plans.losses_only_in_a or plans.losses_only_in_b)
-    what = words.listed(said, len(said)) if said else "the order of losses"
+    asked = "what was asked" if plans.scenario else "the order of losses"
+    what = words.listed(said, len(said)) if said else asked
     yield Phrase(f"The plans differ: {what}.", "loud")
 
 
@@ -116,7 +118,9 @@ def _plan_blocks(plans: PlanDifferences) -> Iterator[Block]:
     if lost:
         yield Table(columns("LOSS", "A", "B"), lost, "Lost for good by one of them")
     for title, facts in (
+        ("What was asked", plans.scenario),
         ("How they are carried out", plans.execution),
+        ("Pods that are not the same", plans.pods),
         ("What they were made from", plans.basis),
     ):
         if facts:
@@ -254,9 +258,24 @@ def _toleration_rows(pods: Iterable[PodDifference]) -> Iterator[Row]:
 
 def _drain_table(diff: PredictionDiff) -> Table:
     rows = [
-        (words.name(drain.node), _drain_end(drain.a), _drain_end(drain.b)) for drain in diff.drains
+        (words.name(drain.node), _drain_end(drain.a), _drain_end(drain.b), _drain_shift(drain))
+        for drain in diff.drains
     ]
-    return Table(columns("NODE", "A", "B"), rows, "Drains that end otherwise")
+    return Table(columns("NODE", "A", "B", "BY"), rows, "Drains that end otherwise")
+
+
+def _drain_shift(drain: DrainDifference) -> str:
+    """Return by how much the end of a drain moved; ends that never come have no distance."""
+    if drain.a is None or drain.b is None:
+        return words.NONE
+    return _moved(
+        _less(drain.b.end_earliest_seconds, drain.a.end_earliest_seconds),
+        _less(drain.b.end_latest_seconds, drain.a.end_latest_seconds),
+    )
+
+
+def _less(b: float | None, a: float | None) -> float | None:
+    return None if a is None or b is None else round(b - a, 3)
 
 
 def _impact_table(impacts: Sequence[ImpactDifference], *, wide: bool) -> Table:
@@ -323,7 +342,10 @@ def _when(side: EvictionSide | None, stays: str) -> str:
 
 
 def _shift(pod: PodDifference) -> str:
-    first, last = pod.earliest_shift_seconds, pod.latest_shift_seconds
+    return _moved(pod.earliest_shift_seconds, pod.latest_shift_seconds)
+
+
+def _moved(first: float | None, last: float | None) -> str:
     if first is None or last is None or first == last == 0:
         return words.NONE
     if first == last:

@@ -16,7 +16,13 @@ BOTH = plan_of(CLUSTER, TAINT, LATER)
 
 
 def test_a_plan_that_was_made_again_does_the_same_whatever_its_time_and_seal() -> None:
-    again = replace(PLAN, created_at="2027-01-01T00:00:00Z", fingerprint="sha256:other")
+    spec = {**PLAN.scenario["spec"], "start": "2027-01-01T00:00:00Z"}
+    again = replace(
+        PLAN,
+        created_at="2027-01-01T00:00:00Z",
+        fingerprint="sha256:other",
+        scenario={**PLAN.scenario, "spec": spec},
+    )
 
     found = compare_plans(PLAN, again)
 
@@ -77,3 +83,25 @@ def test_pace_losses_and_what_they_were_made_from_are_told() -> None:
 def test_a_resource_version_alone_is_no_difference() -> None:
     (node,) = PLAN.nodes
     assert compare_plans(PLAN, replace(PLAN, nodes=(replace(node, resource_version="9"),))).same
+
+
+def test_what_was_asked_is_told_field_by_field() -> None:
+    events = [{**event, "nodes": ["a1", "b1"]} for event in PLAN.scenario["spec"]["events"]]
+    scenario = {**PLAN.scenario, "spec": {**PLAN.scenario["spec"], "events": events}}
+
+    found = compare_plans(PLAN, replace(PLAN, scenario=scenario))
+
+    assert not found.same
+    (fact,) = found.scenario
+    assert (fact.name, fact.a, fact.b) == ("spec.events[0].nodes", "a1", "a1, b1")
+
+
+def test_another_owner_and_data_that_would_be_lost_are_told_of_each_pod() -> None:
+    first, *rest = PLAN.pods
+    other = replace(first, owner="ReplicaSet/other", empty_dir=True)
+
+    (fact,) = compare_plans(PLAN, replace(PLAN, pods=(other, *rest))).pods
+
+    assert fact.name == f"pod {first.key}"
+    assert "no emptyDir data" in fact.a
+    assert fact.b == "on a1, of ReplicaSet/other, emptyDir data"

@@ -182,6 +182,15 @@ def test_drains_that_end_otherwise_are_told() -> None:
     assert "n1    drained +30s .. +40s  never +30s or later" in told(a, b)
 
 
+def test_drains_whose_ends_nobody_could_tell_apart_end_alike() -> None:
+    one = DrainReport("n1", 0.0, 0.0, 30.0, 40.0, 0, "drained", (), (), ())
+    near, later = replace(one, end_latest_seconds=40.05), replace(one, end_latest_seconds=40.4)
+    a = prediction(drains=(one,))
+
+    assert compare(a, prediction(drains=(near,))).same
+    assert "drained +30s .. +40.4s  +0s / +400ms" in told(a, prediction(drains=(later,)))
+
+
 def test_many_pods_are_told_by_owner_and_wide_by_name() -> None:
     a = prediction()
     b = prediction(evictions=tuple(eviction(f"web-{number:02}") for number in range(50)))
