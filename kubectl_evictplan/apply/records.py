@@ -69,6 +69,9 @@ class Begin(Record, frozen=True, tag="begin", kw_only=True):
     # Made from the cluster as an earlier run of the plan left it: ``adopted`` records follow.
     is_adopted: bool = False
     continue_on_absent: bool = False
+    rollback_on_failure: bool = False
+    # The kubeconfig context that led the run to its cluster; the plan's may have had another name.
+    context: str = ""
     api_version: str = API_VERSION
 
 
@@ -78,6 +81,7 @@ class Resume(Record, frozen=True, tag="resume", kw_only=True):
     author: Author
     lock: LockPlace | None
     continue_on_absent: bool = False
+    rollback_on_failure: bool = False
 
 
 class Server(Record, frozen=True, tag="server", kw_only=True):

@@ -78,8 +78,14 @@ def resume(
 
     def going_on() -> Ending:
         place = lock_place(options, run_id) if options.lock_namespace else None
-        skips = options.continue_on_absent
-        run.note(Resume(author=options.author, lock=place, continue_on_absent=skips))
+        run.note(
+            Resume(
+                author=options.author,
+                lock=place,
+                continue_on_absent=options.continue_on_absent,
+                rollback_on_failure=options.rollback_on_failure,
+            )
+        )
         return carry_out(run, plan, conditions, options)
 
     return concluded(run, journal, going_on, on_failure=options)

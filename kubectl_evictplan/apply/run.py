@@ -62,6 +62,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     without an answer counts as unknown, the client's own deadline. ``plan_path``: where the plan was
     read. ``run_id`` "": a new UUID. ``continue_on_absent``: what is left of a node that is gone is left out.
     ``rollback_on_failure``: a run that fails takes its own taints and cordons back, while it holds the lock.
+    ``context``: of kubeconfig, for whoever goes on.
     """
 
     author: Author
@@ -74,6 +75,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str = ""
     continue_on_absent: bool = False
     rollback_on_failure: bool = False
+    context: str = ""
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -336,6 +338,8 @@ def beginning(plan: Plan, api: ClusterApi, options: RunOptions, run_id: str) -> 
         operations=plan.operations,
         nodes=plan.nodes,
         continue_on_absent=options.continue_on_absent,
+        rollback_on_failure=options.rollback_on_failure,
+        context=options.context,
     )
 
 

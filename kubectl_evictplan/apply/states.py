@@ -105,6 +105,8 @@ class RunState:
     ending: Ending | None = None
     exit_code: int | None = None
     rolling_back: bool = False
+    # Whether it takes itself back when it fails: as it was begun, or gone on with last.
+    takes_itself_back: bool = False
     # The run took itself back, because it failed.
     rolled_back_on_failure: bool = False
     rollback_ending: Ending | None = None
@@ -140,7 +142,9 @@ class RunState:
 
 def begun(begin: Begin) -> RunState:
     """Return the state after the first record."""
-    return RunState(begin, {one.number: Doing(one) for one in begin.operations}, last_at=begin.at)
+    doings = {one.number: Doing(one) for one in begin.operations}
+    asked = begin.rollback_on_failure
+    return RunState(begin, doings, last_at=begin.at, takes_itself_back=asked)
 
 
 def note(state: RunState, record: AnyRecord) -> None:
@@ -185,6 +189,7 @@ def _note_run(state: RunState, record: AnyRecord) -> None:
         case NodeEnd():
             state.turns_done[record.number] = record
         case Resume():
+            state.takes_itself_back = record.rollback_on_failure
             _begin_again(state)
         case RollbackBegin():
             state.rolled_back_on_failure = record.on_failure

@@ -75,10 +75,10 @@ class ApplyOptions:
         is_flag=True,
         help="Leave out what is left of a node that is gone, and go on with the others (exit code 3).",
     )
-    rollback_on_failure: bool = _option(
-        "--rollback-on-failure",
-        is_flag=True,
-        help="Take own taints and cordons back when the run fails; its exit code stays.",
+    rollback_on_failure: bool | None = _option(
+        "--rollback-on-failure/--no-rollback-on-failure",
+        default=None,
+        help="Take own taints and cordons back when the run fails; its exit code stays. --resume: as the run was begun.",
     )
     journal: str | None = _option(
         "--journal", metavar="FILE", help="The journal; default: beside the plan."

@@ -79,7 +79,7 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
         lock_namespace=lock_namespace(how),
         steal_lock=how.steal_lock,
         continue_on_absent=how.continue_on_absent,
-        rollback_on_failure=how.rollback_on_failure,
+        rollback_on_failure=bool(how.rollback_on_failure),
     )
     journal = journal_of(path, how)
     with followed(plan, how.color) as tell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ from kubectl_evictplan.commands.clock_check import check_clocks
 from kubectl_evictplan.commands.file_arguments import exists
 from kubectl_evictplan.commands.ledgers import keep_ledger
 from kubectl_evictplan.commands.plan_file import read_plan_file
+from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import Correction, ProblemsError, mistake
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
     _refuse_meaningless(how, "--resume", journal=how.journal)
     found = _status(journal)
     state = found.state
+    how = _as_begun(how, state.begin)
     path = _plan_path(journal, file, state.begin)
     plan = read_plan_file(str(path), journal)
     refuse_other(plan, journal, state)
@@ -74,7 +77,7 @@ def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
             lock_namespace=_lock_namespace(how, state.begin),
             steal_lock=how.steal_lock,
             continue_on_absent=how.continue_on_absent,
-            rollback_on_failure=how.rollback_on_failure,
+            rollback_on_failure=_takes_back(how, state),
         )
         with followed(plan, how.color) as tell:
             result = carrying.go_on(plan, journal, api, tell, run)
@@ -93,10 +96,11 @@ def roll_back(journal: Path, how: ApplyOptions) -> None:
         journal=how.journal,
         accept_losses=how.accept_losses,
         continue_on_absent="" if how.continue_on_absent else None,
-        rollback_on_failure="" if how.rollback_on_failure else None,
+        rollback_on_failure=None if how.rollback_on_failure is None else "",
         accept_drift=next(iter(how.accept_drift), None),
     )
     state = _status(journal).state
+    how = _as_begun(how, state.begin)
     check_digest(state.begin.plan_fingerprint, how)
     _refuse_forged(journal, state)
     if left := _to_take_back(state):
@@ -136,7 +140,7 @@ def adopt(path: Path, how: ApplyOptions) -> None:
         accept_losses=how.accept_losses,
         accept_drift=drift,
         accept_skew=skew,
-        rollback_on_failure="" if how.rollback_on_failure else None,
+        rollback_on_failure=None if how.rollback_on_failure is None else "",
     )
     plan = read_plan_file(str(path))
     check_digest(plan.fingerprint, how)
@@ -200,6 +204,26 @@ def _refuse_meaningless(how: ApplyOptions, what: str, **given: str | None) -> No
             raise mistake(f"it has no meaning with {what}", known, location=option)
 
 
+def _as_begun(how: ApplyOptions, begin: Begin) -> ApplyOptions:
+    """Return the options with the context that the run was begun by, unless they name a cluster; says so."""
+    from kubectl_evictplan.live.kubeconfig import in_context
+
+    connection = in_context(begin.context, how.connection, os.environ)
+    if connection != how.connection:
+        words = escape(begin.context, ascii_only=True)
+        click.echo(
+            f"context {words}, by which the run was begun: it is not the current one", err=True
+        )
+    return replace(how, connection=connection)
+
+
+def _takes_back(how: ApplyOptions, state: RunState) -> bool:
+    """Whether a run that is gone on with takes itself back when it fails: as before, unless that is said."""
+    if how.rollback_on_failure is not None:
+        return how.rollback_on_failure
+    return state.takes_itself_back
+
+
 def _plan_path(journal: Path, file: str | None, begin: Begin) -> Path:
     path = Path(file or begin.plan)
     if file is None and not exists(str(path)):
@@ -241,7 +265,8 @@ def _review(
     losses = _losses_left(plan, left)
     refused, accepted = parted(_compared(plan, state, how, api), how.accept_drift)
     if left or refused:
-        show(rest_blocks(state, left, losses, refused, accepted), how.color)
+        takes_back = _takes_back(how, state)
+        show(rest_blocks(state, left, losses, refused, accepted, takes_back=takes_back), how.color)
     if refused:
         raise drift_error(refused, path)
     if left and how.dry_run == "none":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.commands.clock_check import clock_offset_ns
+from kubectl_evictplan.commands.clock_check import answered_offset_ns
 from kubectl_evictplan.commands.connection_options import connection_words
 from kubectl_evictplan.commands.terminal import use_color, wants_ascii
 from kubectl_evictplan.errors import EXIT_DONE, EXIT_INTERRUPTED
@@ -54,6 +54,7 @@ def options(
     from kubectl_evictplan.apply.run import LOCK_NAMESPACE, RunOptions
     from kubectl_evictplan.kube.durations import SECOND_NS
 
+    identity = api.identity()
     defaults = RunOptions(author=author())
     deadline = flags.request_timeout_ns / SECOND_NS
     return RunOptions(
@@ -65,7 +66,8 @@ def options(
         continue_on_absent=continue_on_absent,
         rollback_on_failure=rollback_on_failure,
         request_deadline_seconds=deadline or defaults.request_deadline_seconds,
-        clock_offset_seconds=clock_offset_ns(api) / SECOND_NS,
+        clock_offset_seconds=answered_offset_ns(api) / SECOND_NS,
+        context=identity.context,
     )
 
 

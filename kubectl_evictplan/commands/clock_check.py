@@ -12,16 +12,21 @@ if TYPE_CHECKING:
     from kubectl_evictplan.apply.cluster import ClusterApi
 
 
+def answered_offset_ns(api: ClusterApi) -> int:
+    """Return the time of a server that has answered less this machine's."""
+    from kubectl_evictplan.world import World
+
+    return api.now_ns() - World().wall_ns()
+
+
 def clock_offset_ns(api: ClusterApi) -> int:
     """Return the server's time less this machine's.
 
     Raises AccessError and UnreachableError where the server does not say who asks.
     """
-    from kubectl_evictplan.world import World
-
     # Until a server has answered, its time is only this machine's.
     api.identity()
-    return api.now_ns() - World().wall_ns()
+    return answered_offset_ns(api)
 
 
 def check_clocks(api: ClusterApi, *, accept_skew: bool) -> None:

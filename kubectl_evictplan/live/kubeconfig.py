@@ -134,6 +134,16 @@ def load_kubeconfig(flag: str, environ: Mapping[str, str]) -> Kubeconfig:
     return merged
 
 
+def in_context(name: str, flags: ConnectionFlags, environ: Mapping[str, str]) -> ConnectionFlags:
+    """Return the options with this context, where they name no cluster and kubeconfig has it and another current one."""
+    if not name or flags.context or flags.cluster or flags.server:
+        return flags
+    config = load_kubeconfig(flags.kubeconfig, environ)
+    if name == config.current_context or name not in config.contexts:
+        return flags
+    return flags._replace(context=name)
+
+
 def resolve(flags: ConnectionFlags, environ: Mapping[str, str], *, is_pod: bool = False) -> Target:
     """Return the cluster and user that kubectl would take; InputError says what is missing.
 

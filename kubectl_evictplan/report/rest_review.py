@@ -27,8 +27,13 @@ def rest_blocks(
     losses: Sequence[Loss],
     refused: Sequence[Difference],
     accepted: Sequence[Difference],
+    *,
+    takes_back: bool,
 ) -> Iterator[Block]:
-    """Yield what a run still has to do. ``refused`` keep it from going on, ``accepted`` do not."""
+    """Yield what a run still has to do. ``refused`` keep it from going on, ``accepted`` do not.
+
+    ``takes_back``: with --rollback-on-failure.
+    """
     number = f"{count(len(left), 'operation')} of {len(state.operations)}"
     if refused:
         what = count(len(refused), "difference")
@@ -43,7 +48,8 @@ def rest_blocks(
     if losses:
         yield loss_findings(losses)
     rows = [(str(one.operation.number), told(one.operation), _STATES[one.phase]) for one in left]
-    yield Table(columns("NO", "OPERATION", "STATE"), rows, title="What is left to do")
+    notes = ("When it fails, it takes its own taints and cordons back.",) if takes_back else ()
+    yield Table(columns("NO", "OPERATION", "STATE"), rows, "What is left to do", notes=notes)
     yield _where(state)
 
 

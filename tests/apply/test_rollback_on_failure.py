@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -14,12 +15,17 @@ from apply.runs import JOURNAL, Bench, add_taint, cordon, plan_of, records
 
 from kubectl_evictplan.apply.cluster import Request
 from kubectl_evictplan.apply.endings import EndCode
+from kubectl_evictplan.apply.journal import digest, summed
 from kubectl_evictplan.apply.progress import LockNoted
 from kubectl_evictplan.apply.run import RunResult
+from kubectl_evictplan.apply.status import status
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.report.blocks import Verdict
 from kubectl_evictplan.report.next_commands import Typed
 from kubectl_evictplan.report.run_end import result_blocks
+
+# What ``begin`` and ``resume`` did not say at first, and the digest of a whole line.
+NEW = ("context", "rollbackOnFailure", "sum")
 
 
 def specs(bench: Bench) -> dict[str, Any]:
@@ -215,3 +221,38 @@ def test_a_resumed_run_that_fails_takes_back_what_all_of_it_did() -> None:
     bench.apply()
     assert bench.resume(rollback_on_failure=True).exit_code == 3
     assert specs(bench) == before
+
+
+def test_whoever_goes_on_knows_what_was_asked_for_at_the_beginning() -> None:
+    asked, unasked = taint_bench(), taint_bench()
+    for bench, what in ((asked, True), (unasked, False)):
+        bench.stop.request("SIGINT")
+        bench.apply(rollback_on_failure=what, context="prod")
+
+    (begin,) = records(asked, "begin")
+    assert (begin["rollbackOnFailure"], begin["context"]) == (True, "prod")
+    assert status(JOURNAL, asked.files).state.takes_itself_back
+    assert not status(JOURNAL, unasked.files).state.takes_itself_back
+    asked.resume(rollback_on_failure=False)
+    assert not status(JOURNAL, asked.files).state.takes_itself_back
+    assert not records(asked, "resume")[0]["rollbackOnFailure"]
+
+
+def test_a_journal_from_before_these_options_is_read_as_without_them() -> None:
+    bench = taint_bench()
+    bench.stop.request("SIGINT")
+    bench.apply(rollback_on_failure=True, context="prod")
+    old = [
+        {name: value for name, value in json.loads(line).items() if name not in NEW}
+        for line in bench.lines
+    ]
+    lines: list[bytes] = []
+    for record in old:
+        record["prev"] = digest(lines[-1]) if lines else ""
+        lines.append(summed(json.dumps(record, separators=(",", ":")).encode()))
+    bench.files.stored[JOURNAL].written = b"".join(lines)
+
+    state = status(JOURNAL, bench.files).state
+
+    assert (state.takes_itself_back, state.begin.context) == (False, "")
+    assert bench.resume(lock_namespace="").exit_code == 0

@@ -12,7 +12,7 @@ import yaml
 
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.live.flags import ConnectionFlags
-from kubectl_evictplan.live.kubeconfig import Target, resolve
+from kubectl_evictplan.live.kubeconfig import Target, in_context, resolve
 
 Write = Callable[..., str]
 
@@ -305,3 +305,18 @@ def test_what_is_wrong_never_quotes_what_stands_there(write: Write) -> None:
 def test_a_directory_and_a_device_are_no_kubeconfig(tmp_path: Path) -> None:
     assert "is a directory" in refused(str(tmp_path))
     assert "not a regular file" in refused(kubeconfig="/dev/null")
+
+
+def test_a_run_is_gone_on_with_by_the_context_that_it_was_begun_by(write: Write) -> None:
+    both = config("dev")
+    both["contexts"] += config("prod")["contexts"]
+    environ = {"HOME": "/nonexistent", "KUBECONFIG": write(both)}
+
+    def context(name: str, **flags: Any) -> str:
+        return in_context(name, ConnectionFlags()._replace(**flags), environ).context
+
+    assert context("prod") == "prod"
+    assert context("dev") == "", "it is the current one"
+    assert context("gone") == "", "whoever has renamed it says which one"
+    assert context("prod", context="other") == "other"
+    assert context("prod", server="https://elsewhere") == ""
