@@ -12,7 +12,7 @@ CLUSTER := fixtures/clusters/kubeadm-15-nodes-1.29.json
 test test-slow: export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-slow controlplane e2e check lint type imports sizes format bench fidelity docs golden \
+.PHONY: help venv demo test test-slow controlplane e2e check lint type imports sizes format bench soak fidelity docs golden \
 	dist smoke clean
 
 help: ## Say what the targets do
@@ -69,6 +69,10 @@ bench: $(STAMP) ## Measure time and memory on generated clusters
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/live_snapshot.py
 	$(BIN)/python benchmarks/apply_bench.py
+
+soak: $(STAMP) ## Hold random worlds against random realities: SECONDS=600 SEED=1; WORLD=1 is one alone
+	$(BIN)/python benchmarks/soak.py $(if $(WORLD),--world $(WORLD),--seconds $(or $(SECONDS),600)) \
+	  $(SEED:%=--seed %) $(REALITIES:%=--realities %) $(PROCESSES:%=--processes %) $(KIND:%=--kind %)
 
 fidelity: $(STAMP) ## Compare predictions with recorded runs of real control planes; renews the table in the README
 	$(BIN)/python benchmarks/fidelity.py --readme --upstream

@@ -9,7 +9,7 @@ renamed at random, because the simulation serves them by name, and the names are
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -42,6 +42,8 @@ from kubectl_evictplan.simulation.simulate import simulate, starts_without_contr
 
 RELEASES = ("1.18.6", "1.20.4", "1.23.13", "1.29.6", "1.33.4", "1.35.0")
 _JITTER = 0.04
+# Of kubelets without a Lease.
+_DEFAULT_PERIOD_NS = 10 * SECOND_NS
 _SHORT_FLAGS = {
     "node-monitor-period": "1s",
     "node-monitor-grace-period": "6s",
@@ -241,9 +243,13 @@ class Reality:
     timeline: Timeline
 
 
-def draw_reality(world: World, rng: random.Random) -> Reality:
+def draw_reality(
+    world: World,
+    rng: random.Random,
+    timing_of: Callable[[World, random.Random], Timing] | None = None,
+) -> Reality:
     """Choose everything that is unknown, run, and map the names back."""
-    timing = _draw_timing(world, rng)
+    timing = (timing_of or draw_timing)(world, rng)
     scenario = with_instants(world.scenario, rng)
     scenario = with_last_heartbeats(world.snapshot, scenario, rng)
     names = sorted(node.name for node in world.snapshot.nodes)
@@ -264,7 +270,8 @@ def draw_reality(world: World, rng: random.Random) -> Reality:
     return Reality(timing, entries, timeline)
 
 
-def _draw_timing(world: World, rng: random.Random) -> Timing:
+def draw_timing(world: World, rng: random.Random) -> Timing:
+    """Phases, costs and races of one reality."""
     cost_ns = rng.choice((0, rng.randint(0, MONITOR_COST_MAX_NS), MONITOR_COST_MAX_NS))
     phase_ns = rng.randrange(world.configuration.node_monitor_period_ns + cost_ns)
     if world.configuration.monitor_phase_ns is not None:
@@ -326,6 +333,9 @@ def with_last_heartbeats(
             stopped.add(name)
     events: list[ScenarioEvent] = []
     for event in scenario.events:
+        if event.node is not None and event.node.ready_status is not None:
+            newest[event.node.name] = event.at_ns  # its kubelet has posted
+            stopped.discard(event.node.name)
         if event.kubelets_up:
             newest.update(dict.fromkeys(event.nodes, event.at_ns))
             stopped -= set(event.nodes)
@@ -333,9 +343,12 @@ def with_last_heartbeats(
             events.append(event)
             continue
         for name in event.nodes:
+            period_ns = periods.get(name, _DEFAULT_PERIOD_NS)
+            if name not in newest:  # somewhere in the last period
+                newest[name] = event.at_ns - rng.randrange(period_ns)
             last_ns = newest[name]
             while name not in stopped:
-                jittered = int(periods[name] * (1 + _JITTER * rng.random()))
+                jittered = int(period_ns * (1 + _JITTER * rng.random()))
                 if last_ns + jittered > event.at_ns:
                     break
                 last_ns += jittered

@@ -112,9 +112,11 @@ class ZoneLine:
     @property
     def waits_at_start(self) -> bool:
         """Whether somebody was not ready at the start: the zone may just have used its token."""
-        return any(
+        not_ready = any(
             o.told is Told.STATUS and o.at_ns <= 0 and o.status != TRUE for o in self.operations
         )
+        # A process that starts at that very instant has spent nothing.
+        return not_ready and any(o.told is Told.SPENT for o in self.operations)
 
     def replay(
         self, rules: LineRules, order: Order, groups: Groups, services: set[tuple[int, ...]]
@@ -129,6 +131,8 @@ class ZoneLine:
         services.add(history.first_services())
         if rules.profile.queue_mode == "REMOVE_ADD" and rules.taint_mode:
             _exchange_those_who_stay(history)
+        else:
+            _exchange_those_of_one_tick(history)
         return [
             _alike(history, [history.waits[name] for name in group if name in history.waits], group)
             for group in groups
@@ -317,12 +321,23 @@ def _last_in_line(names: frozenset[str]) -> Order:
     return lambda name, leaves_ns: f"{int(name in names)}{leaves_ns:020}"
 
 
+def _exchange_those_of_one_tick(history: LineHistory) -> None:
+    """First in, first out, and no order among the nodes that one tick puts in line."""
+    together: dict[int, list[Wait]] = {}
+    for wait in _staying(history):
+        together.setdefault(wait.eligible_ns, []).append(wait)
+    for waits in together.values():
+        _share(waits, max(wait.last_token for wait in waits))
+
+
+def _staying(history: LineHistory) -> Iterator[Wait]:
+    every = (wait for waits in history.waits.values() for wait in waits)
+    return (wait for wait in every if wait.leaves_ns == NEVER_NS)
+
+
 def _exchange_those_who_stay(history: LineHistory) -> None:
     """Nodes that never leave can change places while both wait: the order among them is free."""
-    staying = sorted(
-        (wait for waits in history.waits.values() for wait in waits if wait.leaves_ns == NEVER_NS),
-        key=lambda wait: wait.first_token,
-    )
+    staying = sorted(_staying(history), key=lambda wait: wait.first_token)
     together: list[Wait] = []
     last = -1
     for wait in staying:

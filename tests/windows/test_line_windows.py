@@ -48,6 +48,15 @@ def test_up_to_1_18_nodes_of_other_ticks_keep_their_places() -> None:
     assert windows["c"] == [(((25, round(25 + 3 * LAG, 3)),), True)]
 
 
+@pytest.mark.parametrize("release", ["1.18.6", "1.20.4"])
+def test_first_in_first_out_has_no_order_among_the_nodes_of_one_tick(release: str) -> None:
+    line = Line(release)
+    line.status(0, None, "a")  # what else is known of it does not give it a place
+    line.silent(5, "a", "b")
+    windows = line.windows()
+    assert windows["a"] == windows["b"] == [(((5, round(15 + 2 * LAG, 3)),), True)]
+
+
 def test_a_return_cuts_a_wait_off_after_every_token_before_it() -> None:
     line = Line()
     line.silent(44, "a0", "a1", "a2", "a3")

@@ -110,6 +110,7 @@ class NodeLifecycle:
             self._load_warm()
         else:
             self._queues.record(Told.STARTED)
+            self._tell_what_no_process_saw()
             self._membership_changed.update(self._state.nodes)
             self._attention.update(self._state.nodes)
             self._schedule_tick(self._grid.first_ns)
@@ -147,6 +148,20 @@ class NodeLifecycle:
             self._queues.spend_tokens()
         if self._attention or self._zone_states.unsettled:
             self._schedule_tick(self._grid.at_or_after(now_ns))
+
+    def _tell_what_no_process_saw(self) -> None:
+        """What a pass of a new process would see of nodes, where that is not what was told last."""
+        told: dict[str, str | None] = {}
+        for operation in self._state.timeline.queue_log:
+            if operation.told is Told.STATUS:
+                told[operation.name] = operation.status
+            elif operation.told is Told.NODE_GONE:
+                told.pop(operation.name, None)
+        for name, node in self._state.nodes.items():
+            if node.ready_status != told.pop(name, TRUE):
+                self._queues.record(Told.STATUS, name=name, status=node.ready_status)
+        for name in told:
+            self._queues.record(Told.NODE_GONE, name=name)
 
     # -- watching ---------------------------------------------------------------------------------
 

@@ -1,0 +1,205 @@
+"""Random worlds against random realities of them, for as long as asked: ``make soak``.
+
+Every world is a seed (``tests/soak_worlds.py``). It is predicted once; then runs with everything unknown drawn
+at random must agree with every word of the prediction (``tests/contradictions.py``). A world that does not is
+told with the command that repeats it alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+import drawn_drains
+from contradictions import contradictions, node_contradictions, zone_contradictions
+from drain_worlds import DrainedWorld
+from msgspec.structs import replace
+from realities import World, draw_reality, draw_timing
+from soak_worlds import KINDS, draw_soak_world, kind_of
+
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.predict import predict
+
+REALITIES = 8
+# Lines told of one world.
+LINES_MAX = 6
+# Tell how far it is about this often.
+PROGRESS_SECONDS = 30.0
+
+
+class Verdict(NamedTuple):
+    """What came of one world; ``wrong`` is empty when no reality contradicts its prediction."""
+
+    seed: int
+    kind: str
+    release: str
+    wrong: tuple[str, ...]
+    seconds: float
+    certain: int = 0
+    possible: int = 0
+
+
+def judge(seed: int, realities: int) -> Verdict:
+    """Draw the world of a seed and hold its prediction against realities of it."""
+    since = time.process_time()
+    kind, world = draw_soak_world(seed)
+    release = world.configuration.profile.version
+    certain = possible = 0
+    try:
+        if isinstance(world, DrainedWorld):
+            prediction = predict(*world, assume_ready=drawn_drains.READY)
+            found = list(_drain_contradictions(world, prediction, seed, realities))
+        else:
+            prediction = predict(world.snapshot, world.scenario, world.configuration)
+            found = list(_contradictions(world, prediction, seed, realities))
+        certain = sum(each.certainty == "certain" for each in prediction.evictions)
+        possible = len(prediction.evictions) - certain
+    except Exception:  # noqa: BLE001 - a crash is the worst disagreement
+        found = ["crashed: " + traceback.format_exc(limit=-3)]
+    spent = time.process_time() - since
+    return Verdict(seed, kind, release, tuple(found), spent, certain, possible)
+
+
+def _contradictions(
+    world: World, prediction: Prediction, seed: int, realities: int
+) -> Iterator[str]:
+    horizon_ns = world.scenario.horizon_ns
+    assert horizon_ns is not None
+    for number in range(realities):
+        rng = random.Random(f"reality {seed} {number}")
+        reality = draw_reality(world, rng, timing_near_critical)
+        yield from (
+            f"reality {number}: {wrong}"
+            for wrong in (
+                *contradictions(horizon_ns, prediction, reality),
+                *node_contradictions(prediction, reality, horizon_ns),
+                *zone_contradictions(prediction, reality, horizon_ns),
+            )
+        )
+
+
+def _drain_contradictions(
+    world: DrainedWorld, prediction: Prediction, seed: int, realities: int
+) -> Iterator[str]:
+    for number in range(realities):
+        timeline = drawn_drains.reality(world, random.Random(f"reality {seed} {number}"), number)
+        for wrong in drawn_drains.contradictions(timeline, prediction):
+            yield f"reality {number}: {wrong}"
+
+
+def timing_near_critical(world: World, rng: random.Random) -> Timing:
+    """Phases and costs at random; half of the ticks just catch, or just miss, something that happens."""
+    timing = draw_timing(world, rng)
+    timing = replace(
+        timing, zones_backwards=rng.random() < 0.5, pod_gc_sightings=rng.choice((0, 0, 1, 2))
+    )
+    if timing.monitor_phase_ns == world.configuration.monitor_phase_ns or rng.random() < 0.5:
+        return timing
+    configuration = world.configuration
+    graces_ns = (
+        0,
+        configuration.node_monitor_grace_period_ns,
+        configuration.node_startup_grace_period_ns,
+    )
+    instants = [0]
+    for event in world.scenario.events:
+        instants += [event.at_ns, event.latest_ns]
+    for lease in world.snapshot.leases.values():
+        if lease.renew_time_ns is not None:
+            instants.append(lease.renew_time_ns - world.scenario.start_ns)
+    step_ns = configuration.node_monitor_period_ns + timing.monitor_cost_ns
+    side_ns = rng.choice((-1, 0, 1, -1_000_000, 1_000_000, rng.randint(-(10**8), 10**8)))
+    at_ns = rng.choice(instants) + rng.choice(graces_ns) + side_ns
+    if timing.monitor_phase_ns == 0:
+        return timing
+    return replace(timing, monitor_phase_ns=at_ns % step_ns)
+
+
+def soak(
+    first_seed: int, seconds: float, kinds: tuple[str, ...], realities: int, processes: int
+) -> int:
+    """Judge worlds from ``first_seed`` on until the time is over; return how many are wrong."""
+    until, told = time.monotonic() + seconds, time.monotonic()
+    worlds: Counter[str] = Counter()
+    wrong: list[Verdict] = []
+    slowest: list[Verdict] = []
+    with ProcessPoolExecutor(processes) as pool:
+        seeds = (seed for seed in count(first_seed) if kind_of(seed) in kinds)
+        running: set[Future[Verdict]] = set()
+        while running or time.monotonic() < until:
+            while len(running) < 2 * processes and time.monotonic() < until:
+                running.add(pool.submit(judge, next(seeds), realities))
+            ready, running = wait(running, timeout=PROGRESS_SECONDS, return_when=FIRST_COMPLETED)
+            for verdict in (future.result() for future in ready):
+                worlds[verdict.kind] += 1
+                slowest = sorted([*slowest, verdict], key=lambda one: -one.seconds)[:3]
+                if verdict.wrong:
+                    wrong.append(verdict)
+                    tell(verdict, realities)
+            if time.monotonic() - told > PROGRESS_SECONDS:
+                told = time.monotonic()
+                print(f"{sum(worlds.values())} worlds, {len(wrong)} wrong", flush=True)
+    print(", ".join(f"{kind} {number}" for kind, number in sorted(worlds.items())))
+    print(
+        "slowest: " + ", ".join(f"{v.seed} {v.kind} {v.release} {v.seconds:.1f} s" for v in slowest)
+    )
+    total = sum(worlds.values())
+    print(
+        f"{total} worlds from seed {first_seed} on, {realities} realities each: {len(wrong)} wrong"
+    )
+    return len(wrong)
+
+
+def tell(verdict: Verdict, realities: int) -> None:
+    """Say what is wrong with a world, and how to repeat it alone."""
+    print(
+        f"WRONG: make soak WORLD={verdict.seed} REALITIES={realities}  # {verdict.kind}, {verdict.release}"
+    )
+    for line in verdict.wrong[:LINES_MAX]:
+        print(f"  {line}")
+    if len(verdict.wrong) > LINES_MAX:
+        print(f"  and {len(verdict.wrong) - LINES_MAX} more")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Read the command line; the exit status is 1 when anything was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument(
+        "--seed", type=int, default=None, help="of the first world; else the clock's"
+    )
+    parser.add_argument("--world", type=int, help="only the world of this seed")
+    parser.add_argument("--realities", type=int, default=REALITIES)
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--kind", action="append", choices=KINDS, help="only such worlds")
+    given = parser.parse_args()
+    kinds = tuple(given.kind or KINDS)
+    if given.world is not None:
+        verdict = judge(given.world, given.realities)
+        if verdict.wrong:
+            tell(verdict, given.realities)
+        else:
+            print(
+                f"{verdict.seed}: {verdict.kind}, {verdict.release}: no reality contradicts the prediction"
+            )
+        return 1 if verdict.wrong else 0
+    seed = int(time.time()) * 1000 if given.seed is None else given.seed
+    return 1 if soak(seed, given.seconds, kinds, given.realities, given.processes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""What a reality did and a prediction excludes: every word of the answer, held against one run.
+
+Deletions and taints outside their windows, certain ones that never came, states of zones and statements
+about several nodes together likewise.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from kubectl_evictplan.cluster.timeline import (
+    AboutNode,
+    Entry,
+    PodDeleted,
+    ZoneStateChanged,
+)
+from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction
+from kubectl_evictplan.prediction.nodes import what_changes
+from kubectl_evictplan.windows.outcome import TAINT_ADDED, TAINT_REMOVED
+
+TOLERANCE_S = 0.001
+# Windows are rounded to a microsecond; a last delete this close to the horizon may fall after it.
+HORIZON_SLACK_S = 0.02
+
+Span = tuple[float, float]
+# Pod as "namespace/name", UID, controller.
+DeletionKey = tuple[str, str, str]
+
+
+class Told(Protocol):
+    """A run, told in the user's names."""
+
+    entries: list[Entry]
+
+
+def predicted(prediction: Prediction) -> dict[DeletionKey, list[Eviction]]:
+    """The evictions of a prediction by what they delete and who does it."""
+    found: dict[DeletionKey, list[Eviction]] = defaultdict(list)
+    for eviction in prediction.evictions:
+        found[eviction.key, eviction.uid, eviction.controller].append(eviction)
+    return found
+
+
+def deletions(entries: Iterable[Entry]) -> dict[DeletionKey, list[float]]:
+    """When each controller deleted each pod, in seconds."""
+    found: dict[DeletionKey, list[float]] = defaultdict(list)
+    for entry in entries:
+        if isinstance(entry, PodDeleted):
+            found[entry.pod, entry.uid, entry.controller].append(entry.at_ns / 1e9)
+    return found
+
+
+def contradictions(horizon_ns: int, prediction: Prediction, reality: Told) -> Iterator[str]:
+    """Deletions outside every window, and certain ones that are absent.
+
+    A first delete counts: repetitions change nothing any more.
+    """
+    windows, deletes = predicted(prediction), deletions(reality.entries)
+    for key, instants in deletes.items():
+        spans = [span for eviction in windows.get(key, []) for span in spans_of(eviction)]
+        if not _any_holds(spans, instants[:1]):
+            yield f"{key} deleted at {instants[0]}, predicted {spans}"
+    for key, evictions in windows.items():
+        for eviction in evictions:
+            spans = spans_of(eviction)
+            if not _is_due(eviction.certainty, spans[-1][1], horizon_ns):
+                continue
+            if not _any_holds(spans, deletes.get(key, [])):
+                yield f"{key} certain within {spans}, deleted at {deletes.get(key, [])}"
+
+
+def spans_of(eviction: Eviction) -> list[Span]:
+    """The windows of one eviction."""
+    return [(window.earliest_seconds, window.latest_seconds) for window in eviction.windows]
+
+
+def _is_due(certainty: str, latest_seconds: float, horizon_ns: int) -> bool:
+    return certainty == CERTAIN and latest_seconds <= horizon_ns / 1e9 - HORIZON_SLACK_S
+
+
+def _any_holds(spans: Iterable[Span], instants: Sequence[float]) -> bool:
+    return any(
+        low - TOLERANCE_S <= at <= high + TOLERANCE_S for low, high in spans for at in instants
+    )
+
+
+def node_contradictions(
+    prediction: Prediction, reality: Told, horizon_ns: int | None = None
+) -> Iterator[str]:
+    """Likewise of nodes; with a horizon also what is certain there and did not come."""
+    windows = defaultdict(list)
+    for report in prediction.nodes:
+        for change in report.changes:
+            window = change.earliest_seconds, change.latest_seconds
+            windows[report.node, change.what, change.value].append((change.certainty, window))
+    happened = _node_changes(reality.entries)
+    for key, instants in happened.items():
+        spans = [span for _, span in windows.get(key, [])]
+        for at in instants:
+            if not _any_holds(spans, [at]):
+                yield f"{key} at {at}, predicted {spans}"
+    if horizon_ns is not None:
+        yield from _certain_and_absent(windows, happened, horizon_ns)
+
+
+def _node_changes(entries: Iterable[Entry]) -> dict[tuple[str, str, str], list[float]]:
+    """What nodes show, and when; a taint that an orphaned entry puts on once more changes nothing."""
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    has: set[tuple[str, str]] = set()
+    for entry in entries:
+        change = what_changes(entry) if isinstance(entry, AboutNode) else None
+        if change is None:
+            continue
+        assert isinstance(entry, AboutNode)
+        what, value = change
+        if what == TAINT_ADDED:
+            if (entry.node, value) in has:
+                continue
+            has.add((entry.node, value))
+        elif what == TAINT_REMOVED:
+            has.discard((entry.node, value))
+        found[entry.node, what, value].append(entry.at_ns / 1e9)
+    return found
+
+
+def zone_contradictions(prediction: Prediction, reality: Told, horizon_ns: int) -> Iterator[str]:
+    """States of zones that hold an affected node; they are reported from the start on."""
+    windows = defaultdict(list)
+    for report in prediction.zones:
+        for state in report.states:
+            window = state.earliest_seconds, state.latest_seconds
+            windows[report.zone, state.state].append((state.certainty, window))
+    told = {report.zone for report in prediction.zones}
+    happened = defaultdict(list)
+    for entry in reality.entries:
+        if isinstance(entry, ZoneStateChanged) and entry.zone in told:
+            happened[entry.zone, entry.state].append(entry.at_ns / 1e9)
+    for key, instants in happened.items():
+        spans = [span for _, span in windows.get(key, [])]
+        for at in instants:
+            if not _any_holds(spans, [at]):
+                yield f"zone {key} at {at}, predicted {spans}"
+    later = {
+        key: [(how, span) for how, span in rows if span[1] > 0] for key, rows in windows.items()
+    }
+    yield from _certain_and_absent(later, happened, horizon_ns)
+
+
+def _certain_and_absent(
+    windows: Mapping[Any, Iterable[tuple[str, Span]]],
+    happened: Mapping[Any, Sequence[float]],
+    horizon_ns: int,
+) -> Iterator[str]:
+    for key, rows in windows.items():
+        for certainty, span in rows:
+            due = _is_due(certainty, span[1], horizon_ns)
+            if due and not _any_holds([span], happened.get(key, [])):
+                yield f"{key} certain within {span}, was at {happened.get(key, [])}"

@@ -1,0 +1,476 @@
+"""Worlds as users have them, for ``benchmarks/soak.py``: one seed is one world of one class.
+
+Wider than ``realities.draw_world``, whose seeds the tests name: every distinct release, every action,
+flags of all sorts, tolerations of all sorts, snapshots in the middle of an outage, starts that are not
+known to the second, nodes that are created again, zones that vanish, and drains.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from drain_worlds import DrainedWorld, draw_drained_world
+from drawn_drains import draw_bounded_world
+from msgspec.structs import replace
+from realities import Script, World
+
+from builders import (
+    EXCLUDE_LABEL,
+    NOT_READY,
+    UNREACHABLE,
+    ZONE_LABEL,
+    default_tolerations,
+    epoch_ns,
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    make_taint,
+    ns,
+    tolerates,
+)
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, Pod, Toleration
+from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
+from kubectl_evictplan.scenarios.history import History, ties
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+
+# One of each profile of the table, and the newest.
+RELEASES = (
+    "1.16.4",
+    "1.16.15",
+    "1.17.9",
+    "1.17.17",
+    "1.18.6",
+    "1.18.10",
+    "1.18.20",
+    "1.19.3",
+    "1.19.16",
+    "1.20.4",
+    "1.20.15",
+    "1.21.14",
+    "1.23.13",
+    "1.24.17",
+    "1.25.16",
+    "1.26.8",
+    "1.27.16",
+    "1.28.15",
+    "1.29.6",
+    "1.30.14",
+    "1.31.14",
+    "1.32.9",
+    "1.33.4",
+    "1.34.4",
+    "1.35.0",
+    "1.37.0",
+)
+# Those with the mode without taint manager.
+TIMEOUT_RELEASES = tuple(release for release in RELEASES if int(release.split(".")[1]) <= 26)
+
+_SILENCE = ("kubelet-stop",)
+_FLAPPING = ("kubelet-stop",) * 3 + ("kubelet-start",) * 2 + ("node-ready", "kubelet-flap")
+_BY_HAND = ("taint", "untaint", "taint-as-controller", "untaint-as-controller", "cordon")
+_OBJECTS = ("node-delete", "node-create", "pod-create", "pod-delete", "pod-tolerations")
+_STARTS = ("restart", "restart-within", "kubelet-start-within")
+_RARE = ("lease-touch", "out-of-service")
+_EVERYTHING = (*_FLAPPING, *_FLAPPING, *_BY_HAND, *_OBJECTS, *_STARTS, *_RARE)
+
+
+class WorldClass(NamedTuple):
+    """What the worlds of a class have in common."""
+
+    actions: tuple[str, ...]
+    # The share of nodes that are down, or only look fine, at the start.
+    down: float = 0.0
+    releases: tuple[str, ...] = RELEASES
+    flags: tuple[tuple[str, str], ...] = ()
+
+
+CLASSES: dict[str, WorldClass] = {
+    "lone-node": WorldClass(_SILENCE),
+    "silence": WorldClass(_SILENCE),
+    "flapping": WorldClass(_FLAPPING),
+    "by-hand": WorldClass((*_SILENCE, *_SILENCE, *_BY_HAND)),
+    "restarts": WorldClass((*_SILENCE, *_FLAPPING, "restart", "restart")),
+    "unknown-starts": WorldClass((*_SILENCE, *_FLAPPING, *_STARTS, *_STARTS)),
+    "objects": WorldClass((*_SILENCE, *_FLAPPING, *_OBJECTS, *_OBJECTS)),
+    "warm": WorldClass((*_SILENCE, *_FLAPPING, "untaint-as-controller"), down=0.4),
+    "warm-restart": WorldClass((*_FLAPPING, *_STARTS), down=0.4),
+    "timeouts": WorldClass(
+        (*_FLAPPING, "restart", "node-delete"),
+        down=0.15,
+        releases=TIMEOUT_RELEASES,
+        flags=(("enable-taint-manager", "false"),),
+    ),
+    "everything": WorldClass(_EVERYTHING, down=0.2),
+}
+DRAINS = ("drains", "bounded-drains")
+KINDS = (*CLASSES, *DRAINS)
+
+
+class SoakWorld(NamedTuple):
+    """One world with the class it was drawn from; drains have realities of their own."""
+
+    kind: str
+    world: World | DrainedWorld
+
+
+def kind_of(seed: int) -> str:
+    """The class of the world of a seed."""
+    return random.Random(f"kind {seed}").choice(KINDS)
+
+
+def draw_soak_world(seed: int) -> SoakWorld:
+    """The world of a seed; the same for ever, as long as this module is."""
+    rng, kind = random.Random(f"soak {seed}"), kind_of(seed)
+    if kind == "drains":
+        return SoakWorld(kind, draw_drained_world(rng))
+    if kind == "bounded-drains":
+        return SoakWorld(kind, draw_bounded_world(rng.randrange(2**32), rng))
+    return SoakWorld(kind, _draw(rng, CLASSES[kind], alone=kind == "lone-node"))
+
+
+@dataclass
+class _Cluster:
+    """What is at the start; ``lease_seconds`` are four periods of a kubelet."""
+
+    rng: random.Random
+    lease_seconds: int
+    nodes: list[Node] = field(default_factory=list)
+    leases: list[Lease] = field(default_factory=list)
+    pods: list[Pod] = field(default_factory=list)
+    up: set[str] = field(default_factory=set)
+
+    def add_node(self, name: str, zone: str, down: float) -> None:
+        """A node that is fine, or with the chance ``down`` one that is not."""
+        labels = {EXCLUDE_LABEL: "true"} if self.rng.random() < 0.08 else {}
+        if self.rng.random() < down:
+            self._add_down(name, zone, labels)
+            return
+        taints = ("A=x:NoExecute",) if self.rng.random() < 0.06 else ()
+        self.nodes.append(make_node(name, zone=zone, labels=labels, taints=taints))
+        self.leases.append(self._fresh(name))
+        self.up.add(name)
+
+    def _fresh(self, name: str) -> Lease:
+        renewed = -round(self.rng.random() * self.lease_seconds / 4, 3)
+        return make_lease(name, renewed, duration_seconds=self.lease_seconds)
+
+    def _add_down(self, name: str, zone: str, labels: dict[str, str]) -> None:
+        rng, since = self.rng, -round(self.rng.uniform(1, 60), self.rng.choice((0, 3)))
+        how = rng.choice(("silent", "silent", "silent", "not ready", "just silent", "never posted"))
+        key = NOT_READY if how in ("not ready", "never posted") else UNREACHABLE
+        added = float(rng.randint(int(since) - 1, -1))
+        given = [make_taint(f"{key}:NoExecute", added=added)]
+        taints = given if rng.random() < 0.6 and how != "just silent" else []
+        statuses = {"silent": "Unknown", "not ready": "False", "never posted": None}
+        node = make_node(
+            name,
+            zone=zone,
+            labels=labels,
+            taints=taints,
+            ready=statuses.get(how, "True"),
+            heartbeat=since - 50,
+            transition=since,
+        )
+        self.nodes.append(node)
+        if how == "not ready":
+            self.leases.append(self._fresh(name))
+            self.up.add(name)
+        elif how != "never posted":
+            # Silent for more than two periods, which is when a kubelet is taken to be down.
+            renewed = since - self.lease_seconds * rng.uniform(0.51, 1.2)
+            self.leases.append(make_lease(name, renewed, duration_seconds=self.lease_seconds))
+
+    def add_pod(self, name: str, seconds: tuple[int, ...], names: list[str]) -> None:
+        """A pod somewhere; now and then its node is not there, or it is on its way out."""
+        rng = self.rng
+        on = "missing" if rng.random() < 0.04 else rng.choice(names)
+        self.pods.append(
+            make_pod(
+                name,
+                on,
+                tolerations=tuple(draw_tolerations(rng, seconds)),
+                grace_seconds=rng.choice((0, 1, 5, 30)),
+                created=-float(rng.randint(60, 5000)),
+                deleted=-float(rng.randint(0, 20)) if rng.random() < 0.04 else None,
+                finalizers=("example.com/held",) if rng.random() < 0.04 else (),
+                phase=rng.choice(("Running",) * 8 + ("Succeeded", "Pending")),
+                owner=rng.choice(("", "ReplicaSet/a", "DaemonSet/d", "StatefulSet/s")),
+            )
+        )
+
+
+def draw_tolerations(rng: random.Random, seconds: tuple[int, ...]) -> Iterator[Toleration]:
+    """What pods have: the admission's two, nothing, or a list of their own."""
+    way = rng.random()
+    if way < 0.3:
+        yield from default_tolerations(rng.choice(seconds))
+    elif way < 0.45:
+        for key in (NOT_READY, UNREACHABLE):
+            yield tolerates(key, rng.choice(seconds))
+    elif way < 0.85:
+        for _ in range(rng.randint(1, 4)):
+            key = rng.choice(("A", "A", "B", UNREACHABLE, NOT_READY, ""))
+            effect = rng.choice(("NoExecute",) * 4 + ("", "NoSchedule"))
+            # Only NoExecute may have seconds.
+            chosen = rng.choice((None, -1, *seconds)) if effect == "NoExecute" else None
+            if key and rng.random() < 0.2:
+                yield Toleration(key, "Equal", rng.choice(("", "x")), effect, chosen)
+            else:
+                yield tolerates(key, chosen, effect=effect)
+
+
+# -- what happens ---------------------------------------------------------------------------------
+
+
+@dataclass
+class WideScript(Script):
+    """All actions of the table; events that a scenario file could not say are left out."""
+
+    seconds: tuple[int, ...] = ()
+    lease_seconds: int = 40
+    zones: tuple[str, ...] = ("",)
+    history: History = field(default_factory=lambda: History(make_snapshot()))
+
+    def step(self) -> None:
+        """One more event, unless it contradicts those before it."""
+        before = len(self.events)
+        super().step()
+        added, self.events = self.events[before:], self.events[:before]
+        for event in added:
+            try:
+                wrong = [*event.contradictions(self.history)]
+            except KeyError:
+                return  # it names what is gone
+            if wrong:
+                return
+            self.events.append(event)
+            if ties([*self.events]):
+                self.events.pop()
+                return
+
+    def kubelet_flap(self) -> None:
+        chosen = self._some(self.up, 2)
+        if chosen:
+            back = round(
+                self.now + self.rng.choice((0.05, 1.0, 3.0)) * (0.5 + self.rng.random()), 3
+            )
+            self.events.append(make_event(self.now, "kubelet-stop", chosen))
+            self.events.append(make_event(back, "kubelet-start", chosen))
+            self.since.update(dict.fromkeys(chosen, back))
+            self.now = back
+
+    def kubelet_start_within(self) -> None:
+        chosen = self._some(set(self.nodes) - self.up, 3)
+        if chosen:
+            within = round(self.rng.choice((0.5, 4.0, 10.0)) * self.rng.random(), 3)
+            self.up |= set(chosen)
+            event = make_event(self.now, "kubelet-start", chosen, within_ns=ns(within))
+            self.events.append(event)
+            self.now = round(self.now + within, 3)
+            self.since.update(dict.fromkeys(chosen, self.now))
+
+    def restart_within(self) -> None:
+        within = round(self.rng.choice((0.5, 4.0, 15.0)) * self.rng.random(), 3)
+        self.events.append(make_event(self.now, "controller-stop"))
+        self.now = round(self.now + self.rng.choice((0.01, 1.0, 5.0)), 3)
+        self.events.append(make_event(self.now, "controller-start", within_ns=ns(within)))
+        self.now = round(self.now + within, 3)
+
+    def _of_controllers(self) -> str:
+        return f"{self.rng.choice((UNREACHABLE, UNREACHABLE, NOT_READY))}:NoExecute"
+
+    def taint_as_controller(self) -> None:
+        chosen = self._some(set(self.nodes), 2)
+        self.events.append(make_event(self.now, "taint", chosen, taint=self._of_controllers()))
+
+    def untaint_as_controller(self) -> None:
+        chosen = self._some(set(self.nodes), 2)
+        self.events.append(make_event(self.now, "untaint", chosen, taint=self._of_controllers()))
+
+    def out_of_service(self) -> None:
+        down = set(self.nodes) - self.up
+        if down:
+            taint = f"{OUT_OF_SERVICE}=nodeshutdown:{self.rng.choice(('NoExecute', 'NoSchedule'))}"
+            self.events.append(make_event(self.now, "taint", self._some(down, 2), taint=taint))
+
+    def cordon(self) -> None:
+        action = self.rng.choice(("cordon", "uncordon"))
+        self.events.append(make_event(self.now, action, self._some(set(self.nodes), 2)))
+
+    def lease_touch(self) -> None:
+        chosen = self._some(set(self.nodes), 3)
+        self.events.append(make_event(self.now, "lease-touch", chosen))
+
+    def node_create(self) -> None:
+        if not self.gone:
+            return
+        name = self.rng.choice(sorted(self.gone))
+        zone = self.rng.choice(self.zones)
+        ready = self.rng.choice(("True", "True", "False", None))
+        created = make_node(name, zone=zone, ready=ready, created=None, heartbeat=self.now)
+        self.events.append(make_event(self.now, "node-create", node=created))
+        self.nodes[name] = self.gone.pop(name)
+        if ready is not None:
+            self.up.add(name)
+            self.since[name] = self.now
+
+    def pod_create(self) -> None:
+        if not self.nodes:
+            return
+        key = self.rng.choice(("new", *(pod.name for pod in self.pods)))
+        pod = make_pod(
+            key,
+            self.rng.choice(sorted(self.nodes)),
+            tolerations=tuple(draw_tolerations(self.rng, self.seconds)),
+            grace_seconds=self.rng.choice((0, 1, 30)),
+            created=None,
+            uid=f"uid-{key}-{self.now}",
+        )
+        self.events.append(make_event(self.now, "pod-create", pod=pod))
+
+    def pod_delete(self) -> None:
+        if self.pods:
+            key = self.rng.choice(self.pods).key
+            self.events.append(make_event(self.now, "pod-delete", pods=(key,)))
+
+    def pod_tolerations(self) -> None:
+        if self.pods:
+            pod = self.rng.choice(self.pods)
+            more = (*pod.tolerations, *draw_tolerations(self.rng, self.seconds))
+            event = make_event(self.now, "pod-tolerations", pods=(pod.key,), tolerations=more)
+            self.events.append(event)
+
+
+# -- one world ------------------------------------------------------------------------------------
+
+
+class _Pace(NamedTuple):
+    """How quickly everything goes."""
+
+    lease_seconds: int
+    horizons: tuple[int, ...]
+    seconds: tuple[int, ...]
+    flags: tuple[tuple[str, str], ...] = ()
+
+
+_PACES = (
+    _Pace(40, (200, 500), (0, 5, 30, 300)),
+    _Pace(
+        6,
+        (60, 90),
+        (0, 1, 3, 5, 12),
+        (
+            ("node-monitor-period", "1s"),
+            ("node-monitor-grace-period", "6s"),
+            ("node-startup-grace-period", "8s"),
+            ("pod-eviction-timeout", "9s"),
+        ),
+    ),
+    # Kubelets that renew every second.
+    _Pace(
+        4,
+        (40, 60),
+        (0, 1, 2, 7),
+        (
+            ("node-monitor-period", "2s"),
+            ("node-monitor-grace-period", "9s"),
+            ("node-startup-grace-period", "5s"),
+            ("pod-eviction-timeout", "4s"),
+        ),
+    ),
+)
+
+
+def _draw(rng: random.Random, kind: WorldClass, *, alone: bool) -> World:
+    pace = rng.choice((_PACES[0], _PACES[1], _PACES[1], _PACES[2]))
+    zones = rng.choice((("",), ("a",), ("a", "b"), ("a", "b"), ("a", "b", "c")))
+    names = [f"n{index}" for index in range(rng.choice((1, 2, 3, 4, 5, 6, 8)) + alone * 2)]
+    cluster = _Cluster(rng, pace.lease_seconds)
+    for name in names:
+        cluster.add_node(name, rng.choice(zones), kind.down)
+    for index in range(rng.randint(1, 7)):
+        cluster.add_pod(f"p{index}", pace.seconds, names)
+    snapshot = make_snapshot(cluster.nodes, cluster.pods, leases=cluster.leases)
+    without_lease = {node.name for node in cluster.nodes} - {lease.name for lease in cluster.leases}
+    without_lease |= {name for name in names if rng.random() < 0.03}
+    leases = {name: lease for name, lease in snapshot.leases.items() if name not in without_lease}
+    snapshot = replace(snapshot, leases=leases)
+    release, flags = rng.choice(kind.releases), dict(pace.flags) | _draw_flags(rng, pace)
+    snapshot = _with_leader(rng, snapshot)
+    settings = ControllerSettings(
+        kubernetes_version=release, flags={**_known_flags(flags, release), **dict(kind.flags)}
+    )
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    if rng.random() < 0.1:
+        phase_ns = rng.randrange(configuration.node_monitor_period_ns)
+        configuration = replace(configuration, monitor_phase_ns=phase_ns)
+    horizon = rng.choice(pace.horizons)
+    events = list(_draw_events(rng, kind, cluster, snapshot, pace, horizon, alone=alone))
+    scenario = make_scenario(events, horizon=horizon, cold=rng.random() < 0.06)
+    return World(snapshot, scenario, configuration)
+
+
+def _draw_events(
+    rng: random.Random,
+    kind: WorldClass,
+    cluster: _Cluster,
+    snapshot: ClusterSnapshot,
+    pace: _Pace,
+    horizon: int,
+    *,
+    alone: bool,
+) -> Iterator[ScenarioEvent]:
+    nodes = {node.name: node for node in cluster.nodes}
+    script = WideScript(
+        rng,
+        nodes,
+        cluster.pods,
+        horizon,
+        kind.actions,
+        seconds=pace.seconds,
+        lease_seconds=pace.lease_seconds,
+        zones=tuple(sorted({node.labels.get(ZONE_LABEL, "") for node in cluster.nodes})),
+        history=History(snapshot),
+    )
+    script.up = set(cluster.up)
+    if alone:
+        yield make_event(round(rng.uniform(0.001, horizon / 4), 3), "kubelet-stop", "n0")
+        return
+    for _ in range(rng.randint(1, 7)):
+        script.step()
+    yield from script.events
+
+
+def _draw_flags(rng: random.Random, pace: _Pace) -> dict[str, str]:
+    flags: dict[str, str] = {}
+    if pace.flags or rng.random() < 0.3:
+        flags["node-eviction-rate"] = rng.choice(("0.1", "0.1", "0.5", "1", "2", "0"))
+        flags["secondary-node-eviction-rate"] = rng.choice(("0.01", "0.1", "0.5"))
+        flags["large-cluster-size-threshold"] = rng.choice(("50", "3", "2"))
+        flags["unhealthy-zone-threshold"] = rng.choice(("0.55", "0.55", "0.3", "0.9"))
+    if rng.random() < 0.08:
+        flags["controllers"] = rng.choice(("*,-podgc", "*,-taint-eviction-controller"))
+    return flags
+
+
+def _known_flags(flags: dict[str, str], release: str) -> dict[str, str]:
+    """The flags without those that the release does not have."""
+    minor = int(release.split(".")[1])
+    since = {"pod-eviction-timeout": minor <= 26, "controllers": minor >= 29}
+    return {name: text for name, text in flags.items() if since.get(name, True)}
+
+
+def _with_leader(rng: random.Random, snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """Half of the snapshots show since when the present kube-controller-manager leads."""
+    if rng.random() < 0.5:
+        return snapshot
+    acquired_ns = epoch_ns(-round(rng.choice((0.5, 20.0, 600.0)) * (0.1 + rng.random()), 3))
+    leader = replace(snapshot.control_plane, leader_acquire_time_ns=acquired_ns)
+    return replace(snapshot, control_plane=leader)

@@ -1,0 +1,57 @@
+"""A new process of kube-controller-manager: what it finds is what happened while nobody watched."""
+
+from __future__ import annotations
+
+from builders import (
+    default_tolerations,
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import ControlPlaneFlags
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+
+FLAGS = {
+    "node-monitor-period": "1s",
+    "node-monitor-grace-period": "6s",
+    "node-eviction-rate": "0.5",
+}
+
+
+def windows(event: ScenarioEvent, *, down: tuple[str, ...]) -> list[tuple[float, float]]:
+    """Of the pod on n3, of five nodes of one zone."""
+    nodes = [
+        make_node(f"n{index}", zone="a", ready="Unknown" if f"n{index}" in down else "True")
+        for index in range(1, 6)
+    ]
+    leases = [
+        make_lease(node.name, -60 if node.name in down else -1, duration_seconds=6)
+        for node in nodes
+    ]
+    snapshot = make_snapshot(
+        nodes, [make_pod("p", "n3", tolerations=default_tolerations(1))], leases=leases
+    )
+    settings = ControllerSettings(kubernetes_version="1.34.4", flags=FLAGS)
+    prediction = predict(
+        snapshot,
+        make_scenario([event], horizon=60, cold=True),
+        resolve_configuration(settings, ControlPlaneFlags()),
+    )
+    return [
+        (window.earliest_seconds, window.latest_seconds)
+        for eviction in prediction.evictions
+        for window in eviction.windows
+    ]
+
+
+def test_a_node_that_was_down_before_a_new_process_spends_its_token_on_a_taint() -> None:
+    # The third node that is not ready makes the zone partial, with a rate of 0: only a pass inside
+    # that very tick taints it, if a token is left.
+    stop = make_event(4.9, "kubelet-stop", ("n3",), last_heartbeat=3.5)
+    ((earliest, latest),) = windows(stop, down=("n1", "n2"))
+    assert earliest == 11 and latest < 11.3
