@@ -95,34 +95,40 @@ def node_contradictions(
         for change in report.changes:
             window = change.earliest_seconds, change.latest_seconds
             windows[report.node, change.what, change.value].append((change.certainty, window))
-    happened = _node_changes(reality.entries)
-    for key, instants in happened.items():
+    has = {
+        (report.node, f"{taint.key}:{taint.effect}")
+        for report in prediction.nodes
+        for taint in report.taints_at_start
+    }
+    happened = defaultdict(list)
+    for key, at, anew in _node_changes(reality.entries, has):
+        happened[key].append(at)
         spans = [span for _, span in windows.get(key, [])]
-        for at in instants:
-            if not _any_holds(spans, [at]):
-                yield f"{key} at {at}, predicted {spans}"
+        if anew and not _any_holds(spans, [at]):
+            yield f"{key} at {at}, predicted {spans}"
     if horizon_ns is not None:
         yield from _certain_and_absent(windows, happened, horizon_ns)
 
 
-def _node_changes(entries: Iterable[Entry]) -> dict[tuple[str, str, str], list[float]]:
-    """What nodes show, and when; a taint that an orphaned entry puts on once more changes nothing."""
-    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    has: set[tuple[str, str]] = set()
+def _node_changes(
+    entries: Iterable[Entry], has: set[tuple[str, str]]
+) -> Iterator[tuple[tuple[str, str, str], float, bool]]:
+    """What nodes show, when, and whether it is news: a taint that is put on once more changes nothing.
+
+    ``has``: the taints (node, key and effect) of the start.
+    """
     for entry in entries:
         change = what_changes(entry) if isinstance(entry, AboutNode) else None
         if change is None:
             continue
         assert isinstance(entry, AboutNode)
         what, value = change
+        anew = what != TAINT_ADDED or (entry.node, value) not in has
         if what == TAINT_ADDED:
-            if (entry.node, value) in has:
-                continue
             has.add((entry.node, value))
         elif what == TAINT_REMOVED:
             has.discard((entry.node, value))
-        found[entry.node, what, value].append(entry.at_ns / 1e9)
-    return found
+        yield (entry.node, what, value), entry.at_ns / 1e9, anew
 
 
 def zone_contradictions(prediction: Prediction, reality: Told, horizon_ns: int) -> Iterator[str]:

@@ -236,24 +236,22 @@ class WideScript(Script):
     seconds: tuple[int, ...] = ()
     lease_seconds: int = 40
     zones: tuple[str, ...] = ("",)
-    history: History = field(default_factory=lambda: History(make_snapshot()))
+    snapshot: ClusterSnapshot = field(default_factory=make_snapshot)
 
     def step(self) -> None:
         """One more event, unless it contradicts those before it."""
         before = len(self.events)
         super().step()
-        added, self.events = self.events[before:], self.events[:before]
-        for event in added:
+        if any(self._wrong()) or ties(self.events):
+            del self.events[before:]
+
+    def _wrong(self) -> Iterator[tuple[str, str]]:
+        history = History(self.snapshot)
+        for event in self.events:
             try:
-                wrong = [*event.contradictions(self.history)]
-            except KeyError:
-                return  # it names what is gone
-            if wrong:
-                return
-            self.events.append(event)
-            if ties([*self.events]):
-                self.events.pop()
-                return
+                yield from event.contradictions(history)
+            except KeyError:  # it names what is gone
+                yield "", "gone"
 
     def kubelet_flap(self) -> None:
         chosen = self._some(self.up, 2)
@@ -399,7 +397,8 @@ def _draw(rng: random.Random, kind: WorldClass, *, alone: bool) -> World:
         cluster.add_pod(f"p{index}", pace.seconds, names)
     snapshot = make_snapshot(cluster.nodes, cluster.pods, leases=cluster.leases)
     without_lease = {node.name for node in cluster.nodes} - {lease.name for lease in cluster.leases}
-    without_lease |= {name for name in names if rng.random() < 0.03}
+    if pace.lease_seconds == 40:  # without a Lease kubelets are heard every 10 s
+        without_lease |= {name for name in names if rng.random() < 0.03}
     leases = {name: lease for name, lease in snapshot.leases.items() if name not in without_lease}
     snapshot = replace(snapshot, leases=leases)
     release, flags = rng.choice(kind.releases), dict(pace.flags) | _draw_flags(rng, pace)
@@ -437,7 +436,7 @@ def _draw_events(
         seconds=pace.seconds,
         lease_seconds=pace.lease_seconds,
         zones=tuple(sorted({node.labels.get(ZONE_LABEL, "") for node in cluster.nodes})),
-        history=History(snapshot),
+        snapshot=snapshot,
     )
     script.up = set(cluster.up)
     if alone:

@@ -283,6 +283,7 @@ _MOMENTS: dict[MomentKind, str] = {
     MomentKind.EVENT: "what happens to {node}",
     MomentKind.STARTUP_DEADLINE: "the end of the startup grace period of {node}",
     MomentKind.START: "the start",
+    MomentKind.PROCESS_START: "the start of kube-controller-manager",
 }
 
 

@@ -20,6 +20,7 @@ class MomentKind(Enum):
     EVENT = "event"
     STARTUP_DEADLINE = "startup deadline"
     START = "start"
+    PROCESS_START = "process start"
 
 
 class Moment(NamedTuple):

@@ -95,6 +95,17 @@ class ZoneLine:
         rates = {operation.qps for operation in swaps}
         return len(rates) > 1 or any(o.told is Told.STARTED for o in self.operations)
 
+    @property
+    def takes_back(self) -> bool:
+        """Whether a tick that puts a node in line takes it out again: all zones are down at its end."""
+        marked: dict[str, int] = {}
+        for operation in self.operations:
+            if operation.told is Told.MARK:
+                marked[operation.name] = operation.at_ns
+            elif operation.told is Told.REACHABLE and marked.get(operation.name) == operation.at_ns:
+                return True
+        return False
+
     @cached_property
     def is_plain(self) -> bool:
         """Whether nodes only join the line, not ready, and stay: then nobody needs to know who is served."""

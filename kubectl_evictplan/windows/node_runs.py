@@ -28,11 +28,16 @@ from kubectl_evictplan.cluster.timeline import (
     Told,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, is_lifecycle_no_execute
+from kubectl_evictplan.kube.taints import (
+    LIFECYCLE_NO_EXECUTE_KEYS,
+    NOT_READY,
+    UNREACHABLE,
+    is_lifecycle_no_execute,
+)
 from kubectl_evictplan.scenarios.actions.nodes import RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
@@ -59,8 +64,8 @@ class NodeRecord:
     ready: list[tuple[int, str]] = field(default_factory=list)
     # What a tick found: the Ready status to taint for ("" without taint manager), or "True".
     decisions: list[tuple[int, str]] = field(default_factory=list)
-    # Whether the controller wrote a NoExecute taint although nobody was served: swaps, removals.
-    taints: bool = False
+    # When the controller wrote a NoExecute taint although nobody was served: swaps, removals.
+    taints: set[int] = field(default_factory=set)
     # Taints that come and go, as ``taint_change`` tells them: what, value, instant. Not those that the
     # controller writes where it serves nodes: when these come is for ``PodFates`` to say.
     changes: list[tuple[str, str, int]] = field(default_factory=list)
@@ -79,6 +84,18 @@ class NodeRecord:
             elif status != TRUE and since is None:
                 since = at_ns
         return [*spans, (since, NEVER_NS)] if since is not None else spans
+
+    @property
+    def newest_decision(self) -> str | None:
+        """What the newest tick that decided anything found; None before."""
+        return self.decisions[-1][1] if self.decisions else None
+
+    def may_untaint(self, at_ns: int) -> bool:
+        """Whether a tick that finds the node reachable may have a taint to take off."""
+        if self.newest_decision != TRUE or at_ns in self.taints:
+            return True
+        # A pass inside a tick that wants it tainted and then not: that tick's copy shows no taint.
+        return len(self.decisions) > 1 and self.decisions[-2][0] == self.decisions[-1][0]
 
     def is_steady(self) -> bool:
         """Whether the node is wanted tainted once at most, for one reason, and never again not."""
@@ -145,7 +162,7 @@ class NodeRun:
                 self.nodes[entry.node].ready.append((entry.at_ns, entry.status))
             elif isinstance(entry, TaintChanged):
                 if entry.by == NODE_LIFECYCLE and entry.taint.effect == NO_EXECUTE:
-                    self.nodes[entry.node].taints = True
+                    self.nodes[entry.node].taints.add(entry.at_ns)
                 if not is_lifecycle_no_execute(entry.taint):
                     _, what, value = taint_change(entry)
                     self.nodes[entry.node].changes.append((what, value, entry.at_ns))
@@ -190,13 +207,14 @@ class NodeRun:
         """False for a node that is found reachable and was not wanted tainted anyway."""
         if operation.told is Told.MARK:
             record = self.nodes[operation.name]
-            if not record.decisions or record.decisions[-1][1] != (operation.status or ""):
-                record.decisions.append((operation.at_ns, operation.status or ""))
+            status = operation.status or ""
+            if record.newest_decision != status or operation.at_ns in record.taints:
+                record.decisions.append((operation.at_ns, status))
         elif operation.told is Told.REACHABLE:
             known = self.nodes.get(operation.name)
             if known is None or not (known.taints or known.decisions):
                 return False
-            if known.decisions and known.decisions[-1][1] == TRUE:
+            if not known.may_untaint(operation.at_ns):
                 return False
             known.decisions.append((operation.at_ns, TRUE))
         return True
@@ -207,9 +225,19 @@ class NodeRun:
             QueueOperation(event.at_ns, Told.UNTAINTED, name=name)
             for event in self.scenario.events
             if isinstance(event, RemoveTaint)
-            and any(event.removal.removes(key, NO_EXECUTE) for key in LIFECYCLE_NO_EXECUTE_KEYS)
             for name in event.nodes
+            if any(event.removal.removes(key, NO_EXECUTE) for key in self._keys(name, event.at_ns))
         ]
+
+    def _keys(self, name: str, at_ns: int) -> set[str]:
+        """The lifecycle taints that the node can have then: of what is wanted, and of what it shows."""
+        newest: dict[Told, str | None] = {}
+        for operation in self.timeline.queue_log:
+            if operation.name == name and operation.at_ns <= at_ns:
+                newest[operation.told] = operation.status
+        statuses = {newest.get(told) for told in (Told.MARK, Told.STATUS)} - {None, TRUE}
+        keys = {NOT_READY if status == FALSE else UNREACHABLE for status in statuses}
+        return keys or set(LIFECYCLE_NO_EXECUTE_KEYS)
 
 
 _PLACES = (Told.MARK, Told.RETIRED, Told.TAINTED_BEFORE)
@@ -312,7 +340,7 @@ def _races(
 ) -> Iterator[tuple[bool, bool]]:
     """Whether a pass falls inside the tick that it meets, and sees a stale informer there."""
     current = configuration.taint_mode and configuration.profile.taint_on_current_condition
-    inside = current or any(line.limiter_changes for _, line in lines)
+    inside = current or any(line.limiter_changes or line.takes_back for _, line in lines)
     for stale_lister in (False, True) if current else (False,):
         for mid_tick_pass in (False, True) if inside else (False,):
             yield mid_tick_pass, stale_lister

@@ -25,6 +25,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMem
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Lease
 from kubectl_evictplan.kube.taints import no_execute_taints
+from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import starts_without_controller
@@ -307,7 +308,17 @@ class _Planner:
         nodes = [*self._snapshot.nodes]
         nodes += [event.node for event in scenario.events if event.node is not None]
         zones = {membership.zone_key(node) for node in nodes}
-        counted = {membership.zone_key(node) for node in nodes if not membership.is_excluded(node)}
+        deleted = {
+            name
+            for event in scenario.events
+            if isinstance(event, DeleteNode)
+            for name in event.nodes
+        }
+        counted = {
+            membership.zone_key(node)
+            for node in nodes
+            if not membership.is_excluded(node) and node.name not in deleted
+        }
         # Where a bystander is, a zone cannot vanish.
         elsewhere = set(self._snapshot.bystanders)
         return len(zones | elsewhere) > 1 and zones | elsewhere != counted | elsewhere
@@ -381,6 +392,7 @@ def _critical_moments(
 ) -> Iterable[Moment]:
     """Offsets at which it matters whether a tick comes just before or just after."""
     startup_ns = configuration.node_startup_grace_period_ns
+    leader_ns = snapshot.control_plane.leader_acquire_time_ns
     for event in scenario.events:
         if event.critical_ns is not None:
             silent = event.kubelets_up is False
@@ -399,6 +411,10 @@ def _critical_moments(
             if ready is None or ready.status != "Unknown":
                 heartbeat_ns = lease.renew_time_ns - scenario.start_ns
                 yield Moment(heartbeat_ns, MomentKind.LAST_HEARTBEAT, node.name)
+                # A process that is younger first saw the node at its own first tick.
+                if leader_ns is not None and lease.renew_time_ns < leader_ns <= scenario.start_ns:
+                    process_ns = leader_ns - scenario.start_ns
+                    yield Moment(process_ns, MomentKind.PROCESS_START, node.name)
         if ready is None or ready.status != TRUE or no_execute_taints(node.taints):
             # The first tick after the start has something to do.
             yield Moment(0, MomentKind.START, "")

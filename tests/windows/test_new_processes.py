@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 from builders import (
     default_tolerations,
+    epoch_ns,
     make_event,
     make_lease,
     make_node,
@@ -55,3 +59,26 @@ def test_a_node_that_was_down_before_a_new_process_spends_its_token_on_a_taint()
     stop = make_event(4.9, "kubelet-stop", ("n3",), last_heartbeat=3.5)
     ((earliest, latest),) = windows(stop, down=("n1", "n2"))
     assert earliest == 11 and latest < 11.3
+
+
+def test_a_young_process_may_have_seen_a_silent_node_first_at_any_tick_since_it_began() -> None:
+    # It began 66 ms before the start: its first tick, and with it the 6 s of grace, up to 934 ms after.
+    nodes = [make_node("n1", zone="a"), make_node("n2", zone="a"), make_node("n3", zone="a")]
+    leases = [
+        make_lease(name, -28.1 if name == "n1" else -1, duration_seconds=6)
+        for name in ("n1", "n2", "n3")
+    ]
+    snapshot = make_snapshot(nodes, [make_pod("p", "n1")], leases=leases)
+    leader = replace(snapshot.control_plane, leader_acquire_time_ns=epoch_ns(-0.066))
+    settings = ControllerSettings(kubernetes_version="1.34.4", flags=FLAGS)
+    ((window,),) = (
+        eviction.windows
+        for eviction in predict(
+            replace(snapshot, control_plane=leader),
+            make_scenario([], horizon=60),
+            resolve_configuration(settings, ControlPlaneFlags()),
+        ).evictions
+    )
+    assert window.earliest_seconds == pytest.approx(5.934, abs=0.001)
+    # A stale informer may waste the first token.
+    assert 6.934 <= window.latest_seconds < 6.934 + 2.4

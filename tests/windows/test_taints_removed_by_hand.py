@@ -86,3 +86,26 @@ def test_the_node_is_told_to_lose_the_taint_before_it_gets_it_again() -> None:
         ("taint-removed", "certain"),
         ("taint-added", "certain"),
     ]
+
+
+def test_removing_the_other_taint_changes_nothing() -> None:
+    other = make_event(80, "untaint", "n0", taint="node.kubernetes.io/not-ready:NoExecute")
+    (with_it,) = evictions("1.29.6", other)
+    (without,) = evictions("1.29.6")
+    assert with_it.windows == without.windows
+    (node,) = predicted("1.29.6", other).nodes
+    taints = [c.what for c in node.changes if c.value.endswith("unreachable:NoExecute")]
+    assert taints == ["taint-added"]
+
+
+def test_a_taint_that_somebody_puts_on_again_is_taken_off_again() -> None:
+    put_on = [
+        make_event(at, "taint", "n1", taint="node.kubernetes.io/not-ready:NoExecute")
+        for at in (20, 30)
+    ]
+    (node,) = (one for one in predicted("1.29.6", *put_on).nodes if one.node == "n1")
+    first, second = (c for c in node.changes if c.what == "taint-removed")
+    for removal, since in ((first, 20), (second, 30)):
+        assert removal.certainty == "certain"
+        assert removal.earliest_seconds == pytest.approx(since, abs=0.1)
+        assert removal.latest_seconds == pytest.approx(since + 5, abs=0.1)

@@ -1,0 +1,47 @@
+"""A pass between the node steps of a tick and its zone logic."""
+
+from __future__ import annotations
+
+from builders import make_event, make_node, make_pod, make_scenario, make_snapshot
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import ControlPlaneFlags
+from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+
+
+def predicted(*events: ScenarioEvent) -> Prediction:
+    """Two zones of one node each, with a pod on n1; nothing but their first token is ever there."""
+    nodes = [make_node("n1", zone="a"), make_node("n2", zone="b")]
+    settings = ControllerSettings(
+        kubernetes_version="1.25.16", monitor_phase_ns=0, flags={"node-eviction-rate": "0"}
+    )
+    return predict(
+        make_snapshot(nodes, [make_pod("p", "n1")]),
+        make_scenario(events, horizon=200),
+        resolve_configuration(settings, ControlPlaneFlags()),
+    )
+
+
+def test_a_node_can_be_tainted_by_the_tick_that_finds_all_zones_down() -> None:
+    # Seen by the ticks at 5 and 10: Unknown at 50 and 55, and at 55 the first of them gets in line.
+    prediction = predicted(
+        make_event(8, "kubelet-stop", ("n1",), last_heartbeat=4),
+        make_event(9, "kubelet-stop", ("n2",), last_heartbeat=8),
+    )
+    windows = [window for eviction in prediction.evictions for window in eviction.windows]
+    assert any(window.earliest_seconds <= 50 <= window.latest_seconds for window in windows)
+
+
+def test_a_zone_whose_nodes_are_deleted_may_be_forgotten_before_the_others_fail() -> None:
+    prediction = predicted(
+        make_event(5, "node-delete", ("n2",)),
+        make_event(9, "kubelet-stop", ("n1",), last_heartbeat=4),
+    )
+    states = {
+        (report.zone, state.state): state.certainty
+        for report in prediction.zones
+        for state in report.states
+    }
+    assert states["/a", "FullDisruption"] == "certain"
+    assert states.get(("/b", "FullDisruption")) != "certain"
