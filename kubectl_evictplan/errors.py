@@ -140,10 +140,6 @@ class InputError(ProblemsError):
     exit_code = EXIT_BAD_INPUT
 
 
-class NothingToDo(InputError):
-    """The cluster is already as it is asked to be: there is nothing that a plan could hold."""
-
-
 class GateError(ProblemsError):
     """The answer is there, and breaks a rule of its reader."""
 

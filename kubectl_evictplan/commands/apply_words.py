@@ -20,7 +20,6 @@ from kubectl_evictplan.commands.journal_file import refuse_odd_journal
 from kubectl_evictplan.commands.planning import check_plan_options, planned, write_plan
 from kubectl_evictplan.commands.run import ask, collecting_rarely, predicted
 from kubectl_evictplan.commands.terminal import Progress
-from kubectl_evictplan.errors import NothingToDo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,16 +47,15 @@ def _carry_out(
         refuse_existing(("--journal",), how.journal, "plan.journal.jsonl", force=None)
         refuse_odd_journal(how.journal, may_be_new=True)
     from kubectl_evictplan.live.mutations import cluster_api
+    from kubectl_evictplan.report.plan_review import NOTHING_TO_DO
 
-    try:
-        with Progress(sys.stderr) as progress, collecting_rarely():
-            asked = ask(options, given, None, plan, progress)
-            prediction = predicted(asked, given, progress)
-            scenario, settings = asked.scenario, asked.settings
-            made = planned(options, given, asked.snapshot, scenario, settings, prediction)
-    except NothingToDo as error:
-        (problem,) = error.problems
-        click.echo(f"{problem.message.capitalize()}.")
+    with Progress(sys.stderr) as progress, collecting_rarely():
+        asked = ask(options, given, None, plan, progress)
+        prediction = predicted(asked, given, progress)
+        scenario, settings = asked.scenario, asked.settings
+        made = planned(options, given, asked.snapshot, scenario, settings, prediction)
+    if not made.operations:
+        click.echo(f"{NOTHING_TO_DO.capitalize()}.")
         return
     path = Path(options.out or _name(made))
     if how.dry_run == "none":

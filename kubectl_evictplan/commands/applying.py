@@ -49,17 +49,21 @@ FRESH_SECONDS = 60.0
 def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_new: bool) -> None:
     """Carry a plan out: compare it with the cluster, show it, ask, do it, say how it ended.
 
-    ``is_new``: it was made from the cluster just now. Raises DriftError when the cluster is not as the plan says.
+    ``is_new``: it was made from the cluster just now. Where there is nothing to do, nothing is asked, kept or locked. Raises DriftError when the cluster is not as the plan says.
     """
-    from kubectl_evictplan.plans.drift import not_read
+    from kubectl_evictplan.plans.drift import matter_to_nothing, not_read
     from kubectl_evictplan.report.plan_review import review_blocks
 
     check_digest(plan.fingerprint, how)
     found = tuple(not_read(plan)) if is_new else compared(plan, how.connection, api)
+    if not plan.operations:
+        found = matter_to_nothing(found)
     refused, accepted = parted(found, how.accept_drift)
     show(review_blocks(plan, refused, accepted), how.color)
     if refused:
         raise drift_error(refused, path)
+    if not plan.operations:
+        return
     check_clocks(api, accept_skew=how.accept_skew)
     if how.dry_run == "client":
         click.echo("Nothing was changed: --dry-run=client.")

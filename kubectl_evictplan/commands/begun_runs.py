@@ -144,6 +144,8 @@ def adopt(path: Path, how: ApplyOptions) -> None:
     )
     plan = read_plan_file(str(path))
     check_digest(plan.fingerprint, how)
+    if not plan.operations:
+        raise mistake("this plan has nothing to do, so no run of it was lost", location=str(path))
     journal = journal_of(path, how)
     with cluster_api(how.connection, os.environ) as api:
         run = carrying.options(

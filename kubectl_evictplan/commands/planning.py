@@ -129,7 +129,7 @@ def write_plan(plan: Plan, path: str, *, force: bool) -> None:
     """Write the file, for its owner alone, and say on standard error what can be done with it."""
     from kubectl_evictplan.plans.exposed import exposed_nodes
     from kubectl_evictplan.plans.fingerprint import plan_text, short
-    from kubectl_evictplan.report.plan_review import exposed_words
+    from kubectl_evictplan.report.plan_review import NOTHING_TO_DO, exposed_words
     from kubectl_evictplan.sources.private_file import write_private
 
     write_private(path, plan_text(plan), force=force)
@@ -137,6 +137,8 @@ def write_plan(plan: Plan, path: str, *, force: bool) -> None:
         return
     number = len(plan.operations)
     what = f"{number} operation{'s' * (number != 1)}"
+    if not number:
+        what = f"no operation, as {NOTHING_TO_DO},"
     then = f"carry it out with: kubectl evictplan apply {path}"
     if not plan.cluster.cluster_uid:
         then = "made from files, to be reviewed; apply takes plans that were made from the live cluster"

@@ -119,6 +119,11 @@ def refused(found: Sequence[Difference], accepted: Collection[str]) -> tuple[Dif
     return tuple(one for one in found if not (one.acceptable and one.kind in accepted))
 
 
+def matter_to_nothing(found: Sequence[Difference]) -> tuple[Difference, ...]:
+    """Return those by which a plan without operations is not one any more: its age and what is predicted are not."""
+    return tuple(one for one in found if not one.acceptable and one.kind != "prediction")
+
+
 def other_cluster(plan: Plan, identity: ClusterIdentity) -> tuple[Difference, ...]:
     """Return what of the identity differs: before anything else is read."""
     return tuple(_of_identity(plan.cluster, identity))

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.errors import InputError, NothingToDo, Problem, help_on
+from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
@@ -43,14 +43,13 @@ def make_plan(
     """Return the sealed plan of a scenario whose events are all mutations.
 
     ``written`` is the scenario as a file holds it, with what is said of the controller. ``execution`` says what the scenario's drains do not say: ``with_drains`` adds that. Raises InputError for
-    a scenario that cannot be carried out or that overlaps with itself, NothingToDo for one that changes nothing.
+    a scenario that cannot be carried out or that overlaps with itself. A plan without operations is one: the cluster is
+    as it is asked to be, and its nodes are those that were asked about.
     """
     operations = operations_of(scenario, snapshot)
-    if not operations:
-        message = "there is nothing to do: the cluster is as it is asked to be"
-        raise NothingToDo(Problem(message, help_on("apply")))
     _refuse_overlaps(scenario, prediction)
-    names = {operation.node for operation in operations}
+    asked = {name for event in scenario.events for name in event.nodes}
+    names = {operation.node for operation in operations} or asked
     pods = [pod for pod in snapshot.pods if pod.node_name in names]
     return sealed(
         Plan(

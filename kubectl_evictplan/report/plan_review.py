@@ -22,6 +22,7 @@ from kubectl_evictplan.report.blocks import (
 from kubectl_evictplan.report.verdict import verdict
 from kubectl_evictplan.report.words import Clock, count, offset
 
+NOTHING_TO_DO = "there is nothing to do: the cluster is as it is asked to be"
 _EXPOSED_MAX = 10
 _LOST = {
     "bare-pod": "it has no controller: nothing makes it anew",
@@ -47,11 +48,15 @@ def review_blocks(
     if exposed := tuple(exposed_nodes(plan)):
         found = tuple(Finding("replacement-may-be-tainted", exposed_words(one)) for one in exposed)
         yield Findings("May end the run (exit code 4)", (*found[:_EXPOSED_MAX], *_more(exposed)))
-    yield Table(
-        columns("#", "NOT BEFORE", "NODE", "OPERATION"),
-        [(str(one.number), offset(one.at_seconds), one.node, one.told) for one in plan.operations],
-        title="What is done, one after the other",
-    )
+    if plan.operations:
+        yield Table(
+            columns("#", "NOT BEFORE", "NODE", "OPERATION"),
+            [
+                (str(one.number), offset(one.at_seconds), one.node, one.told)
+                for one in plan.operations
+            ],
+            title="What is done, one after the other",
+        )
     yield Figures("How, where and who", tuple(_facts(plan)))
 
 
@@ -76,6 +81,8 @@ def _sentences(plan: Plan, differences: Sequence[Difference]) -> Iterator[Phrase
     if differences:
         number = count(len(differences), "difference")
         yield Phrase(f"Not carried out: {number} from what was reviewed.", "loud")
+    elif not plan.operations:
+        yield Phrase(f"{plan.title or 'The plan'}: {NOTHING_TO_DO}.", "good")
     else:
         yield Phrase(f"{plan.title or 'The plan'}: {what}.")
     if plan.losses:

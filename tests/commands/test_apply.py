@@ -193,9 +193,24 @@ def test_what_is_so_already_is_done_without_a_plan_a_journal_or_the_lock(
     assert said.code == 0
     assert said.out == "There is nothing to do: the cluster is as it is asked to be.\n"
     assert (files(), server.executed) == ([], [])
-    # A plan that holds nothing is not written.
-    assert type_("what-if", "uncordon", "n1", "--out", "plan.json").code == 2
-    assert files() == []
+
+
+@pytest.mark.slow
+def test_a_plan_without_operations_is_written_and_applied_as_nothing_until_something_is_to_do(
+    server: WritableServer, type_: Type
+) -> None:
+    made = type_("what-if", "uncordon", "n1", "--out", "plan.json")
+    assert (made.code, files()) == (0, ["plan.json"])
+    assert "no operation, as there is nothing to do" in made.err
+
+    done = type_("apply", "plan.json", "--yes")
+    assert (done.code, files(), server.executed) == (0, ["plan.json"], [])
+    assert "there is nothing to do: the cluster is as it is asked to be" in done.out
+    assert "no run of it was lost" in type_("apply", "--adopt", "plan.json").err
+    server.node("n1")["spec"]["unschedulable"] = True
+    stale = type_("apply", "plan.json", "--yes")
+    assert (stale.code, "node-schedulable: node n1" in stale.err) == (4, True), stale
+    assert server.executed == []
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from commands.typed_commands import Type, planned, taints
+from commands.typed_commands import Type, planned, stopped_before_n2, taints
 from live.requests_answered import Asked, Tree, failure
 from live.writable_server import WritableServer
 
@@ -39,3 +39,16 @@ def test_it_means_nothing_where_no_run_is_carried_out(type_: Type, option: str) 
     file = "plan.json" if option == "--adopt" else "plan.journal.jsonl"
     said = type_("apply", option, file, "--rollback-on-failure")
     assert (said.code, "no meaning" in said.err) == (2, True)
+
+
+@pytest.mark.slow
+def test_who_goes_on_is_told_whether_a_failure_takes_the_run_back(
+    server: WritableServer, type_: Type
+) -> None:
+    stopped_before_n2(server, type_, "NoSchedule")
+    shown = ("apply", "--resume", "plan.journal.jsonl", "--dry-run=client")
+
+    assert "takes its own" not in type_(*shown).out
+    asked = type_(*shown, "--rollback-on-failure").out
+    assert "When it fails, it takes its own taints and cordons back." in asked
+    assert "takes its own" not in type_(*shown, "--no-rollback-on-failure").out

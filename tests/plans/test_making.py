@@ -75,9 +75,16 @@ def test_what_nobody_can_carry_out_is_refused_with_what_can_be() -> None:
     )
     assert "--disable-eviction is never carried out" in refusal(drain("a1", disable_eviction=True))
     assert "cannot delete Pods that declare no controller" in refusal(drain("a1", parallel=1))
-    assert "nothing to do" in refusal(make_event(0, "uncordon", ["a1"]))
     late = make_event(10, "taint", ["a2"], taint="k:NoSchedule")
     assert "may come before the drain ahead of it is through" in refusal(DRAIN, late)
+
+
+def test_what_is_so_already_is_a_plan_without_operations_that_knows_what_was_asked_about() -> None:
+    plan = plan_of(CLUSTER, make_event(0, "uncordon", ["a1"]))
+
+    assert plan.operations == ()
+    assert [node.name for node in plan.nodes] == ["a1"]
+    assert read_plan(plan_text(plan), "plan.json") == plan
 
 
 def test_losses_are_pods_without_a_controller_and_data_of_emptydir_volumes() -> None:
@@ -135,11 +142,12 @@ def _changed(**parts: object) -> bytes:
         (_changed(kind="Prediction"), "kind must be Plan", EXIT_BAD_INPUT),
         (_changed(apiVersion="evictplan.dev/v9"), "not a plan of this version", EXIT_BAD_INPUT),
         (_changed(surprise=1), "unknown field `surprise`", EXIT_BAD_INPUT),
-        (plan_text(sealed(replace(PLAN, operations=()))), "there is none", EXIT_BAD_INPUT),
         (plan_text(sealed(FORGED)), "prediction.fingerprint: it is another", EXIT_BAD_INPUT),
         (plan_text(sealed(replace(PLAN, nodes=()))), "node 'a1' of an operation", EXIT_BAD_INPUT),
         (_changed(operations=[{"action": "format-disk", "number": 1}]), "format-disk", EXIT_BAD_INPUT),
         (_changed(title="\x1b[2Jharmless"), "was changed after it was made", EXIT_DRIFT),
+        (TEXT.replace(b'"untilReady": false', b'"untilReady": true', 1), "was changed", EXIT_DRIFT),
+        (TEXT.replace(b'"abortIf": []', b'"abortIf": ["evicted > 0"]', 1), "was changed", EXIT_DRIFT),
         (TEXT.replace(b'"pod": "web-0"', b'"pod": "web-9"', 1), "was changed", EXIT_DRIFT),
         (TEXT.replace(b'"title"', b'"title": "shown first",\n  "title"', 1), "holds more", EXIT_DRIFT),
         (json.dumps(json.loads(TEXT), sort_keys=True).encode(), "another program", EXIT_DRIFT),
