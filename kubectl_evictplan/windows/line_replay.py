@@ -14,9 +14,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told, WasteReason
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
+    RateLimiter,
+    TokenBucketRateLimiter,
+)
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import (
     STALE_LISTER_NS,
     wait_before_retry_ns,
@@ -113,6 +118,27 @@ def leaving_instants(operations: Iterable[QueueOperation]) -> dict[str, list[int
     return instants
 
 
+def _next_pass_ns(limiter: RateLimiter, now_ns: int, lag_ns: int) -> int | None:
+    """The first pass that finds a token; None when there is never one."""
+    ready_ns = limiter.ready_at_ns(now_ns)
+    # 2 ns: ``ready_at_ns`` is a lower bound that is tight to 2 ns.
+    return None if ready_ns is None else max(ready_ns, now_ns) + lag_ns + 2
+
+
+@lru_cache(maxsize=64)
+def _tokens_after(qps: float, level: float, lag_ns: int, number: int) -> Sequence[int]:
+    """When passes get so many tokens of a bucket that holds ``level`` now, from now on: the same in every replay."""
+    limiter, tokens_ns, now_ns = TokenBucketRateLimiter(qps), list[int](), 0
+    limiter.fill(level, now_ns)
+    while len(tokens_ns) < number:
+        while limiter.try_accept(now_ns):
+            tokens_ns.append(now_ns)
+        next_ns = _next_pass_ns(limiter, now_ns, lag_ns)
+        assert next_ns is not None, "a bucket with a rate gets ready"
+        now_ns = next_ns
+    return tokens_ns
+
+
 @dataclass(eq=False)
 class LineReplay:
     """One zone's queue with one order of service."""
@@ -178,18 +204,28 @@ class LineReplay:
 
     def _serve_the_rest(self) -> None:
         """Nothing is told any more and nobody leaves: who is served is free, only the tokens' instants count."""
-        limiter, tokens_ns = self._queue.limiter, self._tokens_ns
         left = sum(self._left.get(name, self._numbers.get(name, 1)) for name in self._open)
-        while left and self._pass_ns is not None and self._pass_ns <= self._rules.end_ns:
-            self._now_ns = self._pass_ns
-            while left and limiter.try_accept(self._now_ns):
-                tokens_ns.append(self._now_ns)
-                left -= 1
-            self._pass_ns = None
+        limiter, end_ns = self._queue.limiter, self._rules.end_ns
+        while left and self._pass_ns is not None and self._pass_ns <= end_ns:
+            self._now_ns, self._pass_ns = self._pass_ns, None
+            if limiter.try_accept(self._now_ns):
+                assert isinstance(limiter, TokenBucketRateLimiter), "the other one refuses always"
+                self._tokens_ns.append(self._now_ns)
+                left = self._serve_evenly(limiter, left - 1)
+                break
             self._plan_pass()
         for name, wait in list(self._open.items()):
             self._close(name, NEVER_NS)
             wait.served = not left
+
+    def _serve_evenly(self, limiter: TokenBucketRateLimiter, left: int) -> int:
+        """The tokens that follow one that was taken just now; returns how many nodes are left in the end."""
+        now_ns, rules = self._now_ns, self._rules
+        several = 1 << left.bit_length()  # a length that many replays have in common
+        later_ns = _tokens_after(limiter.qps, limiter.level_at(now_ns), rules.lag_ns, several)
+        number = min(left, bisect_right(later_ns, rules.end_ns - now_ns))
+        self._tokens_ns += [now_ns + ns for ns in later_ns[:number]]
+        return left - number
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -228,12 +264,9 @@ class LineReplay:
 
     def _plan_pass(self) -> None:
         if self._queue:
-            ready_ns = self._queue.limiter.ready_at_ns(self._now_ns)
-            if ready_ns is not None:
-                # 2 ns: ``ready_at_ns`` is a lower bound that is tight to 2 ns.
-                at_ns = max(ready_ns, self._now_ns) + self._rules.lag_ns + 2
-                if self._pass_ns is None or at_ns < self._pass_ns:
-                    self._pass_ns = at_ns
+            at_ns = _next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns)
+            if at_ns is not None and (self._pass_ns is None or at_ns < self._pass_ns):
+                self._pass_ns = at_ns
 
     def _tick(self) -> None:
         self._ticked_ns = self._now_ns

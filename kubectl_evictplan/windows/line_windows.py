@@ -8,6 +8,7 @@ in another, there is a lag in between with which it comes right after; the same 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -130,7 +131,12 @@ class ZoneLine:
         return not_ready and any(o.told is Told.SPENT for o in self.operations)
 
     def replay(
-        self, rules: LineRules, order: Order, groups: Groups, services: set[tuple[int, ...]]
+        self,
+        rules: LineRules,
+        order: Order,
+        groups: Groups,
+        gap_ns: int,
+        services: set[tuple[int, ...]],
     ) -> list[list[_Alike]]:
         """One replay, told by groups: the waits of each in order. Notes when nodes were served."""
         operations, numbers = self.operations, {}
@@ -144,8 +150,9 @@ class ZoneLine:
             _exchange_those_who_stay(history)
         else:
             _exchange_those_of_one_tick(history)
+        tokens = Tokens.spent(history.tokens_ns, gap_ns)
         return [
-            _alike(history, [history.waits[name] for name in group if name in history.waits], group)
+            _alike(tokens, [history.waits[name] for name in group if name in history.waits], group)
             for group in groups
         ]
 
@@ -173,10 +180,23 @@ def _orders(lines: list[ZoneLine], groups: Groups) -> list[Order]:
     return orders
 
 
+class Tokens(NamedTuple):
+    """The instants of a replay's tokens; ``jumps`` are those after which the next one is far off."""
+
+    at_ns: Sequence[int]
+    jumps: Sequence[int]
+
+    @classmethod
+    def spent(cls, at_ns: Sequence[int], gap_ns: int) -> Tokens:
+        """Tokens at these instants; what is further apart than ``gap_ns`` is far off."""
+        several = enumerate(pairwise(at_ns))
+        return cls(at_ns, [i for i, (before, after) in several if after - before > gap_ns])
+
+
 class _Alike(NamedTuple):
     """The n-th wait of all nodes of a group in one replay."""
 
-    tokens_ns: Sequence[int]
+    tokens: Tokens
     first_token: int
     last_token: int
     eligible_ns: int
@@ -184,15 +204,13 @@ class _Alike(NamedTuple):
     all_served: bool
 
 
-def _alike(
-    history: LineHistory, members: list[Sequence[Wait]], group: tuple[str, ...]
-) -> list[_Alike]:
+def _alike(tokens: Tokens, members: list[Sequence[Wait]], group: tuple[str, ...]) -> list[_Alike]:
     found = []
     for ordinal in range(max((len(waits) for waits in members), default=0)):
         waits = [waits[ordinal] for waits in members if ordinal < len(waits)]
         found.append(
             _Alike(
-                history.tokens_ns,
+                tokens,
                 min(wait.first_token for wait in waits),
                 max(wait.last_token for wait in waits),
                 min(wait.eligible_ns for wait in waits),
@@ -219,7 +237,9 @@ def wait_windows(
     # By group, and by the ordinal of the wait, its windows for each order.
     found: list[list[list[WaitWindow]]] = [[] for _ in groups]
     for order in _orders(lines, groups):
-        replays = [line.replay(rules, order, groups, services) for line, rules in replayed]
+        replays = [
+            line.replay(rules, order, groups, spread.gap_ns, services) for line, rules in replayed
+        ]
         for group, places in enumerate(found):
             rows = [replay[group] for replay in replays]
             for ordinal in range(max(len(row) for row in rows)):
@@ -237,19 +257,53 @@ def wait_windows(
 
 def _window(replays: list[_Alike], spread: Spread, *, sure: bool) -> WaitWindow:
     """The wait over replays of one order: token by token, see the module's text."""
-    first = min(replay.first_token for replay in replays)
-    last = max(replay.last_token for replay in replays)
-    spans: list[Span] = []
-    for token in range(first, last + 1):
-        own = [r for r in replays if r.first_token <= token <= r.last_token]
-        if own:
-            spans += _spans_of_token(token, own, replays, spread)
     return WaitWindow(
-        tuple(spans),
+        tuple(_spans(replays, spread)),
         sure and all(replay.all_served for replay in replays),
         min(replay.eligible_ns for replay in replays),
         max(replay.useless_ns for replay in replays),
     )
+
+
+def _spans(replays: list[_Alike], spread: Spread) -> Iterator[Span]:
+    """The spans of all tokens that can be the wait's own; of those that all replays give it, stretch by stretch."""
+    first = min(replay.first_token for replay in replays)
+    last = max(replay.last_token for replay in replays)
+    of_all = range(
+        max(replay.first_token for replay in replays),
+        min(replay.last_token for replay in replays) + 1,
+    )
+    for stretch in _stretches(of_all, [replay.tokens for replay in replays]):
+        tokens = [replay.tokens.at_ns for replay in replays]
+        ends = sorted((at_ns[stretch.start], at_ns[stretch.stop - 1]) for at_ns in tokens)
+        joined = list(merge_spans(ends, spread.gap_ns))
+        if len(joined) == 1:
+            yield joined[0]
+        else:
+            for token in stretch:
+                yield from _spans_of_token(token, replays, replays, spread)
+    for token in range(first, last + 1):
+        if token not in of_all:
+            own = [r for r in replays if r.first_token <= token <= r.last_token]
+            if own:
+                yield from _spans_of_token(token, own, replays, spread)
+
+
+def _stretches(of_all: range, tokens: Iterable[Tokens]) -> Iterator[range]:
+    """Stretches of tokens in which each is close to the next in every replay: they lie in one outcome."""
+    jumps = {
+        jump
+        for each in tokens
+        for jump in each.jumps[
+            bisect_left(each.jumps, of_all.start) : bisect_left(each.jumps, of_all.stop - 1)
+        ]
+    }
+    start = of_all.start
+    for jump in sorted(jumps):
+        yield range(start, jump + 1)
+        start = jump + 1
+    if start < of_all.stop:
+        yield range(start, of_all.stop)
 
 
 def _spans_of_token(
@@ -257,7 +311,7 @@ def _spans_of_token(
 ) -> Iterator[Span]:
     """From when to when a token can be spent on the wait, given its instants in some replays."""
     slack_ns = spread.of_token(token)
-    instants = sorted(replay.tokens_ns[token] for replay in own)
+    instants = sorted(replay.tokens.at_ns[token] for replay in own)
     for low_ns, high_ns in merge_spans(((at_ns, at_ns) for at_ns in instants), slack_ns):
         reach_low_ns, reach_high_ns = low_ns, high_ns
         for replay in replays:
@@ -267,7 +321,8 @@ def _spans_of_token(
                     reach_low_ns = min(reach_low_ns, replay.eligible_ns)
             elif token > replay.last_token and not replay.all_served:
                 # Here it comes too late, or never.
-                at_ns = replay.tokens_ns[token] if token < len(replay.tokens_ns) else NEVER_NS
+                tokens_ns = replay.tokens.at_ns
+                at_ns = tokens_ns[token] if token < len(tokens_ns) else NEVER_NS
                 limit_ns = min(at_ns, replay.useless_ns - 1, high_ns + slack_ns, spread.end_ns)
                 reach_high_ns = max(reach_high_ns, limit_ns)
         yield reach_low_ns, reach_high_ns
@@ -279,15 +334,22 @@ def merge_waits(
     """Waits that were found under different circumstances: any of them can be the real one."""
     if len(found) == 1:
         return dict(found[0])
-    merged: dict[str, list[WaitWindow]] = {}
-    for name in {name for waits in found for name in waits}:
-        rows = [waits.get(name, []) for waits in found]
-        for ordinal in range(max(len(row) for row in rows)):
-            windows = [row[ordinal] for row in rows if ordinal < len(row)]
-            window = _merged(windows, gap_ns)
-            certain = window.certain and len(windows) == len(rows)
-            merged.setdefault(name, []).append(window._replace(certain=certain))
-    return merged
+    # Nodes that are alike have equal waits.
+    merged: dict[tuple[tuple[WaitWindow, ...], ...], list[WaitWindow]] = {}
+    waits = {}
+    for name in {name for each in found for name in each}:
+        rows = tuple(tuple(each.get(name, ())) for each in found)
+        if rows not in merged:
+            merged[rows] = list(_merged_rows(rows, gap_ns))
+        waits[name] = list(merged[rows])
+    return waits
+
+
+def _merged_rows(rows: Sequence[Sequence[WaitWindow]], gap_ns: int) -> Iterator[WaitWindow]:
+    for ordinal in range(max(len(row) for row in rows)):
+        windows = [row[ordinal] for row in rows if ordinal < len(row)]
+        window = _merged(windows, gap_ns)
+        yield window._replace(certain=window.certain and len(windows) == len(rows))
 
 
 def _merged(windows: list[WaitWindow], gap_ns: int, padding_ns: int = 0) -> WaitWindow:

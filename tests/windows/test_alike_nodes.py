@@ -76,7 +76,7 @@ def replays(world: World) -> list[tuple[str, bool, Any, set[tuple[int, ...]]]]:
             for inside, lag_ns in product((False, True), (0, PASS_LAG_MAX_NS)):
                 rules = _rules(run, world.configuration, (inside, False))._replace(lag_ns=lag_ns)
                 services: set[tuple[int, ...]] = set()
-                rows = line.replay(rules, lambda *_: "", groups, services)
+                rows = line.replay(rules, lambda *_: "", groups, 10 * SECOND_NS, services)
                 found.append((zone, line.is_plain, rows, services))
     return found
 
@@ -88,7 +88,7 @@ def test_a_line_that_nobody_leaves_is_served_as_with_each_node_in_it(
     world = outage(1, "1.29.6", nodes=20, back=False, rate=rate)
     found = replays(world)
     assert all(plain for _, plain, *_ in found)
-    assert any(len(set(row[0].tokens_ns)) > 3 for *_, rows, _ in found for row in rows)
+    assert any(len(set(row[0].tokens.at_ns)) > 3 for *_, rows, _ in found for row in rows)
     monkeypatch.setattr(ZoneLine, "is_plain", False)
     assert [one[2:] for one in found] == [one[2:] for one in replays(world)]
 

@@ -5,12 +5,18 @@ Seconds; a token every ten, a tick every five, unless said.
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from windows.lines import LAG, LAGS_ONLY, Line
 
 from builders import ns
 from kubectl_evictplan.cluster.timeline import Told
+from kubectl_evictplan.windows import line_windows
 from kubectl_evictplan.windows.line_windows import (
+    Span,
     Spread,
     WaitWindow,
     ZoneLine,
@@ -183,3 +189,25 @@ def test_what_a_piece_leaves_out_widens_every_wait_in_it() -> None:
     # A pass is planned 2 ns after its token.
     (whole,) = wait_windows([(ZoneLine(line.told), line.rules)], LAGS_ONLY, ns(2), set())["a"]
     assert whole.spans == ((ns(48) + 2, ns(52) + 2),)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_tokens_that_are_told_stretch_by_stretch_give_the_windows_of_single_tokens(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    line = Line(rate=rng.choice((0.03, 0.1, 0.4)))
+    for index in range(12):
+        line.silent(5 * rng.randint(1, 12) + index * 5, f"a{index}", f"b{index}")
+    line.tell(rng.randint(70, 200), Told.SWAP, qps=rng.choice((0.0, 0.02, 0.2)))
+    line.told.sort(key=lambda operation: operation.at_ns)
+    by_stretches = line.windows()
+    monkeypatch.setattr(line_windows, "_spans", _token_by_token)
+    assert by_stretches == line.windows()
+
+
+def _token_by_token(replays: list[Any], spread: Spread) -> Iterator[Span]:
+    for token in range(max(replay.last_token for replay in replays) + 1):
+        own = [r for r in replays if r.first_token <= token <= r.last_token]
+        if own:
+            yield from line_windows._spans_of_token(token, own, replays, spread)

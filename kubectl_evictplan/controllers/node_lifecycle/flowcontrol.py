@@ -36,7 +36,12 @@ class TokenBucketRateLimiter:
         self._tokens = 1.0
         self._last_ns: int | None = None
 
-    def _available(self, now_ns: int) -> float:
+    def fill(self, level: float, now_ns: int) -> None:
+        """Hold so much of a token now, whatever it held before."""
+        self._tokens, self._last_ns = level, now_ns
+
+    def level_at(self, now_ns: int) -> float:
+        """How much of a token it holds: what it does from now on depends on nothing else."""
         if self._last_ns is None or self._unlimited:
             return 1.0
         elapsed = (now_ns - self._last_ns) / SECOND_NS
@@ -44,7 +49,7 @@ class TokenBucketRateLimiter:
 
     def try_accept(self, now_ns: int) -> bool:
         """Take a token if there is one; a refusal changes nothing."""
-        tokens = self._available(now_ns) - 1.0
+        tokens = self.level_at(now_ns) - 1.0
         if tokens < 0 and (self._limit == 0 or int(-tokens / self._limit * SECOND_NS) > 0):
             return False
         self._tokens = tokens
@@ -53,7 +58,7 @@ class TokenBucketRateLimiter:
 
     def ready_at_ns(self, now_ns: int) -> int | None:
         """A lower bound, tight to 2 ns, of when ``try_accept`` can succeed; None is never."""
-        missing = 1.0 - self._available(now_ns)
+        missing = 1.0 - self.level_at(now_ns)
         if missing <= 0:
             return now_ns
         if self._limit == 0:
