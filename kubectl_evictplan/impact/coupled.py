@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.infrastructure import Infrastructure
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
-from kubectl_evictplan.prediction.evictions import deployments_of, owner_name, top_workload
+from kubectl_evictplan.prediction.workloads import deployments_of, owner_name, top_workload
 
 
 class _Group(NamedTuple):

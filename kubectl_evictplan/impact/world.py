@@ -46,7 +46,7 @@ from kubectl_evictplan.impact.volumes import Hold, Volumes, ready_not_before
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.prediction.document import Prediction
-from kubectl_evictplan.prediction.evictions import deployments_of, top_workload
+from kubectl_evictplan.prediction.workloads import deployments_of, top_workload
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.drain_runs import AssumeReady

@@ -8,7 +8,9 @@ that are healthy and stay so differ for their pods in the taints that people put
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -68,12 +70,12 @@ class AlikePods:
         kinds: dict[Hashable, list[Pod]] = {}
         alone: list[Pod] = []
         for pod in relevant.pods:
-            if not pod.node_name or pod.phase not in _PHASES_NOT_FINISHED or pod.key in named:
+            name = pod.node_name
+            if not name or pod.phase not in _PHASES_NOT_FINISHED or (named and pod.key in named):
                 alone.append(pod)
                 continue
-            place = places.get(pod.node_name, pod.node_name)
-            kind: Hashable = place, kind_of(pod)
-            if pod.node_name in tainted:
+            kind: Hashable = places.get(name, name), kind_of(pod)
+            if name in tainted:
                 kind = kind, pod.creation_timestamp_ns
             kinds.setdefault(kind, []).append(pod)
         if len(kinds) + len(alone) == len(relevant.pods):
@@ -82,11 +84,11 @@ class AlikePods:
             if len(pods) > 1:
                 some = [SomePod(pod.key, pod.uid, pod.node_name, pod) for pod in pods]
                 self._of[some[0].key] = some
-                self._shown_by.update(dict.fromkeys([pod.key for pod in some], some[0].key))
+                self._shown_by.update(dict.fromkeys([each.key for each in some], some[0].key))
         shown = {id(pods[0]) for pods in kinds.values()} | {id(pod) for pod in alone}
         self.snapshot = replace(
             relevant,
-            pods=tuple(pod for pod in relevant.pods if id(pod) in shown),
+            pods=tuple([pod for pod in relevant.pods if id(pod) in shown]),
             stand_ins={key: len(pods) for key, pods in self._of.items()},
         )
 
@@ -124,18 +126,19 @@ class AlikePods:
         else:
             yield from (pod.key for pod in pods)
 
-    def pods(self, key: str, uid: str, node: str) -> Iterator[SomePod]:
-        """Yield all pods that the pod stands for; another pod of its name stands for itself.
+    def pods(self, key: str, uid: str, node: str) -> Sequence[SomePod]:
+        """Return all pods that the pod stands for; another pod of its name stands for itself.
 
         Who knows no more of a pod than its name says "" for the uid.
         """
         pods = self._of.get(key)
         if pods is None or uid not in ("", pods[0].uid):
-            yield SomePod(key, uid, node)
-        elif uid:
-            yield from pods
-        else:
-            yield from (pod._replace(uid="") for pod in pods)
+            return (SomePod(key, uid, node),)
+        return pods if uid else [pod._replace(uid="") for pod in pods]
+
+    def on_nodes(self, key: str, uid: str, node: str) -> Mapping[str, int]:
+        """Return how many pods it stands for on each node."""
+        return Counter([pod.node for pod in self.pods(key, uid, node)])
 
     def evictions(
         self, found: Mapping[EvictionKey, PossibleEviction]
@@ -166,22 +169,25 @@ class AlikePods:
         }
 
 
+# What else controllers look at: equal for pods that they do not tell apart.
+_LOOK = attrgetter(
+    "phase",
+    "ready",
+    "termination_grace_period_seconds",
+    "deletion_timestamp_ns",
+    "deletion_grace_period_seconds",
+    "finalizers",
+    "mirror",
+    "config_source",
+    "duplicate_env_or_port",
+    "status_reason",
+)
+
+
 def kind_of(pod: Pod) -> Hashable:
     """Equal for pods that no controller tells apart on one node. Loaders share equal lists of tolerations."""
     owner = pod.controller()
-    return (
-        id(pod.tolerations),
-        owner.kind if owner is not None else "",
-        # When a finalizer goes may depend on the Job.
-        owner.name if owner is not None and pod.finalizers else "",
-        pod.phase,
-        pod.ready,
-        pod.termination_grace_period_seconds,
-        pod.deletion_timestamp_ns,
-        pod.deletion_grace_period_seconds,
-        pod.finalizers,
-        pod.mirror,
-        pod.config_source,
-        pod.duplicate_env_or_port,
-        pod.status_reason,
-    )
+    if owner is None:
+        return id(pod.tolerations), _LOOK(pod)
+    # When a finalizer goes may depend on the Job.
+    return id(pod.tolerations), owner.kind, owner.name if pod.finalizers else "", _LOOK(pod)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.timeline import CancelReason, DeleteFailure, GarbageReason
 from kubectl_evictplan.kube.drain_filters import Reason
@@ -256,26 +258,32 @@ class ChainOfKind:
         self._pod, self._node = f"pod/{key}", f"node/{node}"
         first = next((i for i, each in enumerate(chain) if each.object == self._pod), len(chain))
         self._before = {node: chain[:first]}
-        self._from_then_on = chain[first:]
+        # By node what follows: whose own a link is, the pod's or nobody's.
+        self._rest = {node: [(each, each.object == self._pod) for each in chain[first:]]}
 
     def of_pod(self, key: str, node: str) -> tuple[Because, ...]:
         """The chain of the pod of that key, on that node."""
         if key == self._key:
             return self._chain
-        if (before := self._before.get(node)) is None:
-            before = self._before[node] = self._told_of(next(iter(self._before.values())), "", node)
-        return before + self._told_of(self._from_then_on, key, node)
+        if node not in self._before:
+            self._move_to(node)
+        pod = f"pod/{key}"
+        rest = [
+            Because(each.offset_seconds, each.what, pod, each.rule) if own else each
+            for each, own in self._rest[node]
+        ]
+        return (*self._before[node], *rest)
 
-    def _told_of(self, links: tuple[Because, ...], key: str, node: str) -> tuple[Because, ...]:
-        objects = {self._pod: f"pod/{key}", self._node: f"node/{node}"}
-        return tuple(
-            [
-                Because(each.offset_seconds, each.what, objects[each.object], each.rule)
-                if each.object in objects
-                else each
-                for each in links
-            ]
-        )
+    def _move_to(self, node: str) -> None:
+        """What is told of the node is told of another one as well."""
+        there = next(iter(self._before))
+
+        def told(each: Because) -> Because:
+            mine = each.object == self._node
+            return msgspec.structs.replace(each, object=f"node/{node}") if mine else each
+
+        self._before[node] = tuple(map(told, self._before[there]))
+        self._rest[node] = [(told(each), own) for each, own in self._rest[there]]
 
 
 _MOMENTS: dict[MomentKind, str] = {

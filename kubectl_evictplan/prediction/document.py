@@ -354,7 +354,7 @@ class DrainReport(Record):
     skipped: tuple[SkippedPod, ...] = ()
 
 
-class Prediction(Record, dict=True):
+class Prediction(Record, dict=True, gc=True):
     """The whole answer. ``warnings`` hold anything unknown, assumed or surprising.
 
     ``impact`` is null where nobody asked for it. ``fingerprint`` is that of the whole prediction

@@ -1,13 +1,12 @@
-"""The evictions of a Prediction: nominal instants, windows from all runs, ends, and workloads hit."""
+"""The evictions of a Prediction: nominal instants, windows from all runs, and ends."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from itertools import repeat
+from operator import attrgetter
 
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.state import ClusterState
@@ -22,10 +21,10 @@ from kubectl_evictplan.cluster.timeline import (
 )
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.finalizers import lasting_finalizers
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Workload
+from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import document
-from kubectl_evictplan.prediction.alike_pods import AlikePods
+from kubectl_evictplan.prediction.alike_pods import AlikePods, SomePod
 from kubectl_evictplan.prediction.causes import (
     ChainCache,
     ChainOfKind,
@@ -35,17 +34,12 @@ from kubectl_evictplan.prediction.causes import (
 )
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE
 from kubectl_evictplan.prediction.object_ends import with_one_end
+from kubectl_evictplan.prediction.workloads import OwnerNames
 from kubectl_evictplan.windows.line_windows import merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
-# ``ComputeHash`` of a pod template: decimal digits after ``rand.SafeEncodeString``.
-_TEMPLATE_HASH = re.compile(r"-[4-9bcdf]{6,10}$")
-
-
-def owner_name(pod: Pod | None) -> str:
-    """``Kind/name`` of the managing owner; "" for a bare pod."""
-    controller = pod.controller() if pod is not None else None
-    return f"{controller.kind}/{controller.name}" if controller is not None else ""
+# Evictions of one instant are told in this order.
+_BY_NAME = attrgetter("namespace", "pod", "uid", "controller")
 
 
 class Stuck(Enum):
@@ -92,9 +86,8 @@ class PodEnds:
         """Evicted pods by what holds them."""
         found: dict[Stuck | None, set[str]] = {}
         for key, deleted in shown.items():
-            pods = alike.pods(key.pod, key.uid, deleted.node)
             held = found.setdefault(self.why_stuck(key, deleted), set())
-            held.update([pod.key for pod in pods])
+            held.update([pod.key for pod in alike.pods(key.pod, key.uid, deleted.node)])
         return found
 
     def why_stuck(self, key: EvictionKey, deleted: PossibleEviction) -> Stuck | None:
@@ -172,14 +165,16 @@ def eviction_list(
     ``refusable`` are pods whose DELETE an admission webhook may refuse: never certain.
     """
     chains: dict[int, ChainCache] = {}
+    owners = OwnerNames()
     by_offset: dict[float, list[document.Eviction]] = {}
     for key, found in shown.items():
         offset_ns, because = _in_one_run(key, found, chains)
         row = _eviction(key, found, start_ns, offset_ns, ends, because)
         rows = by_offset.setdefault(row.offset_seconds, [])
-        rows += _rows_of_kind(row, found.certain, alike, ends, refusable)
+        pods = alike.pods(key.pod, key.uid, found.node)
+        rows += _rows_of_kind(row, found.certain, pods, ends.pods, owners, refusable)
     for rows in by_offset.values():
-        rows.sort(key=lambda e: (e.namespace, e.pod, e.uid, e.controller))
+        rows.sort(key=_BY_NAME)
     rows_in_order = [row for offset in sorted(by_offset) for row in by_offset[offset]]
     if len({(key.pod, key.uid) for key in shown}) < len(shown):
         rows_in_order = list(with_one_end(rows_in_order))
@@ -226,31 +221,27 @@ def _eviction(
 def _rows_of_kind(
     row: document.Eviction,
     certain: bool,
-    alike: AlikePods,
-    ends: PodEnds,
+    pods: Sequence[SomePod],
+    known: Mapping[str, Pod],
+    owners: OwnerNames,
     refusable: Collection[str],
 ) -> Iterator[document.Eviction]:
     """The rows of all pods that are like that of ``row``; what is no pod's own is stored once."""
     chain = ChainOfKind(row.because, row.key, row.node)
-    for key, uid, node, pod in alike.pods(row.key, row.uid, row.node):
+    when = (row.offset_seconds, row.earliest_seconds, row.latest_seconds, row.windows, row.time)
+    why = (row.controller, row.taint, row.toleration, row.gone)
+    for key, uid, node, like in pods:
+        pod = like or known.get(key)
         namespace, _, name = key.partition("/")
-        pod = pod or ends.pods.get(key)
         yield document.Eviction(
             namespace,
             name,
             uid,
             node,
             CERTAIN if certain and key not in refusable else POSSIBLE,
-            row.offset_seconds,
-            row.earliest_seconds,
-            row.latest_seconds,
-            row.windows,
-            row.time,
-            row.controller,
-            row.taint,
-            row.toleration,
-            row.gone,
-            owner_name(pod),
+            *when,
+            *why,
+            owners.of(pod) if pod is not None else "",
             chain.of_pod(key, node),
         )
 
@@ -330,80 +321,3 @@ def _after_the_wait(
 def _rfc3339(at_ns: int) -> str:
     """To the millisecond."""
     return format_rfc3339(at_ns // MILLISECOND_NS * MILLISECOND_NS)
-
-
-class WorkloadIndex:
-    """Every workload of a cluster with its owners of pods, and how many pods each of them has.
-
-    ReplicaSets are revisions of a Deployment.
-    """
-
-    def __init__(self, snapshot: ClusterSnapshot) -> None:
-        self._keys = {pod.key for pod in snapshot.pods}
-        self._deployments = deployments_of(snapshot.workloads)
-        self._numbers = _numbers_of_pods(snapshot.pods)
-        self._owners = self._by_workload(self._numbers)
-
-    def reports(
-        self, evictions: Iterable[document.Eviction], created: Iterable[Pod]
-    ) -> tuple[document.WorkloadReport, ...]:
-        """Return the workloads of evicted pods, sorted; bare pods have none.
-
-        ``created`` are pods that the scenario adds; those of the snapshot may be among them.
-        """
-        hit = {
-            (eviction.namespace, eviction.owner)
-            for eviction in evictions
-            # A node owns the images of its static pods: no workload.
-            if eviction.owner and not eviction.owner.startswith("Node/")
-        }
-        numbers, owners = self._numbers, self._owners
-        new = {pod.key: pod for pod in created if pod.key not in self._keys} if hit else {}
-        if new:
-            numbers = numbers + Counter((pod.namespace, owner_name(pod)) for pod in new.values())
-            owners = self._by_workload(numbers)
-        wanted = {(key[0], top_workload(key, self._deployments)) for key in hit}
-        return tuple(
-            document.WorkloadReport(
-                namespace, workload, tuple(sorted(names)), sum(numbers[namespace, n] for n in names)
-            )
-            for namespace, workload in sorted(wanted & owners.keys())
-            for names in (owners[namespace, workload],)
-        )
-
-    def _by_workload(self, numbers: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
-        owners: dict[tuple[str, str], list[str]] = {}
-        for key in numbers:
-            workload = key[0], top_workload(key, self._deployments)
-            owners.setdefault(workload, []).append(key[1])
-        return owners
-
-
-def _numbers_of_pods(pods: Iterable[Pod]) -> Counter[tuple[str, str]]:
-    """How many pods each (namespace, owner) has. Loaders share equal owners."""
-    numbers: Counter[tuple[str, str]] = Counter()
-    same = Counter((pod.namespace, id(pod.owner_references)) for pod in pods)
-    owners = {id(pod.owner_references): pod for pod in pods}
-    for (namespace, owner), number in same.items():
-        numbers[namespace, owner_name(owners[owner])] += number
-    return numbers
-
-
-def deployments_of(workloads: Iterable[Workload]) -> dict[tuple[str, str], str]:
-    """What owns an owner of pods: by (namespace, "Kind/name") the "Kind/name" above it."""
-    return {
-        (workload.namespace, f"{workload.kind}/{workload.name}"): f"{owner.kind}/{owner.name}"
-        for workload in workloads
-        for owner in workload.owner_references
-        if owner.controller
-    }
-
-
-def top_workload(owner: tuple[str, str], deployments: dict[tuple[str, str], str]) -> str:
-    """Return what owns the owner, where the input or the name of a ReplicaSet tells it."""
-    known = deployments.get(owner)
-    if known is not None:
-        return known
-    kind, _, name = owner[1].partition("/")
-    base = _TEMPLATE_HASH.sub("", name)
-    return f"Deployment/{base}" if kind == "ReplicaSet" and base != name else owner[1]

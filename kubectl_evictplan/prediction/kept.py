@@ -12,7 +12,7 @@ from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod
 from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.causes import CANCEL_TEXTS, ChainCache, seconds
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Cancelled, Kept, Window
-from kubectl_evictplan.prediction.evictions import owner_name
+from kubectl_evictplan.prediction.workloads import owner_name
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.outcome import Exploration, WindowOverRuns

@@ -6,7 +6,7 @@ The way to one predicted eviction: this module, ``simulation/simulate.py`` (the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from typing import NamedTuple
 
 from kubectl_evictplan import __version__
@@ -24,7 +24,6 @@ from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import (
     EventSummary,
-    Eviction,
     Inputs,
     Joint,
     OutageSummary,
@@ -137,6 +136,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     alike.extend(exploration)
     refusable = pods_refusable(snapshot.webhooks, pods)
     evictions = eviction_list(scenario.start_ns, shown, alike, ends, refusable)
+    evicted = {pod.key for k, of in shown.items() for pod in alike.pods(k.pod, k.uid, of.node)}
     reports = node_reports(nominal, exploration, whole.nodes, configuration)
     seen = nominal, exploration.affected, shown, ends, alike, drains
     context = WarningContext(relevant, scenario, configuration, *seen)
@@ -144,7 +144,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         inputs=_inputs(whole, scenario, configuration, nominal, exploration, ready),
         evictions=evictions,
         kept=kept_list(
-            _staying(pods, evictions, alike, nominal, exploration, explain),
+            _staying(pods, evicted, alike, nominal, exploration, explain),
             nominal,
             alike,
             configuration,
@@ -155,7 +155,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         nodes=reports,
         zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
         drains=drain_reports(drains, scenario),
-        workloads=whole.workloads.reports(evictions, pods.values()),
+        workloads=whole.workloads.reports(evictions, _created(scenario)),
         joint=_joint(exploration, drains, scenario, refusable, alike),
         warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),
     )
@@ -177,7 +177,7 @@ def _joint(
 
 def _staying(
     pods: Mapping[str, Pod],
-    evictions: Iterable[Eviction],
+    evicted: Container[str],
     alike: AlikePods,
     nominal: Timeline,
     exploration: Exploration,
@@ -185,20 +185,25 @@ def _staying(
 ) -> Iterator[Pod]:
     """Yield of the pods that are not evicted those of affected nodes, new ones and the explained one."""
     created = {entry.pod for entry in nominal.entries if isinstance(entry, PodCreated)}
-    evicted = {eviction.key for eviction in evictions}
     for key, pod in pods.items():
-        touched = pod.node_name in exploration.affected or alike.shown_by(key) in created
-        if key not in evicted and (touched or key == explain):
+        if key not in evicted and (
+            pod.node_name in exploration.affected
+            or (created and alike.shown_by(key) in created)
+            or key == explain
+        ):
             yield pod
 
 
 def _pods_ever(relevant: ClusterSnapshot, scenario: Scenario) -> dict[str, Pod]:
     """Pods by key, with those that the scenario creates."""
     pods = {pod.key: pod for pod in relevant.pods}
-    for event in scenario.events:
-        if event.pod is not None:
-            pods.setdefault(event.pod.key, event.pod)
+    for pod in _created(scenario):
+        pods.setdefault(pod.key, pod)
     return pods
+
+
+def _created(scenario: Scenario) -> list[Pod]:
+    return [event.pod for event in scenario.events if event.pod is not None]
 
 
 def _inputs(

@@ -18,7 +18,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.taints import needs_no_schedule_pass, no_execute_taints
-from kubectl_evictplan.prediction.evictions import WorkloadIndex
+from kubectl_evictplan.prediction.workloads import WorkloadIndex
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.drain_world import coupled_pods
@@ -35,10 +35,10 @@ class PreparedCluster:
         self.start_ns = start_ns
         self.nodes = {node.name: node for node in snapshot.nodes}
         self._given = configuration
-        self._place = {pod.key: place for place, pod in enumerate(snapshot.pods)}
-        self._on_node: dict[str, list[Pod]] = {}
-        for pod in snapshot.pods:
-            self._on_node.setdefault(pod.node_name, []).append(pod)
+        # Pods are told by their places in the snapshot.
+        self._on_node: dict[str, list[int]] = {}
+        for place, pod in enumerate(snapshot.pods):
+            self._on_node.setdefault(pod.node_name, []).append(place)
         self._moving = self._moving_nodes()
         self._zones = ZoneMembership(configuration)
         # By the node's name its zone, for every node that can do with counting.
@@ -90,17 +90,18 @@ class PreparedCluster:
         them, and nothing happens to the node itself.
         """
         named = {name for event in scenario.events for name in event.touched_nodes}
-        keys = {explain, *(key for event in scenario.events for key in event.pods)}
+        keys = {key for event in scenario.events for key in event.pods}
+        if explain is not None:
+            keys.add(explain)
         if drained := drained_nodes(scenario):
             keys.update(pod.key for pod in coupled_pods(self.snapshot, frozenset(drained)))
-        pods = {pod.key: pod for pod in self._always}
+        places = set(self._always)
         for name in named - self._moving:
-            pods.update({pod.key: pod for pod in self._on_node.get(name, ())})
-        places = (self._place.get(key) for key in keys if key is not None)
-        found = (self.snapshot.pods[place] for place in places if place is not None)
-        pods.update({pod.key: pod for pod in found})
-        chosen = sorted(pods.values(), key=lambda pod: self._place[pod.key])
-        relevant = replace(self.snapshot, pods=tuple(chosen))
+            places.update(self._on_node.get(name, ()))
+        if keys:
+            places.update(self._place[key] for key in keys & self._place.keys())
+        pods = self.snapshot.pods
+        relevant = replace(self.snapshot, pods=tuple([pods[place] for place in sorted(places)]))
         if drained or not self._may_leave_out_nodes(scenario):
             return relevant
         created = [event.node for event in scenario.events if event.node is not None]
@@ -131,7 +132,7 @@ class PreparedCluster:
 
     def pods_on(self, name: str) -> Sequence[Pod]:
         """Return the pods of a node, in input order."""
-        return self._on_node.get(name, ())
+        return [self.snapshot.pods[place] for place in self._on_node.get(name, ())]
 
     def _moving_nodes(self) -> frozenset[str]:
         """Nodes to which something happens whatever the scenario is, or may."""
@@ -148,20 +149,27 @@ class PreparedCluster:
         return frozenset(moving)
 
     @cached_property
-    def _always(self) -> list[Pod]:
-        """Pods to which something may happen whatever the scenario is."""
-        pods = [pod for name in self._moving for pod in self._on_node.get(name, ())]
-        for name, here in self._on_node.items():
-            if name and name not in self.nodes:
-                pods += here
-        pods += [p for p in self._on_node.get("", ()) if p.deletion_timestamp_ns is not None]
-        return pods + self._finished
+    def _place(self) -> dict[str, int]:
+        return {pod.key: place for place, pod in enumerate(self.snapshot.pods)}
 
     @cached_property
-    def _finished(self) -> list[Pod]:
+    def _always(self) -> list[int]:
+        """Pods to which something may happen whatever the scenario is."""
+        pods = self.snapshot.pods
+        places = [place for name in self._moving for place in self._on_node.get(name, ())]
+        for name, here in self._on_node.items():
+            if name and name not in self.nodes:
+                places += here
+        nowhere = self._on_node.get("", ())
+        places += [p for p in nowhere if pods[p].deletion_timestamp_ns is not None]
+        return places + self._finished
+
+    @cached_property
+    def _finished(self) -> list[int]:
         """Terminated pods, when there are more than garbage collection leaves alone; else none."""
         running = ("Pending", "Running", "Unknown")
-        found = [pod for pod in self.snapshot.pods if pod.phase not in running]
+        pods = enumerate(self.snapshot.pods)
+        found = [place for place, pod in pods if pod.phase not in running]
         threshold = self._given.terminated_pod_gc_threshold
         return found if 0 < threshold < len(found) else []
 

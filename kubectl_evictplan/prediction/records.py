@@ -9,5 +9,5 @@ CERTAIN = "certain"
 POSSIBLE = "possible"
 
 
-class Record(msgspec.Struct, frozen=True, rename="camel"):
+class Record(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """Camel-cased frozen record; subclasses are the objects of the document."""

@@ -20,9 +20,9 @@ from kubectl_evictplan.kube.budgets import pods_refusable
 from kubectl_evictplan.kube.objects import Pod, Warning
 from kubectl_evictplan.prediction.alike_pods import kind_of
 from kubectl_evictplan.prediction.document import Eviction, Kept, Prediction
-from kubectl_evictplan.prediction.evictions import owner_name
 from kubectl_evictplan.prediction.predict import simulated, told
 from kubectl_evictplan.prediction.prepared import PreparedCluster
+from kubectl_evictplan.prediction.workloads import owner_name
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.sweeps.apart import (
     CODES,

@@ -9,7 +9,7 @@ from report.builders import eviction
 from builders import make_pod, make_snapshot
 from kubectl_evictplan.kube.objects import OwnerReference, Pod, Workload
 from kubectl_evictplan.prediction.document import WorkloadReport
-from kubectl_evictplan.prediction.evictions import WorkloadIndex
+from kubectl_evictplan.prediction.workloads import WorkloadIndex
 
 
 def owned(name: str, kind: str, owner: str) -> Pod:

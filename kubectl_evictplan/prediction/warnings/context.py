@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple, TypeVar, cast
 
 import msgspec
@@ -205,7 +206,7 @@ def _evicted_pods(
             if node not in there:
                 there[node] = occurrence._replace(node=node)
             evicted.append(EvictedPod(some, like or pod, owner, key.controller, there[node]))
-    evicted.sort(key=lambda pod: pod.key)
+    evicted.sort(key=attrgetter("key"))
     return evicted
 
 

@@ -307,10 +307,10 @@ def api_throttling(context: WarningContext) -> Statements:
     limits = f"{qps:g} a second after {burst} at once"
     per_delete = 3 if configuration.disruption_condition else 1
     deletes = [
-        (entry.at_ns, node, per_delete)
+        (entry.at_ns, node, number * per_delete)
         for entry in context.entries(timeline.PodDeleted)
         if entry.controller == TAINT_EVICTION
-        for _, _, node, _ in context.alike.pods(entry.pod, entry.uid, entry.node)
+        for node, number in context.alike.on_nodes(entry.pod, entry.uid, entry.node).items()
     ]
     for most, delay, nodes in _late(deletes, qps, burst):
         yield Statement(

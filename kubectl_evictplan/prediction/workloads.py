@@ -1,0 +1,117 @@
+"""Whose pods they are: the owners of pods, and the workloads above them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
+from kubectl_evictplan.prediction import document
+
+# ``ComputeHash`` of a pod template: decimal digits after ``rand.SafeEncodeString``.
+_TEMPLATE_HASH = re.compile(r"-[4-9bcdf]{6,10}$")
+
+
+def owner_name(pod: Pod | None) -> str:
+    """``Kind/name`` of the managing owner; "" for a bare pod."""
+    controller = pod.controller() if pod is not None else None
+    return f"{controller.kind}/{controller.name}" if controller is not None else ""
+
+
+class OwnerNames:
+    """``owner_name`` of many pods that live on. Loaders share equal owners, so few are looked at."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+
+    def of(self, pod: Pod) -> str:
+        """The ``owner_name`` of one of them."""
+        found = self._known.get(id(pod.owner_references))
+        if found is None:
+            found = self._known[id(pod.owner_references)] = owner_name(pod)
+        return found
+
+
+class WorkloadIndex:
+    """Every workload of a cluster with its owners of pods, and how many pods each of them has.
+
+    ReplicaSets are revisions of a Deployment.
+    """
+
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        self._pods = snapshot.pods
+        self._deployments = deployments_of(snapshot.workloads)
+        self._numbers = _numbers_of_pods(snapshot.pods)
+        self._owners = self._by_workload(self._numbers)
+
+    def reports(
+        self, evictions: Iterable[document.Eviction], created: Iterable[Pod]
+    ) -> tuple[document.WorkloadReport, ...]:
+        """Return the workloads of evicted pods, sorted; bare pods have none.
+
+        ``created`` are pods that the scenario adds; those of the snapshot may be among them.
+        """
+        hit = {
+            (eviction.namespace, eviction.owner)
+            for eviction in evictions
+            # A node owns the images of its static pods: no workload.
+            if eviction.owner and not eviction.owner.startswith("Node/")
+        }
+        numbers, owners = self._numbers, self._owners
+        new = {pod.key: pod for pod in created}
+        if new and (new := {key: pod for key, pod in new.items() if key not in self._keys}):
+            numbers = numbers + Counter((pod.namespace, owner_name(pod)) for pod in new.values())
+            owners = self._by_workload(numbers)
+        wanted = {(key[0], top_workload(key, self._deployments)) for key in hit}
+        return tuple(
+            document.WorkloadReport(
+                namespace, workload, tuple(sorted(names)), sum(numbers[namespace, n] for n in names)
+            )
+            for namespace, workload in sorted(wanted & owners.keys())
+            for names in (owners[namespace, workload],)
+        )
+
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        return frozenset(pod.key for pod in self._pods)
+
+    def _by_workload(self, numbers: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
+        owners: dict[tuple[str, str], list[str]] = {}
+        for key in numbers:
+            workload = key[0], top_workload(key, self._deployments)
+            owners.setdefault(workload, []).append(key[1])
+        return owners
+
+
+def _numbers_of_pods(pods: Sequence[Pod]) -> Counter[tuple[str, str]]:
+    """How many pods each (namespace, owner) has. Loaders share equal owners."""
+    references = [pod.owner_references for pod in pods]
+    with_owners = dict(zip(map(id, references), pods, strict=True))
+    names = {owners: owner_name(pod) for owners, pod in with_owners.items()}
+    same = Counter(zip([pod.namespace for pod in pods], map(id, references), strict=True))
+    numbers: Counter[tuple[str, str]] = Counter()
+    for (namespace, owners), number in same.items():
+        numbers[namespace, names[owners]] += number
+    return numbers
+
+
+def deployments_of(workloads: Iterable[Workload]) -> dict[tuple[str, str], str]:
+    """What owns an owner of pods: by (namespace, "Kind/name") the "Kind/name" above it."""
+    return {
+        (workload.namespace, f"{workload.kind}/{workload.name}"): f"{owner.kind}/{owner.name}"
+        for workload in workloads
+        for owner in workload.owner_references
+        if owner.controller
+    }
+
+
+def top_workload(owner: tuple[str, str], deployments: dict[tuple[str, str], str]) -> str:
+    """Return what owns the owner, where the input or the name of a ReplicaSet tells it."""
+    known = deployments.get(owner)
+    if known is not None:
+        return known
+    kind, _, name = owner[1].partition("/")
+    base = _TEMPLATE_HASH.sub("", name)
+    return f"Deployment/{base}" if kind == "ReplicaSet" and base != name else owner[1]
