@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 def process_alive(pid: int) -> bool:
@@ -26,18 +26,34 @@ def process_alive(pid: int) -> bool:
     return True
 
 
+def boot_session(libc: Any = None) -> bytes:
+    """Return what macOS calls this boot (sysctl kern.bootsessionuuid); empty where there is no such thing."""
+    import ctypes
+
+    libc = ctypes.CDLL(None) if libc is None else libc
+    found = ctypes.create_string_buffer(64)
+    size = ctypes.c_size_t(len(found))
+    try:
+        failed = libc.sysctlbyname(b"kern.bootsessionuuid", found, ctypes.byref(size), None, 0)
+    except AttributeError:
+        return b""
+    return b"" if failed else found.value
+
+
 @cache
 def machine() -> str:
     """Return what process IDs of this process count for: one boot of one machine, one PID namespace.
 
     Equal for two processes that see each other, different for machines that share a host name, for
-    clones of one image and for containers. Where nobody tells (not Linux), it is this process's alone,
-    so that no other is ever taken for one that can be asked about here.
+    clones of one image and for containers. macOS tells the boot and has no such namespaces. Where nobody tells,
+    it is this process's alone, so that no other is ever taken for one that can be asked about here.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
         namespace = bytes(Path("/proc/self/ns/pid").readlink())
     except OSError:
+        boot, namespace = boot_session(), b""
+    if not boot:
         return uuid.uuid4().hex
     return hashlib.sha256(boot + b" " + namespace).hexdigest()[:32]
 

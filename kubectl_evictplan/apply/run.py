@@ -83,7 +83,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     ``state`` has every operation. ``resumable`` and ``can_roll_back``: which of both commands makes
     sense now. ``unwritten`` is the line that did not reach the disk, "" when all did: it has to be
-    shown on stderr. ``stopped_at_once``: a second signal, nothing was written any more.
+    shown on stderr. ``stopped_at_once``: a second signal, nothing was written any more. ``is_away``: the server gave no
+    usable answer at the end.
     """
 
     exit_code: int
@@ -94,6 +95,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     can_roll_back: bool = False
     unwritten: bytes = b""
     stopped_at_once: bool = False
+    is_away: bool = False
 
 
 def apply_plan(
@@ -296,6 +298,7 @@ def _result(
         can_roll_back=can_roll_back(run.state),
         unwritten=run.unwritten,
         stopped_at_once=at_once,
+        is_away=run.is_away or ending.code is EndCode.UNREACHABLE,
     )
 
 

@@ -127,11 +127,12 @@ def take_back(journal: Path, api: ClusterApi, told: Tell, how: RunOptions) -> Ru
 
 
 def finish(
-    result: RunResult, how: ApplyOptions, keep: Callable[[], Ledger | None] = lambda: None
+    result: RunResult, how: ApplyOptions, keep: Callable[[bool], Ledger | None] = lambda _: None
 ) -> None:
     """Print how a run ended; exit with its code unless everything is done.
 
-    ``keep`` makes its ledger; whoever interrupts a run does not wait for that.
+    ``keep`` makes its ledger, of the journal alone where it is told that the server is away; whoever interrupts a run does
+    not wait for that.
     """
     from kubectl_evictplan.commands.ledgers import exit_code_after
     from kubectl_evictplan.report.run_end import result_blocks
@@ -144,7 +145,7 @@ def finish(
         # Nobody listens any more; how the run ended is still told by the ledger and the exit code.
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    ledger = None if result.exit_code == EXIT_INTERRUPTED else keep()
+    ledger = None if result.exit_code == EXIT_INTERRUPTED else keep(result.is_away)
     exit_code = exit_code_after(result.exit_code, ledger)
     if exit_code != EXIT_DONE:
         raise click.exceptions.Exit(exit_code)

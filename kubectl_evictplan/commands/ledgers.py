@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from kubectl_evictplan.world import World
 
 
+_NOT_ASKED = "not asked: at the end of the run no usable answer came from the server"
+
+
 def beside(plan_path: str, ending: str) -> Path:
     """Return the name of a file that belongs to a plan: ``plan.json`` and ``.ledger.md``: ``plan.ledger.md``."""
     path = Path(plan_path)
@@ -46,11 +49,11 @@ def read_evidence(journal: Path) -> JournalEvidence:
 
 
 def ledger_after_apply(
-    plan: Plan, journal: Path, flags: ConnectionFlags, world: World | None = None
+    plan: Plan, journal: Path, flags: ConnectionFlags | None, world: World | None = None
 ) -> Ledger | None:
     """Return the ledger of a run that has ended, None when it sent nothing.
 
-    The cluster is looked at once; where that fails, the journal alone tells, and the ledger says so.
+    The cluster is looked at once; where that fails, or without ``flags``, the journal alone tells, and the ledger says so.
     """
     from kubectl_evictplan.plans.expectation import expectation_of_plan
     from kubectl_evictplan.plans.ledger import ledger_of
@@ -59,7 +62,8 @@ def ledger_after_apply(
     if evidence.start is None:
         return None
     expectation = expectation_of_plan(plan)
-    sightings = with_journal(_one_look(expectation, flags, world), evidence)
+    seen = _not_asked() if flags is None else _one_look(expectation, flags, world)
+    sightings = with_journal(seen, evidence)
     return ledger_of(expectation, sightings, evidence.start, evidence.begun)
 
 
@@ -68,6 +72,12 @@ def with_journal(sightings: Sightings, evidence: JournalEvidence) -> Sightings:
     from msgspec.structs import replace
 
     return replace(sightings, own=evidence.deletions)
+
+
+def _not_asked() -> Sightings:
+    from kubectl_evictplan.plans.sightings import Sightings
+
+    return Sightings(not_evaluated=dict.fromkeys(("Pod", "Node", "Event"), _NOT_ASKED))
 
 
 def _one_look(expectation: Expectation, flags: ConnectionFlags, world: World | None) -> Sightings:
@@ -103,17 +113,22 @@ def write_ledger(ledger: Ledger, plan_path: str, zone: tzinfo | None = UTC) -> t
 
 
 def keep_ledger(
-    plan: Plan, plan_path: str, journal: Path, flags: ConnectionFlags, world: World | None = None
+    plan: Plan,
+    plan_path: str,
+    journal: Path,
+    flags: ConnectionFlags,
+    is_away: bool = False,
+    world: World | None = None,
 ) -> Ledger | None:
     """Make and write the ledger of a run that has ended, and say on standard error what it says.
 
-    None when nothing was sent. A ledger that cannot be made or written is told and changes nothing: what was
+    None when nothing was sent. ``is_away``: the server is not asked, as it has just not answered for long. A ledger that cannot be made or written is told and changes nothing: what was
     done is done.
     """
     from kubectl_evictplan.report.ledger import first_words
 
     try:
-        ledger = ledger_after_apply(plan, journal, flags, world)
+        ledger = ledger_after_apply(plan, journal, None if is_away else flags, world)
         if ledger is None:
             return None
         names = write_ledger(ledger, plan_path)

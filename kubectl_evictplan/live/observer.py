@@ -39,6 +39,7 @@ from kubectl_evictplan.world import World
 
 # How long the server keeps one piece of the watch open: what has no timestamp is known to two of them.
 PIECE_SECONDS = 1
+_PAUSE_SECONDS_MAX = 5.0
 # So many nodes are asked for one by one; more are listed, all of them.
 _NODES_ONE_BY_ONE_MAX = 20
 EVENTS_MAX = 100_000
@@ -108,6 +109,7 @@ class Observer:
         # Of the newest list and of the watch since.
         self._unreadable_pods: frozenset[str] = frozenset()
         self._must_list = False
+        self._pause_seconds = 0.0
         namespaces = frozenset({flags.namespace}) if flags.namespace else None
         self._cover = Cover(namespaces, self._nodes)
 
@@ -175,7 +177,7 @@ class Observer:
         if self._must_list:
             return (), self.look()
         self._transport.begin_reading()
-        sent_ns = self._world.wall_ns()
+        sent_ns, began = self._world.wall_ns(), self._world.monotonic()
         query = {
             "watch": "true",
             "resourceVersion": self._version,
@@ -195,6 +197,7 @@ class Observer:
             self._may_watch = False
             self.not_evaluated["watch of pods"] = str(error)
             return (), self.look()
+        self._pace(began)
         at = Interval(self._since_ns, self._between(sent_ns).latest_ns)
         self._since_ns = self._between(sent_ns).earliest_ns
         changes = [change for line in lines if (change := self._change(line, at)) is not None]
@@ -204,6 +207,14 @@ class Observer:
             else:
                 self._pods[change.pod.uid] = change.pod
         return tuple(changes), None
+
+    def _pace(self, began: float) -> None:
+        """Wait, longer and longer, where something on the way ends the pieces of a watch at once."""
+        if self._world.monotonic() - began >= PIECE_SECONDS / 2:
+            self._pause_seconds = 0.0
+            return
+        self._pause_seconds = min(2 * self._pause_seconds or PIECE_SECONDS, _PAUSE_SECONDS_MAX)
+        self._world.sleep(self._pause_seconds)
 
     def events(self, of_pods: Collection[str]) -> tuple[SeenEvent, ...]:
         """Read the events that tell of an end, about the pods "namespace/name" and about the nodes."""

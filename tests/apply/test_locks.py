@@ -34,7 +34,7 @@ from kubectl_evictplan.kube.timestamps import FIRST_INSTANT_NS, LAST_INSTANT_NS
 from kubectl_evictplan.plans.document import ClusterIdentity
 from kubectl_evictplan.prediction.document import TaintReference
 from kubectl_evictplan.report.run_words import ending_words
-from kubectl_evictplan.world import machine, process_alive
+from kubectl_evictplan.world import boot_session, machine, process_alive
 
 PLACE = f"{LOCK_NAMESPACE}/{LOCK_NAME}"
 
@@ -392,3 +392,21 @@ def test_a_process_that_has_ended_is_told_from_one_that_is_alive() -> None:
     assert process_alive(os.getpid())
     assert not process_alive(ended.pid)
     assert not process_alive(0)
+
+
+class Mac:
+    """What of its C library tells the boot."""
+
+    def __init__(self, answer: int = 0) -> None:
+        self.answer = answer
+
+    def sysctlbyname(self, name: bytes, found: Any, _size: Any, *_new: object) -> int:
+        assert name == b"kern.bootsessionuuid"
+        found.value = b"5E0C1F3A-0000-4000-8000-1234567890AB"
+        return self.answer
+
+
+def test_macos_tells_its_boot_and_others_tell_none() -> None:
+    assert boot_session(Mac()) == b"5E0C1F3A-0000-4000-8000-1234567890AB"
+    assert boot_session(Mac(-1)) == b""
+    assert boot_session(object()) == b""

@@ -155,6 +155,24 @@ def test_a_ledger_that_cannot_be_kept_is_told_and_nothing_else(
     assert "warning: no ledger: " in capsys.readouterr().err
 
 
+def test_a_server_that_has_just_not_answered_is_not_asked_once_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = carried_out(tmp_path)
+    # Whoever asks this waits for long.
+    silent = ConnectionFlags(server="http://192.0.2.1:1")
+
+    ledger = keep_ledger(plan, "plan.json", Path("plan.journal.jsonl"), silent, True)
+
+    assert ledger is not None
+    assert {*ledger.not_evaluated.values()} == {
+        "not asked: at the end of the run no usable answer came from the server"
+    }
+    assert {pod.verdict for pod in ledger.pods} == {"inside"}
+    assert "Ledger: plan.ledger.json" in capsys.readouterr().err
+
+
 def test_apply_ends_with_a_ledger_and_verify_goes_on_from_it(ask: Ask) -> None:
     server = drainable_cluster()
     server.clock = RealClock()

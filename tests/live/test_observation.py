@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -253,6 +254,24 @@ def test_a_server_that_does_not_tell_its_time_is_said_not_to(server: WatchedServ
     assert "clock of the server" not in observed(server, 1).not_evaluated
     server.tells_time = False
     assert "clock of the server" in observed(server, 1).not_evaluated
+
+
+def test_a_watch_whose_pieces_end_at_once_is_asked_for_more_and_more_seldom(
+    server: WatchedServer,
+) -> None:
+    server.cuts_short = True
+    server.happens = [gone("web", 9.0)]
+    instants: list[float] = []
+
+    sightings = observed(server, 6, between=lambda _: instants.append(server.elapsed()))
+
+    pauses = [round(after - before) for before, after in itertools.pairwise(instants)]
+    assert pauses[:4] == [2, 4, 5, 5]
+    assert set(pauses[4:]) == {5}
+    found = history(sightings)
+    assert found.deletion is not None
+    earliest, latest = map(seconds, found.deletion.sure)
+    assert earliest <= 9.0 <= latest
 
 
 def test_the_last_word_is_of_nodes_too(server: WatchedServer) -> None:

@@ -120,6 +120,7 @@ def test_a_server_that_stays_away_ends_the_run_which_can_be_resumed(tmp_path: Pa
         result = carrying.apply()
 
         assert result.ending.code is EndCode.UNREACHABLE
+        assert result.is_away
         assert result.exit_code in (3, 7)
         assert result.resumable
         assert AWAY_SECONDS_MAX < api.clock.server_seconds() - before < 2 * AWAY_SECONDS_MAX

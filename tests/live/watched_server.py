@@ -41,6 +41,8 @@ class WatchedServer(ApiServer):
     may_watch: bool = True
     # Watches tell bookmarks and nothing else.
     is_silent: bool = False
+    # Something on the way ends each piece of a watch at once.
+    cuts_short: bool = False
 
     def __post_init__(self) -> None:
         self.handler = _Watched
@@ -126,7 +128,7 @@ class _Watched(Handler):
         if since < api.forgets:
             self.raw(200, self._line("ERROR", {"kind": "Status", "code": 410}), _STREAM)
             return
-        end = api.elapsed() + int(self.query["timeoutSeconds"])
+        end = api.elapsed() + (0 if api.cuts_short else int(self.query["timeoutSeconds"]))
         api.pass_to(end)
         api.clock.advance(end - api.elapsed())
         lines = [
