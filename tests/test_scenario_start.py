@@ -6,7 +6,7 @@ from builders import make_event, make_lease, make_node, make_scenario, make_snap
 from kubectl_evictplan.kube.durations import DURATION_MAX_NS
 from kubectl_evictplan.kube.timestamps import LAST_INSTANT_NS
 from kubectl_evictplan.scenarios.scenario import start_problem
-from kubectl_evictplan.windows.timings import last_heartbeat_window
+from kubectl_evictplan.windows.unknowns.last_heartbeats import last_heartbeat_window
 
 
 def test_a_start_minutes_before_the_snapshot_is_refused() -> None:

@@ -2,7 +2,7 @@
 
 What follows when a kubelet falls silent depends on what the node is (its *class*), on its last renewal, and for each
 pod on its kind. Last renewals differ from node to node. But as between two critical phases of the monitor
-(``windows/timings``) nothing changes between two critical renewals, where a tick just catches one or just misses
+(``windows/unknowns``) nothing changes between two critical renewals, where a tick just catches one or just misses
 it: the answer has one structure, and each instant stays where it is or moves with the renewal. So of all nodes
 of a class between the same critical renewals the first, the middle and the last one are predicted, with a pod of every
 kind that the class has. Where these three do not agree in all of that, each node is predicted for itself.
@@ -34,9 +34,9 @@ from kubectl_evictplan.sweeps.apart import (
     dated_report,
     taken_apart,
 )
-from kubectl_evictplan.windows.timings import (
+from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
+from kubectl_evictplan.windows.unknowns.monitor_ticks import (
     critical_instants,
-    longest_renewal_ns,
     monitor_cost_max_ns,
 )
 
@@ -119,7 +119,7 @@ class AlikeFailures:
         return kind_of(pod), bool(self._refusable) and pod.key in self._refusable
 
     def _critical(self, name: str, scenario: Scenario) -> Iterator[tuple[int, int]]:
-        """Yield (instant, step) of all renewals that matter: see ``windows.timings.pieces``."""
+        """Yield (instant, step) of all renewals that matter: see ``TickMeetings``."""
         whole = self._prepared
         world, configuration = whole.relevant(scenario, None), whole.configuration(scenario)
         lease = world.leases.get(name)

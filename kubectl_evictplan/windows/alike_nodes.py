@@ -61,7 +61,7 @@ class AlikeNodes:
         for name, course in self._known[id(scenario)][1].items():
             last_ns = course.last_heartbeat_ns
             seen_ns = None if last_ns is None else ticks.at_or_after(last_ns)
-            alike.setdefault((course.told, seen_ns, self._look(name)), []).append(name)
+            alike.setdefault((course.told, seen_ns, self.look(name)), []).append(name)
         several = (tuple(sorted(names)) for names in alike.values() if len(names) > 1)
         return self._without_others(scenario, {names[0]: names for names in several})
 
@@ -108,10 +108,13 @@ class AlikeNodes:
         return {
             name: _Course(tuple(what), last_ns.get(name))
             for name, what in told.items()
-            if name not in others and name in self._nodes and self._is_healthy(name, scenario)
+            if name not in others and name in self._nodes and self.is_healthy(name, scenario)
         }
 
-    def _is_healthy(self, name: str, scenario: Scenario) -> bool:
+    def is_healthy(self, name: str, scenario: Scenario) -> bool:
+        """Whether the node is Ready, and only its last renewal can count."""
+        if name not in self._nodes:
+            return False
         node, lease = self._nodes[name], self._snapshot.leases.get(name)
         seen_ns = observed_at_ns(self._snapshot, scenario.start_ns)
         if node.ready_status != "True" or not is_up_at_start(node, lease, seen_ns):
@@ -119,7 +122,7 @@ class AlikeNodes:
         # Otherwise each of its renewals counts.
         return renew_period_ns(lease) <= self._configuration.node_monitor_grace_period_ns
 
-    def _look(self, name: str) -> Hashable:
+    def look(self, name: str) -> Hashable:
         """What the controller sees of a healthy node, but for its renewals and its name."""
         look = self._looks.get(name)
         if look is None:

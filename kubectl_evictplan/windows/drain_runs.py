@@ -31,8 +31,12 @@ from kubectl_evictplan.simulation.simulate import simulate, starts_without_contr
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain
 from kubectl_evictplan.windows.drain_outcomes import DrainGathered
 from kubectl_evictplan.windows.drain_world import DrainWorld, drain_world
-from kubectl_evictplan.windows.timings import heartbeat_windows, sampled_heartbeats, sequence
-from kubectl_evictplan.windows.unknown_instants import has_unknown_instants
+from kubectl_evictplan.windows.unknowns.drawn import sequence
+from kubectl_evictplan.windows.unknowns.last_heartbeats import (
+    heartbeat_windows,
+    sampled_heartbeats,
+)
+from kubectl_evictplan.windows.unknowns.starts import has_unknown_instants
 
 Progress = Callable[[str, int, int], None]
 

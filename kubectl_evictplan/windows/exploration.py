@@ -2,7 +2,7 @@
 
 The one hard thing of this program. Three steps:
 
-1. Node runs (``timings``, ``node_runs``): health, zones, limiters and decisions at both ends of every piece
+1. Node runs (``unknowns/``, ``node_runs``): health, zones, limiters and decisions at both ends of every piece
    between critical phases of the monitor. No pods, and nobody is served.
 2. Lines (``line_windows``): for each zone of a piece, when its waiting nodes can be served.
 3. Pods (``pod_fates``): what follows for the pods of each node.
@@ -29,7 +29,7 @@ from kubectl_evictplan.windows.outcome import (
     ZoneStateKey,
 )
 from kubectl_evictplan.windows.pod_fates import PodFates
-from kubectl_evictplan.windows.timings import pieces
+from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
 Progress = Callable[[str, int, int], None]
 

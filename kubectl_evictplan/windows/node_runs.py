@@ -30,7 +30,7 @@ from kubectl_evictplan.cluster.timeline import (
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
 from kubectl_evictplan.kube.taints import (
     LIFECYCLE_NO_EXECUTE_KEYS,
@@ -53,7 +53,13 @@ from kubectl_evictplan.windows.line_windows import (
     wait_windows,
 )
 from kubectl_evictplan.windows.outcome import taint_change
-from kubectl_evictplan.windows.timings import Piece
+from kubectl_evictplan.windows.pieces import Piece
+from kubectl_evictplan.windows.unknowns.lines import (
+    PASS_LAG_MAX_NS,
+    TokenAtStart,
+    instants,
+    views,
+)
 
 
 @dataclass(slots=True)
@@ -294,9 +300,6 @@ class NodeRunner:
         return simulate(snapshot, replace(scenario, events=events), self._configuration, timing)
 
 
-# A pass comes every 100 ms and costs about 1 ms on recorded control planes.
-PASS_LAG_MAX_NS = 105 * MILLISECOND_NS
-
 Waits = dict[str, list[WaitWindow]]
 
 
@@ -323,9 +326,10 @@ def run_piece(
     for zone in sorted({*first.lines, *last.lines}):
         lines = [(run, run.lines[zone]) for run in runs if zone in run.lines]
         served = services[zone] = set()
+        rules = _rules(lines[0][0], configuration)
         found = [
-            _waits_of(piece, lines, configuration, race, served)
-            for race in _races(lines, configuration)
+            _waits_of(piece, lines, configuration, view, served)
+            for view in views(rules, [line for _, line in lines], configuration)
         ]
         waiting[zone] = {name for names in found for name in names}
         for name, windows in merge_waits(found, gap_between_outcomes_ns(configuration)).items():
@@ -335,43 +339,32 @@ def run_piece(
     return PieceRun(piece, first, last, waits, waiting, services)
 
 
-def _races(
-    lines: list[tuple[NodeRun, ZoneLine]], configuration: ControllerConfiguration
-) -> Iterator[tuple[bool, bool]]:
-    """Whether a pass falls inside the tick that it meets, and sees a stale informer there."""
-    current = configuration.taint_mode and configuration.profile.taint_on_current_condition
-    inside = current or any(line.limiter_changes or line.takes_back for _, line in lines)
-    for stale_lister in (False, True) if current else (False,):
-        for mid_tick_pass in (False, True) if inside else (False,):
-            yield mid_tick_pass, stale_lister
-
-
 def _waits_of(
     piece: Piece,
     lines: list[tuple[NodeRun, ZoneLine]],
     configuration: ControllerConfiguration,
-    race: tuple[bool, bool],
+    view: LineRules,
     services: set[tuple[int, ...]],
 ) -> Waits:
-    someone_waits = any(line.waits_at_start for _, line in lines)
+    token = TokenAtStart([line for _, line in lines])
     replayed = [
-        (line, _rules(run, configuration, race)._replace(lag_ns=lag_ns, spent_at_start=spent))
+        (line, rules)
         for run, line in lines
-        for lag_ns in (0, PASS_LAG_MAX_NS)
-        for spent in ((False, True) if someone_waits else (False,))
+        for rules in instants(_seen_as(_rules(run, configuration), view), token)
     ]
     end_ns = piece.scenario.end_ns
     base_ns = piece.spread_ns(configuration.node_monitor_period_ns, end_ns)
-    if someone_waits:
+    if token.someone_waits:
         base_ns += _refill_ns(configuration.node_eviction_rate_qps)
     spread = Spread(base_ns, PASS_LAG_MAX_NS, gap_between_outcomes_ns(configuration), end_ns)
     return wait_windows(replayed, spread, piece.left_out_ns, services)
 
 
-def _rules(
-    run: NodeRun, configuration: ControllerConfiguration, race: tuple[bool, bool]
-) -> LineRules:
-    mid_tick_pass, stale_lister = race
+def _seen_as(rules: LineRules, view: LineRules) -> LineRules:
+    return rules._replace(mid_tick_pass=view.mid_tick_pass, stale_lister=view.stale_lister)
+
+
+def _rules(run: NodeRun, configuration: ControllerConfiguration) -> LineRules:
     return LineRules(
         profile=configuration.profile,
         taint_mode=configuration.taint_mode,
@@ -379,8 +372,6 @@ def _rules(
         end_ns=run.scenario.end_ns,
         tick_phase_ns=run.timing.monitor_phase_ns,
         tick_step_ns=configuration.node_monitor_period_ns + run.timing.monitor_cost_ns,
-        mid_tick_pass=mid_tick_pass,
-        stale_lister=stale_lister,
     )
 
 

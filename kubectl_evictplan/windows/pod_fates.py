@@ -26,7 +26,7 @@ from kubectl_evictplan.windows.node_runs import NodeRun, PieceRun, gap_between_o
 from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.pod_worlds import Choice, EventIndex, PodWorld, histories
 from kubectl_evictplan.windows.simple_fates import SimpleFates
-from kubectl_evictplan.windows.unknown_instants import has_unknown_instants
+from kubectl_evictplan.windows.unknowns.starts import has_unknown_instants
 
 # "Just before" an instant, and how many places in the windows of running timers are tried.
 _JUST_NS = 1_000

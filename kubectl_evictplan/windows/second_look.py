@@ -16,7 +16,10 @@ from kubectl_evictplan.cluster.kubelets import renew_period_ns
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, ObservedRenewals, Warning
-from kubectl_evictplan.windows.timings import last_renewal_window, longest_renewal_ns
+from kubectl_evictplan.windows.unknowns.last_heartbeats import (
+    last_renewal_window,
+    longest_renewal_ns,
+)
 
 # What a renewal may come late by for the API server's sake without anything being odd.
 _LATENCY_NS = SECOND_NS

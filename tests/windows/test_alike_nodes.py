@@ -16,8 +16,9 @@ from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.line_windows import ZoneLine, _groups
-from kubectl_evictplan.windows.node_runs import PASS_LAG_MAX_NS, NodeRunner, _rules
-from kubectl_evictplan.windows.timings import pieces
+from kubectl_evictplan.windows.node_runs import NodeRunner, _rules
+from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
+from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
 SECOND_NS = 1_000_000_000
 
@@ -74,7 +75,9 @@ def replays(world: World) -> list[tuple[str, bool, Any, set[tuple[int, ...]]]]:
         for zone, line in sorted(run.lines.items()):
             groups = _groups([line])
             for inside, lag_ns in product((False, True), (0, PASS_LAG_MAX_NS)):
-                rules = _rules(run, world.configuration, (inside, False))._replace(lag_ns=lag_ns)
+                rules = _rules(run, world.configuration)._replace(
+                    lag_ns=lag_ns, mid_tick_pass=inside
+                )
                 services: set[tuple[int, ...]] = set()
                 rows = line.replay(rules, lambda *_: "", groups, 10 * SECOND_NS, services)
                 found.append((zone, line.is_plain, rows, services))

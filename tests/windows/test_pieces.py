@@ -12,13 +12,9 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
-from kubectl_evictplan.windows.timings import (
-    Grid,
-    Piece,
-    heartbeat_variants,
-    monitor_cost_max_ns,
-    pieces,
-)
+from kubectl_evictplan.windows.pieces import Grid, Piece
+from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
+from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
 MANY = 10_000
 
@@ -54,10 +50,18 @@ def test_phases_of_the_first_tick_end_where_a_tick_just_catches_a_moment() -> No
     assert phases == [(0, ns(4) - 1), (ns(4), ns(5) - 1)]
 
 
-def test_a_tick_may_cost_nothing_half_or_all_it_can() -> None:
+def test_a_tick_may_cost_nothing_or_all_it_can() -> None:
     case = Case([stop("n0")])
     most = monitor_cost_max_ns(case.snapshot)
-    assert {piece.first.cost_ns for piece in case.pieces()} == {0, most // 2, most}
+    assert {piece.first.cost_ns for piece in case.pieces()} == {0, most}
+
+
+def test_a_cost_with_which_two_moments_have_one_phase_is_told_from_both_sides() -> None:
+    # 60.06 s apart: twelve ticks that cost 5 ms each.
+    case = Case([stop("n0"), stop("n1", at=61, last=59.06)])
+    meets, most = ns(0.005), monitor_cost_max_ns(case.snapshot)
+    assert {meets - 1, meets} < {piece.first.cost_ns for piece in case.pieces()}
+    assert {piece.first.cost_ns for piece in case.pieces()} >= {0, most}
 
 
 def test_where_the_first_tick_is_known_pieces_end_at_costs_with_which_a_tick_just_meets_a_moment() -> (
@@ -90,29 +94,37 @@ def test_zones_are_walked_backwards_as_well_where_one_may_be_left_without_a_node
     assert orders == ({False, True} if excluded else {False})
 
 
-def test_unknown_last_heartbeats_are_taken_early_late_and_in_turn_both_ways() -> None:
-    snapshot = make_snapshot(["n0", "n1"], leases=[make_lease("n0", -1), make_lease("n1", -1)])
-    scenario = make_scenario([stop("n0", "n1", at=30, last=None)])
-    variants = heartbeat_variants(snapshot, scenario)
-    found = {tuple(e.last_heartbeat_ns for e in each.events) for each in variants}  # type: ignore[attr-defined]
-    ends = {each for pair in found for each in pair}
-    early, late = min(ends), max(ends)
-    assert early < late
-    assert found == {(early, early), (late, late), (early, late), (late, early)}
+def last_heartbeats(pieces: Iterable[Piece]) -> set[tuple[int, ...]]:
+    """Of every piece the last heartbeats of all nodes."""
+    return {tuple(e.last_heartbeat_ns for e in each.scenario.events) for each in pieces}  # type: ignore[attr-defined]
 
 
-def test_several_unknown_last_heartbeats_are_also_taken_anywhere_between() -> None:
-    case = Case([stop("n0", "n1", at=30, last=None)])
-    corners = heartbeat_variants(case.snapshot, make_scenario(case.events, horizon=200))
-    between = {piece.scenario.events for piece in case.pieces(60)} - {c.events for c in corners}
-    assert between
+def test_every_tick_that_may_be_the_first_to_see_a_last_heartbeat_is_tried_for_every_node() -> None:
+    # Of renewals every 10 s, and up to 0.4 s later, the fifth is the last one: at 39.0 .. 40.6 s.
+    case = Case([stop("n0", "n1", at=41, last=None)], phase=0)
+    case.snapshot = make_snapshot(["n0", "n1"], leases=[make_lease("n0", -1), make_lease("n1", -1)])
+    free = [piece for piece in case.pieces() if piece.first.cost_ns == 0]
+    early, late = ns(40), ns(40.6)
+    assert last_heartbeats(free) == {(a, b) for a in (early, late) for b in (early, late)}
+    assert not any(piece.missed for piece in case.pieces())
+
+
+def test_too_many_unknown_last_heartbeats_are_early_late_mixed_and_drawn_and_that_is_said() -> None:
+    names = [f"n{index}" for index in range(6)]
+    case = Case([stop(*names, at=30, last=None)], names)
+    found = case.pieces(60)
+    assert all(piece.missed for piece in found)
+    known = last_heartbeats(piece for piece in found if piece.drawn is None)
+    early, late = min(map(min, known)), max(map(max, known))
+    assert known == {(early,) * 6, (late,) * 6, (early, late) * 3, (late, early) * 3}
+    assert last_heartbeats(piece for piece in found if piece.drawn is not None) - known
 
 
 def test_pieces_that_hold_several_critical_phases_say_how_much_they_leave_out() -> None:
     names = [f"n{index}" for index in range(20)]
     events = [stop(name, last=-1 - index / 10) for index, name in enumerate(names)]
     case = Case(events, names)
-    assert not any(piece.left_out_ns for piece in case.pieces())
+    assert not any(piece.left_out_ns or piece.missed for piece in case.pieces())
     few = case.pieces(10)
     assert len(few) < 10
-    assert any(piece.left_out_ns for piece in few)
+    assert any(piece.left_out_ns and piece.missed for piece in few)

@@ -1,0 +1,300 @@
+"""The last renewal of each kubelet before it falls silent.
+
+The snapshot shows the last renewal before it was taken; a kubelet that stops later has renewed in between,
+every quarter of the lease's duration and up to 4 % more. What the monitor sees of a last renewal is the first
+tick after it. So in a piece, whose ticks meet none of the ends at which that changes, a kubelet has
+a few choices only: the ticks that may be the first to see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations_with_replacement, product
+from math import comb, prod
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns, renew_period_ns
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.engine.event_queue import LoopGrid
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease
+from kubectl_evictplan.scenarios.actions.processes import StopKubelet
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.windows.alike_nodes import AlikeNodes
+from kubectl_evictplan.windows.pieces import Piece
+from kubectl_evictplan.windows.unknowns.drawn import sequence
+from kubectl_evictplan.windows.unknowns.unknown import Unknown
+
+# The kubelet jitters its renewal period by up to 4 %.
+RENEWAL_JITTER_NUMERATOR, RENEWAL_JITTER_DENOMINATOR = 104, 100
+# Parts of a window that are sampled; both ends carry most of the weight.
+_LEVELS = (0.0, 1.0, 0.5, 0.0, 1.0, 0.25, 0.75)
+Span = tuple[int, int]
+# (node, spans of last heartbeats), by the index of the event.
+HeartbeatWindows = dict[int, list[tuple[str, tuple[Span, ...]]]]
+
+
+class LastHeartbeats(Unknown[Piece]):
+    """Of every kubelet that stops at an instant of which the snapshot does not show its last renewal."""
+
+    name = "last heartbeats"
+    what = "when each kubelet renewed its Lease for the last time before it fell silent"
+
+    def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
+        self._snapshot = snapshot
+        self._period_ns = configuration.node_monitor_period_ns
+        self._alike = AlikeNodes(snapshot, configuration)
+        # By the scenario's identity.
+        self._windows: dict[int, tuple[Scenario, HeartbeatWindows]] = {}
+        self._kinds: dict[int, dict[str, Hashable]] = {}
+
+    def fewest(self, part: Piece) -> int:
+        """All early, all late, and in turn both ways."""
+        return (1, 2, 4)[min(how_many_open(self._windows_of(part.scenario)), 2)]
+
+    def ends_ns(self, scenario: Scenario) -> Iterator[int]:
+        """Offsets at which it changes which ticks may be the first to see a last heartbeat."""
+        for nodes in self._windows_of(scenario).values():
+            for _, spans in nodes:
+                for low_ns, high_ns in spans:
+                    yield from (low_ns, high_ns)
+
+    def settle(self, part: Piece, most: int) -> Iterator[Piece]:
+        """Every choice of ticks where these are few enough, else the early, the late and some others."""
+        windows = self._windows_of(part.scenario)
+        if not windows:
+            yield part
+            return
+        unseen = [self._choices(part, index, *node) for index in windows for node in windows[index]]
+        ways = _every_way(unseen, most)
+        if ways is None:
+            yield part.missing(self.name)
+            return
+        for way in ways:
+            chosen = [each.last_ns[place] for each, place in zip(unseen, way, strict=True)]
+            yield self._filled_in(part, windows, chosen)
+
+    def corners(self, part: Piece) -> Iterator[Piece]:
+        """All of them early, all late, and in turn both ways, where not every choice can be tried."""
+        windows = self._windows_of(part.scenario)
+        hulls = list(_hulls(windows))
+        for way in ((0, 0), (1, 1), (0, 1), (1, 0))[: self.fewest(part)]:
+            chosen = [hull[way[place % 2]] for place, hull in enumerate(hulls)]
+            yield self._filled_in(part.missing(self.name), windows, chosen)
+
+    def drawn(self, part: Piece, index: int) -> Piece:
+        """Every one of them somewhere, another choice for every ``index``."""
+        windows = self._windows_of(part.scenario)
+        chosen = _levels_of(windows, index)
+        return self._filled_in(part.missing(self.name)._replace(drawn=index), windows, chosen)
+
+    def is_known(self, scenario: Scenario) -> bool:
+        """Whether there is nothing to choose."""
+        return not how_many_open(self._windows_of(scenario))
+
+    def _filled_in(self, part: Piece, windows: HeartbeatWindows, chosen: Sequence[int]) -> Piece:
+        last = part.last_scenario
+        if last is not None:
+            last = _filled_in(last, self._windows_of(last), chosen)
+        scenario = _filled_in(part.scenario, windows, chosen)
+        return part._replace(scenario=scenario, last_scenario=last)
+
+    def _windows_of(self, scenario: Scenario) -> HeartbeatWindows:
+        found = self._windows.get(id(scenario))
+        if found is None:
+            windows = heartbeat_windows(self._snapshot, scenario)
+            found = self._windows[id(scenario)] = scenario, windows
+            self._kinds[id(scenario)] = self._kinds_of(scenario)
+        return found[1]
+
+    def _kinds_of(self, scenario: Scenario) -> dict[str, Hashable]:
+        """By the names of nodes that something happens to: equal for those to which the same happens."""
+        touching: dict[str, list[int]] = {}
+        for index, event in enumerate(scenario.events):
+            for name in event.touched_nodes:
+                touching.setdefault(name, []).append(index)
+        return {
+            name: (
+                tuple(indices),
+                self._alike.look(name) if self._alike.is_healthy(name, scenario) else name,
+            )
+            for name, indices in touching.items()
+        }
+
+    def _choices(self, part: Piece, index: int, name: str, spans: tuple[Span, ...]) -> _Unseen:
+        """What the monitor can tell apart of one node's last heartbeat in the piece."""
+        first = LoopGrid(part.first.phase_ns, self._period_ns + part.first.cost_ns, unbounded=True)
+        by_tick: dict[int, int] = {}
+        for low_ns, high_ns in spans:
+            tick_ns = first.at_or_after(low_ns)
+            while tick_ns < high_ns + first.step_ns:
+                # Of those that the tick sees first, the latest one: the ticks of ``part.last`` agree on it.
+                by_tick[tick_ns] = min(high_ns, tick_ns)
+                tick_ns += first.step_ns
+        last_ns = tuple(by_tick[tick_ns] for tick_ns in sorted(by_tick))
+        return _Unseen((index, self._kinds[id(part.scenario)][name], last_ns), last_ns)
+
+
+class _Unseen(NamedTuple):
+    """One node's last heartbeat: nodes of equal ``kind`` are alike, ``last_ns`` has an instant for each tick."""
+
+    kind: Hashable
+    last_ns: tuple[int, ...]
+
+
+def _every_way(unseen: Sequence[_Unseen], most: int) -> Iterable[tuple[int, ...]] | None:
+    """Every choice of a place in each ``last_ns``; of nodes that are alike only who is how many. None: too many."""
+    if prod(min(len(each.last_ns), most + 1) for each in unseen) <= most:
+        return product(*(range(len(each.last_ns)) for each in unseen))
+    groups: dict[Hashable, list[int]] = {}
+    for place, each in enumerate(unseen):
+        groups.setdefault(each.kind, []).append(place)
+    options = {kind: len(unseen[places[0]].last_ns) for kind, places in groups.items()}
+    longest = max(map(len, groups.values()))
+    ways = [comb(len(groups[kind]) + number - 1, number - 1) for kind, number in options.items()]
+    if prod(min(each, most + 1) for each in ways) * longest > most:
+        return None
+    return _turned_ways(groups, options, longest)
+
+
+def _turned_ways(
+    groups: Mapping[Hashable, list[int]], options: Mapping[Hashable, int], turns: int
+) -> Iterator[tuple[int, ...]]:
+    """How many nodes of each group take each place, and every node of it takes its turn at each of them."""
+    shares = (
+        combinations_with_replacement(range(options[kind]), len(places))
+        for kind, places in groups.items()
+    )
+    for chosen in product(*shares):
+        seen = set()
+        for turn in range(turns):
+            way: dict[int, int] = {}
+            for places, share in zip(groups.values(), chosen, strict=True):
+                size = len(places)
+                way.update((each, share[(n + turn) % size]) for n, each in enumerate(places))
+            found = tuple(way[place] for place in sorted(way))
+            if found not in seen:
+                seen.add(found)
+                yield found
+
+
+# -- windows of last heartbeats ----------------------------------------------------------------------------
+
+
+def how_many_open(windows: HeartbeatWindows) -> int:
+    """How many last heartbeats are not known exactly."""
+    return sum(spans[0][0] != spans[-1][1] for nodes in windows.values() for _, spans in nodes)
+
+
+def _filled_in(scenario: Scenario, windows: HeartbeatWindows, chosen: Iterable[int]) -> Scenario:
+    """The scenario with these heartbeats, in the order of events and nodes."""
+    events: list[ScenarioEvent] = []
+    last_ns = iter(chosen)
+    for index, event in enumerate(scenario.events):
+        if index not in windows:
+            events.append(event)
+            continue
+        for name, _ in windows[index]:
+            events.append(replace(event, nodes=(name,), last_heartbeat_ns=next(last_ns)))
+    return replace(scenario, events=tuple(events))
+
+
+def heartbeat_windows(snapshot: ClusterSnapshot, scenario: Scenario) -> HeartbeatWindows:
+    """Windows of every unknown last heartbeat."""
+    return {
+        index: [
+            (name, last_heartbeat_spans(snapshot, scenario, index, name)) for name in event.nodes
+        ]
+        for index, event in enumerate(scenario.events)
+        if isinstance(event, StopKubelet) and event.last_heartbeat_ns is None
+    }
+
+
+def last_heartbeat_window(
+    snapshot: ClusterSnapshot, scenario: Scenario, index: int, name: str
+) -> Span:
+    """Earliest and latest offset of the last renewal before the stop event at ``index``."""
+    spans = last_heartbeat_spans(snapshot, scenario, index, name)
+    return spans[0][0], spans[-1][1]
+
+
+def last_heartbeat_spans(
+    snapshot: ClusterSnapshot, scenario: Scenario, index: int, name: str
+) -> tuple[Span, ...]:
+    """Offsets at which the last renewal before the stop event at ``index`` can lie, as disjoint spans.
+
+    Known exactly while the next renewal after the Lease's renewTime is not yet due.
+    """
+    at_ns = scenario.events[index].at_ns
+    lease = snapshot.leases.get(name)
+    period_ns = renew_period_ns(lease)
+    longest_ns = longest_renewal_ns(lease)
+    known_ns: int | None = None
+    silent = False
+    if lease is not None and lease.renew_time_ns is not None:
+        known_ns = lease.renew_time_ns - scenario.start_ns
+        silent = is_silent_at(lease, observed_at_ns(snapshot, scenario.start_ns))
+    for event in scenario.events[:index]:
+        if event.kubelets_up and name in event.nodes:
+            known_ns, silent = event.at_ns, False
+    if known_ns is not None and silent:
+        return ((known_ns, known_ns),)
+    if known_ns is None:
+        return ((at_ns - longest_ns, at_ns),)
+    return tuple(last_renewal_spans(known_ns, at_ns, period_ns, longest_ns))
+
+
+def longest_renewal_ns(lease: Lease | None) -> int:
+    """How far apart two renewals of a kubelet can lie."""
+    return renew_period_ns(lease) * RENEWAL_JITTER_NUMERATOR // RENEWAL_JITTER_DENOMINATOR
+
+
+def last_renewal_window(known_ns: int, at_ns: int, period_ns: int, longest_ns: int) -> Span:
+    """Earliest and latest instant of the last renewal at ``at_ns`` of a kubelet that renewed at ``known_ns``."""
+    spans = list(last_renewal_spans(known_ns, at_ns, period_ns, longest_ns))
+    return spans[0][0], spans[-1][1]
+
+
+def last_renewal_spans(
+    known_ns: int, at_ns: int, period_ns: int, longest_ns: int
+) -> Iterator[Span]:
+    """When it can lie, in order: the n-th renewal after ``known_ns``, if the next one may come after ``at_ns``."""
+    elapsed_ns = at_ns - known_ns
+    if elapsed_ns < period_ns:
+        known_ns = min(known_ns, at_ns)
+        yield known_ns, known_ns
+        return
+    fewest = max(0, -(-elapsed_ns // longest_ns) - 1)
+    end_ns: int | None = None
+    begin_ns = at_ns
+    for number in range(fewest, elapsed_ns // period_ns + 1):
+        low_ns = max(at_ns - longest_ns, known_ns + number * period_ns)
+        high_ns = min(at_ns, known_ns + number * longest_ns)
+        if end_ns is None or low_ns > end_ns:
+            if end_ns is not None:
+                yield begin_ns, end_ns
+            begin_ns = low_ns
+        end_ns = high_ns
+    assert end_ns is not None, "some number of renewals fits"
+    yield begin_ns, end_ns
+
+
+# -- drawn ones ----------------------------------------------------------------------------------------------
+
+
+def sampled_heartbeats(scenario: Scenario, windows: HeartbeatWindows, index: int) -> Scenario:
+    """The scenario with every unknown last heartbeat somewhere in its window."""
+    return _filled_in(scenario, windows, _levels_of(windows, index))
+
+
+def _levels_of(windows: HeartbeatWindows, index: int) -> list[int]:
+    return [
+        low_ns + round((high_ns - low_ns) * _LEVELS[int(sequence(dimension, index) * len(_LEVELS))])
+        for dimension, (low_ns, high_ns) in enumerate(_hulls(windows), 3)
+    ]
+
+
+def _hulls(windows: HeartbeatWindows) -> Iterator[Span]:
+    for nodes in windows.values():
+        yield from ((spans[0][0], spans[-1][1]) for _, spans in nodes)

@@ -1,0 +1,287 @@
+"""Where the ticks of the node monitor fall: the phase of the first one, and what each of them costs.
+
+Between two *critical* phases (a tick that just catches a heartbeat, or just misses it) the structure of
+a run stays the same and its instants move with the phase. So a *piece* is told by its first and its last
+phase. What ticks cost moves these phases: where two of them change places the cost itself is critical, and between two
+critical costs every phase lies on a line between those at both ends. So a stretch of phases at both ends of a stretch of costs
+has all the corners of one cell, and instants in it lie between those at its corners.
+
+Where the monitor's grid is known (a given phase, a process that the scenario starts) its ticks meet
+other instants only by what they cost: there pieces lie between critical costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import READY, ClusterSnapshot
+from kubectl_evictplan.kube.taints import no_execute_taints
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import starts_without_controller
+from kubectl_evictplan.windows.circumstances import Moment, MomentKind
+from kubectl_evictplan.windows.pieces import Grid, Piece
+from kubectl_evictplan.windows.unknowns.drawn import sequence
+from kubectl_evictplan.windows.unknowns.unknown import Unknown
+
+# Measured on recorded control planes: ticks cost 4-8 ms, passes about 1 ms. Larger clusters copy more
+# nodes per tick.
+MONITOR_COST_MAX_NS = 10_000_000
+MONITOR_COST_PER_NODE_NS = 4_000
+
+
+def monitor_cost_max_ns(snapshot: ClusterSnapshot) -> int:
+    """The most that a tick costs which has nothing to write."""
+    nodes = len(snapshot.nodes) + sum(snapshot.bystanders.values())
+    return MONITOR_COST_MAX_NS + MONITOR_COST_PER_NODE_NS * nodes
+
+
+class TickMeetings:
+    """What ticks of the monitor meet in one cluster."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        configuration: ControllerConfiguration,
+        more_ns: Callable[[Scenario], Iterable[int]] = lambda _: (),
+    ) -> None:
+        """``more_ns``: offsets of a scenario that matter beside its moments, as ends of windows do."""
+        self._snapshot = snapshot
+        self._more_ns = more_ns
+        self.configuration = configuration
+        self.cost_max_ns = monitor_cost_max_ns(snapshot)
+        self._known: dict[int, tuple[Scenario, list[int]]] = {}
+
+    def moments(self, scenario: Scenario) -> Iterable[Moment]:
+        """Moments at which it matters on which side of them a tick comes."""
+        return _critical_moments(self._snapshot, scenario, self.configuration)
+
+    def instants(self, scenario: Scenario) -> list[int]:
+        """Offsets at which it matters on which side of them a tick comes."""
+        found = self._known.get(id(scenario))
+        if found is None:
+            instants = {moment.at_ns for moment in self.moments(scenario)}
+            found = scenario, sorted(instants.union(self._more_ns(scenario)))
+            self._known[id(scenario)] = found
+        return found[1]
+
+    def fixed_phase_ns(self, scenario: Scenario) -> int | None:
+        """The phase of the first tick where it is known."""
+        if self.configuration.monitor_phase_ns is not None:
+            return self.configuration.monitor_phase_ns
+        return 0 if starts_without_controller(scenario) else None
+
+
+class TickCost(Unknown[Piece]):
+    """How much later than a period each tick comes; the more ticks, the further they drift."""
+
+    name = "cost of ticks"
+    what = "how long each tick of the node monitor takes, which makes all later ones drift"
+
+    def __init__(self, meetings: TickMeetings) -> None:
+        self._meetings = meetings
+        self._period_ns = meetings.configuration.node_monitor_period_ns
+
+    def fewest(self, part: Piece) -> int:
+        """Ticks that cost nothing, and all they can."""
+        return 2
+
+    def settle(self, part: Piece, most: int) -> Iterator[Piece]:
+        """Both sides of every critical cost; where the grid is known, the stretches between them."""
+        meetings, cost_max_ns = self._meetings, self._meetings.cost_max_ns
+        fixed_ns = meetings.fixed_phase_ns(part.scenario)
+        if part.drawn is not None:
+            yield self._drawn(part, part.drawn)
+            return
+        own = set(self._of_grace_period())
+        own.update(self._of_known_grids(part.scenario))
+        if fixed_ns is not None:
+            costs = sorted(own)
+            if len(costs) >= most:
+                part, costs = part.missing(self.name), _every(costs, max(most - 1, 2))
+            for low_ns, high_ns in _between(costs, cost_max_ns + 1):
+                yield part._replace(first=Grid(fixed_ns, low_ns), last=Grid(fixed_ns, high_ns))
+            return
+        if len(meetings.instants(part.scenario)) < most:
+            own.update(self._of_pairs(part.scenario))
+        else:
+            part = part.missing(self.name)  # there are more phases than will be told apart
+        levels = {0, cost_max_ns, *own, *(cost_ns - 1 for cost_ns in own)}
+        if most < self.fewest(part):
+            part = part.missing(self.name)
+            yield part._replace(first=Grid(0, 0), last=Grid(0, cost_max_ns))
+            return
+        chosen = sorted(levels)
+        if len(levels) > most:
+            part, chosen = part.missing(self.name), _every(chosen, most)
+        for cost_ns in chosen:
+            yield part._replace(first=Grid(0, cost_ns), last=Grid(0, cost_ns))
+
+    def _drawn(self, part: Piece, index: int) -> Piece:
+        costs = (0, self._meetings.cost_max_ns, self._meetings.cost_max_ns // 2)
+        cost_ns = costs[int(sequence(0, index) * len(costs))]
+        grid = Grid(self._meetings.fixed_phase_ns(part.scenario) or 0, cost_ns)
+        return part._replace(first=grid, last=grid)
+
+    def _of_grace_period(self) -> Iterator[int]:
+        """Costs with which the grace period is a whole number of ticks."""
+        grace_period_ns = self._meetings.configuration.node_monitor_grace_period_ns
+        yield from self._whole_ticks(grace_period_ns)
+
+    def _of_known_grids(self, scenario: Scenario) -> Iterator[int]:
+        """Costs with which a grid that starts at a known instant just meets another instant."""
+        starts = [event.at_ns for event in scenario.events if event.manager_up]
+        if self._meetings.configuration.monitor_phase_ns is not None:
+            starts.append(self._meetings.configuration.monitor_phase_ns)
+        for start_ns in starts:
+            for at_ns in self._meetings.instants(scenario):
+                steps = (at_ns - start_ns) // self._period_ns
+                if steps > 0:
+                    cost_ns = -(-(at_ns - start_ns) // steps) - self._period_ns
+                    if 0 < cost_ns <= self._meetings.cost_max_ns:
+                        yield cost_ns
+
+    def _of_pairs(self, scenario: Scenario) -> Iterator[int]:
+        """Costs with which two instants have the same phase."""
+        instants = sorted({0, *self._meetings.instants(scenario)})
+        for place, later_ns in enumerate(instants):
+            for earlier_ns in instants[:place]:
+                yield from self._whole_ticks(later_ns - earlier_ns)
+
+    def _whole_ticks(self, apart_ns: int) -> Iterator[int]:
+        most = apart_ns // self._period_ns
+        fewest = -(-apart_ns // (self._period_ns + self._meetings.cost_max_ns))
+        for ticks in range(max(fewest, 1), most + 1):
+            cost_ns = -(-apart_ns // ticks) - self._period_ns
+            if 0 < cost_ns <= self._meetings.cost_max_ns:
+                yield cost_ns
+
+
+class MonitorPhase(Unknown[Piece]):
+    """From the start to the first tick."""
+
+    name = "phase of the node monitor"
+    what = "when the node monitor ticks for the first time"
+
+    def __init__(self, meetings: TickMeetings) -> None:
+        self._meetings = meetings
+        self._period_ns = meetings.configuration.node_monitor_period_ns
+
+    def fewest(self, part: Piece) -> int:
+        """Every stretch."""
+        if self._meetings.fixed_phase_ns(part.scenario) is not None:
+            return 1
+        return len(self._meetings.instants(part.scenario)) + 1
+
+    def settle(self, part: Piece, most: int) -> Iterator[Piece]:
+        """The stretches between critical phases, or fewer that hold several of them."""
+        if self._meetings.fixed_phase_ns(part.scenario) is not None:
+            yield part
+            return
+        cost_ns = part.first.cost_ns
+        step_ns = self._period_ns + cost_ns
+        phases = sorted({at_ns % step_ns for at_ns in self._meetings.instants(part.scenario)} | {0})
+        if part.drawn is not None:
+            spans = [
+                each for span in _between(phases, step_ns) for each in self._visible(part, *span)
+            ]
+            yield spans[int(sequence(1, part.drawn) * len(spans))]
+            return
+        if len(phases) > most:
+            yield from self._thinned(part, phases, step_ns, most)
+            return
+        moment_at = {
+            moment.at_ns % step_ns: moment for moment in self._meetings.moments(part.scenario)
+        }
+        for low_ns, high_ns in _between(phases, step_ns):
+            after, before = moment_at.get(low_ns), moment_at.get((high_ns + 1) % step_ns)
+            known = None
+            if cost_ns == 0 and after is not None and before is not None:
+                # Neighbouring phases may belong to moments that are several periods apart.
+                if 0 < before.at_ns - after.at_ns <= step_ns:
+                    known = after, before
+            for piece in self._visible(part, low_ns, high_ns):
+                yield piece._replace(between=known)
+
+    def _thinned(
+        self, part: Piece, phases: Sequence[int], step_ns: int, most: int
+    ) -> Iterator[Piece]:
+        for low_ns, high_ns in _between(_every(phases, max(most, 2)), step_ns):
+            for piece in self._visible(part, low_ns, high_ns):
+                first_ns, last_ns = piece.first.phase_ns, piece.last.phase_ns
+                if any(first_ns < phase_ns <= last_ns for phase_ns in phases):
+                    yield piece.missing(self.name, last_ns - first_ns)
+                else:
+                    yield piece
+
+    def _visible(self, part: Piece, low_ns: int, high_ns: int) -> Iterator[Piece]:
+        """The parts of a stretch of phases that the snapshot leaves; all of it where it tells nothing."""
+        spans = self._meetings.configuration.monitor_phases_ns or ((low_ns, high_ns),)
+        for first_ns, last_ns in spans:
+            if max(low_ns, first_ns) <= min(high_ns, last_ns):
+                yield part._replace(
+                    first=part.first._replace(phase_ns=max(low_ns, first_ns)),
+                    last=part.last._replace(phase_ns=min(high_ns, last_ns)),
+                )
+
+
+def _between(starts: Iterable[int], end: int) -> Iterator[tuple[int, int]]:
+    """(first, last) of the stretches of 0 .. ``end`` - 1 that begin at 0 and at each of ``starts``."""
+    for low, high in pairwise([*sorted({0, *starts}), end]):
+        yield low, high - 1
+
+
+def critical_instants(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> list[int]:
+    """Offsets at which it matters on which side of them a tick of the monitor comes, sorted."""
+    moments = _critical_moments(snapshot, scenario, configuration)
+    return sorted({moment.at_ns for moment in moments})
+
+
+def _critical_moments(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> Iterable[Moment]:
+    """Offsets at which it matters whether a tick comes just before or just after."""
+    startup_ns = configuration.node_startup_grace_period_ns
+    leader_ns = snapshot.control_plane.leader_acquire_time_ns
+    for event in scenario.events:
+        if event.critical_ns is not None:
+            silent = event.kubelets_up is False
+            kind = MomentKind.LAST_HEARTBEAT if silent else MomentKind.EVENT
+            yield Moment(event.critical_ns, kind, ", ".join(event.touched_nodes))
+        if event.node is not None and event.node.condition(READY) is None:
+            # The API server stamps what it creates with a whole second.
+            created_ns = (scenario.start_ns + event.at_ns) // SECOND_NS * SECOND_NS
+            deadline_ns = created_ns + startup_ns - scenario.start_ns
+            yield Moment(deadline_ns, MomentKind.STARTUP_DEADLINE, event.node.name)
+    for node in snapshot.nodes:
+        lease = snapshot.leases.get(node.name)
+        ready = node.condition(READY)
+        silent = is_silent_at(lease, observed_at_ns(snapshot, scenario.start_ns))
+        if silent and lease is not None and lease.renew_time_ns is not None:
+            if ready is None or ready.status != "Unknown":
+                heartbeat_ns = lease.renew_time_ns - scenario.start_ns
+                yield Moment(heartbeat_ns, MomentKind.LAST_HEARTBEAT, node.name)
+                # A process that is younger first saw the node at its own first tick.
+                if leader_ns is not None and lease.renew_time_ns < leader_ns <= scenario.start_ns:
+                    process_ns = leader_ns - scenario.start_ns
+                    yield Moment(process_ns, MomentKind.PROCESS_START, node.name)
+        if ready is None or ready.status != TRUE or no_execute_taints(node.taints):
+            # The first tick after the start has something to do.
+            yield Moment(0, MomentKind.START, "")
+        if ready is None:
+            deadline_ns = node.creation_timestamp_ns + startup_ns - scenario.start_ns
+            yield Moment(deadline_ns, MomentKind.STARTUP_DEADLINE, node.name)
+
+
+def _every(values: Sequence[int], count: int) -> list[int]:
+    """At most ``count`` of sorted values, evenly chosen, with both ends."""
+    if len(values) <= count:
+        return list(values)
+    last = len(values) - 1
+    return sorted({values[index * last // (count - 1)] for index in range(count)})

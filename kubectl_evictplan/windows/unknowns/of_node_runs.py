@@ -1,0 +1,40 @@
+"""All unknowns of the node runs: which pieces there are."""
+
+from __future__ import annotations
+
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.pieces import Piece
+from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
+from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost, TickMeetings
+from kubectl_evictplan.windows.unknowns.starts import KubeletReturns, ProcessStarts
+from kubectl_evictplan.windows.unknowns.unknown import settled
+from kubectl_evictplan.windows.unknowns.zone_walk import ZoneWalk
+
+
+def pieces(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    runs_max: int,
+) -> list[Piece]:
+    """Pieces that together stand for all node runs, for at most about ``runs_max`` of them (two for each piece)."""
+    heartbeats = LastHeartbeats(snapshot, configuration)
+    meetings = TickMeetings(snapshot, configuration, heartbeats.ends_ns)
+    starts = (KubeletReturns(configuration), ProcessStarts(configuration, meetings.instants))
+    ticks = (TickCost(meetings), MonitorPhase(meetings))
+    walk = ZoneWalk(snapshot, configuration)
+    most = max(runs_max // 2, 1)
+    found = settled(Piece(scenario), (*starts, *ticks, heartbeats, walk), most)
+    if heartbeats.is_known(scenario) or not any(piece.missed for piece in found):
+        return found
+    # Too many choices: each of a few of last heartbeats with every phase, and one phase for each of many.
+    begun = settled(Piece(scenario), starts, most)
+    corners = [corner for part in begun for corner in heartbeats.corners(part)]
+    share = max(most * 2 // 3 // len(corners), 1)
+    found = [piece for each in corners for piece in settled(each, (*ticks, walk), share)]
+    for index in range(most // 3):
+        drawn = heartbeats.drawn(begun[index % len(begun)], index)
+        found += settled(drawn, (*ticks, walk), 1)
+    return found
