@@ -11,7 +11,8 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.impact.replacement_words import fit_sentence
 from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds, TopologySpreadConstraint
-from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.kube.objects import Node, Pod, Workload
+from kubectl_evictplan.kube.pod_requests import ContainerRequests, Resized
 from kubectl_evictplan.prediction.impact_document import Impact, ReplacementFit
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
@@ -35,8 +36,8 @@ def told(nodes: list[Node], pods: list[Pod], *events: Any) -> list[ReplacementFi
     return list(assessed(nodes, pods, *events).replacements)
 
 
-def assessed(nodes: list[Node], pods: list[Pod], *events: Any) -> Impact:
-    known = _known(nodes, pods, *events)
+def assessed(nodes: list[Node], pods: list[Pod], *events: Any, **options: Any) -> Impact:
+    known = _known(nodes, pods, *events, **options)
     return assess_impact(*known, predict(*known))
 
 
@@ -44,13 +45,16 @@ def warned(nodes: list[Node], pods: list[Pod], *events: Any) -> set[str]:
     return {one.code for one in predict(*_known(nodes, pods, *events)).warnings}
 
 
-def _known(nodes: list[Node], pods: list[Pod], *events: Any) -> Any:
-    snapshot, scenario = make_snapshot(nodes, pods), make_scenario(events, horizon=900)
-    return (
-        snapshot,
-        scenario,
-        resolve_configuration(ControllerSettings("1.34.0"), snapshot.control_plane),
-    )
+def _known(
+    nodes: list[Node],
+    pods: list[Pod],
+    *events: Any,
+    release: str = "1.34.0",
+    workloads: tuple[Workload, ...] = (),
+) -> Any:
+    snapshot = msgspec.structs.replace(make_snapshot(nodes, pods), workloads=workloads)
+    configuration = resolve_configuration(ControllerSettings(release), snapshot.control_plane)
+    return snapshot, make_scenario(events, horizon=900), configuration
 
 
 def maintenance(name: str) -> Any:
@@ -82,6 +86,26 @@ def test_what_runs_on_elsewhere_keeps_its_room() -> None:
     assert fit_sentence(fit) == (
         "fits nowhere: would stay Pending, because 1 node fails TaintToleration, 1 node fails NodeResourcesFit"
     )
+
+
+def test_what_a_pod_holds_that_was_resized_in_place_nobody_else_gets() -> None:
+    grown = Resized(by_container=(("cpu", 4000),), by_pod=(("cpu", 3000),))
+    beside = msgspec.structs.replace(pod("q", "n2"), resized=grown)
+    nodes, pods = [node("n1"), node("n2")], [pod("p", "n1"), beside]
+    for release, verdict in (("1.26.0", "fits"), ("1.36.0", "nowhere"), ("1.37.0", "fits")):
+        (fit,) = assessed(nodes, pods, maintenance("n1"), release=release).replacements
+        assert (fit.verdict, release) == (verdict, release)
+
+
+def test_who_was_resized_in_place_is_made_anew_as_its_template_says() -> None:
+    grown = Resized(containers=(ContainerRequests("c", (("cpu", 9000),)),))
+    resized = pod("p", "n1", PodNeeds((("cpu", 9000),)))
+    resized = msgspec.structs.replace(resized, resized=grown)
+    template = (ContainerRequests("c", (("cpu", 1000),)),)
+    owner = Workload("ReplicaSet", "default", "web", replicas=1, template=template)
+    for owners, verdict in (((), "nowhere"), ((owner,), "fits")):
+        found = assessed([node("n1"), node("n2")], [resized], maintenance("n1"), workloads=owners)
+        assert [fit.verdict for fit in found.replacements] == [verdict]
 
 
 def test_a_selector_may_allow_only_the_node_that_goes_away() -> None:

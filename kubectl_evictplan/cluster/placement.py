@@ -80,7 +80,9 @@ def left_over(node: Node, pods: Iterable[Pod]) -> Mapping[str, int]:
     for pod in pods if left else ():
         if pod.needs is None:
             return {}
-        for name, amount in {**dict(pod.needs.requests), PODS: 1}.items():
+        # The most that any release's scheduler counts.
+        held = pod.needs.requests if pod.resized is None else pod.resized.by_container
+        for name, amount in {**dict(held), PODS: 1}.items():
             if name in left:
                 left[name] -= amount
     return left

@@ -73,6 +73,9 @@ class ReleaseProfile(msgspec.Struct, frozen=True):
     evicts_unready_pods: bool = False
     # unhealthyPodEvictionPolicy is read (alpha and off in 1.26).
     unhealthy_pod_eviction_policy: bool = False
+    # -- kube-scheduler ------------------------------------------------------------------------
+    # What counts of a pod that was resized in place: spec | container | pod (``kube/pod_requests.py``).
+    resized_pods_hold: str = "spec"
 
 
 class _Change(NamedTuple):
@@ -116,6 +119,9 @@ _CHANGES: tuple[_Change, ...] = (
     _Change("evicts_pending_unasked", True, 19),
     _Change("evicts_unready_pods", True, 20),
     _Change("unhealthy_pod_eviction_policy", True, 27),
+    # Alpha up to 1.32: without the gate no status tells of resizes.
+    _Change("resized_pods_hold", "container", 27),
+    _Change("resized_pods_hold", "pod", 37),
 )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.later_nodes import later_nodes
@@ -18,6 +20,7 @@ from kubectl_evictplan.impact.node_phases import TimedPhase, node_phases
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.pod_requests import BY_SPEC
 from kubectl_evictplan.kube.scheduling.answers import Fit, Surroundings
 from kubectl_evictplan.kube.scheduling.fit import fits
 from kubectl_evictplan.prediction.causes import seconds
@@ -111,6 +114,8 @@ class Change(NamedTuple):
     evicted: Mapping[str, Pod]
     # Keys of those whose owners make pods with scheduling gates.
     gated: Collection[str] = ()
+    # How the release's scheduler counts pods that were resized in place (``kube/pod_requests.py``).
+    resized_pods_hold: str = BY_SPEC
 
 
 def placements_of(change: Change, replaced: Sequence[Pod]) -> Placements:
@@ -224,7 +229,7 @@ def _surroundings(change: Change) -> tuple[Surroundings, tuple[TimedPhase, ...]]
     around = Surroundings(
         then.nodes,
         then.leaving,
-        [pod for pod in snapshot.pods if id(pod) not in gone],
+        [_as_held(pod, change) for pod in snapshot.pods if id(pod) not in gone],
         stuck,
         infrastructure,
         {one.name: one.labels for one in infrastructure.namespaces}
@@ -238,6 +243,14 @@ def _surroundings(change: Change) -> tuple[Surroundings, tuple[TimedPhase, ...]]
         change.gated,
     )
     return around, phases
+
+
+def _as_held(pod: Pod, change: Change) -> Pod:
+    """The pod with what it holds of its node for what it needs."""
+    if pod.resized is None or pod.needs is None:
+        return pod
+    held = pod.resized.held(change.resized_pods_hold)
+    return pod if held is None else replace(pod, needs=replace(pod.needs, requests=held))
 
 
 def _ending(change: Change) -> list[tuple[Pod, int]]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
@@ -86,6 +88,7 @@ class World:
     ) -> None:
         """``part``: the snapshot is a part of the cluster, so nobody can say where successors find room."""
         self.snapshot, self.scenario, self._part = snapshot, scenario, part
+        self._resized_pods_hold = configuration.profile.resized_pods_hold
         self.prediction = prediction
         self.lives = node_lives(
             snapshot, scenario, prediction, configuration.node_monitor_period_ns
@@ -167,7 +170,7 @@ class World:
         order = sorted((one.when.earliest_ns, key) for key, one in self.deletions.items())
         evicted = {key: touched[key] for _, key in order}
         replaced = [
-            pod
+            self._made_anew(pod)
             for key, pod in evicted.items()
             if self.owner_of(pod)[1] not in _NOT_PLACED and self._replaced(pod, self.deletions[key])
         ]
@@ -180,8 +183,17 @@ class World:
             self.deletions,
             evicted,
             gated,
+            self._resized_pods_hold,
         )
         return placements_of(change, replaced)
+
+    def _made_anew(self, pod: Pod) -> Pod:
+        """The pod as its owner makes it: what was changed in place is as in the template again."""
+        owner = self.workloads.get(self.owner_of(pod)) if pod.resized is not None else None
+        if pod.resized is None or pod.needs is None or owner is None:
+            return pod
+        requests = pod.resized.anew(owner.template)
+        return replace(pod, needs=replace(pod.needs, requests=requests))
 
     def gates_of(self, pod: Pod) -> tuple[str, ...]:
         """Names of the scheduling gates that the owner's template gives to successors, as far as it was read."""

@@ -14,6 +14,7 @@ import msgspec
 
 from kubectl_evictplan.kube.infrastructure import Infrastructure
 from kubectl_evictplan.kube.needs import PodNeeds
+from kubectl_evictplan.kube.pod_requests import ContainerRequests, Resized
 
 # Bounds are checked where these values are decoded, that is in our own snapshots.
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -151,6 +152,8 @@ class Pod(msgspec.Struct, frozen=True):
     # From the creation to the newest change of the Ready condition, where that is True: how long the pod took
     # to be Ready, unless it was Ready before and not in between.
     ready_after_seconds: Count | None = None
+    # Where its requests were changed in place, or its spec was written again; None: they are what ``needs`` says.
+    resized: Resized | None = None
 
     @property
     def key(self) -> str:
@@ -202,6 +205,8 @@ class Workload(msgspec.Struct, frozen=True):
     backoff_limit_per_index: int | None = None
     # Names of the spec.schedulingGates of its template: nobody schedules a pod that still has one.
     scheduling_gates: tuple[str, ...] = ()
+    # What the containers of its template request, those that request anything.
+    template: tuple[ContainerRequests, ...] = ()
 
     @property
     def waits_for_ends(self) -> bool:

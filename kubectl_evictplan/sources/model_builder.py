@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import msgspec
@@ -29,9 +29,11 @@ from kubectl_evictplan.kube.objects import (
     Toleration,
     Workload,
 )
+from kubectl_evictplan.kube.pod_requests import ContainerRequests, in_order
 from kubectl_evictplan.kube.timestamps import is_leap_second, parse_rfc3339_ns
 from kubectl_evictplan.sources import wire, wire_needs
 from kubectl_evictplan.sources.needs_builder import NeedsBuilder, amounts
+from kubectl_evictplan.sources.resize_builder import ResizeBuilder
 
 GRACE_PERIOD_DEFAULT_SECONDS = 30
 LEASE_DURATION_DEFAULT_SECONDS = 40
@@ -74,7 +76,9 @@ class ModelBuilder:
         self.tolerations = _Memo(self._tolerations)
         self.owners = _Memo(_owners)
         self.allocatable: dict[bytes, dict[str, int]] = _Memo(_sorted_amounts)
-        self.needs = NeedsBuilder().needs
+        needs = NeedsBuilder()
+        self.needs, self._requested = needs.needs, needs.requested
+        self._resized = ResizeBuilder(needs).resized
         self._equal_tolerations: dict[tuple[Toleration, ...], tuple[Toleration, ...]] = {}
 
     def _time(self, text: str) -> int | None:
@@ -105,6 +109,7 @@ class ModelBuilder:
                         after_seconds = (since_ns - created_ns) // SECOND_NS
                 break
         grace = spec.termination_grace_period_seconds
+        needs = self.needs(spec)
         return Pod(
             shared(meta.namespace),
             meta.name,
@@ -128,8 +133,9 @@ class ModelBuilder:
             _has_duplicates(spec.containers)
             or (bool(spec.init_containers) and _has_duplicates(spec.init_containers)),
             shared(status.reason),
-            self.needs(spec),
+            needs,
             after_seconds,
+            None if needs is None else self._resized(decoded, needs.requests),
         )
 
     def node(self, decoded: wire.WireNode) -> Node:
@@ -203,7 +209,13 @@ class ModelBuilder:
             (decoded.status.failed or 0) if kind == "Job" else None,
             spec.backoff_limit_per_index,
             tuple(sys.intern(gate.name) for gate in spec.template.spec.scheduling_gates),
+            tuple(self._template(spec.template.spec)),
         )
+
+    def _template(self, template: wire.TemplateSpec) -> Iterator[ContainerRequests]:
+        for container in (*template.containers, *template.init_containers):
+            if requests := in_order(self._requested(container.resources)):
+                yield ContainerRequests(sys.intern(container.name), requests)
 
     def webhooks(self, decoded: wire.WireWebhooks) -> list[DeleteWebhook]:
         """Return those of a configuration that are asked about the deletion of pods."""

@@ -7,7 +7,6 @@ arrived, and read once for each distinct combination of them.
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -16,7 +15,6 @@ from kubectl_evictplan.kube.infrastructure import Wishes
 from kubectl_evictplan.kube.needs import (
     CPU,
     HONOR,
-    HUGE_PAGES_PREFIX,
     IGNORE,
     NODE_NAME_FIELD,
     OWN_NODE,
@@ -26,6 +24,14 @@ from kubectl_evictplan.kube.needs import (
     PodNeeds,
     TopologySpreadConstraint,
 )
+from kubectl_evictplan.kube.pod_requests import (
+    INIT,
+    RUNS,
+    SIDECAR,
+    effective,
+    in_order,
+    whole,
+)
 from kubectl_evictplan.kube.quantities import MILLI, BadQuantity, parse_quantity
 from kubectl_evictplan.sources import wire, wire_needs
 
@@ -33,8 +39,6 @@ DEFAULT_SCHEDULER = "default-scheduler"
 # More distinct ones than templates can explain: forgotten, and read anew.
 MEMO_SIZE_MAX = 200_000
 _ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 - compared, nothing listens
-# Resources of the whole pod win over those of its containers, for these.
-_POD_LEVEL = frozenset({CPU, "memory"})
 _NODE_NAME_BYTES = NODE_NAME_FIELD.encode()
 _NULL_BYTES = bytes(wire_needs.NULL)
 
@@ -92,36 +96,14 @@ class NeedsBuilder:
         )
 
     def _effective_requests(self, spec: wire.PodSpec) -> tuple[tuple[str, int], ...]:
-        """Return what the scheduler reserves (``PodRequests``): init containers run one by one.
+        """Return what the scheduler reserves for a new pod (``PodRequests``)."""
+        containers = (
+            (how_it_runs(one), self.requested(one.resources)) for one in all_containers(spec)
+        )
+        of_pod = self.requested(spec.resources)
+        return in_order(whole(effective(containers), of_pod, amounts(bytes(spec.overhead))))
 
-        A sidecar runs on, so it counts with the containers and with the init containers after it.
-        """
-        total: Counter[str] = Counter()
-        for container in spec.containers:
-            total.update(self._requested(container.resources))
-        sidecars: Counter[str] = Counter()
-        highest: Counter[str] = Counter()
-        for container in spec.init_containers:
-            own = self._requested(container.resources)
-            if _is_sidecar(container):
-                sidecars.update(own)
-                own = {}
-            highest |= sidecars + Counter(own)
-        total.update(sidecars)
-        total |= highest
-        if spec.resources is not wire_needs.NULL:
-            of_pod = self._requested(spec.resources)
-            total.update(
-                {
-                    name: amount - total[name]
-                    for name, amount in of_pod.items()
-                    if name in _POD_LEVEL or name.startswith(HUGE_PAGES_PREFIX)
-                }
-            )
-        total.update(amounts(bytes(spec.overhead)))
-        return tuple(sorted((sys.intern(name), amount) for name, amount in (+total).items()))
-
-    def _requested(self, resources: msgspec.Raw) -> Requests:
+    def requested(self, resources: msgspec.Raw) -> Requests:
         """Return requests; a limit without a request is one (``SetDefaults_Pod``)."""
         raw = bytes(resources)
         found = self._requests.get(raw)
@@ -198,6 +180,18 @@ def _affinity(spec: wire.PodSpec) -> bytes:
 
 def _is_sidecar(container: wire.InitContainer) -> bool:
     return container.restart_policy == "Always"
+
+
+def all_containers(spec: wire.PodSpec) -> Iterable[wire.Container]:
+    """Those that run beside each other, then those before them."""
+    return (*spec.containers, *spec.init_containers)
+
+
+def how_it_runs(container: wire.Container) -> str:
+    """RUNS, INIT or SIDECAR."""
+    if not isinstance(container, wire.InitContainer):
+        return RUNS
+    return SIDECAR if _is_sidecar(container) else INIT
 
 
 def _node_terms(affinity: wire_needs.RequiredNodes | None) -> tuple[NodeSelectorTerm, ...] | None:

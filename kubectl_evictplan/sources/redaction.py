@@ -47,6 +47,7 @@ KEPT = frozenset(
         *("PodDisruptionBudget.unhealthy_pod_eviction_policy", "Workload.pod_management_policy"),
         *("TopologySpreadConstraint.node_affinity_policy", "HostPort.protocol"),
         *("TopologySpreadConstraint.node_taints_policy", "FailureRule.on", "FailureRule.action"),
+        "ContainerRequests.how",
     }
 )
 # (key, operator, values) each; an operator is no name.
@@ -61,7 +62,12 @@ WISHES = frozenset(
     }
 )
 # By resource: those that Kubernetes names are no names of anybody's.
-RESOURCES = frozenset({"Node.allocatable", "PodNeeds.requests"})
+RESOURCES = frozenset(
+    {
+        *("Node.allocatable", "PodNeeds.requests", "ContainerRequests.requests"),
+        *("Resized.by_container", "Resized.by_pod", "Resized.of_pod", "Resized.overhead"),
+    }
+)
 # By component and flag.
 KEYS_KEPT = frozenset({"ControlPlaneFlags.seen_in", "ControlPlaneFlags.origins"})
 # Compared as numbers by the operators Lt and Gt.

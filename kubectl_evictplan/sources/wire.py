@@ -48,6 +48,9 @@ class Annotations(Struct, gc=False, frozen=True):
 
     config_source: str = field(default="", name="kubernetes.io/config.source")
     config_mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
+    # Marks of the vertical pod autoscaler: on a pod that it wrote the requests of as it was created, and while it ran.
+    vpa_updates: str | None = field(default=None, name="vpaUpdates")
+    vpa_in_place_updated: str | None = field(default=None, name="vpaInPlaceUpdated")
 
 
 class WireOwner(Struct, rename="camel", gc=False):
@@ -89,6 +92,7 @@ class PodMeta(OwnedMeta):
     deletion_grace_period_seconds: Int64 | None = None
     finalizers: tuple[str, ...] = ()
     annotations: Annotations = Annotations()
+    generation: Int64 = 0
 
 
 class EnvName(Struct, gc=False):
@@ -103,6 +107,7 @@ class Port(Struct, rename="camel", gc=False):
 
 
 class Container(Struct):
+    name: str = ""
     env: tuple[EnvName, ...] = ()
     ports: tuple[Port, ...] = ()
     resources: wire_needs.AnyResources = NULL
@@ -145,13 +150,26 @@ class PodSpec(Struct, rename="camel", frozen=True):
 class PodCondition(Struct, rename="camel", gc=False):
     type: str = ""
     status: str = ""
+    reason: str = ""
     last_transition_time: Timestamp = ""
 
 
-class PodStatus(Struct, frozen=True):
+class ContainerStatus(Struct, rename="camel"):
+    name: str = ""
+    allocated_resources: wire_needs.AnyQuantities = NULL
+    resources: wire_needs.AnyResources = NULL
+
+
+class PodStatus(Struct, rename="camel", frozen=True):
     phase: str = ""
     reason: str = ""
     conditions: tuple[PodCondition, ...] = ()
+    # What containers have got by now: of a release that resizes in place.
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    allocated_resources: wire_needs.AnyQuantities = NULL
+    resources: wire_needs.AnyResources = NULL
+    resize: str = ""
 
 
 class WirePod(WireObject, tag="Pod", kw_only=True):
@@ -175,7 +193,6 @@ class NodeSpec(Struct, rename="camel", frozen=True):
 
 
 class WireCondition(PodCondition, rename="camel"):
-    reason: str = ""
     last_heartbeat_time: Timestamp = ""
 
 
@@ -251,7 +268,14 @@ class SchedulingGate(Struct, frozen=True, gc=False):
     name: str = ""
 
 
+class TemplateContainer(Struct, frozen=True):
+    name: str = ""
+    resources: wire_needs.AnyResources = NULL
+
+
 class TemplateSpec(Struct, frozen=True, rename="camel"):
+    containers: tuple[TemplateContainer, ...] = ()
+    init_containers: tuple[TemplateContainer, ...] = ()
     scheduling_gates: tuple[SchedulingGate, ...] = ()
 
 
