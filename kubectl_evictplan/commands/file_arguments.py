@@ -10,7 +10,6 @@ from pathlib import Path
 
 from kubectl_evictplan.errors import Correction, InputError, Problem, mistake
 from kubectl_evictplan.scenarios.names import did_you_mean, similar
-from kubectl_evictplan.sources.reading import GET_COMMAND
 
 FILENAME = ("-f", "--filename")
 STDIN = "-"
@@ -120,6 +119,8 @@ def _files_in(directory: Path) -> list[str]:
 
 def _made_from_cluster(typed: tuple[str, ...], connection: str = "") -> Correction:
     """Return the command line with a new file, made by kubectl in front of it."""
+    from kubectl_evictplan.sources.reading import GET_COMMAND
+
     name = unused("cluster.json")
     get = GET_COMMAND.replace("kubectl ", f"kubectl {connection}", 1)
     return Correction(typed, (name,) if typed else ("-f", name), first=f"{get} > {name}")

@@ -28,7 +28,6 @@ from kubectl_evictplan.report.blocks import (
 PROSE_COLUMNS_MAX = 100
 PROSE_COLUMNS_MIN = 40
 GAP = "  "
-_ROWS_PER_CHUNK = 500
 # A hostile or generated message must not bury the others.
 _MESSAGE_COLUMNS_MAX = 1000
 # Private use: never in text that went through ``escape``.
@@ -126,13 +125,11 @@ class Terminal:
         ]
         left_out = self._left_out(table.columns, widths) if self.headers else set()
         shown = [at for at in range(len(heads)) if at not in left_out]
-        if self.color:
-            texts = [
-                [self._paint(text, _tone(cell)) for text, cell in zip(line, row, strict=True)]
-                for line, row in zip(texts, rows, strict=True)
-            ]
-        padded = [heads[at].ljust(widths[at]) for at in shown]
-        yield from _aligned(padded, [[row[at] for at in shown] for row in texts], self.headers)
+        if self.headers:
+            yield GAP.join(heads[at].ljust(widths[at]) for at in shown).rstrip() + "\n"
+        for row, line in zip(rows, texts, strict=True):
+            cells = (self._padded(line[at], row[at], widths[at]) for at in shown)
+            yield GAP.join(cells).rstrip() + "\n"
         if self.headers:
             yield from self._notes(table, left_out)
 
@@ -188,25 +185,9 @@ class Terminal:
     def _cell(self, cell: Cell) -> str:
         return escape(cell if isinstance(cell, str) else cell.text, ascii_only=True)
 
+    def _padded(self, text: str, cell: Cell, columns: int) -> str:
+        return self._paint(text, _tone(cell)) + " " * (columns - len(text))
+
 
 def _tone(cell: Cell) -> str:
     return "plain" if isinstance(cell, str) else cell.tone
-
-
-def _aligned(heads: list[str], rows: list[list[str]], headers: bool) -> Iterator[str]:
-    """Yield the rows, laid out some hundred at a time: there may be many thousands."""
-    from tabulate import tabulate
-
-    for start in range(0, max(len(rows), 1), _ROWS_PER_CHUNK):
-        # The headers are a row like the others, in every chunk: they carry the columns' widths.
-        text = tabulate(
-            [heads, *rows[start : start + _ROWS_PER_CHUNK]],
-            tablefmt="plain",
-            # Or 1e5 becomes 100000 and 0012 becomes 12: wrong names.
-            disable_numparse=True,
-            stralign="left",
-            preserve_whitespace=True,
-        )
-        lines = text.split("\n")
-        for line in lines[0 if headers and not start else 1 :]:
-            yield line.rstrip() + "\n"

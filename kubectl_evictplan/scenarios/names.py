@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import SequenceMatcher
 
 # The types of objects as kubectl's users write them.
 NODE_WORDS = ("node", "nodes", "no")
@@ -84,6 +83,8 @@ def shown(text: str, most: int = 60) -> str:
 
 def _closest(typed: str, names: Mapping[str, str]) -> list[str]:
     """Return the names with the most letters in common, in the order typed; few typing errors only."""
+    from difflib import SequenceMatcher  # only where a word is wrong
+
     matcher = SequenceMatcher(b=typed, autojunk=False)
     best = _RATIO_MIN_SHORT if len(typed) < _SHORT else _RATIO_MIN
     found, compared = list[str](), 0

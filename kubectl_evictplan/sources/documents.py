@@ -131,7 +131,7 @@ class DocumentReader:
             return
         if len(data) <= CHECKED_BYTES_MAX:
             try:
-                json_reader.read_json(data)
+                json_reader.check_json(data)
             except JsonSyntaxError as error:
                 if not error.is_json and content.ends_with(".yaml", ".yml"):
                     self._yaml(content, is_named)

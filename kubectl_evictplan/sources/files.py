@@ -18,7 +18,7 @@ import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease
-from kubectl_evictplan.sources import archives, captures, reading
+from kubectl_evictplan.sources import captures, reading
 from kubectl_evictplan.sources.assembly import Assembly
 from kubectl_evictplan.sources.checks import check_cluster
 from kubectl_evictplan.sources.diagnostics import Diagnostics
@@ -216,6 +216,8 @@ def _below(directory: str, assembly: Assembly) -> list[_Input]:
     if is_captured:
         assembly.captures.add(directory)
         assembly.captures_by_namespace.add(directory)
+        from kubectl_evictplan.sources import archives
+
         assembly.skipped.update(archives.what_it_is(path) for path in others)
     return [_Input(path, is_captured=is_captured) for path in found]
 
@@ -254,6 +256,8 @@ def _read_archive(
     file: _Input, archive: BinaryIO, documents: DocumentReader, assembly: Assembly
 ) -> None:
     """Read the manifests in an archive; a single compressed file is read as what it holds."""
+    from kubectl_evictplan.sources import archives
+
     names = []
     size = archive.seek(0, os.SEEK_END)
     archive.seek(0)

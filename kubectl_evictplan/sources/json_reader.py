@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.sources.decoder_messages import syntax_stop
 
 DEPTH_MAX = 200
@@ -21,6 +23,7 @@ _DIGITS_KEPT = 60
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 _FRACTION = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
+_ESCAPED_COLON = re.compile(rb"\\u003[aA]")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 # What may stand behind the digits that Python's decoder has taken already.
@@ -50,6 +53,22 @@ class JsonSyntaxError(ValueError):
         self.is_json = is_json
 
 
+def check_json(data: bytes) -> None:
+    """Raise JsonSyntaxError with all problems of UTF-8 JSON, as ``read_json`` does; much faster if it has none.
+
+    The fast decoder refuses everything odd but keys that stand twice and deep nesting. Of equal keys it keeps one:
+    written again, the text then has fewer colons. An escaped colon would count as one more.
+    """
+    try:
+        again = msgspec.json.encode(msgspec.json.decode(data))
+    except (msgspec.MsgspecError, RecursionError):
+        is_plain = False
+    else:
+        is_plain = again.count(b":") == data.count(b":") and not _ESCAPED_COLON.search(data)
+    if not is_plain or _may_be_deep(data):
+        read_json(data)
+
+
 def read_json(data: bytes) -> Any:
     """Return the plain value of UTF-8 JSON; raises JsonSyntaxError with all problems."""
     text = data.decode()
@@ -62,7 +81,7 @@ def read_json(data: bytes) -> Any:
         raise JsonSyntaxError([problem], is_json=False) from None
     except RecursionError:
         tree, is_odd = None, True
-    if is_odd or _may_be_deep(data) or ("\\u" in text and not _is_unicode(tree)):
+    if is_odd or _may_be_deep(data) or (_SURROGATE.search(data) and not _is_unicode(tree)):
         problems = list(_find_problems(text))
         if problems:
             raise JsonSyntaxError(problems)

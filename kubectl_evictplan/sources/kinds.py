@@ -5,7 +5,6 @@ A kind counts only together with its API group: a CRD may well be called Node.
 
 from __future__ import annotations
 
-import difflib
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -114,6 +113,8 @@ def _nearest(kind: str, group: str) -> str:
         return ""
     if kind in _LIKE_OURS:
         return ""
+    import difflib
+
     candidates = {name.lower(): name for name in KINDS}
     lower = kind.lower()
     if lower.removesuffix("s") in candidates:

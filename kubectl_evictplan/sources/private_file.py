@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 from kubectl_evictplan.errors import InputError, Problem
@@ -13,6 +12,8 @@ from kubectl_evictplan.errors import InputError, Problem
 
 def write_private(path: str, data: bytes, *, force: bool = False) -> None:
     """Write bytes atomically with mode 0600, whatever the umask; raises InputError."""
+    import tempfile
+
     target = Path(path)
     try:
         _refuse_target(path, force=force)

@@ -7,7 +7,6 @@ types say. ``null`` is always accepted and means absent, as in Go.
 
 from __future__ import annotations
 
-import difflib
 import re
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -222,6 +221,8 @@ def describe(value: Any) -> str:
 
 @lru_cache(maxsize=4096)
 def _likely_name(name: str, fields: tuple[str, ...]) -> str:
+    import difflib
+
     lower = {field.lower(): field for field in fields}
     close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.85)
     return lower[close[0]] if close else ""
