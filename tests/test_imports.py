@@ -31,6 +31,7 @@ EDGES = frozenset(
         "completion",
         "gates",
         "live",
+        "processes",
         "report",
         "scenarios",
         "sources",

@@ -6,22 +6,20 @@ of what was asked, however many workers there are.
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import hashlib
-import os
 import pickle
-import signal
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
 from kubectl_evictplan import __version__
 from kubectl_evictplan.commands.dask_scheduler import SCHEME, DaskScheduler, trouble
 from kubectl_evictplan.errors import Correction, mistake
+from kubectl_evictplan.processes import processes, work
 
 _Task = TypeVar("_Task")
 _Answer = TypeVar("_Answer")
@@ -32,9 +30,6 @@ _CHUNK_MAX = 25
 _CHUNKS_PER_WORKER = 8
 # Each of them is sent with the whole cluster, some MiB.
 _CHUNK_MAX_FOREIGN = 100
-
-# The function of this worker process; set once, so that what it needs is sent once.
-_function: Callable[[Any], Any] | None = None
 
 
 class Workers(NamedTuple):
@@ -60,7 +55,9 @@ class Workers(NamedTuple):
             return
         workers = self.jobs
         opened = (
-            self._foreign() if self.executor else _processes(min(workers, len(tasks)), function)
+            self._foreign()
+            if self.executor
+            else processes(min(workers, len(tasks)), partial(_all_of, function))
         )
         size = max(1, min(_CHUNK_MAX, len(tasks) // (workers * _CHUNKS_PER_WORKER)))
         if self.executor:
@@ -106,7 +103,7 @@ class Workers(NamedTuple):
         chunks: Sequence[Sequence[_Task]],
     ) -> list[Future[list[_Answer]]]:
         if not self.executor:
-            return [executor.submit(_all_of_mine, chunk) for chunk in chunks]
+            return [executor.submit(work, chunk) for chunk in chunks]
         sent = zlib.compress(pickle.dumps(function), 1)
         digest = hashlib.sha256(sent).hexdigest()
         return [executor.submit(_all_of_sent, __version__, digest, sent, chunk) for chunk in chunks]
@@ -128,14 +125,6 @@ class Workers(NamedTuple):
         return made
 
 
-def default_jobs() -> int:
-    """How many processors this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS and Windows
-        return os.cpu_count() or 1
-
-
 def check_executor(text: str) -> None:
     """Raise for what can be no executor, before anything is loaded."""
     name, colon, factory = text.partition(":")
@@ -152,31 +141,6 @@ def _no_executor(text: str, why: str) -> Exception:
     return mistake(
         f"no such executor: {why}", known, got=text, expected=expected, location=_OPTION[0]
     )
-
-
-def _processes(workers: int, function: Callable[[_Task], _Answer]) -> Executor:
-    """Return processes of our own, which share with this one what it has loaded, where systems can."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_all_start_methods, get_context
-
-    shared = sys.platform == "linux" and "fork" in get_all_start_methods()
-    context = get_context("fork" if shared else None)
-    return ProcessPoolExecutor(workers, context, _begin, (function,))
-
-
-def _begin(function: Callable[[Any], Any]) -> None:
-    """In a worker: Ctrl-C is for the process that people see, which lets us end."""
-    global _function  # noqa: PLW0603 - a worker process does one thing all its life
-    _function = function
-    with contextlib.suppress(ValueError):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 1000)
-
-
-def _all_of_mine(tasks: Sequence[Any]) -> list[Any]:
-    assert _function is not None, "a worker begins with its function"
-    return _all_of(_function, tasks)
 
 
 # Of a worker of somebody else's engine: the last function it was sent, by its digest.

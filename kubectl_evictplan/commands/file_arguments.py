@@ -14,7 +14,7 @@ from kubectl_evictplan.scenarios.names import did_you_mean, similar
 FILENAME = ("-f", "--filename")
 STDIN = "-"
 
-_ENDINGS = (".json", ".yaml", ".yml", ".gz", ".tar", ".tgz", ".zip")
+_ENDINGS = (".json", ".yaml", ".yml", ".gz", ".zst", ".tar", ".tgz", ".zip")
 # So many names of a directory are looked at for one that is like the missing one.
 _BESIDE_MAX = 5000
 

@@ -183,6 +183,7 @@ def load(
     """Return the cluster that ``-f`` names, or else the live one; manifests count for that release."""
     if not filenames:
         return load_live(connection, progress, strict=strict)
+    from kubectl_evictplan.processes import default_jobs
     from kubectl_evictplan.sources.files import load_files
 
     return load_files(
@@ -192,6 +193,7 @@ def load(
         stdin=sys.stdin.buffer if sys.stdin is not None else None,
         progress=progress.reading,
         manifest_version=version,
+        jobs=default_jobs(),
     )
 
 

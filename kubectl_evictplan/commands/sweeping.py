@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kubectl_evictplan.commands.command import Choice, command
-from kubectl_evictplan.commands.executors import Workers, check_executor, default_jobs
+from kubectl_evictplan.commands.executors import Workers, check_executor
 from kubectl_evictplan.commands.file_arguments import check_files
 from kubectl_evictplan.commands.likely import likely_duration
 from kubectl_evictplan.commands.observing import second_look
@@ -19,6 +19,7 @@ from kubectl_evictplan.commands.output import write_document
 from kubectl_evictplan.commands.run import collecting_rarely, read_input
 from kubectl_evictplan.commands.terminal import Progress
 from kubectl_evictplan.errors import Correction, InputError, Problem, mistake
+from kubectl_evictplan.processes import default_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

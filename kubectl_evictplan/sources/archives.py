@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import re
 import tarfile
 import zipfile
@@ -17,15 +18,19 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
 from kubectl_evictplan.sources.reading import (
+    JSON_BYTES_MAX,
     MIB,
     ReadProblem,
     archive_type,
     bytes_max,
     is_manifest_name,
+    looks_like_json,
+    plain_name,
 )
 
 MEMBERS_MAX = 200_000
@@ -45,12 +50,13 @@ _CHUNK = MIB
 _TAR_REQUEST_MAX, _ZIP_REQUEST_MAX = 4 * MIB, 32 * MIB
 _HEAD = 512
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_ARCHIVE_NAME = re.compile(r"\.(tar|tar\.gz|tgz|zip)$", re.IGNORECASE)
+_ARCHIVE_NAME = re.compile(r"\.(tar|tar\.gz|tar\.zst|tgz|zip)$", re.IGNORECASE)
 _LOG_NAME = re.compile(
     r"(\.log|\.txt|\.journal|/(current|previous)(\.log)?)(\.gz)?$", re.IGNORECASE
 )
 
 _ABSURD = "unpacks to an absurd size"
+_NO_ZSTD = "compressed with zstd, which needs a library: pip install 'kubectl-evictplan[zstd]', or unpack it first (zstdcat)"
 _DAMAGED = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -108,6 +114,12 @@ class _Walk:
         if self._spent > self._allowed:
             raise ReadProblem(_ABSURD)
 
+    def spend_kept(self, size: int) -> None:
+        """Count unpacked bytes of a text of which all must be allowed in memory, as if it were kept there."""
+        self.spend(size)
+        if self._spent > min(JSON_BYTES_MAX, self._kept_max):
+            raise ReadProblem(_ABSURD)
+
     def open(
         self, source: _Forward, seekable: BinaryIO | None, name: str, depth: int
     ) -> Iterator[Member]:
@@ -115,10 +127,10 @@ class _Walk:
         kind = archive_type(source.head)
         if kind and depth > DEPTH_MAX:
             raise ReadProblem(f"archives nested deeper than {DEPTH_MAX}")
-        if kind == "gzip":
-            unpacked = gzip.GzipFile(fileobj=_reader(source))
+        if kind in _DECOMPRESSORS:
+            unpacked = _DECOMPRESSORS[kind](_reader(source))
             inner = _Forward(unpacked.read, self.spend)
-            yield from self.open(inner, None, _without_gz(name), depth + 1)
+            yield from self.open(inner, None, _without_compression(name), depth + 1)
         elif kind == "tar":
             yield from self._tar(source, name, depth)
         elif kind == "zip":
@@ -184,6 +196,70 @@ class _Walk:
                     raise ReadProblem("compressed in a way that is not accepted: unpack it first")
                 open_ = partial(archive.open, member)
                 yield from self._member(member.filename, name, open_, depth)
+
+
+def unpacked(archive: BinaryIO) -> Callable[[int], bytes] | None:
+    """Return how to read, piece by piece, what a single compressed file holds; None for other archives.
+
+    The same sizes are refused as for ``members``; ``archive`` stands at its beginning. What is returned raises
+    ReadProblem.
+    """
+    size = archive.seek(0, os.SEEK_END)
+    archive.seek(0)
+    walk = _Walk(size, Counter())
+    source = _Forward(archive.read, walk.spend)
+    open_ = _DECOMPRESSORS.get(archive_type(source.head))
+    if open_ is None:
+        return None
+    try:
+        inner = _Forward(open_(_reader(source)).read, walk.spend_kept)
+    except (*_DAMAGED, ReadProblem):
+        return None
+    if archive_type(inner.head) or not looks_like_json(inner.head):
+        return None
+
+    def read(size: int) -> bytes:
+        try:
+            return inner.read(size)
+        except _DAMAGED as error:
+            raise ReadProblem(str(error)) from None
+
+    return read
+
+
+def _gunzipped(source: BinaryIO) -> Any:
+    return gzip.GzipFile(fileobj=source)
+
+
+def _unzstd(source: BinaryIO) -> Any:
+    try:
+        # Of Python 3.14, and what brings it to those before.
+        zstd: Any = import_module("compression.zstd")
+    except ImportError:
+        try:
+            zstd = import_module("backports.zstd")
+        except ImportError:
+            raise ReadProblem(_NO_ZSTD) from None
+    return _Zstd(zstd.ZstdFile(source), zstd.ZstdError)
+
+
+_DECOMPRESSORS: dict[str, Callable[[BinaryIO], Any]] = {"gzip": _gunzipped, "zstd": _unzstd}
+
+
+class _Zstd:
+    """A stream that zstd unpacks; whose error is no error of the standard library before 3.14."""
+
+    def __init__(self, stream: Any, error: type[Exception]) -> None:
+        self._stream = stream
+        self._error = error
+
+    def read(self, size: int) -> bytes:
+        """Return up to ``size`` bytes; raises EOFError for a text that was cut, ValueError for a damaged one."""
+        try:
+            data: bytes = self._stream.read(size)
+        except self._error as error:
+            raise ValueError(str(error)) from None
+        return data
 
 
 class _TooLong(Exception):
@@ -280,7 +356,7 @@ def _as_file(stream: _Forward | _Seekable) -> Any:
     return stream
 
 
-def _without_gz(name: str) -> str:
+def _without_compression(name: str) -> str:
     if name.lower().endswith(".tgz"):
         return f"{name[:-4]}.tar"
-    return name[:-3] if name.lower().endswith(".gz") else name
+    return name[: len(plain_name(name.lower()))]

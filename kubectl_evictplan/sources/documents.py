@@ -25,6 +25,7 @@ from kubectl_evictplan.sources.reading import Content, ReadProblem
 from kubectl_evictplan.sources.snapshot import SnapshotError, decode_document
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.sources.dumps import Dump
     from kubectl_evictplan.sources.yaml_reader import YamlProblem
 
 CHECKED_BYTES_MAX = 4 << 20
@@ -56,6 +57,16 @@ class DocumentReader:
         is_empty = self._assembly.objects_seen == before and self.kept_snapshot is None
         if is_empty and not self._diagnostics.problems:
             self._diagnostics.warning("empty-file", "contains no Kubernetes objects", content.name)
+
+    def read_dump(self, dump: Dump, name: str, *, is_named: bool) -> None:
+        """Read a large list that was taken to pieces."""
+        self._warn_of_large(name)
+        origin, first = Origin(Document(name, is_named=is_named)), 0
+        if dump.kind:
+            self._assembly.kinds_seen.add(dump.kind)
+        for found in dump.found:
+            self._items.read_found(found, origin, dump.kind, first)
+            first += found.items
 
     def read_captured(self, content: Content) -> None:
         """Read one file of a capture: what decides nothing is counted, and so is what is no object."""
@@ -115,7 +126,7 @@ class DocumentReader:
             self._problems(name, [SyntaxProblem("expected an object", "", "null")])
         elif not content.is_json():
             self._yaml(content, is_named)
-        elif content.ends_with(".ndjson", ".jsonl"):
+        elif content.ends_with(*reading.LINES_ENDINGS):
             document = Document(name, is_named=is_named)
             for number, line in enumerate(data.splitlines(), 1):
                 if line.strip():
@@ -190,10 +201,13 @@ class DocumentReader:
                 self._problems(name, problems)
                 return
             if not self._diagnostics.strict:
-                message = "stored objects of a dump this large are not searched for duplicate keys"
-                self._diagnostics.warning("large-dump", message, name)
+                self._warn_of_large(name)
         search = self._diagnostics.strict and not is_checked
         self._items.read_list(items, origin, item_kind(envelope.kind or ""), search=search)
+
+    def _warn_of_large(self, name: str) -> None:
+        message = "stored objects of a dump this large are not searched for duplicate keys"
+        self._diagnostics.warning("large-dump", message, name)
 
     def _problems(
         self, name: str, problems: Sequence[SyntaxProblem | YamlProblem], subject: str = ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -18,7 +18,7 @@ import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease
-from kubectl_evictplan.sources import captures, reading
+from kubectl_evictplan.sources import captures, dumps, reading
 from kubectl_evictplan.sources.assembly import Assembly
 from kubectl_evictplan.sources.checks import check_cluster
 from kubectl_evictplan.sources.diagnostics import Diagnostics
@@ -51,14 +51,16 @@ def load_files(
     progress: Progress | None = None,
     manifest_version: str = "",
     witness: Witness | None = None,
+    jobs: int = 1,
 ) -> ClusterSnapshot:
     """Return the cluster that the files describe; ``-`` is ``stdin``.
 
     ``recursive`` opens directories. ``strict`` makes warnings errors. ``progress`` is told
     (file, files done, files in all) before each file. ``manifest_version`` is the Kubernetes
     version whose validation hand-written manifests must pass; "" is the newest. With a ``witness``,
-    who is shown every object, files without nodes will do. Raises InputError with every problem of
-    every file.
+    who is shown every object, files without nodes will do. ``jobs`` is how many processes may read a
+    large dump side by side; they change nothing but the time. Raises InputError with every problem
+    of every file.
     """
     diagnostics = Diagnostics(strict=strict)
     assembly = Assembly(diagnostics)
@@ -67,10 +69,13 @@ def load_files(
     with collector_paused():
         inputs = list(_expand(filenames, assembly, recursive=recursive))
         documents.keep_snapshot = len(inputs) == 1
+        # Who searches every object, or is shown it, needs all of its bytes.
+        may_cut = not strict and witness is None
         for number, file in enumerate(inputs):
             if progress:
                 progress(file.name, number, len(inputs))
-            _read(file, documents, assembly, stdin)
+            if not (may_cut and _read_dump(file, documents, jobs)):
+                _read(file, documents, assembly, stdin)
         if progress:
             progress("", len(inputs), len(inputs))
         if documents.kept_snapshot is not None:
@@ -243,6 +248,28 @@ def _read(
             _read_content(content, file, documents)
     except ReadProblem as error:
         assembly.diagnostics.add(Problem(str(error), location=name))
+
+
+def _read_dump(file: _Input, documents: DocumentReader, jobs: int) -> bool:
+    """Read a large list in pieces, compressed or not; False: nothing was read."""
+    name = file.name
+    is_one_list = not reading.plain_name(name).endswith(reading.LINES_ENDINGS)
+    if file.is_captured or name == reading.STDIN or not is_one_list:
+        return False
+    try:
+        with reading.open_archive(name) or nullcontext() as archive:
+            if archive is None:
+                dump = dumps.of_file(name, jobs)
+            else:
+                from kubectl_evictplan.sources import archives
+
+                read = archives.unpacked(archive)
+                dump = dumps.of_stream(read, jobs) if read else None
+    except dumps.LostWorker as error:
+        raise InputError(Problem(str(error), location=name)) from None
+    if dump is not None:
+        documents.read_dump(dump, name, is_named=file.is_named)
+    return dump is not None
 
 
 def _read_content(content: reading.Content, file: _Input, documents: DocumentReader) -> None:

@@ -8,7 +8,7 @@ take, is parsed to plain values and *checked*: every problem is named, API valid
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -27,11 +27,15 @@ from kubectl_evictplan.sources.marked_tree import Path
 from kubectl_evictplan.sources.model_builder import BadTimestamp, ModelBuilder
 from kubectl_evictplan.sources.witness import Witness
 
+if TYPE_CHECKING:
+    from kubectl_evictplan.kube.infrastructure import PodClaims
+    from kubectl_evictplan.sources.piece_reader import Found
+
 NODE_LEASE_NAMESPACE = "kube-node-lease"
 # A pod of 150,000 may be odd; a list within a list within a list is a mistake.
 LIST_DEPTH_MAX = 3
 
-_UNDECODABLE = (msgspec.DecodeError, BadTimestamp, BadQuantity, JsonSyntaxError, RecursionError)
+UNDECODABLE = (msgspec.DecodeError, BadTimestamp, BadQuantity, JsonSyntaxError, RecursionError)
 # Given by an API server: what was never stored has none.
 _STORED_MARKS = ("uid", "resourceVersion")
 
@@ -68,11 +72,13 @@ class ItemReader:
         *,
         version: str = "",
         search: bool = False,
+        first: int = 0,
     ) -> None:
         """Read the items of the list there; ``kind`` is theirs when the list's own kind says so.
 
         ``version`` is the list's apiVersion, for items that leave theirs out. ``search`` them for
-        what the decoder overlooks, such as duplicate keys.
+        what the decoder overlooks, such as duplicate keys. ``first`` is the number of the first of
+        them in the list.
         """
         decode = wire.BY_KIND[kind].decode if kind else wire.OBJECT.decode
         # Items of a typed list may leave out what the list says; others may not.
@@ -81,7 +87,7 @@ class ItemReader:
         if kind:
             self.assembly.kinds_seen.add(kind)
         store_pod, build_pod = self._store_pod, self.build.pod
-        for index, raw in enumerate(raws):
+        for index, raw in enumerate(raws, first):
             if self.witness is not None:
                 self.witness.see(raw, kind)
             try:
@@ -94,11 +100,26 @@ class ItemReader:
                         if store_pod(pod, raw, Source(origin, index)):
                             self._store_claims(decoded, Source(origin, index))
                         continue
-                elif self._stored_as_decoded(decoded, kind, Source(origin, index), version):
+                elif self.stores_decoded(decoded, kind, Source(origin, index), version):
                     continue
-            except _UNDECODABLE:
+            except UNDECODABLE:
                 pass
             self.read_bytes(bytes(raw), origin.item(index), kind)
+
+    def read_found(self, found: Found, origin: Origin, kind: str, first: int) -> None:
+        """Read what is kept of a piece of a list, as ``read_list`` reads its items."""
+        add, pods = self.assembly.add, iter(found.pods)
+        self.assembly.objects_seen += len(found.pods)
+        if found.pods:
+            self.assembly.kinds_seen.add("Pod")
+        for index in range(found.items):
+            if (other := found.others.get(index)) is not None:
+                self.read_list([msgspec.Raw(other)], origin, kind, first=first + index)
+                continue
+            source = Source(origin, first + index)
+            if add("Pod", next(pods), source) and index in found.claims:
+                add("PodClaims", found.claims[index], source)
+        self.build.leap_seconds += found.leap_seconds
 
     def _store_claims(self, decoded: wire.WirePod, source: Source) -> None:
         """Store which volumes a pod needs."""
@@ -118,7 +139,7 @@ class ItemReader:
         self.assembly.kinds_seen.add("Pod")
         return added
 
-    def _stored_as_decoded(
+    def stores_decoded(
         self, decoded: Any, list_kind: str, source: Source, list_version: str = ""
     ) -> bool:
         """Store a decoded object that came from an API server; False: it must be checked."""
@@ -138,7 +159,7 @@ class ItemReader:
         return True
 
     def _store(self, kind: str, decoded: Any, source: Source) -> bool:
-        """Build and add; may raise what ``_UNDECODABLE`` names. False: it was there already."""
+        """Build and add; may raise what ``UNDECODABLE`` names. False: it was there already."""
         build, assembly = self.build, self.assembly
         assembly.kinds_seen.add(kind)
         if kind == "Node":
@@ -344,6 +365,27 @@ class ItemReader:
             if path[:3] not in damaged:
                 shown = f'"{got}"' if got else None
                 self.diagnostics.problem(origin, message, subject=subject, path=path, got=shown)
+
+
+class PlainPod(NamedTuple):
+    """A pod, and its claims if it has any."""
+
+    pod: Pod
+    claims: PodClaims | None
+
+
+def plain_pod(build: ModelBuilder, decoded: wire.WirePod, kind: str) -> PlainPod | None:
+    """Return a pod about which nothing is to be said but itself: stored, sound, and none of the control plane's.
+
+    ``kind`` is what its list says. May raise what ``UNDECODABLE`` names.
+    """
+    if decoded.api_version != "v1" and (decoded.api_version is not None or not kind):
+        return None
+    pod = build.pod(decoded)
+    is_stored = pod.uid and pod.name and pod.namespace
+    if not is_stored or pod.termination_grace_period_seconds < 0 or component_of(pod):
+        return None
+    return PlainPod(pod, pod_claims(decoded) if decoded.spec.volumes else None)
 
 
 def decode_manifest_object(

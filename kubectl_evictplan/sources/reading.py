@@ -23,6 +23,9 @@ JSON_BYTES_MAX = 4096 * MIB
 SNAPSHOT_BYTES_MAX = 512 * MIB
 FILES_MAX = 100_000
 EXTENSIONS = (".yaml", ".yml", ".json")
+# An object on each line.
+LINES_ENDINGS = (".ndjson", ".jsonl")
+COMPRESSED_ENDINGS = (".gz", ".zst")
 STDIN = "-"
 # The output of this command is everything that a prediction can use; for hints.
 GET_COMMAND = (
@@ -33,13 +36,14 @@ GET_COMMAND = (
 
 _CHUNK = MIB
 GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 # A snapshot of 150,000 pods has 25 MiB and shrinks five times, a prediction of 51,000 evictions has 130 MiB
 # and shrinks thirty times; a bomb shrinks a thousand times.
 _RATIO_MAX = 60
 _RATIO_CHECKED_ABOVE = 64 * MIB
 _SNAPSHOT_MARK = b"evictplan.dev/"
-_LOG_MARK = b"==== START logs for container "
+LOG_MARK = b"==== START logs for container "
 _MAGIC = (
     (b"\x89PNG", "looks like binary (PNG)"),
     (b"\x7fELF", "looks like binary (ELF)"),
@@ -47,7 +51,7 @@ _MAGIC = (
     (b"GIF8", "looks like binary (GIF)"),
     (b"\xff\xd8\xff", "looks like binary (JPEG)"),
     (b"PK\x03\x04", "archives are not accepted here (ZIP): unpack it first"),
-    (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first (zstdcat)"),
+    (ZSTD_MAGIC, "compressed with zstd: unpack it first (zstdcat)"),
     (b"BZh", "compressed with bzip2: unpack it first (bzcat)"),
     (b"\xfd7zXZ", "compressed with xz: unpack it first (xzcat)"),
 )
@@ -82,11 +86,16 @@ class Content:
 
     def ends_with(self, *endings: str) -> bool:
         """Tell whether the name, without a compression's ending, ends so."""
-        return self.name.removesuffix(".gz").endswith(endings)
+        return plain_name(self.name).endswith(endings)
 
     def is_json(self) -> bool:
         """Tell by the first character that is not blank."""
         return looks_like_json(self.data[:4096])
+
+
+def plain_name(name: str) -> str:
+    """Return a name without the ending of a compression."""
+    return next((name.removesuffix(end) for end in COMPRESSED_ENDINGS if name.endswith(end)), name)
 
 
 def looks_like_json(head: bytes) -> bool:
@@ -101,11 +110,13 @@ def read(name: str, stdin: BinaryIO | None) -> Content:
 
 
 def archive_type(head: bytes) -> str:
-    """Return "zip", "gzip" or "tar" by a file's first 512 bytes, else ""."""
+    """Return "zip", "gzip", "zstd" or "tar" by a file's first 512 bytes, else ""."""
     if head.startswith(_ZIP_MAGICS):
         return "zip"
     if head.startswith(GZIP_MAGIC):
         return "gzip"
+    if head.startswith(ZSTD_MAGIC):
+        return "zstd"
     return "tar" if head[257:262] == b"ustar" else ""
 
 
@@ -159,10 +170,10 @@ def _read_file(name: str) -> Content:
     """Return a regular file's bytes, read again once if it changed meanwhile."""
     try:
         first, data = _read_regular(name)
-        if _state(Path(name).stat()) == first:
+        if state(Path(name).stat()) == first:
             return content(name, data)
         second, data = _read_regular(name)
-        if _state(Path(name).stat()) != second:
+        if state(Path(name).stat()) != second:
             raise ReadProblem("keeps changing while it is read")
         return content(name, data, changed=True)
     except OSError as error:
@@ -183,10 +194,11 @@ def _read_regular(name: str) -> tuple[tuple[int, int, int], bytes]:
         if opened.st_size > limit:
             raise ReadProblem(_too_big(limit))
         stream.seek(0)
-        return _state(opened), stream.read(opened.st_size)
+        return state(opened), stream.read(opened.st_size)
 
 
-def _state(status: os.stat_result) -> tuple[int, int, int]:
+def state(status: os.stat_result) -> tuple[int, int, int]:
+    """Return what is another where a file was written again."""
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
@@ -222,7 +234,7 @@ def content(name: str, data: bytes, *, changed: bool = False) -> Content:
         raise ReadProblem("archives are not accepted here (tar): unpack it first")
     if data.startswith(codecs.BOM_UTF8):
         data = data[3:]
-    has_logs = _LOG_MARK in data
+    has_logs = LOG_MARK in data
     if not has_logs:
         check_utf8(data)
     return Content(name, data, compressed, changed, has_logs)
@@ -293,7 +305,7 @@ def identity(path: str) -> tuple[int, int] | str:
 
 def is_manifest_name(name: str) -> bool:
     """Tell whether a file of that name may hold objects, compressed or not."""
-    return name.removesuffix(".gz").endswith(EXTENSIONS)
+    return plain_name(name).endswith(EXTENSIONS)
 
 
 def files_below(directory: str) -> tuple[list[str], list[str], list[str]]:
