@@ -59,7 +59,7 @@ def assess_impact(
         impact,
         findings=find(world, impact),
         assumptions=tuple(_assumptions(impact, ready, given=given)),
-        not_evaluated=(*not_listed(snapshot), *_not_evaluated(impact)),
+        not_evaluated=(*not_listed(snapshot), *_not_evaluated(impact, len(world.pushed.since_ns))),
     )
 
 
@@ -108,13 +108,15 @@ def _has_driver_volumes(snapshot: ClusterSnapshot) -> bool:
     return any(one.driver for one in snapshot.infrastructure.persistent_volumes)
 
 
-def _not_evaluated(impact: Impact) -> Iterator[str]:
+def _not_evaluated(impact: Impact, pushed: int) -> Iterator[str]:
     unfitted = sum(one.verdict == Verdict.UNKNOWN for one in impact.replacements)
     if unfitted:
         yield f"placement: whether the replacements of {unfitted} groups of pods fit anywhere is not known"
-    pushing = sum(one.lower_priority > 0 for one in impact.replacements)
-    if pushing:
-        yield f"preemption: replacements of {pushing} groups of pods may push out pods of lower priority; which is not predicted"
+    if pushed:
+        yield (
+            f"preemption: replacements may push out pods of lower priority; which is not predicted, so that each of"
+            f" {pushed} pods counts as perhaps away"
+        )
     unknown = sum(one.code == UNKNOWN for one in impact.volumes)
     if unknown:
         yield f"volumes: {unknown} claims of pods that go away are not in the input"

@@ -71,6 +71,9 @@ def spare_of_asked(covered: Covered) -> int | None:
     if covered.desired is None or covered.shared or covered.budget.disruptions_allowed is None:
         return None
     for one in covered.fates:
+        if one.deletion is None and one.away.possible:
+            # It may be pushed out.
+            return None
         if one.deletion is not None and one.deletion.by != (EVICTION_API,):
             return None
         if one.life.unready or one.life.silences or not one.life.deleted.never:

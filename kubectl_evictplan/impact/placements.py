@@ -21,7 +21,7 @@ from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.pod_requests import BY_SPEC
-from kubectl_evictplan.kube.scheduling.answers import Fit, Surroundings
+from kubectl_evictplan.kube.scheduling.answers import Fit, Push, Surroundings
 from kubectl_evictplan.kube.scheduling.fit import fits
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import Prediction
@@ -92,11 +92,22 @@ AT_ONCE = Placement()
 GATED = Placement((Stage(0, FOREVER_NS, may=True, now=False, later=False),))
 
 
+class TimedPush(NamedTuple):
+    """``push`` may come from an instant on."""
+
+    push: Push
+    since_ns: int
+
+
 class Placements(NamedTuple):
-    """``fits`` as they are told; ``of_pod``: by key, of whoever does not find a node at once in every run."""
+    """``fits`` as they are told; ``of_pod``: by key, of whoever does not find a node at once in every run.
+
+    ``pushes``: where whoever finds none may push out others.
+    """
 
     fits: tuple[Fit, ...] = ()
     of_pod: Mapping[str, Placement] = {}
+    pushes: tuple[TimedPush, ...] = ()
 
     def of(self, key: str) -> Placement:
         """When the successor of that pod finds a node."""
@@ -140,7 +151,14 @@ def placements_of(change: Change, replaced: Sequence[Pod]) -> Placements:
     equal: dict[Placement, Placement] = {}
     for fit in found:
         waiting.update(_of_group(fit, phases, change, gone_ns, equal))
-    return Placements(found, waiting)
+    return Placements(found, waiting, tuple(_pushes(found, change)))
+
+
+def _pushes(found: Iterable[Fit], change: Change) -> Iterable[TimedPush]:
+    for fit in found:
+        if fit.pushes:
+            since_ns = min(change.deletions[pod.key].when.earliest_ns for pod in fit.pods)
+            yield from (TimedPush(push, since_ns) for push in fit.pushes)
 
 
 def _of_group(

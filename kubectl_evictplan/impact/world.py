@@ -34,6 +34,7 @@ from kubectl_evictplan.impact.placements import (
     Placements,
     placements_of,
 )
+from kubectl_evictplan.impact.pushed import fate_of_bystander, perhaps_pushed, pushed_out
 from kubectl_evictplan.impact.ready_after import DEFAULT, GIVEN, Readiness, learnt
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, NONE, Absence, Between
 from kubectl_evictplan.impact.successors import (
@@ -125,17 +126,13 @@ class World:
         self._not_wanted = self._find_not_wanted(moving.values())
         self.placements = Placements() if part else self._places(touched)
         self.fates = dict(self._fates(moving))
+        self.pushed = pushed_out(snapshot.pods, self.placements.pushes, self.owner_of)
+        if self.pushed.since_ns:
+            self._push_out(moving)
         # Whether a pod moves whose node does nothing.
         self._elsewhere = any(pod.node_name not in self.lives for pod in moving.values())
-        self.budgets = covered_by_budgets(snapshot, self.by_labels.values(), self.fates)
-        # Pods that only drains evict, under a budget that is asked: by their keys its key, and by that how many of
-        # its pods may be away at one time.
-        self.asked_budget: dict[str, str] = {}
-        self.spare: dict[str, int] = {}
-        for covered in self.budgets:
-            if (spare := spare_of_asked(covered)) is not None:
-                self.spare[covered.budget.key] = spare
-                self.asked_budget.update((one.pod.key, covered.budget.key) for one in covered.fates)
+        self._limit_by_budgets()
+        self._limit_pushed(moving)
 
     # -- who is touched -----------------------------------------------------------------------------
 
@@ -407,6 +404,40 @@ class World:
             if any(taint.key == OUT_OF_SERVICE for taint in report.taints_at_start):
                 found[report.node] = Between(0, 0)
         return found
+
+    def _push_out(self, moving: dict[str, Pod]) -> None:
+        """Let pods be perhaps away that replacements may push out, of those that move and of others."""
+        since_ns = self.pushed.since_ns
+        for pod in self.snapshot.pods:
+            if (from_ns := since_ns.get(pod.key)) is None:
+                continue
+            fate = self.fates.get(pod.key)
+            self.fates[pod.key] = (
+                perhaps_pushed(fate, from_ns) if fate else fate_of_bystander(pod, from_ns)
+            )
+            moving[pod.key] = pod
+        self.by_owner, self.by_labels = {}, {}
+        self._group(moving)
+
+    def _limit_by_budgets(self) -> None:
+        self.budgets = covered_by_budgets(self.snapshot, self.by_labels.values(), self.fates)
+        # Pods that only drains evict, under a budget that is asked: by their keys its key, and by that how many of
+        # its pods may be away at one time.
+        self.asked_budget: dict[str, str] = {}
+        self.spare: dict[str, int] = {}
+        for covered in self.budgets:
+            if (spare := spare_of_asked(covered)) is not None:
+                self.spare[covered.budget.key] = spare
+                self.asked_budget.update((one.pod.key, covered.budget.key) for one in covered.fates)
+
+    def _limit_pushed(self, moving: Mapping[str, Pod]) -> None:
+        """Of one owner's pods that nothing else happens to not more are away than are pushed out."""
+        for key in self.pushed.since_ns:
+            if self.fates[key].deletion is None and key not in self.asked_budget:
+                owner = self.owner_of(moving[key])
+                limit = " ".join(("pushed", *owner))
+                self.asked_budget[key] = limit
+                self.spare[limit] = self.pushed.limits[owner]
 
     # -- groups -------------------------------------------------------------------------------------
 

@@ -335,3 +335,51 @@ def test_even_there_it_is_sure_that_those_who_are_too_many_find_no_room() -> Non
     assert found.certainty == "certain"
     assert "0 to 1 of 2 find a place" in found.summary
     assert "what other pods take is not in the input" in found.summary
+
+
+def low(*nodes: str, cpu: int = 1000) -> list[Pod]:
+    return [
+        replace(pod, name=f"low-{number}", labels={"app": "low"})
+        for number, pod in enumerate(web(*nodes, cpu=cpu, kind="ReplicaSet"))
+    ]
+
+
+def owned(pods: list[Pod], name: str) -> list[Pod]:
+    return [
+        replace(pod, owner_references=(replace(pod.owner_references[0], name=name),))
+        for pod in pods
+    ]
+
+
+def test_a_bystander_of_lower_priority_is_perhaps_pushed_out() -> None:
+    pods = [*web("a1", priority=9), *owned(low("b1", "b1", "b1", "b1"), "low")]
+    impact = impact_of(clustered([node("a1"), node("b1")], pods), TAINT)
+    found = workload(impact, "ReplicaSet/low")
+    # One is enough to make room, whichever.
+    assert (found.fewest_ready.least, found.fewest_ready.most) == (3, 4)
+    assert [one.certainty for one in found.below_before] == ["possible"]
+    assert found.whole_again.latest_seconds is None
+    assert any("each of 4 pods counts as perhaps away" in one for one in impact.not_evaluated)
+
+
+def test_nobody_is_pushed_out_where_there_is_surely_room() -> None:
+    pods = [*web("a1", priority=9), *owned(low("b1", "b1", "b1"), "low")]
+    impact = impact_of(clustered([node("a1"), node("b1")], pods), TAINT)
+    assert [one.workload for one in impact.workloads] == ["ReplicaSet/web"]
+
+
+@pytest.mark.parametrize(("priority", "sure"), [(9, 0), (0, 1)])
+def test_a_replacement_that_may_be_pushed_out_has_no_sure_place(priority: int, sure: int) -> None:
+    large = owned(web("a1", cpu=4000, priority=priority), "large")
+    large = [replace(pod, name="large", labels={"app": "large"}) for pod in large]
+    pods = [*large, *web("a1", cpu=100), *owned(low("b1", cpu=50), "low")]
+    for cpu, places in ((3999, sure), (1000, 1)):
+        # Node c is too small for the large one.
+        nodes = [
+            node("a1", cpu=8000),
+            node("b1", cpu=4000),
+            node("c1", cpu=cpu, unschedulable=cpu > 1000),
+        ]
+        fits = impact_of(clustered(nodes, pods), TAINT).replacements
+        [ours] = [one for one in fits if one.workload == "ReplicaSet/web"]
+        assert (ours.sure_of_a_node, ours.may_find_one) == (places, 1)

@@ -93,6 +93,18 @@ class Chance(NamedTuple):
     changing: frozenset[str] = frozenset()
 
 
+class Push(NamedTuple):
+    """At most ``pods`` times the scheduler may push out pods of lower priority for such ``needs``, on ``nodes``.
+
+    ``scarce``: the resources that they may lack there; None: others may be in the way for any reason.
+    """
+
+    needs: PodNeeds
+    pods: int
+    nodes: frozenset[str]
+    scarce: frozenset[str] | None
+
+
 class Phase(NamedTuple):
     """A stretch of time, by the nodes that are not simply as in ``Surroundings.nodes`` throughout it.
 
@@ -118,7 +130,7 @@ class Fit(NamedTuple):
     take it as they are then: it goes back there. ``only_on_leaving``: no other node is allowed
     by what looks at a node alone (cordons, taints, affinity, volumes), or only leaving ones pass. ``room_taken``: those before it took the room. ``lower_priority``: nodes
     that would have room without pods of lower priority, which the scheduler may preempt.
-    ``chances``: one for each phase that was asked about.
+    ``chances``: one for each phase that was asked about; ``pushes``: whom it may push out meanwhile.
     """
 
     pods: tuple[Pod, ...]
@@ -132,6 +144,7 @@ class Fit(NamedTuple):
     lower_priority: int = 0
     unknown: tuple[Unknown, ...] = ()
     chances: tuple[Chance, ...] = ()
+    pushes: tuple[Push, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

@@ -7,17 +7,25 @@ find one although all others take the worst places for them. Preemption may only
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from itertools import starmap
 from typing import NamedTuple
 
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Node, Pod
-from kubectl_evictplan.kube.scheduling.answers import Chance, Group, Phase, Surroundings, Unknown
+from kubectl_evictplan.kube.scheduling.answers import (
+    Chance,
+    Group,
+    Phase,
+    Push,
+    Surroundings,
+    Unknown,
+)
 from kubectl_evictplan.kube.scheduling.capacity import Capacity
 from kubectl_evictplan.kube.scheduling.company import Company
-from kubectl_evictplan.kube.scheduling.guarantee import Guarantee
+from kubectl_evictplan.kube.scheduling.guarantee import Competing, Guarantee
 from kubectl_evictplan.kube.scheduling.inter_pod import InterPodAffinity, UnknownNamespaces
 from kubectl_evictplan.kube.scheduling.node_filters import NodeFilters
 from kubectl_evictplan.kube.scheduling.node_sets import (
@@ -27,7 +35,9 @@ from kubectl_evictplan.kube.scheduling.node_sets import (
     nodes_where,
     places,
 )
+from kubectl_evictplan.kube.scheduling.opened import Opened, opened
 from kubectl_evictplan.kube.scheduling.peers import PodIndex, selects
+from kubectl_evictplan.kube.scheduling.preemption import Preemption, Pushing
 from kubectl_evictplan.kube.scheduling.rivals import Rival, Rivals
 from kubectl_evictplan.kube.scheduling.spread import Bounds, Spread
 from kubectl_evictplan.kube.scheduling.volume_limits import AttachedVolumes
@@ -36,6 +46,9 @@ from kubectl_evictplan.kube.scheduling.volume_limits import AttachedVolumes
 # Where only pods are missing, of which some may hold the room, whether it is there is not known.
 NOT_IN_THE_INPUT = frozenset({Unknown.NEEDS, Unknown.OFFERS})
 _OTHER_RULES = frozenset({Unknown.SCHEDULER})
+_NOT_PREEMPTING = frozenset({Unknown.SCHEDULER, Unknown.NEEDS})
+# Whoever is pushed out may make others unsure, who push out more: so many times, then nothing is sure.
+_ROUNDS_MAX = 4
 
 
 class Ground(NamedTuple):
@@ -54,14 +67,6 @@ class Ground(NamedTuple):
     attached: AttachedVolumes
 
 
-class _Open(NamedTuple):
-    """The nodes in one phase: their filters, those that exist, and those on which pods become Ready."""
-
-    filters: NodeFilters
-    existing: NodeSet
-    heard: NodeSet
-
-
 class Chances:
     """Group for each group, before anything is placed."""
 
@@ -70,7 +75,7 @@ class Chances:
         around = ground.around
         self._place = {node.name: place for place, node in enumerate(ground.nodes)}
         self._everywhere = (1 << len(ground.nodes)) - 1
-        self._phases = [(phase, *self._opened(phase)) for phase in around.phases]
+        self._phases = list(opened(around.phases, ground.nodes, ground.filters))
         self._changing_nodes = {
             id(phase): nodes_where(node.name in phase.hopeful for node in ground.nodes)
             for phase in around.phases
@@ -79,8 +84,15 @@ class Chances:
         self._number = {id(one.pods): number for number, one in enumerate(self._groups)}
         rivals = [Rival(one.pods[0].labels, one.needs, len(one.pods)) for one in self._groups]
         rivals += [Rival(pod.labels, pod.needs, 1) for pod in around.waiting if pod.needs]
-        self._guarantee = Guarantee(ground.capacity, ((one.needs, one.number) for one in rivals))
         self._rivals = Rivals(rivals)
+        names = [node.name for node in ground.nodes]
+        counts = [(one.needs, one.number) for one in rivals]
+        self._preemption = Preemption(names, ground.capacity, ground.running, counts)
+        # By number of the group; and how many pods all of them may push out, which look for a place again.
+        self._pushing: dict[int, Pushing] = {}
+        self._pushed = 0
+        # The highest priority of those among them that may push out others, wherever they are.
+        self._pushed_again: int | None = None
         self._wishing = [at for at, one in enumerate(self._groups) if one.needs.pod_affinity]
         peers = [ground.pods.peers(one.pods[0]) for one in self._groups] if self._wishing else ()
         self._company = Company(ground.inter_pod, self._former, around, peers)
@@ -94,23 +106,72 @@ class Chances:
         # Where no node at all says what it offers, nothing is known of rooms.
         known = (*ground.nodes, *around.leaving)
         self._no_offers = not any(node.allocatable for node in known)
-        self._lowest = min(
-            (needs.priority for _, needs, _ in ground.running if needs is not None), default=0
-        )
         self._without_lower: dict[int, Capacity] = {}
+        self._competing = list(self._all_competing())
+        self._guarantee = Guarantee(ground.capacity, self._competing)
 
     def of_all(self, unknown: Sequence[Sequence[Unknown]]) -> list[tuple[Chance, ...]]:
         """Return the chances of each group, phase by phase; ``unknown``: what is not known of it."""
-        found = [self._of(place, what) for place, what in enumerate(unknown)]
+        by_priority = sorted(
+            range(len(self._groups)), key=lambda at: -self._groups[at].needs.priority
+        )
+        found: list[tuple[Chance, ...]] = [()] * len(self._groups)
+        for _ in range(_ROUNDS_MAX):
+            known = dict(self._pushing)
+            for place in by_priority:
+                found[place] = self._of(place, unknown[place])
+            if self._pushing == known:
+                break
+            # Whoever is pushed out looks for a place too, beside all others.
+            self._let_in(self._preemption.pushed(self._pushing.values()))
+        else:
+            found = [_none_sure(one) for one in found]
+        self._drop_hopeless(found, unknown)
+        return found
+
+    def pushes(self) -> list[tuple[Push, ...]]:
+        """Whom each group may push out, and whom those; once ``of_all`` was asked."""
+        return [
+            tuple(self._preemption.chain([self._pushing[number]]))
+            if number in self._pushing
+            else ()
+            for number in range(len(self._groups))
+        ]
+
+    def _all_competing(self) -> Iterator[Competing]:
+        for group in self._groups:
+            nodes = 0
+            for _, hopeful, _ in self._phases:
+                nodes |= self._standing(group, hopeful)
+            yield Competing(group.needs, len(group.pods), nodes & self._with_room(group.needs))
+        for pod in self._ground.around.waiting:
+            if pod.needs:
+                yield Competing(pod.needs, 1, self._with_room(pod.needs))
+
+    def _with_room(self, needs: PodNeeds) -> NodeSet:
+        """Nodes that may have room for one."""
+        capacity = self._hopeful_capacity(needs)
+        return capacity.fitting(needs) | capacity.unknown | self._stuck
+
+    def _let_in(self, pushed: Mapping[PodNeeds, int]) -> None:
+        self._pushed = sum(pushed.values())
+        again = [needs.priority for needs in pushed if self._preemption.preempts(needs)]
+        self._pushed_again = max(again, default=None)
+        self._guarantee = Guarantee(
+            self._ground.capacity, [*self._competing, *starmap(Competing, pushed.items())]
+        )
+
+    def _drop_hopeless(
+        self, found: list[tuple[Chance, ...]], unknown: Sequence[Sequence[Unknown]]
+    ) -> None:
+        """Whoever has to be near pods that never find a node finds none either."""
         while self._wishing:
             hopeless = (at for at, some in enumerate(found) if not any(one.most for one in some))
-            if (known := frozenset(hopeless)) == self._company.hopeless:
+            if (gone := frozenset(hopeless)) == self._company.hopeless:
                 break
-            # Who has to be near them has no hope either.
-            self._company.hopeless = known
+            self._company.hopeless = gone
             for place in self._wishing:
                 found[place] = self._of(place, unknown[place])
-        return found
 
     def _of(self, number: int, unknown: Sequence[Unknown]) -> tuple[Chance, ...]:
         group = self._groups[number]
@@ -118,6 +179,7 @@ class Chances:
         without = NOT_IN_THE_INPUT | {Unknown.OTHER_PODS} if lacking else NOT_IN_THE_INPUT
         uncertain = not without.issuperset(unknown)
         found: list[Chance] = []
+        anywhere = 0
         for phase, hopeful, doubtful in self._phases:
             most, nodes = len(group.pods), self._standing(group, hopeful)
             if not _OTHER_RULES.intersection(unknown):
@@ -132,7 +194,20 @@ class Chances:
             else:
                 chance = self._chance(group, doubtful, most)
             found.append(chance._replace(changing=self._changing(phase, nodes)))
+            anywhere |= nodes
+        if not _NOT_PREEMPTING.intersection(unknown):
+            if any(chance.now < len(group.pods) for chance in found):
+                self._note_push(number, anywhere)
         return tuple(found)
+
+    def _note_push(self, number: int, nodes: NodeSet) -> None:
+        group = self._groups[number]
+        if nodes and self._preemption.preempts(group.needs):
+            plain = not (group.reach.attached or group.reach.exclusive)
+            count = len(group.pods)
+            pushing = self._preemption.pushing(group.needs, count, nodes, plain=plain)
+            if pushing.nodes:
+                self._pushing[number] = pushing
 
     def _changing(self, phase: Phase, nodes: NodeSet) -> frozenset[str]:
         """Names of those that change."""
@@ -142,29 +217,6 @@ class Chances:
         ).union(phase.elsewhere)
 
     # -- phases ------------------------------------------------------------------------------------
-
-    def _opened(self, phase: Phase) -> tuple[_Open, _Open]:
-        return (
-            self._open(phase.hopeful, phase.silent),
-            self._open(phase.doubtful, phase.perhaps_silent),
-        )
-
-    def _open(self, changed: Mapping[str, Node | None], silent: Iterable[str]) -> _Open:
-        existing = self._everywhere
-        nodes = list(self._ground.nodes)
-        for name, node in changed.items():
-            place = self._place.get(name)
-            if place is None:
-                continue
-            if node is None:
-                existing &= ~(1 << place)
-            else:
-                nodes[place] = node
-        heard = existing
-        for name in silent:
-            if name in self._place:
-                heard &= ~(1 << self._place[name])
-        return _Open(self._ground.filters.with_nodes(nodes), existing, heard)
 
     def _nodes_of(self, pods: Iterable[Pod]) -> NodeSet:
         names = {pod.node_name for pod in pods}
@@ -185,7 +237,7 @@ class Chances:
         return min(total, count, self._domains_apart(group, nodes))
 
     def _hopeful_nodes(
-        self, group: Group, hopeful: _Open, doubtful: _Open, nodes: NodeSet, phase: Phase
+        self, group: Group, hopeful: Opened, doubtful: Opened, nodes: NodeSet, phase: Phase
     ) -> NodeSet:
         """Which of these nodes may take one: with room for it alone, refusing the least."""
         needs, capacity = group.needs, self._hopeful_capacity(group.needs)
@@ -204,7 +256,7 @@ class Chances:
 
     def _hopeful_capacity(self, needs: PodNeeds) -> Capacity:
         """What is left, for whoever may preempt others as if these were not there."""
-        preempts = not needs.never_preempts and self._lowest < needs.priority
+        preempts = self._preemption.preempts(needs)
         return self._above(needs.priority) if preempts else self._ground.capacity
 
     def _above(self, priority: int) -> Capacity:
@@ -217,7 +269,7 @@ class Chances:
         return found
 
     def _hopeful_peers(
-        self, group: Group, hopeful: _Open, doubtful: _Open, takers: NodeSet, phase: Phase
+        self, group: Group, hopeful: Opened, doubtful: Opened, takers: NodeSet, phase: Phase
     ) -> NodeSet:
         """Nodes that other pods may let it have."""
         ground, needs = self._ground, group.needs
@@ -236,7 +288,7 @@ class Chances:
             nodes &= ground.spread.perhaps(needs, peers, bounds)
         return nodes
 
-    def _counted(self, group: Group, nodes: _Open) -> tuple[NodeSet, ...]:
+    def _counted(self, group: Group, nodes: Opened) -> tuple[NodeSet, ...]:
         """By constraint the nodes that count for it."""
         pod, filters = group.pods[0], nodes.filters
         return self._ground.spread.counted(
@@ -280,7 +332,7 @@ class Chances:
 
     # -- at least ----------------------------------------------------------------------------------
 
-    def _chance(self, group: Group, doubtful: _Open, most: int) -> Chance:
+    def _chance(self, group: Group, doubtful: Opened, most: int) -> Chance:
         later = self._surely(group, doubtful, self._perhaps_held, gone=True)
         now = later
         if later and self._held:
@@ -290,7 +342,7 @@ class Chances:
             now, later = 0, min(later, 1)
         return Chance(most, min(now, most), min(later, most))
 
-    def _surely(self, group: Group, doubtful: _Open, held: NodeSet, *, gone: bool) -> int:
+    def _surely(self, group: Group, doubtful: Opened, held: NodeSet, *, gone: bool) -> int:
         """So many at least, although nodes ``held`` have no more room than they had with the evicted pods.
 
         ``gone``: those of the evicted that surely are evicted have left.
@@ -298,7 +350,10 @@ class Chances:
         needs, pod, capacity = group.needs, group.pods[0], self._ground.capacity
         nodes = self._standing(group, doubtful) & doubtful.heard & ~capacity.unknown & ~held
         nodes &= capacity.fitting(needs) & capacity.ports(needs)
-        nodes &= self._ground.attached.passing(group.reach)
+        nodes &= self._ground.attached.passing(group.reach) & ~self._taken_away(needs.priority)
+        if self._pushed and (needs.pod_affinity or needs.topology_spread):
+            # Whom it counts, or has to be near to, may go.
+            return 0
         if not nodes or not self._ground.attached.is_free(group.reach):
             return 0
         keys: frozenset[str] = frozenset()
@@ -319,7 +374,7 @@ class Chances:
                 return 0
         conflicts = self._sharing_drivers(group)
         if keys:
-            conflicts += self._rivals.of(pod.labels, needs)
+            conflicts += self._rivals.of(pod.labels, needs) + self._pushed
             nodes = self._one_of_each_domain(nodes, keys, held)
         found = self._spread_out(group, doubtful, nodes, conflicts)
         # Wherever the first comes to, the others have to follow it.
@@ -336,12 +391,22 @@ class Chances:
         found = (self._guarantee.at_least(needs, count, nodes & one, conflicts) for one in domains)
         return max(min(found, default=0), 1)
 
+    def _taken_away(self, priority: int) -> NodeSet:
+        """Nodes from which pods of a higher priority may push out one of this."""
+        if self._pushed_again is not None and priority < self._pushed_again:
+            return self._everywhere
+        taken = 0
+        for one in self._pushing.values():
+            if priority < one.push.needs.priority:
+                taken |= one.nodes
+        return taken
+
     def _sharing_drivers(self, group: Group) -> int:
         """How many others may attach volumes of its drivers, where nodes limit these; its own kind counted too."""
         drivers = self._ground.attached.limited(group.reach)
         if not drivers:
             return 0
-        return sum(
+        return self._pushed + sum(
             len(other.pods)
             for other in self._groups
             if drivers & self._ground.attached.limited(other.reach)
@@ -359,7 +424,7 @@ class Chances:
             nodes = chosen | nodes & ~self._ground.topologies.with_key(key)
         return nodes
 
-    def _spread_out(self, group: Group, doubtful: _Open, nodes: NodeSet, conflicts: int) -> int:
+    def _spread_out(self, group: Group, doubtful: Opened, nodes: NodeSet, conflicts: int) -> int:
         needs, pod, count = group.needs, group.pods[0], len(group.pods)
         if not needs.topology_spread:
             return self._guarantee.at_least(needs, count, nodes, conflicts)
@@ -391,7 +456,7 @@ class Chances:
             self._evicted_spread.total(one, peers) <= 1 for one in group.needs.topology_spread
         )
 
-    def _standing(self, group: Group, nodes: _Open) -> NodeSet:
+    def _standing(self, group: Group, nodes: Opened) -> NodeSet:
         """Nodes that pass what looks at nodes alone, silent ones too: nobody tells the scheduler at first."""
         pod, filters = group.pods[0], nodes.filters
         passing = nodes.existing & filters.unschedulable(pod.tolerations)
@@ -401,3 +466,7 @@ class Chances:
         for labels in group.reach.zones:
             passing &= filters.zone(labels)
         return passing
+
+
+def _none_sure(chances: Iterable[Chance]) -> tuple[Chance, ...]:
+    return tuple(one if one.assumed else one._replace(now=0, later=0) for one in chances)

@@ -21,6 +21,7 @@ from kubectl_evictplan.kube.scheduling.answers import (
     Filter,
     Fit,
     Group,
+    Push,
     Refusal,
     Surroundings,
     Unknown,
@@ -148,11 +149,11 @@ class _Check:
 
     def answers(self) -> Iterator[Fit]:
         """Yield one answer for each group, by priority."""
-        chances = self._chances()
+        found = self._chances()
         for place, fit in self._placed_in_order():
-            yield fit._replace(chances=chances[place]) if chances else fit
+            yield fit._replace(chances=found[place][0], pushes=found[place][1]) if found else fit
 
-    def _chances(self) -> list[tuple[Chance, ...]]:
+    def _chances(self) -> list[tuple[tuple[Chance, ...], tuple[Push, ...]]]:
         """Of each group, before anything is placed; nothing where no phase is asked about."""
         if not self._around.phases:
             return []
@@ -162,7 +163,8 @@ class _Check:
             self._attached,
         )  # fmt: skip
         chances = Chances(ground, self._groups)
-        return chances.of_all([tuple(self._unknown(group)) for group in self._groups])
+        found = chances.of_all([tuple(self._unknown(group)) for group in self._groups])
+        return list(zip(found, chances.pushes(), strict=True))
 
     def _placed_in_order(self) -> Iterator[tuple[int, Fit]]:
         order = sorted(enumerate(self._groups), key=lambda one: self._turn(one[1]))

@@ -20,6 +20,15 @@ from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, places
 
 Requests = tuple[tuple[str, int], ...]
 
+
+class Competing(NamedTuple):
+    """``number`` pods with such needs that may come to ``nodes`` and to no others."""
+
+    needs: PodNeeds
+    number: int
+    nodes: NodeSet = -1
+
+
 # Units are made after a node with little to spare, or with more than so many hundredths of them.
 _TYPICAL = (0, 10, 25, 50, 75)
 # So many units make all that such a node can spare, where they are fine.
@@ -104,14 +113,15 @@ class _Count(NamedTuple):
 class Guarantee:
     """Answers for one capacity and one set of pods that compete for it."""
 
-    def __init__(self, capacity: Capacity, competing: Iterable[tuple[PodNeeds, int]]) -> None:
-        """``competing``: needs and how many such pods look for a place; those that are asked about are among them."""
+    def __init__(self, capacity: Capacity, competing: Iterable[Competing]) -> None:
+        """``competing``: all pods that look for a place; those that are asked about are among them."""
         self._capacity = capacity
-        self._competing: Counter[Requests] = Counter()
-        self._with_ports = 0
-        for needs, count in competing:
-            self._competing[needs.requests] += count
-            self._with_ports += count if needs.host_ports else 0
+        self._competing: Counter[tuple[Requests, NodeSet]] = Counter()
+        self._with_ports: Counter[NodeSet] = Counter()
+        for needs, count, nodes in competing:
+            self._competing[needs.requests, nodes] += count
+            if needs.host_ports:
+                self._with_ports[nodes] += count
         self._counts: dict[tuple[NodeSet, Requests], tuple[list[_Count], Iterator[_Count]]] = {}
 
     def at_least(self, needs: PodNeeds, count: int, nodes: NodeSet, conflicts: int = 0) -> int:
@@ -122,7 +132,8 @@ class Guarantee:
         if not nodes:
             return 0
         if needs.host_ports:
-            conflicts = max(conflicts, self._with_ports)
+            with_ports = sum(n for their, n in self._with_ports.items() if their & nodes)
+            conflicts = max(conflicts, with_ports)
         best, blockers = 0, max(conflicts - count, 0)
         for one in self._ways_to_count(needs, nodes):
             best = max(best, one.at_least(count, blockers, alone=conflicts > 0))
@@ -152,7 +163,8 @@ class Guarantee:
             ]
             brought = [
                 _Brought(_brings(units, requests), number)
-                for requests, number in self._competing.items()
+                for (requests, their), number in self._competing.items()
+                if their & nodes
             ]
             full = sorted(map(min, zip(*filled, strict=True)), reverse=True)
             yield _Count(

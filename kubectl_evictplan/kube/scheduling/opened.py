@@ -1,0 +1,44 @@
+"""Nodes in the phases of a change: each as it refuses the least, and the most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kubectl_evictplan.kube.objects import Node
+from kubectl_evictplan.kube.scheduling.answers import Phase
+from kubectl_evictplan.kube.scheduling.node_filters import NodeFilters
+from kubectl_evictplan.kube.scheduling.node_sets import NodeSet
+
+
+class Opened(NamedTuple):
+    """The nodes in one phase: their filters, those that exist, and those on which pods become Ready."""
+
+    filters: NodeFilters
+    existing: NodeSet
+    heard: NodeSet
+
+
+def opened(
+    phases: Iterable[Phase], nodes: Sequence[Node], filters: NodeFilters
+) -> Iterator[tuple[Phase, Opened, Opened]]:
+    """Yield each phase with its nodes, first as they refuse the least, then the most."""
+    place_of = {node.name: place for place, node in enumerate(nodes)}
+
+    def changed(by_name: Mapping[str, Node | None], silent: Iterable[str]) -> Opened:
+        existing, then = (1 << len(nodes)) - 1, list(nodes)
+        for name, node in by_name.items():
+            if (place := place_of.get(name)) is None:
+                continue
+            if node is None:
+                existing &= ~(1 << place)
+            else:
+                then[place] = node
+        heard = existing
+        for name in silent:
+            if name in place_of:
+                heard &= ~(1 << place_of[name])
+        return Opened(filters.with_nodes(then), existing, heard)
+
+    for one in phases:
+        yield one, changed(one.hopeful, one.silent), changed(one.doubtful, one.perhaps_silent)
