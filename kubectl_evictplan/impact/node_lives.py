@@ -6,11 +6,11 @@ be seen in the API before Ready becomes Unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
-from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between, exactly
+from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Absence, Between, exactly
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.document import CERTAIN, NodeChange, NodeReport, Prediction
@@ -195,3 +195,20 @@ def thawed(when: Between, frozen: Iterable[Frozen]) -> Between:
         if one.since_ns <= high_ns < one.until.latest_ns or when[0] < one.since_ns <= high_ns:
             high_ns = max(high_ns, one.until.latest_ns)
     return Between(low_ns, high_ns)
+
+
+def thawed_absence(one: Absence, frozen: Collection[Frozen]) -> Absence:
+    """When something is away as controllers show it, which act late while they are away themselves."""
+    if not frozen:
+        return one
+    possible, sure = [], []
+    for low_ns, high_ns in one.possible:
+        low_ns = thawed(Between(low_ns, low_ns), frozen).earliest_ns
+        high_ns = thawed(Between(high_ns, high_ns), frozen).latest_ns
+        possible.append((low_ns, high_ns))
+    for low_ns, high_ns in one.sure:
+        low_ns = thawed(Between(low_ns, low_ns), frozen).latest_ns
+        high_ns = thawed(Between(high_ns, high_ns), frozen).earliest_ns
+        if low_ns < high_ns:
+            sure.append((low_ns, high_ns))
+    return Absence(tuple(possible), tuple(sure))

@@ -25,6 +25,7 @@ from kubectl_evictplan.impact.node_lives import (
     frozen_stretches,
     node_lives,
     thawed,
+    thawed_absence,
 )
 from kubectl_evictplan.impact.placements import (
     AT_ONCE,
@@ -471,25 +472,12 @@ class World:
                 numbers[id(absent)] = [absent, 1]
             else:
                 known[1] += 1
-        thaw = self._thawed if endpoints and self.frozen else _as_it_is
-        groups = [Group([(thaw(one), number) for one, number in free.values()])]
+        frozen = self.frozen if endpoints else ()
+        groups = [Group([(thawed_absence(one, frozen), number) for one, number in free.values()])]
         for budget, numbers in asked.items():
             absences = [(one, number) for one, number in numbers.values()]
             groups.append(Group(absences, self.spare[budget]))
         return Availability(before, groups, gains)
-
-    def _thawed(self, one: Absence) -> Absence:
-        possible, sure = [], []
-        for low_ns, high_ns in one.possible:
-            low_ns = thawed(Between(low_ns, low_ns), self.frozen).earliest_ns
-            high_ns = thawed(Between(high_ns, high_ns), self.frozen).latest_ns
-            possible.append((low_ns, high_ns))
-        for low_ns, high_ns in one.sure:
-            low_ns = thawed(Between(low_ns, low_ns), self.frozen).latest_ns
-            high_ns = thawed(Between(high_ns, high_ns), self.frozen).earliest_ns
-            if low_ns < high_ns:
-                sure.append((low_ns, high_ns))
-        return Absence(tuple(possible), tuple(sure))
 
 
 def _without_end(deletion: Deletion | None) -> str:
@@ -498,7 +486,3 @@ def _without_end(deletion: Deletion | None) -> str:
         return ""
     when = deletion.when
     return f"{when} {deletion.certain} {deletion.by} {deletion.taint} {deletion.tolerated_seconds}"
-
-
-def _as_it_is(one: Absence) -> Absence:
-    return one
