@@ -22,6 +22,7 @@ import click
 
 from kubectl_evictplan import __version__
 from kubectl_evictplan.commands.command import debug_option, group
+from kubectl_evictplan.commands.terminal import columns_of_terminal
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import (
     EXIT_BAD_INPUT,
@@ -41,6 +42,7 @@ EXIT_PIPE_CLOSED = 141
 PLUGIN_NAME = "kubectl evictplan"
 
 _SHOWN_COLUMNS_MAX = 80
+_HELP_COLUMNS_MIN, _HELP_COLUMNS_MAX = 50, 80
 _TOKEN_LENGTH_MIN = 4
 # Only absurd names and texts reach these: no line of ours, and no command line of people, is that long.
 _LINE_COLUMNS_MAX = 2000
@@ -123,7 +125,9 @@ def run(arguments: Sequence[str], program: str = "") -> int:
 def _invoke(arguments: list[str], program: str) -> int:
     """Parse and run; click's own edge is bypassed because its exit codes are others."""
     _refuse_broken_text(arguments)
-    with cli.make_context(_program_name(program), arguments) as context:
+    # As click has it.
+    width = max(min(columns_of_terminal(80), _HELP_COLUMNS_MAX) - 2, _HELP_COLUMNS_MIN)
+    with cli.make_context(_program_name(program), arguments, terminal_width=width) as context:
         cli.invoke(context)
     if sys.stdout is not None:  # closed by the caller, as by `>&-`
         sys.stdout.flush()

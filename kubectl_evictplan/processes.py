@@ -7,10 +7,11 @@ import gc
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
-from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 # The function of this worker process; set once, so that what it needs is sent once.
 _function: Callable[[Any], Any] | None = None
@@ -30,6 +31,7 @@ def processes(workers: int, function: Callable[[Any], Any]) -> Executor:
     On Linux they share with this one what it has loaded; never where threads run, whose locks a copy would hold
     for ever. Elsewhere ``function`` is sent to them and must be picklable.
     """
+    import threading
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_all_start_methods, get_context
 
@@ -50,6 +52,8 @@ def work(task: Any) -> Any:
 
 def _begin(function: Callable[[Any], Any]) -> None:
     """In a worker: Ctrl-C is for the process that people see, which lets us end; without it we end as well."""
+    import threading
+
     global _function  # noqa: PLW0603 - a worker process does one thing all its life
     _function = function
     with contextlib.suppress(ValueError):

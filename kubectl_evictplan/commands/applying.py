@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +18,13 @@ from kubectl_evictplan.commands import carrying
 from kubectl_evictplan.commands.clock_check import check_clocks
 from kubectl_evictplan.commands.connection_options import load_live
 from kubectl_evictplan.commands.ledgers import beside, keep_ledger
-from kubectl_evictplan.commands.terminal import Progress, redraws, use_color, wants_ascii
+from kubectl_evictplan.commands.terminal import (
+    Progress,
+    columns_of_terminal,
+    redraws,
+    use_color,
+    wants_ascii,
+)
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import (
     EXIT_DRIFT,
@@ -123,7 +128,7 @@ def show(blocks: Iterator[Block], color: str) -> None:
         raise mistake("standard output is closed")
     from kubectl_evictplan.report.terminal import Terminal
 
-    columns = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
+    columns = columns_of_terminal(100) if sys.stdout.isatty() else None
     terminal = Terminal(columns, use_color(color, sys.stdout), wants_ascii("table", sys.stdout))
     for chunk in terminal.render(blocks):
         sys.stdout.write(chunk)

@@ -7,7 +7,6 @@ import getpass
 import importlib.metadata
 import os
 import platform
-import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +18,7 @@ import click
 from kubectl_evictplan import __version__
 from kubectl_evictplan.commands.clock_check import answered_offset_ns
 from kubectl_evictplan.commands.connection_options import connection_words
-from kubectl_evictplan.commands.terminal import use_color, wants_ascii
+from kubectl_evictplan.commands.terminal import columns_of_terminal, use_color, wants_ascii
 from kubectl_evictplan.errors import EXIT_DONE, EXIT_INTERRUPTED
 from kubectl_evictplan.world import machine
 
@@ -175,7 +174,7 @@ def _show(blocks: Iterable[Block], color: str) -> None:
     stream = sys.stdout
     if stream is None:  # closed by the caller, as by `>&-`
         return
-    columns = shutil.get_terminal_size((100, 24)).columns if stream.isatty() else None
+    columns = columns_of_terminal(100) if stream.isatty() else None
     terminal = Terminal(columns, use_color(color, stream), wants_ascii("table", stream))
     for chunk in terminal.render(blocks):
         stream.write(chunk)

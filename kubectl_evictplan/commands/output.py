@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kubectl_evictplan.commands.terminal import use_color, wants_ascii
+from kubectl_evictplan.commands.terminal import columns_of_terminal, use_color, wants_ascii
 from kubectl_evictplan.errors import mistake
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def write_document(
         document,
         blocks,
         output,
-        columns=shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None,
+        columns=columns_of_terminal(100) if sys.stdout.isatty() else None,
         color=use_color(color, sys.stdout),
         ascii_only=wants_ascii(output, sys.stdout),
     )

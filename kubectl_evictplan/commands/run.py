@@ -7,7 +7,6 @@ it is.
 from __future__ import annotations
 
 import gc
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +24,12 @@ from kubectl_evictplan.commands.planning import (
     to_carry_out,
     write_plan,
 )
-from kubectl_evictplan.commands.terminal import Progress, use_color, wants_ascii
+from kubectl_evictplan.commands.terminal import (
+    Progress,
+    columns_of_terminal,
+    use_color,
+    wants_ascii,
+)
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
 from kubectl_evictplan.kube.durations import SECOND_NS
 
@@ -235,7 +239,7 @@ def _show(
         zone=zone,
         explain=explain,
         headers=not options.no_headers,
-        columns=shutil.get_terminal_size((100, 24)).columns if on_terminal else None,
+        columns=columns_of_terminal(100) if on_terminal else None,
         color=use_color(options.color, sys.stdout),
         ascii_only=wants_ascii(options.output, sys.stdout),
         gates=gates,

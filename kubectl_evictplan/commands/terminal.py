@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
+import sys
 import time
 from typing import IO
 
@@ -12,6 +13,19 @@ from kubectl_evictplan.display import escape
 # Work that ends sooner shows nothing; later updates come at this pace.
 _PACE_SECONDS = 0.25
 _COLUMNS_MAX = 70
+
+
+def columns_of_terminal(unknown: int) -> int:
+    """Return how wide the terminal is, by COLUMNS or by itself; ``unknown`` where neither tells.
+
+    As ``shutil.get_terminal_size``, which needs three compressions to be imported.
+    """
+    with contextlib.suppress(KeyError, ValueError):
+        if (wanted := int(os.environ["COLUMNS"])) > 0:
+            return wanted
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or unknown  # type: ignore[union-attr]
+    return unknown
 
 
 def use_color(choice: str, stream: IO[str]) -> bool:
@@ -55,7 +69,7 @@ class Progress:
         shown = stream is not None and redraws(stream)
         self._stream = stream if shown else None
         # A longer line would wrap, and only its last row be removed.
-        self._columns = min(_COLUMNS_MAX, shutil.get_terminal_size().columns - 1)
+        self._columns = min(_COLUMNS_MAX, columns_of_terminal(80) - 1)
         self._next_seconds = time.monotonic() + _PACE_SECONDS
         self._shown = False
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.sources import pieces, reading
-from kubectl_evictplan.sources.piece_reader import Found, PieceReader, Unpacker
 from kubectl_evictplan.sources.pieces import NoPieces, Piece
 from kubectl_evictplan.sources.reading import ReadProblem
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from kubectl_evictplan.sources.piece_reader import Found, PieceReader
 
 # Below that other processes take longer to begin than they save.
 BYTES_MIN = 4 * pieces.PIECE_BYTES
@@ -52,6 +55,8 @@ def of_file(name: str, jobs: int) -> Dump | None:
             return None
         with Path(name).open("rb") as stream:
             kind, places = pieces.of_file(stream)
+        from kubectl_evictplan.sources.piece_reader import PieceReader  # not for small files
+
         reader = PieceReader(kind, path=name, state=reading.state(status))
         found = _all(_found(reader, places, min(jobs, len(places), _JOBS_MAX)))
         return Dump(kind, found) if reading.state(Path(name).stat()) == reader.state else None
@@ -64,6 +69,8 @@ def of_stream(read: Callable[[int], bytes], jobs: int) -> Dump | None:
     try:
         cut = pieces.of_stream(read)
         kind = next(cut)
+        from kubectl_evictplan.sources.piece_reader import PieceReader  # not for small files
+
         assert isinstance(kind, str), "the kind comes first"
         parts = (one for one in cut if isinstance(one, Piece))
         return Dump(kind, _all(_found(PieceReader(kind), parts, min(jobs, _JOBS_MAX))))
@@ -91,6 +98,7 @@ def _found(reader: PieceReader, parts: Iterable[Piece], jobs: int) -> Iterator[F
     from concurrent.futures.process import BrokenProcessPool
 
     from kubectl_evictplan.processes import processes, work
+    from kubectl_evictplan.sources.piece_reader import Unpacker
 
     unpacked = Unpacker().unpacked
     with processes(jobs, reader.read_packed) as executor:
