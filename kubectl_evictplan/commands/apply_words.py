@@ -60,7 +60,7 @@ def _carry_out(
     path = Path(options.out or _name(made))
     if how.dry_run == "none":
         refuse_existing(("--journal",), str(journal_of(path, how)), "my.journal.jsonl", force=None)
-        write_plan(made, str(path), force=False)
+        write_plan(made, str(path), how.connection, force=False)
     with cluster_api(how.connection, os.environ) as api:
         proceed(made, path, how, api, is_new=True)
 

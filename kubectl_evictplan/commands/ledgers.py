@@ -9,6 +9,8 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kubectl_evictplan.apply.files import JOURNAL_ENDING
+from kubectl_evictplan.commands.connection_options import connection_words
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import (
     EXIT_DONE,
@@ -125,6 +127,7 @@ def keep_ledger(
     None when nothing was sent. ``is_away``: the server is not asked, as it has just not answered for long. A ledger that cannot be made or written is told and changes nothing: what was
     done is done.
     """
+    from kubectl_evictplan.plans.ledger import goes_on
     from kubectl_evictplan.report.ledger import first_words
 
     try:
@@ -136,9 +139,18 @@ def keep_ledger(
         _say(f"warning: no ledger: {error}")
         return None
     _say(f"{first_words(ledger)} Ledger: {' and '.join(map(str, names))}")
-    if not ledger.summary.complete:
-        _say(f"What is not decided yet: kubectl evictplan verify {shlex.quote(plan_path)} --watch")
+    # What nobody saw stays unknown, however long it is followed.
+    if goes_on(ledger):
+        _say(f"What is not decided yet: {_following(plan_path, journal, flags)}")
     return ledger
+
+
+def _following(plan_path: str, journal: Path, flags: ConnectionFlags) -> str:
+    """Return the command that follows what a run has begun."""
+    words = ["kubectl", "evictplan", "verify", plan_path, "--watch"]
+    if journal.absolute() != beside(plan_path, JOURNAL_ENDING).absolute():
+        words += ["--journal", str(journal)]
+    return " ".join(filter(None, (shlex.join(words), connection_words(flags))))
 
 
 def _say(text: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from typing import TYPE_CHECKING
 
+from kubectl_evictplan.commands.connection_options import connection_words
 from kubectl_evictplan.commands.file_arguments import refuse_existing
 from kubectl_evictplan.commands.ledgers import beside
 from kubectl_evictplan.display import escape
@@ -15,6 +17,7 @@ from kubectl_evictplan.errors import Correction, mistake
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.options import Given, WhatIfOptions
     from kubectl_evictplan.kube.objects import ClusterSnapshot
+    from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.plans.document import ClusterIdentity, Plan
     from kubectl_evictplan.prediction.document import Prediction
     from kubectl_evictplan.report.commands_to_run import PlanFile
@@ -125,7 +128,7 @@ def plan_file(plan: Plan | None, options: WhatIfOptions) -> PlanFile | None:
     )
 
 
-def write_plan(plan: Plan, path: str, *, force: bool) -> None:
+def write_plan(plan: Plan, path: str, connection: ConnectionFlags, *, force: bool) -> None:
     """Write the file, for its owner alone, and say on standard error what can be done with it."""
     from kubectl_evictplan.plans.exposed import exposed_nodes
     from kubectl_evictplan.plans.fingerprint import plan_text, short
@@ -139,7 +142,8 @@ def write_plan(plan: Plan, path: str, *, force: bool) -> None:
     what = f"{number} operation{'s' * (number != 1)}"
     if not number:
         what = f"no operation, as {NOTHING_TO_DO},"
-    then = f"carry it out with: kubectl evictplan apply {path}"
+    words = ("kubectl evictplan apply", shlex.quote(path), connection_words(connection))
+    then = f"carry it out with: {' '.join(filter(None, words))}"
     if not plan.cluster.cluster_uid:
         then = "made from files, to be reviewed; apply takes plans that were made from the live cluster"
     for one in list(exposed_nodes(plan))[:1]:

@@ -97,7 +97,7 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
         made = None
     # Before the report, of which a pager may read the beginning only.
     if made is not None and options.out is not None:
-        write_plan(made, options.out, force=bool(options.force))
+        write_plan(made, options.out, options.connection, force=bool(options.force))
     with collecting_rarely():
         _show(prediction, options, explain, given.zone, results, made)
     refuse_failed(results)

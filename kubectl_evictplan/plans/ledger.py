@@ -25,6 +25,7 @@ from kubectl_evictplan.plans.ledger_document import (
     NodeEntry,
     OperationEntry,
     PodEntry,
+    Span,
     Summary,
 )
 from kubectl_evictplan.plans.sightings import PodHistories, Sightings
@@ -106,7 +107,14 @@ def _operations(
             one.at_seconds,
             origin.span(known.at) if known and known.at else None,
             known.became if known else NOT_DONE,
+            _taken_back(known, origin),
         )
+
+
+def _taken_back(begun: Begun | None, origin: ledger_pods.Origin) -> Span | None:
+    if begun is None or begun.undone_ns is None:
+        return None
+    return origin.span(Interval(begun.undone_ns, begun.undone_ns))
 
 
 def _gap(origin: ledger_pods.Origin, at: Interval, why: str) -> GapEntry:

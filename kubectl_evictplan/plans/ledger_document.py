@@ -155,6 +155,7 @@ class OperationEntry(_Document):
     """One operation of the plan and when it began.
 
     ``outcome``: done | gone-by-another (a pod that was gone before its turn) | not-done | unknown.
+    ``taken_back``: when a rollback did that; null as long as none did.
     """
 
     number: int
@@ -163,6 +164,7 @@ class OperationEntry(_Document):
     planned_seconds: float
     began: Span | None
     outcome: str
+    taken_back: Span | None = None
 
 
 class GapEntry(Span):

@@ -441,7 +441,7 @@ def _operation_table(ledger: Ledger) -> Table:
             words.name(one.operation),
             words.offset(one.planned_seconds),
             _span(one.began) if one.began else words.NONE,
-            one.outcome,
+            f"{one.outcome}, taken back {_span(one.taken_back)}" if one.taken_back else one.outcome,
         )
         for one in ledger.operations
     ]

@@ -35,7 +35,7 @@ from kubectl_evictplan.report.words import name
 _PHASES = {
     Phase.WAITING: "not begun",
     Phase.UNKNOWN: "outcome unknown",
-    Phase.ACCEPTED: "accepted, the pod is still there",
+    Phase.ACCEPTED: "accepted, the pod was not seen gone yet",
     Phase.DONE: "done",
     Phase.LEFT: "given up",
 }
@@ -90,7 +90,7 @@ def status_blocks(status: Status, path: str, typed: Typed) -> Iterator[Block]:
 def _sentences(state: RunState, stopped_by: str = "") -> Iterator[Phrase]:
     """Tell how it ended. ``stopped_by``: the second signal, after which nothing was written any more."""
     if state.rolled_back_on_failure and state.ending is not None:
-        yield _ended(state.ending, "Run")
+        yield _ended(state, state.ending, "Run")
     ending = state.rollback_ending if state.rolling_back else state.ending
     what = "Rollback" if state.rolling_back else "Run"
     if stopped_by:
@@ -101,7 +101,7 @@ def _sentences(state: RunState, stopped_by: str = "") -> Iterator[Phrase]:
     elif ending is None:
         yield Phrase(f"{what} not ended: it was killed, or is still at work.", "loud")
     else:
-        yield _ended(ending, what, back=state.rolling_back)
+        yield _ended(state, ending, what, back=state.rolling_back)
     doings = _concerned(state)
     counted = Counter(map(_phase, doings))
     parts = [f"{number} {words}" for words, number in sorted(counted.items())]
@@ -110,9 +110,10 @@ def _sentences(state: RunState, stopped_by: str = "") -> Iterator[Phrase]:
     yield from _what_now(state)
 
 
-def _ended(ending: Ending, what: str, *, back: bool = False) -> Phrase:
+def _ended(state: RunState, ending: Ending, what: str, *, back: bool = False) -> Phrase:
     tone: Tone = "good" if ending.code is EndCode.FINISHED else "loud"
-    where = f" at operation {ending.number}" if ending.number else ""
+    doing = state.operations.get(ending.number)
+    where = f" at operation {ending.number} ({told(doing.operation)})" if doing else ""
     return Phrase(f"{what} ended{where}: {ending_words(ending, back=back)}.", tone)
 
 

@@ -199,7 +199,8 @@ def line(event: progress.AnyProgress) -> str | None:
 
 def _started(event: progress.RunStarted) -> str:
     what = "rollback" if event.rollback else "resumed" if event.resumed else "begins"
-    count = len(event.operations)
+    # No rollback is about evictions: they stay.
+    count = sum(not (event.rollback and isinstance(one, Evict)) for one in event.operations)
     done = f", {len(event.finished)} done already" if event.finished else ""
     return f"run {event.run_id} {what}: {count} operation{'s' * (count != 1)}{done}"
 

@@ -66,7 +66,7 @@ def test_a_failed_run_takes_itself_back_and_keeps_its_exit_code() -> None:
     assert [one["onFailure"] for one in records(bench, "rollback-begin")] == [True]
     assert (result.resumable, result.can_roll_back) == (False, False)
     said = verdict(result)
-    assert said.index("Run ended at operation 2: ") < said.index("Rollback ended: ")
+    assert said.index("Run ended at operation 2 (taint n2 ") < said.index("Rollback ended: ")
 
 
 def test_nothing_is_taken_back_unasked() -> None:

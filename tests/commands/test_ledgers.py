@@ -173,6 +173,25 @@ def test_a_server_that_has_just_not_answered_is_not_asked_once_more(
     assert "Ledger: plan.ledger.json" in capsys.readouterr().err
 
 
+def test_what_is_still_to_come_is_followed_by_a_command_that_finds_journal_and_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = carried_out(tmp_path)
+    Path("plan.journal.jsonl").rename("mine.jsonl")
+    flags = ConnectionFlags(server="http://192.0.2.1:1")
+    monkeypatch.setattr("kubectl_evictplan.plans.ledger.goes_on", lambda _: True)
+
+    keep_ledger(plan, "plan.json", Path("mine.jsonl"), flags, True)
+
+    following = "verify plan.json --watch --journal mine.jsonl --server http://192.0.2.1:1"
+    assert following in capsys.readouterr().err
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    keep_ledger(plan, "plan.json", Path("mine.jsonl"), flags, True)
+    assert "verify" not in capsys.readouterr().err
+
+
 def test_apply_ends_with_a_ledger_and_verify_goes_on_from_it(ask: Ask) -> None:
     server = drainable_cluster()
     server.clock = RealClock()

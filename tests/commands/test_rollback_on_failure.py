@@ -22,12 +22,15 @@ def test_a_run_that_fails_is_taken_back_and_both_ends_are_told(
     said = type_("apply", "plan.json", "--yes", "--rollback-on-failure")
     assert said.code == 3
     assert taints(server) == before
-    assert "Run ended at operation 2: " in said.out
+    assert "Run ended at operation 2 (taint n2 maint=yes:NoSchedule): " in said.out
     assert "Rollback ended: " in said.out
     assert "taken back" in said.err
 
     status = type_("apply", "--status", "plan.journal.jsonl")
-    assert (status.code, "Run ended at operation 2: " in status.out) == (0, True)
+    assert (
+        status.code,
+        "Run ended at operation 2 (taint n2 maint=yes:NoSchedule): " in status.out,
+    ) == (0, True)
     assert type_("apply", "--resume", "plan.journal.jsonl", "--yes").code == 2
 
 

@@ -318,7 +318,11 @@ def test_what_stayed_because_its_taint_was_taken_back_did_not_leave_its_window()
     expected = planned(predicted((15, 16), taint=TAINT))
     for undone, verdict in ((14, "not-yet-due"), (99, "predicted-but-stayed")):
         begun = (Begun(2, Interval(at(10), at(10)), undone_ns=at(undone)),)
-        (entry,) = ledger_of(expected, Sightings((look(120, POD),)), START, begun).pods
+        ledger = ledger_of(expected, Sightings((look(120, POD),)), START, begun)
+        (entry,) = ledger.pods
+        back = {one.number: one.taken_back for one in ledger.operations}[2]
+        assert back is not None
+        assert back.earliest_seconds == undone
         assert entry.verdict == verdict
         assert entry.why == ("operation-taken-back" if undone == 14 else "")
 

@@ -211,7 +211,9 @@ def test_a_run_that_could_not_finish_says_what_is_not_done_and_what_to_type() ->
     bench = drain_bench(eviction_timeout_seconds=30.0)
     bench.cluster.budgets["web"] = 0
     text = shown(result_blocks(bench.apply(), TYPED))
-    assert text.startswith("Run ended at operation 3: not all pods were evicted within the time")
+    assert text.startswith(
+        "Run ended at operation 3 (evict shop/web-a from n1): not all pods were evicted within the time"
+    )
     assert "3   evict shop/web-a from n1  given up" in text
     assert f"  {PROGRAM} apply --resume {JOURNAL}\n" in text
     assert f"  {PROGRAM} apply --rollback {JOURNAL}\n" in text
