@@ -63,6 +63,8 @@ def _without_surrogates(value: Any) -> Any:
 # -- json ---------------------------------------------------------------------------------------------
 
 _encoder = msgspec.json.Encoder(order="deterministic")
+# Many rows are written faster together than one by one; all at once they would be in memory twice.
+_ITEMS_AT_ONCE = 50
 # Outside strings JSON has only printable ASCII and newlines, so this touches strings alone.
 _NOT_PRINTABLE_ASCII = re.compile(r"[^\n\x20-\x7e]")
 
@@ -82,12 +84,27 @@ def _chunks(document: msgspec.Struct) -> Iterator[str]:
         yield f"{start}  {_encode(key)}: "
         start = ",\n"
         if isinstance(value, tuple) and value:
-            for at, item in enumerate(value):
-                yield f"{',' if at else '['}\n    {_indented(item, '    ')}"
+            before = "[\n    "
+            for several in _batches(value):
+                yield before + _items(several)
+                before = ",\n    "
             yield "\n  ]"
         else:
             yield _indented(value, "  ")
     yield "\n}\n"
+
+
+def _batches(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    return (items[at : at + _ITEMS_AT_ONCE] for at in range(0, len(items), _ITEMS_AT_ONCE))
+
+
+def _items(items: tuple[Any, ...]) -> str:
+    """Items of a list, from the first one's brace to the last one's: as a list in a list they stand where they belong."""
+    try:
+        text = msgspec.json.format(_encoder.encode((items,)), indent=2).decode()
+    except UnicodeEncodeError:
+        return ",\n    ".join(_indented(item, "    ") for item in items)
+    return text.removeprefix("[\n  [\n    ").removesuffix("\n  ]\n]")
 
 
 def _indented(value: Any, indent: str) -> str:
