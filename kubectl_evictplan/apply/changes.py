@@ -157,6 +157,27 @@ def same_taints(some: Sequence[RawTaint], others: Sequence[RawTaint]) -> bool:
     return [_meaning(one) for one in some] == [_meaning(one) for one in others]
 
 
+def made_of(wanted: NodeImage, found: LiveNode) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what a node has beside what was wanted, and what it lacks: taints in words, and "unschedulable"."""
+    has, lacks = (
+        tuple(
+            _taint_words(one) for one in some if not any(same_taint(one, other) for other in others)
+        )
+        for some, others in ((found.raw_taints, wanted.taints), (wanted.taints, found.raw_taints))
+    )
+    if found.unschedulable and not wanted.unschedulable:
+        has += ("unschedulable",)
+    if wanted.unschedulable and not found.unschedulable:
+        lacks += ("unschedulable",)
+    return has, lacks
+
+
+def _taint_words(taint: RawTaint) -> str:
+    text = value(taint)
+    added = f" since {taint['timeAdded']}" if taint.get("timeAdded") else ""
+    return f"{taint.get('key')}{f'={text}' if text else ''}:{taint.get('effect')}{added}"
+
+
 def _meaning(taint: RawTaint) -> tuple[object, ...]:
     added = taint.get("timeAdded")
     instant: object = added

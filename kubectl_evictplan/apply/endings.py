@@ -123,7 +123,8 @@ class Ending(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
 
     ``message`` is the server's or the system's own words, ``changed_by`` who wrote the node's spec
     last, ``objects`` what is concerned (rules that are missing, pods in the way, the lock's
-    holder), ``condition`` the words of an --abort-if. ``is_absent``: ``node`` is gone. Nothing is escaped.
+    holder), ``condition`` the words of an --abort-if. ``is_absent``: ``node`` is gone. ``unasked`` and
+    ``missing``: what a webhook made of a patch, as taints and "unschedulable". Nothing is escaped.
     """
 
     code: EndCode
@@ -135,6 +136,8 @@ class Ending(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
     condition: str = ""
     signal: str = ""
     is_absent: bool = False
+    unasked: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 def exit_code(ending: Ending, *, changed: bool, unknown: bool = False) -> int:

@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
+import msgspec
+
 from kubectl_evictplan.apply.changes import (
     Judgement,
     Standing,
     image,
     judge,
+    made_of,
     same_taints,
     time_added,
     written_by,
 )
 from kubectl_evictplan.apply.cluster import LiveNode, Outcome, Reply
-from kubectl_evictplan.apply.endings import EndCode, NodeAbsent
+from kubectl_evictplan.apply.endings import EndCode, Ended, NodeAbsent
 from kubectl_evictplan.apply.progress import OperationDone, WasReadBack
 from kubectl_evictplan.apply.records import NodeImage, Target, Verdict
 from kubectl_evictplan.apply.sending import (
@@ -139,13 +142,22 @@ def _settled(run: Working, voice: Voice, doing: Doing, uid: str, judged: Judge) 
     return verdict is not Verdict.NOT_APPLIED
 
 
+def _changed(doing: Doing, reply: Reply) -> Ended:
+    """Return the end at a patch of which a webhook made something else; nobody but it is to be named."""
+    end = ended(EndCode.CHANGED, doing, reply=reply)
+    if doing.wanted is None or reply.node is None:
+        return end
+    unasked, missing = made_of(doing.wanted, reply.node)
+    return Ended(msgspec.structs.replace(end.ending, unasked=unasked, missing=missing))
+
+
 def _may_try_again(run: Working, doing: Doing, node: LiveNode, reply: Reply, tried: int) -> None:
     """Wait before the next attempt; raises Ended when there must be none."""
     outcome = reply.outcome
     if outcome is Outcome.ABSENT:
         raise NodeAbsent(ended(EndCode.DRIFT, doing, node, reply).ending)
     if outcome is Outcome.CHANGED:
-        raise ended(EndCode.CHANGED, doing, reply.node, reply)
+        raise _changed(doing, reply)
     if outcome not in RETRIES_MAX:
         raise refused(doing, reply)
     seconds = retry_seconds(run, reply, tried)

@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from kubectl_evictplan.apply.changes import Standing, judge, same_taints, time_added, written_by
+from kubectl_evictplan.apply.changes import (
+    Standing,
+    judge,
+    made_of,
+    same_taints,
+    time_added,
+    written_by,
+)
 from kubectl_evictplan.apply.cluster import Access, ClusterApi, LiveNode, Outcome, Reply, Request
 from kubectl_evictplan.apply.conditions import (
     NOT_READY_NODES,
@@ -330,6 +337,13 @@ def _accepted(node: LiveNode, wanted: NodeImage, reply: Reply) -> bool:
             return False
         code = EndCode.FORBIDDEN if reply.status == FORBIDDEN else EndCode.REFUSED
     ending = Ending(code, node=node.name, message=reply.message, objects=reply.causes)
+    if changed and reply.node is not None:
+        # A patch of taints says nothing of the other field, which an operation before it may change.
+        is_cordon = same_taints(wanted.taints, node.raw_taints)
+        other = wanted.unschedulable if is_cordon else reply.node.unschedulable
+        asked = msgspec.structs.replace(wanted, unschedulable=other)
+        unasked, missing = made_of(asked, reply.node)
+        ending = msgspec.structs.replace(ending, unasked=unasked, missing=missing)
     raise CheckFailed(Check("dry-run", "failed", node.name), ending)
 
 

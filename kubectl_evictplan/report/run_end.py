@@ -163,6 +163,8 @@ def _phase(doing: Doing) -> str:
     """Return how far an operation is, in words that several of them are counted by."""
     if doing.kept is not None:
         return _KEPT_AS.get(doing.kept, "left alone")
+    if doing.phase is Phase.LEFT and doing.executed:
+        return "done otherwise"
     if doing.phase is Phase.WAITING and doing.attempts:
         budget = doing.outcome is Outcome.BUDGET
         return "waiting for a budget" if budget else "tried and not done"

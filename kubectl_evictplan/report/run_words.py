@@ -17,6 +17,8 @@ from kubectl_evictplan.report.words import name
 
 _MESSAGE_COLUMNS_MAX = 200
 _NAMED_MAX = 5
+# Statuses below it say that it was done.
+_NOT_DONE_STATUS = 300
 
 _OUTCOMES = {
     Outcome.APPLIED: "done",
@@ -126,6 +128,10 @@ def ending_words(ending: Ending, *, back: bool = False) -> str:
         parts[0] += f" by {ending.signal}"
     if ending.objects:
         parts.append(named(ending.objects))
+    if ending.unasked:
+        parts.append(f"there is besides {named(ending.unasked)}")
+    if ending.missing:
+        parts.append(f"there is not {named(ending.missing)}")
     if ending.changed_by:
         last = ending.changed_by[-1]
         parts.append(f"last written by {name(last.manager)} at {name(last.time)}")
@@ -218,7 +224,8 @@ def _about_operation(event: progress.AnyProgress) -> str | None:
             # What is done, and what waits, has an event of its own.
             if event.outcome in (Outcome.APPLIED, Outcome.BUDGET):
                 return None
-            said = f" ({event.status}: {server_said(event.message)})" if event.status else ""
+            why = ": ".join(filter(None, (str(event.status), server_said(event.message))))
+            said = f" ({why})" if event.status >= _NOT_DONE_STATUS else ""
             return f"{told(event.operation)}: {_OUTCOMES[event.outcome]}{said}"
         case progress.WasReadBack():
             return f"{told(event.operation)}: {_VERDICTS[event.verdict]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from apply.clusters import drain_bench, taint_bench
+from apply.faults import Fault
 from apply.runs import JOURNAL, Bench, records
 
 from kubectl_evictplan.apply.endings import EndCode
@@ -146,3 +147,18 @@ def test_what_may_not_be_read_is_no_matter_of_the_login() -> None:
     text = shown(result_blocks(result, TYPED))
     assert "something that has to be looked at may not be read" in joined(text)
     assert "credentials" not in text
+
+
+def test_what_a_webhook_made_of_a_patch_is_told_beside_what_was_asked() -> None:
+    bench = taint_bench()
+    bench.cluster.faults.line.append(Fault.WEBHOOK_CHANGES)
+
+    result = bench.apply()
+    text = shown(result_blocks(result, TYPED))
+
+    assert result.ending.code is EndCode.CHANGED
+    assert (result.ending.unasked, result.ending.missing) == (("webhook/added:NoSchedule",), ())
+    for one in (*result.ending.unasked, *result.ending.missing):
+        assert one in joined(text)
+    assert "last written by" not in text
+    assert "1 done otherwise" in text
