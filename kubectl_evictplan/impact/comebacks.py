@@ -125,6 +125,12 @@ def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
         yield BARE_POD
     elif kind == "DaemonSet" and fate.successor.created.never and fate.life.deleted.never:
         yield DAEMON_SET
+    elif (
+        kind == "Job"
+        and (job := world.workloads.get(world.owner_of(pod)))
+        and job.managed_elsewhere
+    ):
+        yield UNKNOWN_OWNER
     elif kind == "Job" and fate.successor.created.never:
         job = world.workloads.get(world.owner_of(pod))
         waits = deletion.held and job is not None and job.waits_for_ends

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
@@ -40,11 +41,11 @@ def begins(
     deletion: Deletion,
     life: NodeLife,
     workload: Workload | None,
-    lost: Sequence[Deletion] = (),
+    lost: Sequence[Lost] = (),
 ) -> Between:
     """From when on the owner creates a successor; NEVER: it does not. StatefulSets: the name is free.
 
-    ``kind`` is that of the managing owner, "" for a bare pod. ``lost``: all deletions of a Job's pods, this one too.
+    ``kind`` is that of the managing owner, "" for a bare pod. ``lost``: of a Job, which pods it loses, this one first.
     """
     if kind in AT_DELETION:
         return deletion.when
@@ -64,22 +65,28 @@ def begins(
     return Between(deletion.when.earliest_ns, FOREVER_NS)
 
 
-def _job(deletion: Deletion, workload: Workload | None, lost: Sequence[Deletion]) -> Between:
-    if workload is None:
-        # How often the Job has failed before, and what it does about it, is not known.
+def _job(deletion: Deletion, workload: Workload | None, lost: Sequence[Lost]) -> Between:
+    if workload is None or workload.managed_elsewhere:
+        # How often the Job has failed before, and what it, or the controller it names, does about it, is not known.
         return Between(deletion.when.earliest_ns, FOREVER_NS)
     since = deletion.gone if workload.replaces_failed_pods_only else deletion.when
     if workload.pod_failure_policy and not workload.replaces_failed_pods_only:
         # With rules the default is to wait for the end; whoever wrote the policy may have said otherwise.
         since = Between(deletion.when.earliest_ns, deletion.gone.latest_ns)
-    comes = job_replaces(workload, len(lost), deletion)
+    comes = job_replaces(workload, lost, deletion)
     if comes is Comes.NEVER:
         return NEVER
+    by_index = workload.backoff_limit_per_index is not None and bool(lost)
     failures = (workload.failed or 0) + max(len(lost), 1)
+    if by_index:
+        pod = lost[0].pod
+        failures = pod.index_failures + pod.index_failures_ignored + 1
     doubled_ns = min(JOB_BACKOFF_NS << min(failures - 1, 10), _JOB_BACKOFF_MAX_NS)
     when = since.later(0, doubled_ns)
-    # Each further failure begins the back-off anew, for all that wait.
-    for other in sorted(lost, key=lambda one: one.when):
+    # Each further failure begins the back-off anew, for all that wait; each index waits for itself.
+    for other in sorted(
+        (one.deletion for one in lost[: 1 if by_index else None]), key=lambda one: one.when
+    ):
         if other.when.earliest_ns <= when.latest_ns:
             last = other.gone if workload.replaces_failed_pods_only else other.when
             when = Between(when.earliest_ns, max(when.latest_ns, last.later(0, doubled_ns)[1]))
@@ -94,24 +101,47 @@ class Comes(Enum):
     NEVER = "never"
 
 
-def job_replaces(workload: Workload, lost: int, deletion: Deletion) -> Comes:
-    """Whether the Job goes on after it has lost so many pods, by its policy and its limits."""
+class Lost(NamedTuple):
+    """A pod that a Job loses, and how."""
+
+    pod: Pod
+    deletion: Deletion
+
+
+def job_replaces(workload: Workload, lost: Sequence[Lost], deletion: Deletion) -> Comes:
+    """Whether the Job goes on after it has lost these pods, by its policy and its limits."""
     action = _action(workload, deletion)
     if action == "Ignore":
         return Comes.SURELY
     if action == "FailJob":
         return Comes.NEVER
-    if action == "FailIndex" or workload.backoff_limit_per_index == 0:
-        return Comes.PERHAPS if action == _UNKNOWN else Comes.NEVER
-    limit = _BACKOFF_LIMIT_DEFAULT if workload.backoff_limit is None else workload.backoff_limit
     if workload.backoff_limit_per_index is not None:
-        # How often an index has failed is not read.
-        return Comes.PERHAPS
-    if (workload.failed or 0) + lost <= limit and action != _UNKNOWN:
+        return _index_replaces(workload, lost, action)
+    limit = _BACKOFF_LIMIT_DEFAULT if workload.backoff_limit is None else workload.backoff_limit
+    if (workload.failed or 0) + max(len(lost), 1) <= limit and action != _UNKNOWN:
         return Comes.PERHAPS if workload.failed is None else Comes.SURELY
     # One pod more than the limit ends the Job; with several it is not certain that all of them go.
     over = (workload.failed or 0) + 1 > limit and deletion.certain and action == "Count"
     return Comes.NEVER if over else Comes.PERHAPS
+
+
+def _index_replaces(workload: Workload, lost: Sequence[Lost], action: str) -> Comes:
+    """``isIndexFailed``: each index has its own limit; one that has reached it is not tried again."""
+    limit = workload.backoff_limit_per_index
+    failing = [one for one in lost if limit is not None and one.pod.index_failures >= limit]
+    if action == "FailIndex" or (failing and failing[0] is lost[0]):
+        return Comes.PERHAPS if action == _UNKNOWN else Comes.NEVER
+    if action == _UNKNOWN or not lost:
+        return Comes.PERHAPS
+    # With too many indexes that have failed, or too many failures at all, the whole Job ends.
+    most = workload.failed_indexes + len(failing)
+    if workload.max_failed_indexes is not None and failing and most > workload.max_failed_indexes:
+        return Comes.PERHAPS
+    over = (
+        workload.backoff_limit is not None
+        and (workload.failed or 0) + len(lost) > workload.backoff_limit
+    )
+    return Comes.PERHAPS if over or workload.failed is None else Comes.SURELY
 
 
 def _action(workload: Workload, deletion: Deletion) -> str:

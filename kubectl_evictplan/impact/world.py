@@ -41,6 +41,7 @@ from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, NONE, Absence,
 from kubectl_evictplan.impact.successors import (
     AT_DELETION,
     KNOWN_OWNERS,
+    Lost,
     begins,
     in_order,
     not_wanted,
@@ -209,7 +210,7 @@ class World:
         """Whether the owner may make another: whoever never comes takes nobody's room."""
         if pod.key in self._not_wanted:
             return False
-        return not self._begins(self.owner_of(pod), deletion, pod.node_name).never
+        return not self._begins(self.owner_of(pod), deletion, pod).never
 
     def is_surplus(self, pod: Pod) -> bool:
         """Whether it is deleted and its owner, which has too many, makes no other for it."""
@@ -348,7 +349,7 @@ class World:
         readiness = self.readiness_of(owner)
         next_one, place = NOBODY, self._place_of(pod)
         if deletion is not None and pod.key not in self._not_wanted:
-            since = thawed(self._begins(owner, deletion, pod.node_name), self.frozen)
+            since = thawed(self._begins(owner, deletion, pod), self.frozen)
             if lower is not None:
                 since = in_order(since, {k: (a.possible, a.sure) for k, a in lower.items()})
             next_one = successor(
@@ -364,18 +365,20 @@ class World:
             )
         return fate_of(pod, life, deletion, next_one, again)
 
-    def _begins(self, owner: OwnerKey, deletion: Deletion, node: str) -> Between:
-        """From when on the owner makes another for a pod of that node."""
+    def _begins(self, owner: OwnerKey, deletion: Deletion, pod: Pod) -> Between:
+        """From when on the owner makes another for that pod."""
         kind = "" if owner[1] == "Pod" else owner[1]
-        life = self.lives.get(node, NodeLife())
-        return begins(kind, deletion, life, self.workloads.get(owner), self._lost(owner))
+        life = self.lives.get(pod.node_name, NodeLife())
+        return begins(kind, deletion, life, self.workloads.get(owner), self._lost(owner, pod))
 
-    def _lost(self, owner: OwnerKey) -> Sequence[Deletion]:
-        """The deletions of a Job's pods; of others nobody asks."""
+    def _lost(self, owner: OwnerKey, first: Pod) -> Sequence[Lost]:
+        """Which pods a Job loses, the one that is asked about before the others; of other owners nobody asks."""
         if owner[1] != JOB:
             return ()
-        pods = self.by_owner.get(owner, ())
-        return [found for pod in pods if (found := self.deletions.get(pod.key)) is not None]
+        pods = (first, *(pod for pod in self.by_owner.get(owner, ()) if pod.key != first.key))
+        return [
+            Lost(pod, found) for pod in pods if (found := self.deletions.get(pod.key)) is not None
+        ]
 
     def _stateful_set(self, owner: OwnerKey, pods: list[Pod]) -> Iterator[tuple[str, Fate]]:
         workload = self.workloads.get(owner)

@@ -154,6 +154,9 @@ class Pod(msgspec.Struct, frozen=True):
     ready_after_seconds: Count | None = None
     # Where its requests were changed in place, or its spec was written again; None: they are what ``needs`` says.
     resized: Resized | None = None
+    # Of an indexed Job: how often its index has failed before, as its annotations count; those that policies ignored.
+    index_failures: Count = 0
+    index_failures_ignored: Count = 0
 
     @property
     def key(self) -> str:
@@ -207,6 +210,10 @@ class Workload(msgspec.Struct, frozen=True):
     scheduling_gates: tuple[str, ...] = ()
     # What the containers of its template request, those that request anything.
     template: tuple[ContainerRequests, ...] = ()
+    # Of a Job: spec.managedBy names another controller; spec.maxFailedIndexes, and how many have failed.
+    managed_elsewhere: bool = False
+    max_failed_indexes: int | None = None
+    failed_indexes: Count = 0
 
     @property
     def waits_for_ends(self) -> bool:

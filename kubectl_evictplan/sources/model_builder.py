@@ -31,6 +31,7 @@ from kubectl_evictplan.kube.objects import (
 )
 from kubectl_evictplan.kube.pod_requests import ContainerRequests, in_order
 from kubectl_evictplan.kube.timestamps import is_leap_second, parse_rfc3339_ns
+from kubectl_evictplan.kube.validation import parse_int64
 from kubectl_evictplan.sources import wire, wire_needs
 from kubectl_evictplan.sources.needs_builder import NeedsBuilder, amounts
 from kubectl_evictplan.sources.resize_builder import ResizeBuilder
@@ -59,6 +60,10 @@ class _Memo(dict[K, T]):
             self.clear()
         self[text] = value
         return value
+
+
+# The value of spec.managedBy that means kube-controller-manager.
+JOB_CONTROLLER = "kubernetes.io/job-controller"
 
 
 class ModelBuilder:
@@ -136,6 +141,8 @@ class ModelBuilder:
             needs,
             after_seconds,
             None if needs is None else self._resized(decoded, needs.requests),
+            _int32(meta.annotations.index_failures),
+            _int32(meta.annotations.index_failures_ignored),
         )
 
     def node(self, decoded: wire.WireNode) -> Node:
@@ -210,6 +217,9 @@ class ModelBuilder:
             spec.backoff_limit_per_index,
             tuple(sys.intern(gate.name) for gate in spec.template.spec.scheduling_gates),
             tuple(self._template(spec.template.spec)),
+            spec.managed_by not in ("", JOB_CONTROLLER),
+            spec.max_failed_indexes,
+            _count_indexes(decoded.status.failed_indexes),
         )
 
     def _template(self, template: wire.TemplateSpec) -> Iterator[ContainerRequests]:
@@ -254,6 +264,25 @@ class ModelBuilder:
             meta.generation,
             status.observed_generation,
         )
+
+
+def _int32(text: str) -> int:
+    """``parseInt32``: what is no such number counts as none."""
+    if not text:
+        return 0
+    number = parse_int64(text)
+    return number if number is not None and 0 <= number < 2**31 else 0
+
+
+def _count_indexes(text: str) -> int:
+    """How many indexes e.g. ``1,3-5`` names; what is wrong names none."""
+    count = 0
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        low, high = parse_int64(first), parse_int64(last or first)
+        if low is not None and high is not None and low <= high < 2**31:
+            count += high - low + 1
+    return count
 
 
 def _labels(raw: bytes) -> dict[str, str]:

@@ -51,6 +51,10 @@ class Annotations(Struct, gc=False, frozen=True):
     # Marks of the vertical pod autoscaler: on a pod that it wrote the requests of as it was created, and while it ran.
     vpa_updates: str | None = field(default=None, name="vpaUpdates")
     vpa_in_place_updated: str | None = field(default=None, name="vpaInPlaceUpdated")
+    index_failures: str = field(default="", name="batch.kubernetes.io/job-index-failure-count")
+    index_failures_ignored: str = field(
+        default="", name="batch.kubernetes.io/job-index-ignored-failure-count"
+    )
 
 
 class WireOwner(Struct, rename="camel", gc=False):
@@ -293,10 +297,13 @@ class WorkloadSpec(Struct, frozen=True, rename="camel"):
     pod_failure_policy: FailurePolicy | None = None
     backoff_limit_per_index: Int64 | None = None
     template: PodTemplate = PodTemplate()
+    managed_by: str = ""
+    max_failed_indexes: Int64 | None = None
 
 
-class WorkloadStatus(Struct, frozen=True):
+class WorkloadStatus(Struct, frozen=True, rename="camel"):
     failed: Int64 | None = None
+    failed_indexes: str = ""
 
 
 class WireWorkload(WireObject, kw_only=True):

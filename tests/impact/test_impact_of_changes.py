@@ -141,6 +141,43 @@ def test_a_job_that_replaces_failed_pods_only_waits_for_the_end() -> None:
     assert whole(sums(replaces_failed_pods_only=True))[1] > 100
 
 
+def indexed(*failures: int, **job: Any) -> Impact:
+    """Of an indexed Job, one pod for each index, which has failed so often before."""
+    owner = Workload("Job", "default", "sums", replicas=len(failures), **{"failed": 0, **job})
+    pods = [
+        replace(pod, index_failures=before)
+        for pod, before in zip(
+            pods_of("Job", "sums", ["a1"] * len(failures)), failures, strict=True
+        )
+    ]
+    return impact_of(cluster(pods, workloads=[owner]), TAINT)
+
+
+def test_an_index_that_has_reached_its_own_limit_is_not_tried_again_the_others_are() -> None:
+    impact = indexed(0, 2, backoff_limit_per_index=2)
+    assert {name: one.code for name, one in comebacks(impact).items()} == {"sums-1": "job-failed"}
+    assert workload(impact, "Job/sums").steps[-1].least == 1
+
+
+def test_each_index_waits_for_its_own_back_off() -> None:
+    # 10 s after its first failure, whatever others do; 40 s after its third.
+    for before, latest in ((0, 30 + 11.25), (2, 60 + 11.25)):
+        impact = indexed(before, backoff_limit_per_index=5, failed=7)
+        assert whole(impact) == (30, latest)
+
+
+def test_too_many_failed_indexes_may_end_the_whole_job() -> None:
+    limits = {"backoff_limit_per_index": 1, "max_failed_indexes": 1}
+    assert workload(indexed(0, 1, **limits), "Job/sums").steps[-1].least == 1
+    assert workload(indexed(0, 1, failed_indexes=1, **limits), "Job/sums").steps[-1].least == 0
+
+
+def test_what_becomes_of_a_job_that_another_controller_manages_is_not_known() -> None:
+    impact = sums(managed_elsewhere=True)
+    assert comebacks(impact)["sums-0"].code == "unknown-owner"
+    assert whole(impact) == (30, None)
+
+
 def test_a_replicaset_with_a_pod_too_many_makes_one_less() -> None:
     owner = Workload("ReplicaSet", "default", "web", replicas=2)
     pods = pods_of("ReplicaSet", "web", ["a1", "a1", "b1"])

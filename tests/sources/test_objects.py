@@ -55,6 +55,28 @@ def test_of_a_workloads_template_the_scheduling_gates_are_read(load: Any) -> Non
     ]
 
 
+def test_of_an_indexed_job_its_limits_and_how_often_each_index_failed_are_read(load: Any) -> None:
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "sums", "namespace": "d", "uid": "j"},
+        "spec": {
+            "managedBy": "kueue.x-k8s.io/multikueue",
+            "backoffLimitPerIndex": 2,
+            "maxFailedIndexes": 5,
+        },
+        "status": {"failedIndexes": "1,3-5"},
+    }
+    counted = {"batch.kubernetes.io/job-index-failure-count": "3"}
+    odd = {"batch.kubernetes.io/job-index-failure-count": "-1"}
+    pods = [pod(name, meta={"annotations": notes}) for name, notes in (("a", counted), ("b", odd))]
+    snapshot = load(items(job, *pods))
+    [found] = snapshot.workloads
+    assert found.managed_elsewhere
+    assert (found.max_failed_indexes, found.failed_indexes) == (5, 4)
+    assert [one.index_failures for one in snapshot.pods] == [3, 0]
+
+
 def test_lists_of_every_shape(load: Any) -> None:
     bare = pod("a")
     del bare["kind"], bare["apiVersion"]
