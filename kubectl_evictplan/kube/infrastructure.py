@@ -66,6 +66,17 @@ class EndpointSlice(msgspec.Struct, frozen=True):
     endpoints: tuple[Endpoint, ...] = ()
 
 
+# Who attaches the volumes of plugins that were part of Kubernetes (``isCSIMigrationOn``, and the names that
+# k8s.io/csi-translation-lib gives).
+DRIVER_OF_PLUGIN = {
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
+    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+}
+
+
 class PersistentVolume(msgspec.Struct, frozen=True):
     """``v1.PersistentVolume``; ``node_affinity`` holds terms of which one must be met."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubectl_evictplan.kube.infrastructure import (
+    DRIVER_OF_PLUGIN,
     CsiDriver,
     CsiNode,
     Endpoint,
@@ -124,7 +125,7 @@ def _persistent_volume(build: ModelBuilder, decoded: wire_storage.WireVolume) ->
         sys.intern(claim.namespace) if claim else "",
         claim.name if claim else "",
         tuple(map(sys.intern, spec.access_modes)),
-        sys.intern(spec.csi.driver) if spec.csi else "",
+        _driver(spec),
         spec.local is not None or spec.host_path is not None,
         tuple(_wishes(term) for term in required),
         tuple(
@@ -134,6 +135,21 @@ def _persistent_volume(build: ModelBuilder, decoded: wire_storage.WireVolume) ->
             if key in labels
         ),
     )
+
+
+def _driver(spec: wire_storage.VolumeSpec) -> str:
+    """The driver that attaches the volume, "" for none."""
+    if spec.csi is not None:
+        return sys.intern(spec.csi.driver)
+    taken_over = {
+        "kubernetes.io/aws-ebs": spec.aws_elastic_block_store,
+        "kubernetes.io/gce-pd": spec.gce_persistent_disk,
+        "kubernetes.io/azure-disk": spec.azure_disk,
+        "kubernetes.io/cinder": spec.cinder,
+        "kubernetes.io/portworx-volume": spec.portworx_volume,
+    }
+    plugins = (DRIVER_OF_PLUGIN[name] for name, source in taken_over.items() if source is not None)
+    return next(plugins, "")
 
 
 def _claim(_: ModelBuilder, decoded: wire_storage.WireClaim) -> PersistentVolumeClaim:
@@ -151,7 +167,7 @@ def _claim(_: ModelBuilder, decoded: wire_storage.WireClaim) -> PersistentVolume
 def _storage_class(_: ModelBuilder, decoded: wire_storage.WireStorageClass) -> StorageClass:
     return StorageClass(
         decoded.metadata.name,
-        sys.intern(decoded.provisioner),
+        sys.intern(DRIVER_OF_PLUGIN.get(decoded.provisioner, decoded.provisioner)),
         decoded.volume_binding_mode == "WaitForFirstConsumer",
         tuple(
             tuple((one.key, "In", one.values) for one in term.match_label_expressions)

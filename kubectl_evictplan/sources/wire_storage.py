@@ -28,6 +28,12 @@ class VolumeSpec(Struct, rename="camel", frozen=True):
     claim_ref: Reference | None = None
     access_modes: tuple[str, ...] = ()
     csi: CsiSource | None = None
+    # Of plugins inside Kubernetes that drivers have taken over.
+    aws_elastic_block_store: Present | None = None
+    gce_persistent_disk: Present | None = None
+    azure_disk: Present | None = None
+    cinder: Present | None = None
+    portworx_volume: Present | None = None
     local: Present | None = None
     host_path: Present | None = None
     node_affinity: VolumeNodeAffinity | None = None

@@ -77,6 +77,23 @@ def test_of_an_indexed_job_its_limits_and_how_often_each_index_failed_are_read(l
     assert [one.index_failures for one in snapshot.pods] == [3, 0]
 
 
+def test_volumes_and_classes_of_old_plugins_belong_to_the_drivers_that_took_over(load: Any) -> None:
+    def stored(kind: str, name: str, api: str = "v1", **fields: Any) -> dict[str, Any]:
+        return {"apiVersion": api, "kind": kind, "metadata": {"name": name, "uid": name}, **fields}
+
+    ebs = stored("PersistentVolume", "a", spec={"awsElasticBlockStore": {"volumeID": "vol-1"}})
+    nfs = stored("PersistentVolume", "b", spec={"nfs": {"server": "s", "path": "/"}})
+    storage = "storage.k8s.io/v1"
+    gce = stored("StorageClass", "c", storage, provisioner="kubernetes.io/gce-pd")
+    own = stored("StorageClass", "d", storage, provisioner="disk.example")
+    found = load(items(ebs, nfs, gce, own)).infrastructure
+    assert [one.driver for one in found.persistent_volumes] == ["ebs.csi.aws.com", ""]
+    assert [one.provisioner for one in found.storage_classes] == [
+        "pd.csi.storage.gke.io",
+        "disk.example",
+    ]
+
+
 def test_lists_of_every_shape(load: Any) -> None:
     bare = pod("a")
     del bare["kind"], bare["apiVersion"]

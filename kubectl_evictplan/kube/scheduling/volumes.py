@@ -1,8 +1,8 @@
 """What the scheduler asks of a pod's volumes: from where they can be reached, and whether they are free.
 
 Upstream: VolumeBinding (``checkBoundClaims``, ``checkVolumeProvisions``), VolumeZone (``getPVbyPod``), VolumeRestrictions
-(``calPreFilterState``), NodeVolumeLimits (``filterAttachableVolumes``) of 1.37; the same in 1.30. In-tree volumes that
-drivers have taken over are not counted against limits, and the capacity that drivers publish is not asked.
+(``calPreFilterState``), NodeVolumeLimits (``filterAttachableVolumes``) of 1.37; the same in 1.30. The capacity that drivers publish (CSIStorageCapacity) is
+not read: where a volume is still to be made nothing surely fits.
 """
 
 from __future__ import annotations
