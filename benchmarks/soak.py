@@ -32,6 +32,7 @@ from soak_worlds import KINDS, draw_soak_world, kind_of
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.windows.monitor_phase import with_visible_phase
 
 REALITIES = 8
 # Lines told of one world.
@@ -106,9 +107,12 @@ def timing_near_critical(world: World, rng: random.Random) -> Timing:
     timing = replace(
         timing, zones_backwards=rng.random() < 0.5, pod_gc_sightings=rng.choice((0, 0, 1, 2))
     )
-    if timing.monitor_phase_ns == world.configuration.monitor_phase_ns or rng.random() < 0.5:
+    configuration = with_visible_phase(world.snapshot, world.scenario, world.configuration)
+    if configuration.monitor_phases_ns:
+        first_ns, last_ns = rng.choice(configuration.monitor_phases_ns)
+        return replace(timing, monitor_phase_ns=rng.randint(first_ns, last_ns))
+    if timing.monitor_phase_ns == configuration.monitor_phase_ns or rng.random() < 0.5:
         return timing
-    configuration = world.configuration
     graces_ns = (
         0,
         configuration.node_monitor_grace_period_ns,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import floor
 from typing import NamedTuple
 
 from drain_worlds import DrainedWorld, draw_drained_world
@@ -20,6 +21,7 @@ from realities import Script, World
 from builders import (
     EXCLUDE_LABEL,
     NOT_READY,
+    SECOND_NS,
     UNREACHABLE,
     ZONE_LABEL,
     default_tolerations,
@@ -35,7 +37,14 @@ from builders import (
     tolerates,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, Pod, Toleration
+from kubectl_evictplan.kube.objects import (
+    ClusterSnapshot,
+    ControlPlaneFlags,
+    Lease,
+    Node,
+    Pod,
+    Toleration,
+)
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.scenarios.history import History, ties
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
@@ -141,6 +150,10 @@ class _Cluster:
 
     rng: random.Random
     lease_seconds: int
+    period: float
+    grace: float
+    # What shows of ticks before the start is on one grid.
+    phase: float
     nodes: list[Node] = field(default_factory=list)
     leases: list[Lease] = field(default_factory=list)
     pods: list[Pod] = field(default_factory=list)
@@ -162,10 +175,12 @@ class _Cluster:
         return make_lease(name, renewed, duration_seconds=self.lease_seconds)
 
     def _add_down(self, name: str, zone: str, labels: dict[str, str]) -> None:
-        rng, since = self.rng, -round(self.rng.uniform(1, 60), self.rng.choice((0, 3)))
+        rng = self.rng
+        given_up = self.phase - self.period * rng.randint(1, round(60 / self.period))
         how = rng.choice(("silent", "silent", "silent", "not ready", "just silent", "never posted"))
         key = NOT_READY if how in ("not ready", "never posted") else UNREACHABLE
-        added = float(rng.randint(int(since) - 1, -1))
+        since = floor(given_up) if how == "silent" else -round(rng.uniform(1, 60), 3)
+        added = float(rng.randint(floor(since), -1))
         given = [make_taint(f"{key}:NoExecute", added=added)]
         taints = given if rng.random() < 0.6 and how != "just silent" else []
         statuses = {"silent": "Unknown", "not ready": "False", "never posted": None}
@@ -184,7 +199,10 @@ class _Cluster:
             self.up.add(name)
         elif how != "never posted":
             # Silent for more than two periods, which is when a kubelet is taken to be down.
-            renewed = since - self.lease_seconds * rng.uniform(0.51, 1.2)
+            renewed = given_up - self.grace - self.period * rng.uniform(0.1, 0.9)
+            if how == "just silent":
+                not_noticed = self.phase - self.period - self.grace + 0.1
+                renewed = rng.uniform(not_noticed, -0.51 * self.lease_seconds)
             self.leases.append(make_lease(name, renewed, duration_seconds=self.lease_seconds))
 
     def add_pod(self, name: str, seconds: tuple[int, ...], names: list[str]) -> None:
@@ -390,7 +408,15 @@ def _draw(rng: random.Random, kind: WorldClass, *, alone: bool) -> World:
     pace = rng.choice((_PACES[0], _PACES[1], _PACES[1], _PACES[2]))
     zones = rng.choice((("",), ("a",), ("a", "b"), ("a", "b"), ("a", "b", "c")))
     names = [f"n{index}" for index in range(rng.choice((1, 2, 3, 4, 5, 6, 8)) + alone * 2)]
-    cluster = _Cluster(rng, pace.lease_seconds)
+    release = rng.choice(kind.releases)
+    flags = dict(pace.flags) | _draw_flags(rng, pace)
+    settings = ControllerSettings(
+        kubernetes_version=release, flags={**_known_flags(flags, release), **dict(kind.flags)}
+    )
+    plain = resolve_configuration(settings, ControlPlaneFlags())
+    period = plain.node_monitor_period_ns / SECOND_NS
+    grace = plain.node_monitor_grace_period_ns / SECOND_NS
+    cluster = _Cluster(rng, pace.lease_seconds, period, grace, period * rng.random())
     for name in names:
         cluster.add_node(name, rng.choice(zones), kind.down)
     for index in range(rng.randint(1, 7)):
@@ -401,15 +427,10 @@ def _draw(rng: random.Random, kind: WorldClass, *, alone: bool) -> World:
         without_lease |= {name for name in names if rng.random() < 0.03}
     leases = {name: lease for name, lease in snapshot.leases.items() if name not in without_lease}
     snapshot = replace(snapshot, leases=leases)
-    release, flags = rng.choice(kind.releases), dict(pace.flags) | _draw_flags(rng, pace)
     snapshot = _with_leader(rng, snapshot)
-    settings = ControllerSettings(
-        kubernetes_version=release, flags={**_known_flags(flags, release), **dict(kind.flags)}
-    )
     configuration = resolve_configuration(settings, snapshot.control_plane)
     if rng.random() < 0.1:
-        phase_ns = rng.randrange(configuration.node_monitor_period_ns)
-        configuration = replace(configuration, monitor_phase_ns=phase_ns)
+        configuration = replace(configuration, monitor_phase_ns=ns(cluster.phase))
     horizon = rng.choice(pace.horizons)
     events = list(_draw_events(rng, kind, cluster, snapshot, pace, horizon, alone=alone))
     scenario = make_scenario(events, horizon=horizon, cold=rng.random() < 0.06)

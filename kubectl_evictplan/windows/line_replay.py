@@ -313,6 +313,8 @@ class LineReplay:
                 self._forget()
                 self._wanted.clear()
                 self._mark_again.clear()
+                if not self._rules.taint_mode:
+                    self._tainted.clear()  # who was evicted is known to nobody else
             case Told.STARTED:
                 self._grid = LoopGrid(self._now_ns, self._rules.tick_step_ns, unbounded=False)
 

@@ -96,6 +96,11 @@ class NodeRecord:
         """What the newest tick that decided anything found; None before."""
         return self.decisions[-1][1] if self.decisions else None
 
+    @property
+    def decided_ns(self) -> int:
+        """When that was; before the start where nothing was decided."""
+        return self.decisions[-1][0] if self.decisions else -1
+
     def may_untaint(self, at_ns: int) -> bool:
         """Whether a tick that finds the node reachable may have a taint to take off."""
         if self.newest_decision != TRUE or at_ns in self.taints:
@@ -214,7 +219,9 @@ class NodeRun:
         if operation.told is Told.MARK:
             record = self.nodes[operation.name]
             status = operation.status or ""
-            if record.newest_decision != status or operation.at_ns in record.taints:
+            # A new process remembers nothing of what the one before decided.
+            forgotten = any(stop_ns >= record.decided_ns for stop_ns in self.stops[-1:])
+            if record.newest_decision != status or operation.at_ns in record.taints or forgotten:
                 record.decisions.append((operation.at_ns, status))
         elif operation.told is Told.REACHABLE:
             known = self.nodes.get(operation.name)
