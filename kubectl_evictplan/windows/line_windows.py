@@ -98,13 +98,18 @@ class ZoneLine:
 
     @property
     def takes_back(self) -> bool:
-        """Whether a tick that puts a node in line takes it out again: all zones are down at its end."""
-        marked: dict[str, int] = {}
+        """Whether a tick takes nodes out of line at its end, because all zones are down."""
+        waiting: set[str] = set()
+        mid_tick_ns = -1
         for operation in self.operations:
-            if operation.told is Told.MARK:
-                marked[operation.name] = operation.at_ns
-            elif operation.told is Told.REACHABLE and marked.get(operation.name) == operation.at_ns:
-                return True
+            if operation.told is Told.MID_TICK:
+                mid_tick_ns = operation.at_ns
+            elif operation.told is Told.MARK:
+                waiting.add(operation.name)
+            elif operation.told is Told.REACHABLE and operation.name in waiting:
+                if operation.at_ns == mid_tick_ns:
+                    return True
+                waiting.discard(operation.name)
         return False
 
     @cached_property

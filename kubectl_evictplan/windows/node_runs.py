@@ -72,6 +72,9 @@ class NodeRecord:
     decisions: list[tuple[int, str]] = field(default_factory=list)
     # When the controller wrote a NoExecute taint although nobody was served: swaps, removals.
     taints: set[int] = field(default_factory=set)
+    # Ticks that take the node out of line at their end, because all zones are down: a pass inside them may
+    # still taint it, and what they took for its taints does not show that.
+    taken_back: set[int] = field(default_factory=set)
     # Taints that come and go, as ``taint_change`` tells them: what, value, instant. Not those that the
     # controller writes where it serves nodes: when these come is for ``PodFates`` to say.
     changes: list[tuple[str, str, int]] = field(default_factory=list)
@@ -84,8 +87,8 @@ class NodeRecord:
         changes = [(at_ns, TRUE) for at_ns in stops] + self.decisions
         for at_ns, status in sorted(changes, key=lambda change: change[0]):
             if status == TRUE and since is not None:
-                # A pass may fall inside the very tick that wants it and, zones being what they are, does not.
-                spans.append((since, max(at_ns, since + 1)))
+                # A pass may fall inside the very tick that, zones being what they are, wants it no more.
+                spans.append((since, at_ns + 1 if at_ns in self.taken_back else at_ns))
                 since = None
             elif status != TRUE and since is None:
                 since = at_ns
@@ -105,8 +108,7 @@ class NodeRecord:
         """Whether a tick that finds the node reachable may have a taint to take off."""
         if self.newest_decision != TRUE or at_ns in self.taints:
             return True
-        # A pass inside a tick that wants it tainted and then not: that tick's copy shows no taint.
-        return len(self.decisions) > 1 and self.decisions[-2][0] == self.decisions[-1][0]
+        return self.decided_ns in self.taken_back
 
     def is_steady(self) -> bool:
         """Whether the node is wanted tainted once at most, for one reason, and never again not."""
@@ -144,6 +146,8 @@ class NodeRun:
         self.nodes: dict[str, NodeRecord] = defaultdict(NodeRecord)
         self.stops: list[int] = []
         self.lines: dict[str, ZoneLine] = {}
+        # The newest tick whose zone logic has begun.
+        self._mid_tick_ns = -1
         # Index of the newest entry that says that the node waits.
         self._queued: dict[str, int] = {}
         self._read_entries()
@@ -190,6 +194,8 @@ class NodeRun:
         for operation in log:
             if operation.told is Told.STOPPED:
                 self.stops.append(operation.at_ns)
+            elif operation.told is Told.MID_TICK:
+                self._mid_tick_ns = operation.at_ns
             zones = {operation.zone}
             if operation.name:
                 if not self._note_decision(operation):
@@ -230,6 +236,8 @@ class NodeRun:
             if not known.may_untaint(operation.at_ns):
                 return False
             known.decisions.append((operation.at_ns, TRUE))
+            if operation.at_ns == self._mid_tick_ns:
+                known.taken_back.add(operation.at_ns)
         return True
 
     def _untainted(self) -> list[QueueOperation]:

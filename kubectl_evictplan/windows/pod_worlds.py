@@ -107,14 +107,21 @@ def histories(
     can change.
     """
     wanted = record.wanted_spans(stops)
-    options = [list(_options(wait, wanted, changes_ns, latest=latest)) for wait in waits]
+    # Just before the end of such a tick the pods' fate is another one than inside it.
+    ends_ns = [at_ns - 1 for at_ns in record.taken_back]
+    options = [list(_options(wait, wanted, changes_ns, ends_ns, latest=latest)) for wait in waits]
     for chosen in _combinations(options):
         served = tuple(sorted(option.at_ns for option in chosen if option.place is not None))
         yield History(tuple(option.place for option in chosen), served)
 
 
 def _options(
-    wait: WaitWindow, wanted: list[Span], changes_ns: Iterable[int], *, latest: bool
+    wait: WaitWindow,
+    wanted: list[Span],
+    changes_ns: Iterable[int],
+    ends_ns: Iterable[int],
+    *,
+    latest: bool,
 ) -> Iterator[_Option]:
     for place, (low_ns, high_ns) in enumerate(wait.spans):
         within = [
@@ -127,7 +134,8 @@ def _options(
         low_ns, high_ns = within[0][0], within[-1][1]
         yield _Option(place, high_ns if latest else low_ns)
         inner = {at_ns + side for at_ns in changes_ns for side in (-1, 1)}
-        for at_ns in sorted(at for at in inner if low_ns < at < high_ns)[:_INNER_INSTANTS_MAX]:
+        tried = sorted(at for at in inner if low_ns < at < high_ns)[:_INNER_INSTANTS_MAX]
+        for at_ns in sorted({*tried, *(at for at in ends_ns if low_ns < at < high_ns)}):
             yield _Option(place, at_ns)
     if not wait.certain:
         yield _Option(None, 0)
