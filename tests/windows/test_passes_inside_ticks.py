@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from builders import make_event, make_node, make_pod, make_scenario, make_snapshot
+from builders import (
+    default_tolerations,
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.document import Prediction
@@ -45,3 +52,21 @@ def test_a_zone_whose_nodes_are_deleted_may_be_forgotten_before_the_others_fail(
     }
     assert states["/a", "FullDisruption"] == "certain"
     assert states.get(("/b", "FullDisruption")) != "certain"
+
+
+def test_a_taint_of_such_a_pass_outlives_the_tick_that_takes_the_node_out_of_line() -> None:
+    # n1 and n3 get in line at 55; the next token is there at 65, when n2 is given up too. The tick took its
+    # copies before that pass: it takes no taint off, and a second later the pod goes.
+    nodes = [make_node("n1", zone="a"), make_node("n2", zone="b"), make_node("n3", zone="a")]
+    settings = ControllerSettings(kubernetes_version="1.35.0", monitor_phase_ns=0)
+    stops = [
+        make_event(8, "kubelet-stop", ("n1", "n3"), last_heartbeat=4),
+        make_event(14.5, "kubelet-stop", ("n2",), last_heartbeat=14),
+    ]
+    prediction = predict(
+        make_snapshot(nodes, [make_pod("p", "n1", tolerations=default_tolerations(1))]),
+        make_scenario(stops, horizon=68),
+        resolve_configuration(settings, ControlPlaneFlags()),
+    )
+    windows = [window for eviction in prediction.evictions for window in eviction.windows]
+    assert any(window.earliest_seconds <= 66.1 <= window.latest_seconds for window in windows)
