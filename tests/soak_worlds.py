@@ -292,7 +292,13 @@ class WideScript(Script):
             self.now = round(self.now + within, 3)
             self.since.update(dict.fromkeys(chosen, self.now))
 
+    def restart(self) -> None:
+        if sum(event.manager_up is True for event in self.events) < 2:
+            super().restart()
+
     def restart_within(self) -> None:
+        if any(event.manager_up for event in self.events):
+            return  # starts that depend on each other take long to explore
         within = round(self.rng.choice((0.5, 4.0, 15.0)) * self.rng.random(), 3)
         self.events.append(make_event(self.now, "controller-stop"))
         self.now = round(self.now + self.rng.choice((0.01, 1.0, 5.0)), 3)
