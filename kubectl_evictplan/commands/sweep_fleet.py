@@ -60,7 +60,8 @@ class _OneCluster(NamedTuple):
         """Read one file and return its worst failure."""
         from kubectl_evictplan.controllers.flags import resolve_configuration
         from kubectl_evictplan.sources.files import load_files
-        from kubectl_evictplan.sweeps.failures import Failing, cluster_row
+        from kubectl_evictplan.sweeps.failures import Failing
+        from kubectl_evictplan.sweeps.second_look import cluster_row
 
         snapshot = load_files((path,), manifest_version=self.settings.kubernetes_version)
         configuration = resolve_configuration(self.settings, snapshot.control_plane)

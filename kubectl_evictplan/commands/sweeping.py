@@ -126,14 +126,17 @@ class Sweeping:
         """Return the ranked rows of all failures."""
         from kubectl_evictplan.impact.assess import not_listed
         from kubectl_evictplan.sweeps.document import Sweep
-        from kubectl_evictplan.sweeps.failures import NOT_PLACED, ranked
+        from kubectl_evictplan.sweeps.failures import NOT_PLACED
+        from kubectl_evictplan.sweeps.second_look import looked_at_again
 
         failing = self.failing(snapshot)
         failing.prepare(failures)
         rows = list(self.answers(failing.row, failures, progress))
+        ranked = looked_at_again(rows, lambda few: self.answers(failing.placed_row, few, progress))
         inputs = failing.inputs(failures[0]) if failures else None
-        unknown = (*not_listed(snapshot), *(() if failing.asks_placement else (NOT_PLACED,)))
-        return Sweep(what, inputs, failures=ranked(rows), not_evaluated=unknown)
+        asked = all(row.placement_asked for row in ranked)
+        unknown = (*not_listed(snapshot), *(() if asked else (NOT_PLACED,)))
+        return Sweep(what, inputs, failures=ranked, not_evaluated=unknown)
 
     def answers(
         self, function: Callable[[Any], _Answer], tasks: Sequence[Any], progress: Progress

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
 from kubectl_evictplan.report import words
@@ -68,10 +68,17 @@ def _verdict(sweep: Sweep) -> Iterator[Phrase]:
     yield from _of_all(rows, kind)
 
 
-def _not_placed(rows: Iterable[FailureRow | None]) -> Iterator[Phrase]:
+def _not_placed(rows: Sequence[FailureRow]) -> Iterator[Phrase]:
     """Yield what ranks do not count, where they do not: another failure may be the worst for it."""
-    if not all(row is None or row.placement_asked for row in rows):
+    asked = sum(row.placement_asked for row in rows)
+    if not asked and rows:
         yield Phrase(_NOT_ASKED, "possible")
+    elif asked < len(rows):
+        yield Phrase(
+            f"Whether replacements find a node was asked of {asked} of {len(rows)}, those that come first: "
+            "another may cost more than its row says.",
+            "possible",
+        )
 
 
 def _cost(row: FailureRow) -> str:
@@ -128,6 +135,7 @@ def _columns(rows: Sequence[FailureRow], kind: str, *, wide: bool) -> tuple[Colu
         Column("SINGLE", 2),
         Column("NOT-BACK"),
         *((Column("STUCK"), Column("UNKNOWN")) if wide else ()),
+        *((Column("ASKED", 5),) if len({row.placement_asked for row in rows}) > 1 else ()),
     )
 
 
@@ -142,6 +150,10 @@ def _table(sweep: Sweep, *, wide: bool) -> Table:
         "NOT-BACK: pods that do not come back by themselves."
     )
     notes = [meaning]
+    if any(head.header == "ASKED" for head in heads):
+        notes.append(
+            "ASKED: whether replacements find a node; where not, each counts as if it did."
+        )
     if left:
         notes.append(f"And {left} more that cost no more than these (-o wide).")
     rows = [_row(row, kind, heads, wide=wide) for row in shown]
@@ -170,6 +182,7 @@ def _row(row: FailureRow, kind: str, heads: Sequence[Column], *, wide: bool) -> 
         "SINGLE": _names(row.single_replica, (), wide=wide),
         "NOT-BACK": _names(row.not_coming_back, (), wide=wide),
         "STUCK": str(row.stuck),
+        "ASKED": "yes" if row.placement_asked else "no",
         "UNKNOWN": words.window(row.unknown_earliest_seconds, row.unknown_latest_seconds)
         if row.unknown_earliest_seconds is not None
         else words.NONE,
@@ -288,7 +301,7 @@ def _fleet_verdict(clusters: Sequence[ClusterRow]) -> Iterator[Phrase]:
         return
     where = f"node {words.name(worst.name)} of {words.name(clusters[0].cluster)}"
     yield Phrase(f"Of {tried} in {number} that of {where} costs most: {_cost(worst)}.", "certain")
-    yield from _not_placed(cluster.worst for cluster in clusters)
+    yield from _not_placed([one.worst for one in clusters if one.worst is not None])
 
 
 def _fleet_table(clusters: Sequence[ClusterRow]) -> Table:

@@ -1,8 +1,8 @@
 """Failures of nodes, each predicted as ``what-if fail`` would, and ranked by what they cost. Pure.
 
 A row holds what a reviewer compares; whoever wants the reasons asks ``what-if fail`` for that failure, which says
-the same. Where a replacement finds a node is asked of every failure of the sweep or of none, so that ranks compare
-like with like: ``Failing.asks_placement``. Rows say which it is.
+the same. Where a replacement finds a node is asked of every failure of the sweep if these are not too many
+(``Failing.asks_placement``), else of those that come first (``second_look.py``). Rows say which it is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from kubectl_evictplan.windows.outcome import READY
 
 NODE, ZONE, PAIR = "node", "zone", "pair"
 # Of a failure alone ``what-if fail`` tells it.
-NOT_PLACED = "placement: every replacement counts as if it found a node at once"
+NOT_PLACED = (
+    "placement: where a row was not asked, every replacement counts as if it found a node at once"
+)
 # Every failure is held against every node: about 20 s of processor time at both limits.
 _PLACED_NODES_MAX = 200
 _PLACED_MAX = 40_000
@@ -145,8 +147,14 @@ class Failing:
         alike = self._alike if failure.what == NODE else None
         prediction = None if alike is None else alike.prediction(failure.name)
         prediction = prediction or self.predicted(failure)
-        costs = self._whole_costs if self.asks_placement else self._costs
-        return failure_row(failure, prediction, costs(failure, prediction))
+        if self.asks_placement:
+            return failure_row(failure, prediction, self._whole_costs(failure, prediction))
+        return failure_row(failure, prediction, self._costs(failure, prediction, whole=False))
+
+    def placed_row(self, failure: Failure) -> FailureRow:
+        """Return the same, asked whether replacements find a node, however long that takes."""
+        prediction = self.predicted(failure)
+        return failure_row(failure, prediction, self._costs(failure, prediction, whole=True))
 
     @property
     def asks_placement(self) -> bool:
@@ -161,20 +169,23 @@ class Failing:
         known = (self._snapshot, scenario, self._prepared.configuration(scenario), prediction)
         return costs_of(assess_impact(*known, assume_ready=self._assume_ready), self._snapshot)
 
-    def _costs(self, failure: Failure, prediction: Prediction) -> Costs:
-        """Return those parts of the impact that rows tell, from the part of the cluster that they need."""
+    def _costs(self, failure: Failure, prediction: Prediction, *, whole: bool) -> Costs:
+        """Return those parts of the impact that rows tell, from the part of the cluster that they need, or all of it."""
         assert self._prepared is not None, "prepared by the prediction"
         assert self._coupled is not None and self._endpoints is not None, "likewise"
         scenario = self.scenario(failure)
-        part = self._coupled.around(self._prepared.relevant(scenario, None))
+        part = self._snapshot
+        if not whole:
+            part = self._coupled.around(self._prepared.relevant(scenario, None))
         given = self._assume_ready is not None
         assumed = Assumed(AssumeReady(*(self._assume_ready or AssumeReady())), given)
         configuration = self._prepared.configuration(scenario)
-        world = World(part, scenario, configuration, prediction, assumed, part=True)
+        world = World(part, scenario, configuration, prediction, assumed, part=not whole)
         return Costs(
             {"/".join(key): spells for key, spells in self._endpoints.nobody_ready(world)},
             _broken(budget_impacts(world)) if budgets_listed(self._snapshot) else None,
             frozenset(f"{one.namespace}/{one.pod}" for one in not_coming_back(world)),
+            placement_asked=whole,
         )
 
     def inputs(self, failure: Failure) -> Inputs:
@@ -286,22 +297,6 @@ def failures_of_pairs(names: Sequence[str]) -> list[Failure]:
         for place, one in enumerate(names)
         for other in names[place + 1 :]
     ]
-
-
-def cluster_row(name: str, snapshot: ClusterSnapshot, failing: Failing) -> ClusterRow:
-    """Return the worst failure of a single node of one cluster."""
-    singles = [Failure(NODE, node.name, (node.name,)) for node in snapshot.nodes]
-    failing.prepare(singles)
-    rows = ranked(map(failing.row, singles))
-    worst = rows[0] if rows and is_costly(rows[0]) else None
-    return ClusterRow(
-        cluster=name,
-        nodes=len(snapshot.nodes),
-        pods=len(snapshot.pods),
-        tried=len(rows),
-        costly=sum(map(is_costly, rows)),
-        worst=worst,
-    )
 
 
 def ranked_clusters(rows: Iterable[ClusterRow]) -> tuple[ClusterRow, ...]:

@@ -146,13 +146,16 @@ def test_costs_are_those_of_the_whole_impact(seed: int) -> None:
         failure = Failure(NODE, name, (name,))
         prediction = failing.predicted(failure)
         impact = assess_impact(snapshot, failing.scenario(failure), configuration, prediction)
-        whole, part = costs_of(impact, snapshot), failing._costs(failure, prediction)
-
-        assert {key: spells for key, spells in whole.nobody_ready.items() if spells} == dict(
-            part.nobody_ready
-        )
-        assert (part.broken, part.not_coming_back) == (whole.broken, whole.not_coming_back)
-        told += len(part.nobody_ready) + len(part.broken)
+        told_of_all = costs_of(impact, snapshot)
+        for whole in (False, True):
+            found = failing._costs(failure, prediction, whole=whole)
+            assert dict(found.nobody_ready) == {
+                key: spells for key, spells in told_of_all.nobody_ready.items() if spells
+            }
+            assert found.broken == told_of_all.broken
+            assert found.not_coming_back == told_of_all.not_coming_back
+            assert found.placement_asked == whole
+            told += len(found.nobody_ready) + len(found.broken)
     assert told
 
 
