@@ -10,6 +10,7 @@ import msgspec
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import Sourced
+from kubectl_evictplan.prediction.impact_document import Count, Instant, Spell
 
 
 class InputDifference(msgspec.Struct, frozen=True, rename="camel"):
@@ -87,11 +88,21 @@ class FindingDifference(msgspec.Struct, frozen=True, rename="camel"):
     objects: tuple[str, ...]
 
 
+class ImpactSide(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A fact of the impact as one of the predictions has it, in the one field of its type; to the millisecond."""
+
+    count: Count | None = None
+    instant: Instant | None = None
+    spells: tuple[Spell, ...] | None = None
+    names: tuple[str, ...] | None = None
+
+
 class ImpactDifference(msgspec.Struct, frozen=True, rename="camel"):
     """A fact of the impact that is not the same.
 
-    ``of``: service | workload | budget. ``fact`` is the field of the impact document. ``change``: new | gone (touched in
-    one of them only) | earlier | later (instants moved that way) | otherwise. Each side tells the fact; null: none.
+    ``of``: service | workload | budget | volume (a claim) | quorum (of no namespace). ``fact`` is the field of the impact
+    document, of a claim that several pods use the one that keeps it longest. ``change``: new | gone (touched in one of
+    them only) | earlier | later (instants moved that way) | otherwise. A side is null where there is none.
     """
 
     of: str
@@ -99,8 +110,8 @@ class ImpactDifference(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     fact: str
     change: str
-    a: str | None
-    b: str | None
+    a: ImpactSide | None
+    b: ImpactSide | None
 
 
 class DifferenceCounts(msgspec.Struct, frozen=True, rename="camel"):

@@ -1,17 +1,21 @@
-"""What differs between what two predictions say that a change costs services, workloads and budgets. Pure."""
+"""What differs between what two predictions say that a change costs: services, workloads, budgets, volumes, quorums. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from kubectl_evictplan.prediction.difference_document import ImpactDifference
+from msgspec.structs import replace
+
+from kubectl_evictplan.prediction.difference_document import ImpactDifference, ImpactSide
 from kubectl_evictplan.prediction.impact_document import (
     BudgetImpact,
     Count,
     Impact,
     Instant,
+    QuorumImpact,
     ServiceImpact,
     Spell,
+    VolumeImpact,
     WorkloadImpact,
 )
 
@@ -19,7 +23,11 @@ from kubectl_evictplan.prediction.impact_document import (
 _SERVICE = ("fewest_ready", "fewest_answering", "nobody_ready", "nobody_answers", "whole_again")
 _WORKLOAD = ("fewest_ready", "below_before", "zero", "whole_again", "never_replaced")
 _BUDGET = ("fewest_healthy", "broken", "broken_by")
-_Touched = ServiceImpact | WorkloadImpact | BudgetImpact
+_VOLUME = ("free",)
+_QUORUM = ("fewest_voting", "majority_lost")
+# Facts that are names.
+_OF_NAMES = frozenset({"never_replaced"})
+_Touched = ServiceImpact | WorkloadImpact | BudgetImpact | VolumeImpact | QuorumImpact
 
 
 def impact_differences(a: Impact | None, b: Impact | None) -> Iterator[ImpactDifference]:
@@ -29,6 +37,8 @@ def impact_differences(a: Impact | None, b: Impact | None) -> Iterator[ImpactDif
     yield from _between("service", _services(a), _services(b), _SERVICE)
     yield from _between("workload", _workloads(a), _workloads(b), _WORKLOAD)
     yield from _between("budget", _budgets(a), _budgets(b), _BUDGET)
+    yield from _between("volume", _claims(a), _claims(b), _VOLUME)
+    yield from _between("quorum", _quorums(a), _quorums(b), _QUORUM)
 
 
 def _services(impact: Impact) -> dict[tuple[str, str], _Touched]:
@@ -43,6 +53,16 @@ def _budgets(impact: Impact) -> dict[tuple[str, str], _Touched]:
     return {(one.namespace, one.budget): one for one in impact.budgets}
 
 
+def _claims(impact: Impact) -> dict[tuple[str, str], _Touched]:
+    """Of each claim the pod that keeps it longest."""
+    by_end = sorted(impact.volumes, key=lambda one: list(_instants(one.free)))
+    return {(one.namespace, one.claim): one for one in by_end}
+
+
+def _quorums(impact: Impact) -> dict[tuple[str, str], _Touched]:
+    return {("", one.name): one for one in impact.quorums}
+
+
 def _between(
     of: str,
     in_a: Mapping[tuple[str, str], _Touched],
@@ -53,10 +73,9 @@ def _between(
         one, other = in_a.get(key), in_b.get(key)
         for fact in facts:
             sides = [None if side is None else getattr(side, fact) for side in (one, other)]
-            said = [None if value is None else _told(value) for value in sides]
-            if said[0] != said[1]:
-                change = _change(*sides)
-                yield ImpactDifference(of, *key, _camel(fact), change, said[0], said[1])
+            a, b = (None if value is None else _side(fact, value) for value in sides)
+            if a != b:
+                yield ImpactDifference(of, *key, _camel(fact), _change(*sides), a, b)
 
 
 def _camel(name: str) -> str:
@@ -92,30 +111,33 @@ def _instants(value: object) -> Iterator[float]:
             yield from _instants(one)
 
 
-def _told(value: object) -> str:
-    """Return the fact in a few words, instants to the millisecond."""
-    if isinstance(value, Count):
-        return f"{value.least}" if value.least == value.most else f"{value.least} to {value.most}"
-    if isinstance(value, Instant):
-        return _instant(value)
-    if isinstance(value, Spell):
-        possible = "" if value.certainty == "certain" else " (possible)"
-        return f"{_instant(value.since)} until {_instant(value.until)}{possible}"
-    if isinstance(value, tuple):
-        return _all(value)
-    return str(value)
+def _side(fact: str, value: object) -> ImpactSide:
+    """Return the fact in the field of its type, instants to the millisecond."""
+    match value:
+        case Count():
+            return ImpactSide(count=value)
+        case Instant():
+            return ImpactSide(instant=_rounded(value))
+        case tuple() if fact in _OF_NAMES:
+            return ImpactSide(names=value)
+        case tuple():
+            return ImpactSide(spells=tuple(map(_spell, value)))
+    raise TypeError(f"no fact of an impact: {value!r}")
 
 
-def _all(values: Iterable[object]) -> str:
-    return "; ".join(map(_told, values)) or "none"
+def _spell(spell: Spell) -> Spell:
+    return replace(
+        spell,
+        since=_rounded(spell.since),
+        until=_rounded(spell.until),
+        least_seconds=_milliseconds(spell.least_seconds),
+        most_seconds=_milliseconds(spell.most_seconds),
+    )
 
 
-def _instant(value: Instant) -> str:
-    first, last = value.earliest_seconds, value.latest_seconds
-    if first is None:
-        return "never"
-    if last is None:
-        return f"+{round(first, 3):.10g}s or later, perhaps never"
-    if round(first, 3) == round(last, 3):
-        return f"+{round(first, 3):.10g}s"
-    return f"+{round(first, 3):.10g}s .. +{round(last, 3):.10g}s"
+def _rounded(instant: Instant) -> Instant:
+    return Instant(_milliseconds(instant.earliest_seconds), _milliseconds(instant.latest_seconds))
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)

@@ -27,7 +27,7 @@ from kubectl_evictplan.prediction.differences import (
     WIDER,
 )
 from kubectl_evictplan.prediction.document import CERTAIN, Sourced
-from kubectl_evictplan.report import words
+from kubectl_evictplan.report import impact_sides, words
 from kubectl_evictplan.report.blocks import (
     Block,
     Column,
@@ -282,8 +282,9 @@ def _impact_table(impacts: Sequence[ImpactDifference], *, wide: bool) -> Table:
     shown = impacts if wide else impacts[:PODS_MAX]
     rows: list[Row] = [
         (
-            *(one.of, words.name(one.namespace), words.name(one.name), one.fact, one.change),
-            *(words.NONE if side is None else words.name(side) for side in (one.a, one.b)),
+            *(one.of, words.name(one.namespace) or words.NONE, words.name(one.name)),
+            *(one.fact, one.change),
+            *(impact_sides.told(side) for side in (one.a, one.b)),
         )
         for one in shown
     ]

@@ -10,7 +10,11 @@ from msgspec.structs import replace
 from report.builders import eviction, inputs, kept, one_of_each, prediction
 
 from kubectl_evictplan.errors import InputError
-from kubectl_evictplan.prediction.difference_document import FindingDifference, PredictionDiff
+from kubectl_evictplan.prediction.difference_document import (
+    FindingDifference,
+    ImpactSide,
+    PredictionDiff,
+)
 from kubectl_evictplan.prediction.differences import compare
 from kubectl_evictplan.prediction.document import (
     DrainReport,
@@ -24,7 +28,10 @@ from kubectl_evictplan.prediction.impact_document import (
     Count,
     Impact,
     Instant,
+    QuorumImpact,
     ReadyAfter,
+    Spell,
+    VolumeImpact,
     WorkloadImpact,
 )
 from kubectl_evictplan.prediction.impact_document import Finding as ImpactFinding
@@ -342,6 +349,38 @@ def test_an_outage_of_another_length_is_not_the_same(
     assert found.change == change
     assert "predict the same" not in told(a, b)
     assert "+378s .. +400s" in told(a, b)
+
+
+def test_facts_of_the_impact_travel_as_what_they_are() -> None:
+    never = Spell("certain", Instant(50.0004, 55.0), Instant(300.0, None), 245.0, None)
+    a, b = with_workload((378.0, 400.0)), with_workload((378.0, 400.0), zero=(never,))
+    b = replace(b, impact=replace(b.impact, quorums=(quorum(1),), volumes=(held(90.0), held(60.0))))
+    a = replace(a, impact=replace(a.impact, quorums=(quorum(2),), volumes=(held(60.0),)))
+    found = {(one.of, one.fact): (one.change, one.a, one.b) for one in compare(a, b).impacts}
+    exact = replace(never, since=Instant(50.0, 55.0))
+    assert found == {
+        ("workload", "zero"): ("otherwise", ImpactSide(spells=()), ImpactSide(spells=(exact,))),
+        # Two pods use the claim: it is free when both have let it go.
+        ("volume", "free"): (
+            "later",
+            ImpactSide(instant=Instant(30.0, 60.0)),
+            ImpactSide(instant=Instant(30.0, 90.0)),
+        ),
+        ("quorum", "fewestVoting"): (
+            "otherwise",
+            ImpactSide(count=Count(2, 2)),
+            ImpactSide(count=Count(1, 1)),
+        ),
+    }
+    assert "+50s .. +55s until +300s or later, perhaps never" in told(a, b)
+
+
+def quorum(voting: int) -> QuorumImpact:
+    return QuorumImpact("etcd", "etcd", 3, 2, Count(voting, voting), ())
+
+
+def held(until: float) -> VolumeImpact:
+    return VolumeImpact("shop", "data", "db-0", "a1", "held", "", Instant(30.0, until))
 
 
 def test_another_time_assumed_of_replacements_is_an_input_that_changed() -> None:
