@@ -140,8 +140,6 @@ def write_plan(plan: Plan, path: str, connection: ConnectionFlags, *, force: boo
         return
     number = len(plan.operations)
     what = f"{number} operation{'s' * (number != 1)}"
-    if not number:
-        what = f"no operation, as {NOTHING_TO_DO},"
     words = ("kubectl evictplan apply", shlex.quote(path), connection_words(connection))
     then = f"carry it out with: {' '.join(filter(None, words))}"
     if not plan.cluster.cluster_uid:
@@ -149,6 +147,8 @@ def write_plan(plan: Plan, path: str, connection: ConnectionFlags, *, force: boo
     for one in list(exposed_nodes(plan))[:1]:
         sys.stderr.write(f"warning: {escape(exposed_words(one))}\n")
     line = f"plan {short(plan.fingerprint)} with {what} written to {path}; {then}"
+    if not number:
+        line = f"plan {short(plan.fingerprint)} written to {path}: {NOTHING_TO_DO}"
     sys.stderr.write(f"{escape(line)}\n")
 
 

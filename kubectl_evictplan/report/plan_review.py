@@ -35,6 +35,11 @@ def review_blocks(
 ) -> Iterator[Block]:
     """Yield the review; ``differences`` keep the plan from being carried out, ``accepted`` do not."""
     yield Verdict(tuple(_sentences(plan, differences)))
+    if not plan.operations:
+        # What happens without anybody's doing is what-if's to tell.
+        if differences:
+            yield difference_findings("Different from what was reviewed", differences, loud=True)
+        return
     clock = Clock(str(plan.prediction.inputs.start.value), UTC)
     yield Verdict(tuple(verdict(plan.prediction, clock, complete=True)))
     if differences:
@@ -48,15 +53,11 @@ def review_blocks(
     if exposed := tuple(exposed_nodes(plan)):
         found = tuple(Finding("replacement-may-be-tainted", exposed_words(one)) for one in exposed)
         yield Findings("May end the run (exit code 4)", (*found[:_EXPOSED_MAX], *_more(exposed)))
-    if plan.operations:
-        yield Table(
-            columns("#", "NOT BEFORE", "NODE", "OPERATION"),
-            [
-                (str(one.number), offset(one.at_seconds), one.node, one.told)
-                for one in plan.operations
-            ],
-            title="What is done, one after the other",
-        )
+    yield Table(
+        columns("#", "NOT BEFORE", "NODE", "OPERATION"),
+        [(str(one.number), offset(one.at_seconds), one.node, one.told) for one in plan.operations],
+        title="What is done, one after the other",
+    )
     yield Figures("How, where and who", tuple(_facts(plan)))
 
 

@@ -201,11 +201,13 @@ def test_a_plan_without_operations_is_written_and_applied_as_nothing_until_somet
 ) -> None:
     made = type_("what-if", "uncordon", "n1", "--out", "plan.json")
     assert (made.code, files()) == (0, ["plan.json"])
-    assert "no operation, as there is nothing to do" in made.err
+    assert "written to plan.json: there is nothing to do: " in made.err
 
     done = type_("apply", "plan.json", "--yes")
     assert (done.code, files(), server.executed) == (0, ["plan.json"], [])
-    assert "there is nothing to do: the cluster is as it is asked to be" in done.out
+    assert (
+        done.out == "uncordon n1: there is nothing to do: the cluster is as it is asked to be.\n\n"
+    )
     assert "no run of it was lost" in type_("apply", "--adopt", "plan.json").err
     server.node("n1")["spec"]["unschedulable"] = True
     stale = type_("apply", "plan.json", "--yes")

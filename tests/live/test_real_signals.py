@@ -94,3 +94,22 @@ def test_a_second_signal_ends_a_run_that_waits_for_an_answer(tmp_path: Path) -> 
         assert state.operations[1].phase is Phase.UNKNOWN
         api.before.clear()
         assert Carrier("resume", *arguments).finished() == 0
+
+
+def test_a_run_that_was_stopped_and_continued_sends_nothing_twice(tmp_path: Path) -> None:
+    with prepared(tmp_path) as (api, arguments):
+        evicting = arrived(api, lambda asked: asked.plural == "pods" and asked.verb == "create")
+        carrier = Carrier("run", *arguments)
+        assert evicting.wait(20)
+        signalled(carrier, signal.SIGSTOP)
+        # What was on its way may still arrive; afterwards nothing does.
+        time.sleep(0.5)
+        before = len(api.executed)
+        time.sleep(2.0)
+        assert len(api.executed) == before
+        signalled(carrier, signal.SIGCONT)
+
+        assert carrier.finished() == 0
+        evicted = [key for site, key, _ in api.executed if site == "create pods/eviction"]
+        assert evicted
+        assert len(evicted) == len(set(evicted))
