@@ -31,10 +31,10 @@ from kubectl_evictplan.commands.file_arguments import exists
 from kubectl_evictplan.commands.ledgers import keep_ledger
 from kubectl_evictplan.commands.plan_file import read_plan_file
 from kubectl_evictplan.display import escape
-from kubectl_evictplan.errors import Correction, ProblemsError, mistake
+from kubectl_evictplan.errors import Correction, DriftError, ProblemsError, mistake
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from kubectl_evictplan.apply.cluster import ClusterApi
     from kubectl_evictplan.apply.records import Begin
@@ -270,7 +270,7 @@ def _review(
         takes_back = _takes_back(how, state)
         show(rest_blocks(state, left, losses, refused, accepted, takes_back=takes_back), how.color)
     if refused:
-        raise drift_error(refused, path)
+        raise _not_gone_on_with(refused, path, state)
     if left and how.dry_run == "none":
         began = time.monotonic()
         confirm(lost_pods(losses), how, "Go on with it?")
@@ -278,8 +278,17 @@ def _review(
             found = _compared(plan, state, how, api)
             refused, accepted = parted(found, (*how.accept_drift, "age"))
             if refused:
-                raise drift_error(refused, path)
+                raise _not_gone_on_with(refused, path, state)
     return accepted
+
+
+def _not_gone_on_with(refused: Sequence[Difference], path: Path, state: RunState) -> DriftError:
+    """Return what differs; nodes that are gone and nothing else can be left out of a run that has begun."""
+    error = drift_error(refused, path)
+    if not state.sent_nothing and all(one.kind == "node-gone" for one in refused):
+        for problem in error.problems:
+            problem.correction = Correction((), ("--continue-on-absent",))
+    return error
 
 
 def _compared(

@@ -16,6 +16,7 @@ _ROOM = "first make room for the journal, or bring its disk back"
 _OWN = "taints and cordons of this run, never what others did"
 _PUT_BACK = "the first puts back what somebody took back, the second goes on; without it, going on ends the same way"
 _WITHOUT = "what is left of nodes that are gone is left out"
+_WITHOUT_AGAIN = "everything else is done, so that changes something only when a node is back"
 
 
 class Typed(NamedTuple):
@@ -63,7 +64,7 @@ def _go_on(
 ) -> Commands:
     where = _led(typed.connection)
     if ending is not None and (ending.code is EndCode.ABSENT or ending.is_absent):
-        note = _joined(*notes, _WITHOUT)
+        note = _joined(*notes, _WITHOUT if ending.is_absent else _WITHOUT_AGAIN)
         return Commands("Go on", (f"{resume} --continue-on-absent{where}",), note)
     if ending is not None and ending.code is EndCode.REVERTED:
         again = f"{_by_hand(state, ending.number)}{_led(typed.kubectl)}"

@@ -23,6 +23,7 @@ def test_a_node_that_is_gone_is_left_out_only_when_that_is_said(
     gone_on = type_(*going_on, "--continue-on-absent")
 
     assert (stale.code, "node-gone: node n2" in stale.err) == (4, True), stale
+    assert stale.err.endswith(" --continue-on-absent\n")
     assert (gone_on.code, "left out" in gone_on.out) == (3, True), gone_on
     back = type_("apply", "--rollback", "plan.journal.jsonl", "--continue-on-absent")
     assert (back.code, "no meaning with --rollback" in back.err) == (2, True)
