@@ -44,6 +44,7 @@ def costs(prediction: Prediction) -> Iterator[Phrase]:
             )
     yield from _budgets(impact.budgets)
     yield from _pending(impact)
+    yield from _assumed(impact)
 
 
 def _pending(impact: Impact) -> Iterator[Phrase]:
@@ -55,6 +56,17 @@ def _pending(impact: Impact) -> Iterator[Phrase]:
     if names:
         text = f"Replacements of {words.count(len(names), 'workload')} fit on no node that is left"
         yield Phrase(f"{text}: {words.listed(names, _NAMED_MAX)}.", "stuck")
+
+
+def _assumed(impact: Impact) -> Iterator[Phrase]:
+    """Say where ends of outages rest on places that nobody knows of."""
+    assumed = sum(one.assumed for one in impact.replacements)
+    if assumed:
+        yield Phrase(
+            "What pods need, or what nodes have left, is not in the input: replacements of "
+            f"{words.count(assumed, 'group')} of pods count as if they found a node at once.",
+            "possible",
+        )
 
 
 def _hits(named: Iterable[tuple[str, Iterable[Spell]]]) -> list[_Hit]:

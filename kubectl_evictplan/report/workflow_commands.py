@@ -29,6 +29,8 @@ def render(document: FindingsDocument) -> Iterator[str]:
     loud = [(one.code, one.summary) for one in found if one.severity in _LOUD]
     loud += [(w.code, w.message) for w in document.warnings if w.code in INCOMPLETE_CODES]
     quiet = [("prediction", sentence) for sentence in document.verdict[:1]]
+    if document.not_evaluated:
+        quiet.append(("not-evaluated", "; ".join(document.not_evaluated)))
     quiet += [(one.code, one.summary) for one in found if one.severity not in _LOUD]
     quiet += [(w.code, w.message) for w in document.warnings if w.code not in INCOMPLETE_CODES]
     yield from _cut("error", errors)

@@ -37,6 +37,10 @@ NODE, ZONE, PAIR = "node", "zone", "pair"
 NOT_PLACED = (
     "placement: where a row was not asked, every replacement counts as if it found a node at once"
 )
+NO_NEEDS = (
+    "placement: what some pods need, or what nodes offer, is not in the input; replacements of these count as if they"
+    " found a node at once"
+)
 # Every failure is held against every node: about 20 s of processor time at both limits.
 _PLACED_NODES_MAX = 200
 _PLACED_MAX = 40_000
@@ -76,6 +80,12 @@ def costs_of(impact: Impact, snapshot: ClusterSnapshot) -> Costs:
 
 def _broken(budgets: Iterable[BudgetImpact]) -> dict[str, tuple[Spell, ...]]:
     return {f"{one.namespace}/{one.budget}": one.broken for one in budgets}
+
+
+def needs_listed(snapshot: ClusterSnapshot) -> bool:
+    """Whether the input tells what all pods need and what any node offers."""
+    offered = any(node.allocatable for node in snapshot.nodes) or not snapshot.nodes
+    return offered and all(pod.needs is not None for pod in snapshot.pods if not pod.finished)
 
 
 def budgets_listed(snapshot: ClusterSnapshot) -> bool:

@@ -11,6 +11,7 @@ from kubectl_evictplan.prediction.impact_document import (
     Impact,
     Instant,
     QuorumImpact,
+    ReplacementFit,
     ServiceImpact,
     Spell,
 )
@@ -87,3 +88,16 @@ def test_a_broken_budget_is_told_with_its_number_and_that_nobody_asks() -> None:
 def test_a_lost_majority_is_told() -> None:
     lost = QuorumImpact("kube-system/etcd", "etcd", 3, 2, Count(1, 1), (spell(5),))
     assert told(quorums=(lost,)) == ["kube-system/etcd loses its majority: 2 of 3 are needed."]
+
+
+def test_ends_that_rest_on_places_that_nobody_knows_of_are_told_so() -> None:
+    fit = ReplacementFit(
+        "shop", "Deployment/a", "a-1", 1, "unknown", 0, (), 0, False, False, 0, 0, (), ("needs",), 0, 1,
+        NOW, assumed=True,
+    )  # fmt: skip
+    assert told(replacements=(fit, replace(fit, assumed=False))) == [
+        (
+            "What pods need, or what nodes have left, is not in the input: replacements of 1 group of pods count as "
+            "if they found a node at once."
+        )
+    ]

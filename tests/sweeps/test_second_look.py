@@ -14,7 +14,7 @@ from kubectl_evictplan.report import render_document
 from kubectl_evictplan.report.sweeps import sweep_contents
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.sweeps.document import FailureRow, Sweep
-from kubectl_evictplan.sweeps.failures import NODE, Failing, Failure, ranked
+from kubectl_evictplan.sweeps.failures import NODE, Failing, Failure, needs_listed, ranked
 from kubectl_evictplan.sweeps.second_look import cluster_row, looked_at_again
 
 SIZES = {"n1": 500, "n2": 3000, "n3": 500, "n4": 500}
@@ -101,6 +101,15 @@ def test_the_table_says_which_rows_were_asked(cluster: Failing) -> None:
     assert [line.split()[-1] for line in said.splitlines() if " n" in line[:9]][-4:] == [
         "yes", "yes", "no", "no",
     ]  # fmt: skip
+
+
+def test_needs_that_are_not_in_the_input_are_missed(cluster: Failing) -> None:
+    snapshot = cluster._snapshot
+    assert needs_listed(snapshot)
+    (first, *rest) = snapshot.pods
+    assert not needs_listed(replace(snapshot, pods=(replace(first, needs=None), *rest)))
+    nodes = tuple(replace(node, allocatable={}) for node in snapshot.nodes)
+    assert not needs_listed(replace(snapshot, nodes=nodes))
 
 
 def row(name: str, **fields: object) -> FailureRow:
