@@ -21,15 +21,8 @@ def server() -> Iterator[WritableServer]:
     with drainable_cluster(clock=RealClock(), exit_after_seconds=0).serve() as api:
         assert isinstance(api, WritableServer)
         # Kubelets are alive: a drained cluster of silent ones predicts other things, on a slow machine soon.
-        api.before.append(lambda _: renew_nodes(api))
+        api.before.append(lambda _: api.renew_leases())
         yield api
-
-
-def renew_nodes(api: WritableServer) -> None:
-    """Let every kubelet have renewed its lease just now."""
-    for lease in api.objects["leases"]:
-        if lease["metadata"]["namespace"] == "kube-node-lease":
-            lease["spec"]["renewTime"] = api.instant()
 
 
 @pytest.fixture

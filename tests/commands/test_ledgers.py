@@ -195,6 +195,7 @@ def test_what_is_still_to_come_is_followed_by_a_command_that_finds_journal_and_c
 def test_apply_ends_with_a_ledger_and_verify_goes_on_from_it(ask: Ask) -> None:
     server = drainable_cluster()
     server.clock = RealClock()
+    server.renew_leases()
     with server.serve():
         where = ("-s", server.url, "--token", TOKEN)
         change = ("what-if", "taint", "node", "n1", "maint=yes:NoExecute", "--out", "plan.json")

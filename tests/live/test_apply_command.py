@@ -29,8 +29,7 @@ def api() -> Iterator[WritableServer]:
     server.controllers.append(taint_cordoned_nodes)
     server.objects["poddisruptionbudgets"][0]["spec"] |= {"minAvailable": 3}
     server.objects["poddisruptionbudgets"][0]["status"]["expectedPods"] = 6
-    for lease in server.objects["leases"]:
-        lease["spec"]["renewTime"] = server.instant()
+    server.renew_leases()
     with server.serve():
         yield server
 

@@ -71,6 +71,11 @@ class WritableServer(ApiServer):
     def instant(self) -> str:
         return format_rfc3339(self.now_ns())
 
+    def renew_leases(self) -> None:
+        """Let kubelets and controllers have been alive until now."""
+        for lease in self.objects["leases"]:
+            lease["spec"]["renewTime"] = self.instant()
+
     def find(self, plural: str, name: str, namespace: str = "") -> Tree | None:
         for item in self.objects.get(plural, ()):
             meta = item["metadata"]
