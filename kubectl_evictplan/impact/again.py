@@ -37,6 +37,8 @@ def rounds(deletion: Deletion, life: NodeLife) -> Iterator[Between]:
 
 def later_drains(drains: Sequence[DrainReport], deletion: Deletion) -> Iterator[Between]:
     """When a drain may evict what went to its node before that was cordoned; kubectl cordons all its nodes first."""
+    if not drains:
+        return
     cordoned: dict[str, float] = {}
     for drain in drains:
         if drain.start_seconds is not None:

@@ -6,7 +6,9 @@ Cost follows the number of different absences: pods that share theirs are counte
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, repeat
 from typing import NamedTuple
 
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Absence, Between, Stretch
@@ -18,11 +20,39 @@ _GROUPS_MAX = 48
 class Group(NamedTuple):
     """Absences, each with how many have it; at most ``away_max`` of these are away at one time.
 
-    A budget that a drain asks is such a limit; None: there is none.
+    A budget that a drain asks is such a limit; None: there is none. ``by_node``: the same with the node of those that
+    have it, which says what begins together; empty where stretches tell as much.
     """
 
     absences: Sequence[tuple[Absence, int]]
     away_max: int | None = None
+    by_node: Sequence[tuple[Absence, str, int]] = ()
+
+
+# Of one member of a group its node, and when it is away.
+Member = tuple[str, Absence]
+
+
+def grouped(members: Sequence[Member], away_max: int | None = None, *, alone: bool = True) -> Group:
+    """Count those that share an absence. ``alone``: there are no others."""
+    numbers: dict[int, tuple[Absence, int]] = {}
+    for _, absent in members:
+        known = numbers.get(id(absent))
+        numbers[id(absent)] = absent, 1 if known is None else known[1] + 1
+    absences = list(numbers.values())
+    if alone and not any(map(_says_more, absences)) and len({node for node, _ in members}) != 1:
+        return Group(absences, away_max)
+    pairs = Counter((id(absent), node) for node, absent in members)
+    by_node = [(numbers[at][0], node, number) for (at, node), number in pairs.items()]
+    return Group(absences, away_max, by_node)
+
+
+def _says_more(counted: tuple[Absence, int]) -> bool:
+    """Whether the absence begins for certain without being sure at any instant."""
+    for anchor in counted[0].anchors:  # noqa: SIM110 - asked of every group
+        if not anchor.seen:
+            return True
+    return False
 
 
 class Dip(NamedTuple):
@@ -51,6 +81,8 @@ class Availability:
 
     def __init__(self, before: int, groups: Sequence[Group], gains: Sequence[int] = ()) -> None:
         self.before = before
+        # They keep what they are made of alive, by whose identity the same curve is found again.
+        self.groups = groups
         # Of equal length: instants, and how many are possibly and surely away from then on; of the latter gains are
         # taken off.
         self.instants: list[int] = []
@@ -61,10 +93,10 @@ class Availability:
         self._together = list(self._groups_together(groups)) if self.instants else []
 
     def _sweep(self, groups: Sequence[Group], gains: Sequence[int]) -> None:
-        surely: dict[int, int] = {}
+        surely: defaultdict[int, int] = defaultdict(int)
         possibly = [self._changes(group, surely) for group in groups]
         for at_ns in gains:
-            surely[at_ns] = surely.get(at_ns, 0) - 1
+            surely[at_ns] -= 1
         instants = set(surely).union(*possibly)
         instants.discard(FOREVER_NS)
         self.instants = sorted(instants)
@@ -85,27 +117,23 @@ class Availability:
 
     def _count(self, possibly: dict[int, int], surely: dict[int, int]) -> None:
         """Add up the changes of a single group without a limit: nearly all are."""
-        away = sure = 0
-        before = self.before
-        for at_ns in self.instants:
-            away += possibly.get(at_ns, 0)
-            sure += surely.get(at_ns, 0)
-            most = max(sure, away)
-            self._possibly.append(min(before, most))
-            self._surely.append(min(before, sure))
+        before, none = self.before, repeat(0)
+        away = accumulate(map(possibly.get, self.instants, none))
+        sure = list(accumulate(map(surely.get, self.instants, none)))
+        self._possibly = [min(n, before) for n in map(max, sure, away)]
+        self._surely = [min(n, before) for n in sure]
 
     @staticmethod
-    def _changes(group: Group, surely: dict[int, int]) -> dict[int, int]:
+    def _changes(group: Group, surely: defaultdict[int, int]) -> dict[int, int]:
         """How many more are possibly away at each instant; those that surely are go to ``surely``."""
-        possibly: dict[int, int] = {}
-        may, must = possibly.get, surely.get
+        possibly: defaultdict[int, int] = defaultdict(int)
         for (possible, sure, _), number in group.absences:
             for low_ns, high_ns in possible:
-                possibly[low_ns] = may(low_ns, 0) + number
-                possibly[high_ns] = may(high_ns, 0) - number
+                possibly[low_ns] += number
+                possibly[high_ns] -= number
             for low_ns, high_ns in sure:
-                surely[low_ns] = must(low_ns, 0) + number
-                surely[high_ns] = must(high_ns, 0) - number
+                surely[low_ns] += number
+                surely[high_ns] -= number
         return possibly
 
     def _groups_together(self, groups: Sequence[Group]) -> Iterator[_Together]:
@@ -114,12 +142,13 @@ class Availability:
         found: dict[object, tuple[Between, int, int, bool]] = {}
         total = 0
         for group in groups:
-            for one, number in group.absences:
-                total += number
-                for since, least_ns, token, seen in one.anchors:
-                    if since.latest_ns <= since.earliest_ns:
+            total += sum(number for _, number in group.absences)
+            for one, node, number in group.by_node:
+                for since, least_ns, together, seen in one.anchors:
+                    token = node, together
+                    if since[1] <= since[0]:
                         continue
-                    if token is None:
+                    if together is None:
                         found[len(found), "alone"] = since, 1, least_ns, seen
                     elif (known := found.get(token)) is None:
                         found[token] = since, number, least_ns, seen
@@ -127,13 +156,13 @@ class Availability:
                         least_ns, seen = min(known[2], least_ns), known[3] and seen
                         found[token] = since, known[1] + number, least_ns, seen
         largest = sorted(
-            (one for one in found.values() if not one[3] or one[1] == total),
+            [one for one in found.values() if not one[3] or one[1] == total],
             key=lambda one: -one[1],
         )
+        # Never more than may be away at all.
+        most = max(self._possibly)
         for since, number, least_ns, _ in largest[:_GROUPS_MAX]:
-            # Never more than may be away at all.
-            away = min(number + self._surely_throughout(since), max(self._possibly))
-            yield _Together(since, least_ns, away)
+            yield _Together(since, least_ns, min(number + self._surely_throughout(since), most))
 
     def _surely_throughout(self, since: Between) -> int:
         """How many others are surely away in the whole window, at the least."""
@@ -149,8 +178,7 @@ class Availability:
     def fewest(self) -> tuple[int, int]:
         """The least number at the worst moment: it is at least, and at most, so many."""
         least = self.before - max(self._possibly, default=0)
-        surely = max(self._surely, default=0)
-        surely = max([surely, *(one.away for one in self._together)])
+        surely = max([max(self._surely, default=0), *[one.away for one in self._together]])
         return least, self.before - surely
 
     def steps(self) -> Iterator[tuple[int, int, int]]:

@@ -36,9 +36,7 @@ def _impact(world: World, covered: Covered, waits: Iterable[str]) -> BudgetImpac
     return BudgetImpact(
         namespace=covered.budget.namespace,
         budget=covered.budget.name,
-        workloads=tuple(
-            sorted({world.workload_of(world.owner_of(f.pod))[1] for f in covered.fates})
-        ),
+        workloads=tuple(sorted({world.workload_of(f.owner)[1] for f in covered.fates})),
         desired_healthy=desired,
         healthy_before=before,
         fewest_healthy=Count(least, most),

@@ -99,9 +99,9 @@ def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
         _row(fate, code)
         for fate in world.fates.values()
         # Most pods have a ReplicaSet, a place to go to and no claim.
-        if (kind := world.owner_of(fate.pod)[1]) not in AT_DELETION
+        if (kind := fate.owner[1]) not in AT_DELETION
         or world.volumes.claims_of(fate.pod)
-        or world.gates_of(fate.pod)
+        or world.gates_of(fate.owner)
         or fate.successor.bound.never
         for code in _codes(world, fate, kind)
     ]
@@ -125,23 +125,19 @@ def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
         yield BARE_POD
     elif kind == "DaemonSet" and fate.successor.created.never and fate.life.deleted.never:
         yield DAEMON_SET
-    elif (
-        kind == "Job"
-        and (job := world.workloads.get(world.owner_of(pod)))
-        and job.managed_elsewhere
-    ):
+    elif kind == "Job" and (job := world.workloads.get(fate.owner)) and job.managed_elsewhere:
         yield UNKNOWN_OWNER
     elif kind == "Job" and fate.successor.created.never:
-        job = world.workloads.get(world.owner_of(pod))
+        job = world.workloads.get(fate.owner)
         waits = deletion.held and job is not None and job.waits_for_ends
         yield JOB_WAITS if waits else JOB_FAILED
     elif kind == STATEFUL_SET and deletion.held:
         yield FINALIZERS if lasting_finalizers(pod) else IDENTITY_HELD
     elif not world.is_known_kind(kind):
         yield UNKNOWN_OWNER
-    if world.placements.of(pod.key).nowhere:
+    if world.placements.of(fate.key).nowhere:
         yield NO_NODE
-    elif world.gates_of(pod) and not fate.successor.created.never:
+    elif world.gates_of(fate.owner) and not fate.successor.created.never:
         yield GATED
     elif deletion.certain and _finds_no_room(fate):
         yield NO_ROOM

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API
 from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.labelled import Labelled
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import synced_status
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, PodDisruptionBudget
@@ -28,26 +29,25 @@ class Covered(NamedTuple):
     shared: bool
 
 
-def covered_by_budgets(
-    snapshot: ClusterSnapshot, classes: Iterable[Sequence[Pod]], fates: Mapping[str, Fate]
-) -> list[Covered]:
-    """Return every budget that covers a pod with a fate. ``classes``: all pods, alike in namespace and labels."""
-    if not snapshot.budgets or not fates:
+def covered_by_budgets(snapshot: ClusterSnapshot, classes: Collection[Labelled]) -> list[Covered]:
+    """Return every budget that covers a pod with a fate. ``classes``: all pods of the cluster."""
+    if not snapshot.budgets or not any(one.fates for one in classes):
         return []
     index = BudgetIndex(snapshot.budgets)
-    covered: dict[int, list[Pod]] = {}
+    covered: dict[int, list[Labelled]] = {}
     several: set[int] = set()
-    for pods in classes:
-        places = index.matching(pods[0])
+    for one in classes:
+        places = index.matching(one.pods[0])
         for place in places:
-            covered.setdefault(place, []).extend(pods)
+            covered.setdefault(place, []).append(one)
         if len(places) > 1:
             several.update(places)
     scales = OwnerScales(snapshot.workloads)
     found = []
-    for place, pods in sorted(covered.items()):
-        moving = [fates[pod.key] for pod in pods if pod.key in fates]
+    for place, some in sorted(covered.items()):
+        moving = [fate for one in some for fate in one.fates]
         if moving:
+            pods = [pod for one in some for pod in one.pods]
             budget = snapshot.budgets[place]
             status = synced_status(budget, pods, scales.scale, snapshot.taken_at_ns)
             found.append(

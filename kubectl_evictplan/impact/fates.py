@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.impact.deletions import Deletion
-from kubectl_evictplan.impact.node_lives import NodeLife
+from kubectl_evictplan.impact.node_lives import NodeLife, Unready
 from kubectl_evictplan.impact.placements import AT_ONCE, Placement
 from kubectl_evictplan.impact.ready_after import Readiness
 from kubectl_evictplan.impact.stretches import (
@@ -53,17 +53,30 @@ class Again(NamedTuple):
 
 NOBODY = Successor(least_ns=FOREVER_NS)
 
+OwnerKey = tuple[str, str, str]  # namespace, kind, name; of a bare pod its own, with the kind "Pod"
+
+
+class Moving(NamedTuple):
+    """A pod that something happens to, with what is asked of it often."""
+
+    key: str
+    pod: Pod
+    owner: OwnerKey
+    deletion: Deletion | None
+
 
 class Fate(NamedTuple):
-    """One pod that something happens to.
+    """What becomes of one pod that something happens to. Pods that are alike share all but the first four, whatever their node.
 
     ``away``: neither it nor a successor is Ready. ``dead``: nobody answers for its place, whatever the API says; differs
     where a kubelet is silent. ``leaves``: when its endpoint stops being offered.
     """
 
+    key: str
     pod: Pod
-    life: NodeLife
+    owner: OwnerKey
     deletion: Deletion | None
+    life: NodeLife
     successor: Successor
     away: Absence
     dead: Absence
@@ -72,6 +85,10 @@ class Fate(NamedTuple):
     counted: bool
     # From when on the pod may run on beside its successor, where no kubelet can be told to end it.
     twice: Between | None
+
+    def of(self, other: Moving) -> Fate:
+        """The same for another pod, which is alike."""
+        return Fate._make(other + self[_OWN_FIELDS:])
 
     @property
     def gain_ns(self) -> int | None:
@@ -83,25 +100,23 @@ class Fate(NamedTuple):
         return ready_ns if ready_ns < FOREVER_NS else None
 
 
+_OWN_FIELDS = len(Moving._fields)
+
+
 def is_counted(pod: Pod) -> bool:
     """Whether a pod counts as there at the start: Ready, not on its way out."""
     return pod.ready == "True" and pod.deletion_timestamp_ns is None and not pod.finished
 
 
 def fate_of(
-    pod: Pod,
-    life: NodeLife,
-    deletion: Deletion | None,
-    successor: Successor,
-    again: Sequence[Again] = (),
+    moving: Moving, life: NodeLife, successor: Successor, again: Sequence[Again] = ()
 ) -> Fate:
     """Put it together. ``again``: when a successor may be away once more (``again.py``)."""
+    pod, deletion = moving.pod, moving.deletion
     leaves, twice = _leaves(life, deletion), _twice(life, deletion, successor)
     if not is_counted(pod):
-        return Fate(pod, life, deletion, successor, NONE, NONE, leaves, False, twice)
-    parts = [
-        _while_unready(pod, life, place, deletion, successor) for place in range(len(life.unready))
-    ]
+        return Fate(*moving, life, successor, NONE, NONE, leaves, counted=False, twice=twice)
+    parts = [_while_unready(unready, deletion, successor) for unready in life.unready]
     if deletion is not None:
         parts.append(
             absence(
@@ -112,13 +127,13 @@ def fate_of(
                 # A drain's pods go one by one, as their budgets and kubectl's requests let them.
                 together=None
                 if _ONE_BY_ONE & set(deletion.by)
-                else _token(pod, deletion.by, deletion.when),
+                else _token(deletion.by, deletion.when),
             )
         )
         parts.extend(absence(when, until, certain=False) for when, until in again)
     away = together(*parts)
-    dead = _dead(pod, life, deletion, successor, away)
-    return Fate(pod, life, deletion, successor, away, dead, leaves, True, twice)
+    dead = _dead(life, deletion, successor, away)
+    return Fate(*moving, life, successor, away, dead, leaves, True, twice)
 
 
 def _twice(life: NodeLife, deletion: Deletion | None, successor: Successor) -> Between | None:
@@ -130,12 +145,12 @@ def _twice(life: NodeLife, deletion: Deletion | None, successor: Successor) -> B
     return successor.starts if silent or not life.deleted.never else None
 
 
-def _token(pod: Pod, by: object, since: Between) -> str:
-    """What begins at one instant, although nobody knows when: what one controller does on one node.
+def _token(by: object, since: Between) -> str:
+    """What begins at one instant on one node, although nobody knows when: what one controller does there.
 
     A text, which is hashed once.
     """
-    return f"{pod.node_name} {by} {since.earliest_ns} {since.latest_ns}"
+    return f"{by} {since.earliest_ns} {since.latest_ns}"
 
 
 def _leaves(life: NodeLife, deletion: Deletion | None) -> Between:
@@ -149,11 +164,8 @@ def _leaves(life: NodeLife, deletion: Deletion | None) -> Between:
     return first_of(*found) if found else NEVER
 
 
-def _while_unready(
-    pod: Pod, life: NodeLife, place: int, deletion: Deletion | None, successor: Successor
-) -> Absence:
+def _while_unready(unready: Unready, deletion: Deletion | None, successor: Successor) -> Absence:
     """The pod is marked not Ready with its node, until the node is back or a successor is Ready."""
-    unready = life.unready[place]
     until = unready.until
     if deletion is not None and deletion.when.earliest_ns < until.latest_ns:
         ready = successor.ready
@@ -164,12 +176,12 @@ def _while_unready(
             until = Between(min(until.earliest_ns, ready.earliest_ns), latest_ns)
     since = unready.since
     least_ns = max(until.earliest_ns - since.latest_ns, 0)
-    token = _token(pod, "unready", since)
+    token = _token("unready", since)
     return absence(since, until, certain=unready.certain, least_ns=least_ns, together=token)
 
 
 def _dead(
-    pod: Pod, life: NodeLife, deletion: Deletion | None, successor: Successor, away: Absence
+    life: NodeLife, deletion: Deletion | None, successor: Successor, away: Absence
 ) -> Absence:
     """Nobody answers while the pod is away, and from the silence of its kubelet on."""
     parts = [away]
@@ -179,7 +191,7 @@ def _dead(
             ready = successor.ready
             latest_ns = ready.latest_ns if deletion.certain else FOREVER_NS
             end = first_of(end, Between(ready.earliest_ns, latest_ns))
-        token = _token(pod, "silent", one.since)
+        token = _token("silent", one.since)
         parts.append(absence(one.since, end, certain=True, together=token))
     if not life.deleted.never:
         # Whether the machine is gone with its Node object nobody can see.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from kubectl_evictplan.impact.comebacks import (
     JOB_FAILED,
     JOB_WAITS,
 )
-from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.fates import Fate, OwnerKey
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
 from kubectl_evictplan.impact.replacement_words import (
     CROWDED,
@@ -270,19 +271,26 @@ def _workload(one: WorkloadImpact) -> str:
 
 
 def _slow_failover(facts: Facts) -> Iterator[Item]:
-    slow: dict[str, float] = {}
+    # By owner; of one with pods that wait differently the last counts.
+    slow: dict[OwnerKey, int] = {}
     for fate in facts.world.fates.values():
         deletion = fate.deletion
-        if deletion is None or not fate.life.unready or TAINT_EVICTION not in deletion.by:
+        if deletion is None or (seconds := deletion.tolerated_seconds) is None:
             continue
-        seconds = deletion.tolerated_seconds
-        if seconds is not None and seconds > _SLOW_SECONDS:
-            namespace, workload = facts.world.workload_of(facts.world.owner_of(fate.pod))
-            kind, _, name = workload.partition("/")
-            slow[f"{kind}/{namespace}/{name}"] = float(seconds)
-    for name, waits in slow.items():
+        if seconds > _SLOW_SECONDS and fate.life.unready and TAINT_EVICTION in deletion.by:
+            slow.pop(fate.owner, None)
+            slow[fate.owner] = seconds
+    by_workload = {_owned(facts.world, owner): float(waits) for owner, waits in slow.items()}
+    for name, waits in by_workload.items():
         text = f"pods of {name} are replaced only {round(waits)}s after their node is tainted"
         yield Item(name, text, weight=waits)
+
+
+def _owned(world: World, owner: OwnerKey) -> str:
+    """What people know the owner by, as an object."""
+    namespace, workload = world.workload_of(owner)
+    kind, _, name = workload.partition("/")
+    return f"{kind}/{namespace}/{name}"
 
 
 def _pods(code: str, told: str) -> Callable[[Facts], Iterator[Item]]:
@@ -361,10 +369,13 @@ def _two_copies(facts: Facts) -> Iterator[Item]:
 
 
 def _stays_terminating(facts: Facts) -> Iterator[Item]:
-    stuck: dict[str, int] = {}
-    for fate in facts.world.fates.values():
-        if fate.deletion is not None and fate.deletion.stuck and fate.life.may_be_off:
-            stuck[fate.pod.node_name] = stuck.get(fate.pod.node_name, 0) + 1
+    world = facts.world
+    off = {node for node, life in world.lives.items() if life.may_be_off}
+    stuck = Counter(
+        fate.pod.node_name
+        for fate in world.fates.values()
+        if fate.deletion is not None and fate.deletion.stuck and fate.pod.node_name in off
+    )
     for node, number in sorted(stuck.items()):
         text = f"deleted pods of node {node} stay Terminating while its kubelet is silent: {number}"
         yield Item(f"Node/{node}", text, weight=float(number), remedy=_tell_that_it_is_off(node))
@@ -375,7 +386,7 @@ def _evicted_again(facts: Facts) -> Iterator[Item]:
         fate = facts.world.fates.get(name)
         if fate is None or fate.deletion is None:
             continue
-        namespace, workload = facts.world.workload_of(facts.world.owner_of(fate.pod))
+        namespace, workload = facts.world.workload_of(fate.owner)
         kind, _, owner = workload.partition("/")
         seconds = fate.deletion.tolerated_seconds
         again = f" every {seconds}s" if seconds is not None else ""
@@ -398,10 +409,9 @@ def _quorum_lost(facts: Facts) -> Iterator[Item]:
 def _empty_dir_gone(facts: Facts) -> Iterator[Item]:
     for fate in facts.world.fates.values():
         if fate.pod.empty_dir and fate.deletion is not None:
-            namespace, workload = facts.world.workload_of(facts.world.owner_of(fate.pod))
-            kind, _, name = workload.partition("/")
+            namespace, workload = facts.world.workload_of(fate.owner)
             text = f"pods of {workload} in {namespace} lose what they keep in an emptyDir"
-            yield Item(f"{kind}/{namespace}/{name}", text, _certainty(fate))
+            yield Item(_owned(facts.world, fate.owner), text, _certainty(fate))
 
 
 def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[Item]]:
@@ -427,13 +437,12 @@ def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[It
 
 def _replacement_gated(facts: Facts) -> Iterator[Item]:
     for fate in facts.world.fates.values():
-        gates = facts.world.gates_of(fate.pod)
+        gates = facts.world.gates_of(fate.owner)
         if gates and fate.deletion is not None and not fate.successor.created.never:
-            namespace, workload = facts.world.workload_of(facts.world.owner_of(fate.pod))
-            kind, _, name = workload.partition("/")
+            namespace, workload = facts.world.workload_of(fate.owner)
             listed = ", ".join(gates)
             text = f"replacements of {workload} in {namespace} wait until somebody takes these gates off: {listed}"
-            yield Item(f"{kind}/{namespace}/{name}", text, _certainty(fate))
+            yield Item(_owned(facts.world, fate.owner), text, _certainty(fate))
 
 
 AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {

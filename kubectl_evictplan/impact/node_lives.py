@@ -81,12 +81,16 @@ def between(earliest_seconds: float | None, latest_seconds: float | None) -> Bet
 def node_lives(
     snapshot: ClusterSnapshot, scenario: Scenario, prediction: Prediction, monitor_period_ns: int
 ) -> dict[str, NodeLife]:
-    """Return the life of every node of the Prediction, by name."""
+    """Return the life of every node of the Prediction, by name; equal ones are one object."""
     silences = _silences(snapshot, scenario, {report.node for report in prediction.nodes})
-    return {
-        report.node: _life(report, silences.get(report.node, ()), monitor_period_ns)
-        for report in prediction.nodes
-    }
+    lives: dict[str, NodeLife] = {}
+    equal: dict[object, NodeLife] = {}
+    for report in prediction.nodes:
+        life = _life(report, silences.get(report.node, ()), monitor_period_ns)
+        untainted = tuple(life.untainted.items())
+        token = life.silences, life.unready, life.deleted, untainted, life.recovers_ns
+        lives[report.node] = equal.setdefault(token, life)
+    return lives
 
 
 def _life(report: NodeReport, silences: Iterable[Silence], monitor_period_ns: int) -> NodeLife:

@@ -6,7 +6,7 @@ in the order of their deletions then: whoever is asked how many are there gets t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -115,7 +115,7 @@ class Placements(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What happens, and to whom: ``evicted`` by their keys, in the order in which they may be deleted first."""
+    """What happens, and to whom: ``evicted`` by their keys."""
 
     snapshot: ClusterSnapshot
     scenario: Scenario
@@ -133,19 +133,14 @@ def placements_of(change: Change, replaced: Sequence[Pod]) -> Placements:
     """Find out where the successors of ``replaced`` can run, and when."""
     if not replaced:
         return Placements()
-    around, phases = _surroundings(change)
+    # Each once: pods that are alike share one object.
+    distinct = list({id(one): one for one in change.deletions.values()}.values())
+    going = [pod for pod in change.snapshot.pods if pod.deletion_timestamp_ns is not None]
+    ending = list(_ending(change, going))
+    around, phases = _surroundings(change, distinct, going, [pod for pod, _ in ending])
     found = fits(around, replaced)
-    gone_ns = max(
-        (
-            *(
-                one.gone.latest_ns
-                for one in change.deletions.values()
-                if one.certain and one.gone.latest_ns < FOREVER_NS
-            ),
-            *(ends_ns for _, ends_ns in _ending(change)),
-        ),
-        default=0,
-    )
+    ends = [one.gone.latest_ns for one in distinct if one.certain and not one.held]
+    gone_ns = max([*ends, *(ends_ns for _, ends_ns in ending)], default=0)
     waiting: dict[str, Placement] = {}
     # One object for all that are equal: what follows from it is found out once.
     equal: dict[Placement, Placement] = {}
@@ -174,7 +169,8 @@ def _of_group(
         if not any(chance.assumed for chance in fit.chances):
             return {}
     # Who asks about some of them only must not be told the count of all.
-    alike = all(pod.labels == fit.pods[0].labels for pod in fit.pods)
+    labels = fit.pods[0].labels
+    alike = all(pod.labels is labels or pod.labels == labels for pod in fit.pods)
     nowhere = not any(chance.most for chance in fit.chances)
     assumed = any(chance.assumed for chance in fit.chances)
 
@@ -215,16 +211,19 @@ def _losses(fit: Fit, phases: Sequence[TimedPhase], change: Change) -> tuple[Los
     return losses(seen, reports, change.lives, fit.pods[0].tolerations)
 
 
-def _surroundings(change: Change) -> tuple[Surroundings, tuple[TimedPhase, ...]]:
-    snapshot, deletions, evicted = change.snapshot, change.deletions, change.evicted
-    stuck = {key for key in evicted if deletions[key].gone.latest_ns >= FOREVER_NS}
-    ending = _ending(change)
-    stay_ns = min((deletions[key].gone.earliest_ns for key in stuck), default=FOREVER_NS)
-    if _overdue(change):
+def _surroundings(
+    change: Change, distinct: Sequence[Deletion], going: Sequence[Pod], ending: Sequence[Pod]
+) -> tuple[Surroundings, tuple[TimedPhase, ...]]:
+    """``distinct``: all deletions, alike ones once; ``going``: pods on their way out at the start; ``ending``: that end."""
+    snapshot, evicted = change.snapshot, change.evicted
+    stuck = _keys(change, [one for one in distinct if one.held])
+    stay_ns = min((one.gone.earliest_ns for one in distinct if one.held), default=FOREVER_NS)
+    if _overdue(change, going):
         stay_ns = 0
-    gone = {id(pod) for key, pod in evicted.items() if key not in stuck}
-    gone.update(id(pod) for pod, _ in ending)
-    instants = [deletions[key].when for key in evicted]
+    gone = set(map(id, ending))
+    if len(stuck) < len(evicted):
+        gone.update(id(pod) for key, pod in evicted.items() if key not in stuck)
+    instants = [one.when for one in distinct]
     first_ns = min(instants).earliest_ns
     then = later_nodes(
         snapshot.nodes,
@@ -247,7 +246,11 @@ def _surroundings(change: Change) -> tuple[Surroundings, tuple[TimedPhase, ...]]
     around = Surroundings(
         then.nodes,
         then.leaving,
-        [_as_held(pod, change) for pod in snapshot.pods if id(pod) not in gone],
+        [
+            pod if pod.resized is None else _as_held(pod, change)
+            for pod in snapshot.pods
+            if id(pod) not in gone
+        ],
         stuck,
         infrastructure,
         {one.name: one.labels for one in infrastructure.namespaces}
@@ -255,12 +258,18 @@ def _surroundings(change: Change) -> tuple[Surroundings, tuple[TimedPhase, ...]]
         else None,
         snapshot.pods_of_all_namespaces,
         [one.phase._replace(stuck_stay=one.until_ns <= stay_ns) for one in phases],
-        [*evicted.values(), *(pod for pod, _ in ending)],
-        {key for key in evicted if not deletions[key].certain},
+        [*evicted.values(), *ending],
+        _keys(change, [one for one in distinct if not one.certain]),
         [pod for pod in snapshot.pods if not pod.node_name and not pod.finished],
         change.gated,
     )
     return around, phases
+
+
+def _keys(change: Change, some: Iterable[Deletion]) -> set[str]:
+    """Those of the pods of which a deletion is one of ``some``."""
+    wanted = set(map(id, some))
+    return {key for key, one in change.deletions.items() if id(one) in wanted} if wanted else set()
 
 
 def _as_held(pod: Pod, change: Change) -> Pod:
@@ -271,20 +280,18 @@ def _as_held(pod: Pod, change: Change) -> Pod:
     return pod if held is None else replace(pod, needs=replace(pod.needs, requests=held))
 
 
-def _ending(change: Change) -> list[tuple[Pod, int]]:
+def _ending(change: Change, going: Iterable[Pod]) -> Iterator[tuple[Pod, int]]:
     """Pods that are on their way out at the start, on nodes that are heard, and when they are gone: their grace ends."""
-    start_ns, found = change.scenario.start_ns, []
-    for pod in change.snapshot.pods:
+    for pod in going:
         if pod.deletion_timestamp_ns is None or pod.key in change.evicted or pod.finalizers:
             continue
-        ends_ns = pod.deletion_timestamp_ns - start_ns
+        ends_ns = pod.deletion_timestamp_ns - change.scenario.start_ns
         # Whoever is overdue is held by something that nobody knows.
         if ends_ns >= 0 and pod.node_name and pod.node_name not in change.lives:
-            found.append((pod, ends_ns + REACTION_MAX_NS))
-    return found
+            yield pod, ends_ns + REACTION_MAX_NS
 
 
-def _overdue(change: Change) -> bool:
+def _overdue(change: Change, going: Iterable[Pod]) -> bool:
     """Whether any pod that should be gone by now is not: nobody knows what holds it, and for how long."""
     start_ns = change.scenario.start_ns
     return any(
@@ -292,7 +299,7 @@ def _overdue(change: Change) -> bool:
         and pod.deletion_timestamp_ns < start_ns
         and pod.key not in change.evicted
         and not pod.finished
-        for pod in change.snapshot.pods
+        for pod in going
     )
 
 

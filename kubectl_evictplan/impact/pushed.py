@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from kubectl_evictplan.impact.fates import NOBODY, Fate, is_counted
+from kubectl_evictplan.impact.fates import NOBODY, Fate, Moving, is_counted
 from kubectl_evictplan.impact.node_lives import NodeLife
 from kubectl_evictplan.impact.placements import TimedPush
 from kubectl_evictplan.impact.stretches import (
@@ -69,11 +69,12 @@ def _limits(
     return limits
 
 
-def fate_of_bystander(pod: Pod, since_ns: int) -> Fate:
+def fate_of_bystander(moving: Moving, since_ns: int) -> Fate:
     """What becomes of a pod that is perhaps pushed out: whether another finds a place, nobody can say."""
-    gone = _perhaps_away(since_ns) if is_counted(pod) else NONE
+    counted = is_counted(moving.pod)
+    gone = _perhaps_away(since_ns) if counted else NONE
     leaves = Between(since_ns, FOREVER_NS)
-    return Fate(pod, NodeLife(), None, NOBODY, gone, gone, leaves, is_counted(pod), None)
+    return Fate(*moving, NodeLife(), NOBODY, gone, gone, leaves, counted, None)
 
 
 def perhaps_pushed(fate: Fate, since_ns: int) -> Fate:

@@ -19,12 +19,12 @@ _ETCD = re.compile(r"(^|-)etcd(-|$)")
 def quorum_impacts(world: World, named: Collection[str]) -> tuple[QuorumImpact, ...]:
     """Every such group that something happens to a member of, sorted. ``named``: "namespace/owner"."""
     groups: dict[tuple[str, str], list[Pod]] = {}
-    for pods in world.by_labels.values():
-        first = pods[0]
+    for labelled in world.by_labels.values():
+        first = labelled.pods[0]
         # Asked of every kind of pod, not of every pod: names of owners differ within one kind of labels too rarely.
         if not (LABEL in first.labels or _may_be_etcd(first) or named):
             continue
-        for pod in pods:
+        for pod in labelled.pods:
             if (group := _group(world, pod, named)) is not None:
                 groups.setdefault(group, []).append(pod)
     found = [_impact(world, *group, pods) for group, pods in sorted(groups.items())]

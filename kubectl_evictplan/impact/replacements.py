@@ -62,4 +62,4 @@ def _record(world: World, fit: Fit) -> ReplacementFit:
 
 
 def _all_have_one(world: World, fit: Fit) -> Between:
-    return last_of(*(world.fates[pod.key].successor.bound for pod in fit.pods))
+    return last_of(*[world.fates[pod.key].successor.bound for pod in fit.pods])

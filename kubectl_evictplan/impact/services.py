@@ -7,18 +7,19 @@ from typing import NamedTuple
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.fates import Fate, is_counted
+from kubectl_evictplan.impact.labelled import Labelled
 from kubectl_evictplan.impact.listed import (
     dropped_early,
     while_published,
     while_unready_or_dropped,
 )
 from kubectl_evictplan.impact.node_lives import thawed
-from kubectl_evictplan.impact.stretches import FOREVER_NS, Absence, Between
+from kubectl_evictplan.impact.stretches import FOREVER_NS, Absence, Between, first_of, last_of
 from kubectl_evictplan.impact.world import World, away, dead
 from kubectl_evictplan.kube.infrastructure import EndpointSlice, Service
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.causes import seconds
-from kubectl_evictplan.prediction.impact_document import BlackHole, ServiceImpact, Spell
+from kubectl_evictplan.prediction.impact_document import BlackHole, Instant, ServiceImpact, Spell
 from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE
 
 SELECTOR, ENDPOINT_SLICES, LABELS = "selector", "endpointSlices", "labels"
@@ -27,8 +28,8 @@ SILENT, NODE_DELETED = "silent", "node-deleted"
 APP_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
 
 
-# The node, why, since when and until when.
-_Place = tuple[str, str, Between, Between]
+# Why, since when and until when.
+_Stretch = tuple[str, Between, Between]
 
 
 class _Behind(NamedTuple):
@@ -45,11 +46,12 @@ class _Behind(NamedTuple):
 
 def service_impacts(world: World) -> tuple[ServiceImpact, ...]:
     """Every service with a ready endpoint that something happens to, sorted."""
-    found = [_impact(world, behind) for behind in _behind(world)]
+    holes = _Holes(world)
+    found = [_impact(world, behind, holes) for behind in _behind(world)]
     return tuple(sorted(found, key=lambda one: (one.namespace, one.service)))
 
 
-def _impact(world: World, behind: _Behind) -> ServiceImpact:
+def _impact(world: World, behind: _Behind, holes: _Holes) -> ServiceImpact:
     # A Service that publishes addresses offers them whatever becomes of the node.
     dropped = {} if behind.publishes else dropped_early(behind.fates)
     unlisted: Callable[[Fate], Absence] = while_published if behind.publishes else away
@@ -57,10 +59,10 @@ def _impact(world: World, behind: _Behind) -> ServiceImpact:
         unlisted = while_unready_or_dropped(dropped)
     ready = world.availability(behind.before, behind.fates, unlisted, endpoints=True)
     answering = world.availability(behind.before, behind.fates, dead)
-    holes, undetected = _black_holes(world, behind.fates, dropped)
-    owners = {world.owner_of(one.pod) for one in behind.fates}
+    black_holes, undetected = holes.behind(behind.fates, dropped)
+    owners = {one.owner for one in behind.fates}
     # Whoever was one too many is not missed.
-    surplus = sum(one.counted and world.is_surplus(one.pod) for one in behind.fates)
+    surplus = sum(one.counted and world.is_surplus(one.key) for one in behind.fates)
     return ServiceImpact(
         namespace=behind.namespace,
         service=behind.name,
@@ -69,7 +71,7 @@ def _impact(world: World, behind: _Behind) -> ServiceImpact:
         endpoints_before=behind.before,
         fewest_ready=telling.fewest(ready),
         fewest_answering=telling.fewest(answering),
-        black_holes=holes,
+        black_holes=black_holes,
         nobody_ready=telling.spells(ready, 1),
         nobody_answers=telling.spells(answering, 1),
         undetected=undetected,
@@ -81,52 +83,81 @@ def _impact(world: World, behind: _Behind) -> ServiceImpact:
 # -- black holes ------------------------------------------------------------------------------------------
 
 
-def _black_holes(
-    world: World, fates: Iterable[Fate], dropped: Mapping[str, int]
-) -> tuple[tuple[BlackHole, ...], Spell | None]:
-    by_place: dict[_Place, list[str]] = {}
-    # Alike pods of one node share what they are made of, and then their holes.
-    known: dict[tuple[int, int], list[list[str]]] = {}
-    for fate in fates:
-        if not fate.counted:
-            continue
-        token = id(fate.life), id(fate.leaves)
-        if (holes_of := known.get(token)) is None:
-            leaves = thawed(fate.leaves, world.frozen)
-            earliest_ns = min(leaves.earliest_ns, dropped.get(fate.pod.node_name, FOREVER_NS))
-            places = _places(fate, leaves._replace(earliest_ns=earliest_ns))
-            holes_of = known[token] = [by_place.setdefault(place, []) for place in places]
-        for names in holes_of:
-            names.append(fate.pod.name)
-    holes = tuple(
-        BlackHole(node, tuple(sorted(pods)), why, telling.instant(since), telling.instant(until))
-        for (node, why, since, until), pods in sorted(by_place.items())
-    )
-    return holes, _undetected(list(by_place))
+class _Hole(NamedTuple):
+    """Endpoints of a node are offered and dead for one reason, with its instants as they are told."""
+
+    stretch: _Stretch
+    since: Instant
+    until: Instant
 
 
-def _places(fate: Fate, leaves: Between) -> Iterator[_Place]:
-    node = fate.pod.node_name
+class _Holes:
+    """The black holes of every service. Alike pods have the same, whichever services they are behind."""
+
+    def __init__(self, world: World) -> None:
+        self._frozen = world.frozen
+        # By what they follow from: a node's life and when endpoints leave; equal holes are one object.
+        self._known: dict[tuple[int, int, int], list[_Hole]] = {}
+        self._equal: dict[_Stretch, _Hole] = {}
+
+    def behind(
+        self, fates: Iterable[Fate], dropped: Mapping[str, int]
+    ) -> tuple[tuple[BlackHole, ...], Spell | None]:
+        """Those of one service, sorted, and the time in which nobody notices them."""
+        pods_of: dict[tuple[str, int], tuple[_Hole, list[str]]] = {}
+        for fate in fates:
+            if not fate.counted:
+                continue
+            node = fate.pod.node_name
+            dropped_ns = dropped.get(node, FOREVER_NS) if dropped else FOREVER_NS
+            token = id(fate.life), id(fate.leaves), dropped_ns
+            if (holes := self._known.get(token)) is None:
+                holes = self._known[token] = self._of(fate, dropped_ns)
+            for hole in holes:
+                if (pods := pods_of.get((node, id(hole)))) is None:
+                    pods_of[node, id(hole)] = hole, [fate.pod.name]
+                else:
+                    pods[1].append(fate.pod.name)
+        found = sorted((node, *known) for (node, _), known in pods_of.items())
+        told = tuple(
+            BlackHole(node, tuple(sorted(pods)), hole.stretch[0], hole.since, hole.until)
+            for node, hole, pods in found
+        )
+        distinct = {id(hole): hole.stretch for hole, _ in pods_of.values()}
+        return told, _undetected(list(distinct.values()))
+
+    def _of(self, fate: Fate, dropped_ns: int) -> list[_Hole]:
+        leaves = thawed(fate.leaves, self._frozen)
+        leaves = leaves._replace(earliest_ns=min(leaves.earliest_ns, dropped_ns))
+        return [self._equal.get(one) or self._new(one) for one in _stretches(fate, leaves)]
+
+    def _new(self, stretch: _Stretch) -> _Hole:
+        found = _Hole(stretch, telling.instant(stretch[1]), telling.instant(stretch[2]))
+        self._equal[stretch] = found
+        return found
+
+
+def _stretches(fate: Fate, leaves: Between) -> Iterator[_Stretch]:
     for silence in fate.life.silences:
         if silence.since.earliest_ns < leaves.latest_ns:
             # The kubelet may be back before anybody notices.
             earliest_ns = min(leaves.earliest_ns, silence.until.earliest_ns)
             until = Between(earliest_ns, min(leaves.latest_ns, silence.until.latest_ns))
             if until.latest_ns > silence.since.earliest_ns:
-                yield node, SILENT, silence.since, until
+                yield SILENT, silence.since, until
     deleted = fate.life.deleted
     if deleted.earliest_ns < leaves.latest_ns:
-        yield node, NODE_DELETED, deleted, leaves
+        yield NODE_DELETED, deleted, leaves
 
 
-def _undetected(places: Sequence[_Place]) -> Spell | None:
+def _undetected(holes: Sequence[_Stretch]) -> Spell | None:
     """From the first silence to the end of the last black hole."""
-    if not places:
+    if not holes:
         return None
-    certain = any(why == SILENT for _, why, _, _ in places)
-    since = Between(*(min(place[2][end] for place in places) for end in (0, 1)))
-    until = Between(*(max(place[3][end] for place in places) for end in (0, 1)))
-    lasts = max(place[3].earliest_ns - place[2].latest_ns for place in places)
+    certain = any(why == SILENT for why, _, _ in holes)
+    since = first_of(*(begins for _, begins, _ in holes))
+    until = last_of(*(ends for _, _, ends in holes))
+    lasts = max(ends.earliest_ns - begins.latest_ns for _, begins, ends in holes)
     return Spell(
         CERTAIN if certain else POSSIBLE,
         telling.instant(since),
@@ -193,39 +224,39 @@ def _of_slices(
             ready.add(name)
     moving = (world.fates[name] for name in sorted(names) if name in world.fates)
     # A Ready pod whose endpoint is not: whoever writes endpoints is late, and it does not count.
-    fates = [fate for fate in moving if fate.pod.key in ready or not fate.counted]
+    fates = [fate for fate in moving if fate.key in ready or not fate.counted]
     return _Behind(*key, ENDPOINT_SLICES, len(ready), fates)
 
 
 def _of_selectors(world: World, services: Sequence[Service]) -> Iterator[_Behind]:
-    by_namespace: dict[str, list[tuple[Service, list[Pod]]]] = {}
+    by_namespace: dict[str, list[tuple[Service, list[Labelled]]]] = {}
     for service in services:
         by_namespace.setdefault(service.namespace, []).append((service, []))
-    for (namespace, _), pods in world.by_labels.items():
+    for (namespace, _), labelled in world.by_labels.items():
         for service, behind in by_namespace.get(namespace, ()):
-            if (service.selector or {}).items() <= pods[0].labels.items():
-                behind.extend(pods)
+            if (service.selector or {}).items() <= labelled.pods[0].labels.items():
+                behind.append(labelled)
     for some in by_namespace.values():
         for service, behind in some:
-            found = _of_pods(world, service.name, SELECTOR, behind)
+            found = _of_pods(service.name, SELECTOR, behind)
             yield from _some(found._replace(publishes=service.publish_not_ready_addresses))
 
 
-def _of_pods(world: World, name: str, source: str, pods: Sequence[Pod]) -> _Behind:
-    fates = [fate for pod in pods if (fate := world.fate_of(pod)) is not None]
-    namespace = pods[0].namespace if pods else ""
-    return _Behind(namespace, name, source, sum(map(is_counted, pods)), fates)
+def _of_pods(name: str, source: str, classes: Sequence[Labelled]) -> _Behind:
+    fates = [fate for one in classes for fate in one.fates]
+    namespace = classes[0].pods[0].namespace if classes else ""
+    return _Behind(namespace, name, source, sum(one.counted for one in classes), fates)
 
 
 def _by_app_labels(world: World) -> Iterator[_Behind]:
-    groups: dict[tuple[str, str], list[Pod]] = {}
-    for (namespace, _), pods in world.by_labels.items():
-        labels = pods[0].labels
+    groups: dict[tuple[str, str], list[Labelled]] = {}
+    for (namespace, _), labelled in world.by_labels.items():
+        labels = labelled.pods[0].labels
         name = next((labels[label] for label in APP_LABELS if label in labels), "")
         if name:
-            groups.setdefault((namespace, name), []).extend(pods)
-    for (_, name), pods in groups.items():
-        yield from _some(_of_pods(world, name, LABELS, pods))
+            groups.setdefault((namespace, name), []).append(labelled)
+    for (_, name), some in groups.items():
+        yield from _some(_of_pods(name, LABELS, some))
 
 
 def services_listed(snapshot: ClusterSnapshot) -> bool:

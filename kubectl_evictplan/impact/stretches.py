@@ -43,19 +43,19 @@ def _add(at_ns: int, delay_ns: int) -> int:
 
 def first_of(*instants: Between) -> Between:
     """Whichever comes first."""
-    return Between(min(one[0] for one in instants), min(one[1] for one in instants))
+    return Between(min([one[0] for one in instants]), min([one[1] for one in instants]))
 
 
 def last_of(*instants: Between) -> Between:
     """Whichever comes last."""
-    return Between(max(one[0] for one in instants), max(one[1] for one in instants))
+    return Between(max([one[0] for one in instants]), max([one[1] for one in instants]))
 
 
 class Anchor(NamedTuple):
     """The certain beginning of an absence, somewhere in a window, that lasts at least so long.
 
-    Absences with one ``together`` (None: nothing is known) begin at the same instant: their windows are one
-    unknown, not several.
+    Absences on one node with one ``together`` (None: nothing is known) begin at the same instant: their windows are
+    one unknown, not several.
     """
 
     since: Between

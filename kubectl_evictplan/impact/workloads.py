@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.fates import Fate, is_counted
+from kubectl_evictplan.impact.availability import Availability
+from kubectl_evictplan.impact.fates import Fate, OwnerKey, is_counted
 from kubectl_evictplan.impact.ready_after import Readiness
-from kubectl_evictplan.impact.world import OwnerKey, World
+from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.objects import Pod
-from kubectl_evictplan.prediction.impact_document import TwoCopies, WorkloadImpact
+from kubectl_evictplan.prediction.impact_document import (
+    Count,
+    Instant,
+    Spell,
+    Step,
+    TwoCopies,
+    WorkloadImpact,
+)
 
 # Kinds of which one pod can be all there is; of the others each pod is on its own.
 REPLICATED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
@@ -21,19 +31,47 @@ def workload_impacts(world: World) -> tuple[WorkloadImpact, ...]:
     moving: dict[tuple[str, str], list[Fate]] = {}
     names: dict[OwnerKey, list[Fate]] = {}
     for fate in world.fates.values():
-        owner = world.owner_of(fate.pod)
+        owner = fate.owner
         if (known := names.get(owner)) is None:
             known = names[owner] = moving.setdefault(world.workload_of(owner), [])
         known.append(fate)
+    curves: dict[tuple[int, int], _Curve] = {}
     return tuple(
-        _impact(world, key, owners, moving[key])
+        _impact(world, key, owners, moving[key], curves)
         for key, owners in sorted(groups.items())
         if any(fate.away.possible or fate.deletion for fate in moving.get(key, ()))
     )
 
 
+class _Curve(NamedTuple):
+    """What is told of how many are Ready, the same for workloads that lose as much."""
+
+    ready: Availability
+    fewest: Count
+    below: tuple[Spell, ...]
+    zero: tuple[Spell, ...]
+    whole_again: Instant
+    steps: tuple[Step, ...]
+
+
+def _curve(ready: Availability, mark: int) -> _Curve:
+    """``mark``: how many there have to be."""
+    return _Curve(
+        ready,
+        telling.fewest(ready),
+        telling.spells(ready, mark) if mark else (),
+        telling.spells(ready, 1) if ready.before else (),
+        telling.whole_again(ready, mark),
+        telling.steps(ready),
+    )
+
+
 def _impact(
-    world: World, key: tuple[str, str], owners: list[OwnerKey], fates: list[Fate]
+    world: World,
+    key: tuple[str, str],
+    owners: list[OwnerKey],
+    fates: list[Fate],
+    curves: dict[tuple[int, int], _Curve],
 ) -> WorkloadImpact:
     pods = [pod for owner in owners for pod in world.by_owner[owner]]
     before = sum(map(is_counted, pods))
@@ -41,6 +79,8 @@ def _impact(
     wanted = _wanted(world, key, pods)
     # Nobody makes another for one too many: it is whole without, and nothing is missing.
     mark = before if wanted is None else min(before, wanted)
+    if (curve := curves.get((id(ready), mark))) is None:
+        curve = curves[id(ready), mark] = _curve(ready, mark)
     return WorkloadImpact(
         namespace=key[0],
         workload=key[1],
@@ -48,22 +88,22 @@ def _impact(
         single_replica=key[1].partition("/")[0] in REPLICATED
         and (len(pods) if wanted is None else wanted) == 1,
         ready_before=before,
-        fewest_ready=telling.fewest(ready),
-        below_before=telling.spells(ready, mark) if mark else (),
-        zero=telling.spells(ready, 1) if before else (),
-        whole_again=telling.whole_again(ready, mark),
+        fewest_ready=curve.fewest,
+        below_before=curve.below,
+        zero=curve.zero,
+        whole_again=curve.whole_again,
         never_replaced=tuple(
-            sorted(f.pod.name for f in fates if f.deletion and f.successor.created.never)
+            sorted([f.pod.name for f in fates if f.deletion and f.successor.created.never])
         ),
         two_copies=tuple(
             TwoCopies(fate.pod.name, fate.pod.node_name, telling.instant(fate.twice))
             for fate in sorted(
-                (one for one in fates if one.twice is not None), key=lambda one: one.pod.name
+                [one for one in fates if one.twice is not None], key=lambda one: one.pod.name
             )
             if fate.twice is not None
         ),
         ready_after=_readiness(world, owners).document(),
-        steps=telling.steps(ready),
+        steps=curve.steps,
     )
 
 

@@ -6,8 +6,8 @@ Costs one pass over the pods of the cluster; what happens is computed once for e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
-from typing import Any, NamedTuple
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,17 +15,27 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
 from kubectl_evictplan.impact.again import after_losses, later_drains, rounds
-from kubectl_evictplan.impact.availability import Availability, Group
+from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked
+from kubectl_evictplan.impact.curves import Curves
 from kubectl_evictplan.impact.deletions import Deletion, Rows, deletions, rows_of
-from kubectl_evictplan.impact.fates import NOBODY, Again, Fate, fate_of, is_counted, successor_after
+from kubectl_evictplan.impact.fates import (
+    NOBODY,
+    Again,
+    Fate,
+    Moving,
+    OwnerKey,
+    fate_of,
+    is_counted,
+    successor_after,
+)
+from kubectl_evictplan.impact.labelled import Labelled
 from kubectl_evictplan.impact.node_lives import (
     NodeLife,
     between,
     frozen_stretches,
     node_lives,
     thawed,
-    thawed_absence,
 )
 from kubectl_evictplan.impact.placements import (
     AT_ONCE,
@@ -37,7 +47,7 @@ from kubectl_evictplan.impact.placements import (
 )
 from kubectl_evictplan.impact.pushed import fate_of_bystander, perhaps_pushed, pushed_out
 from kubectl_evictplan.impact.ready_after import DEFAULT, GIVEN, Readiness, learnt
-from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, NONE, Absence, Between
+from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Absence, Between
 from kubectl_evictplan.impact.successors import (
     AT_DELETION,
     KNOWN_OWNERS,
@@ -61,8 +71,6 @@ JOB = "Job"
 # Nobody makes pods of these anew, or only where they were.
 _NOT_PLACED = frozenset({"Pod", "Node", "DaemonSet"})
 
-OwnerKey = tuple[str, str, str]  # namespace, kind, name; kind "" for a bare pod
-
 
 class Assumed(NamedTuple):
     """What to assume of replacements; ``given``: somebody said so, and the pods' own history does not count."""
@@ -70,6 +78,8 @@ class Assumed(NamedTuple):
     ready: AssumeReady
     given: bool
 
+
+_NOTHING = NodeLife()
 
 # What counts as being away: neither the pod nor a successor is Ready, or nobody answers in its place.
 away: Callable[[Fate], Absence] = attrgetter("away")
@@ -114,27 +124,24 @@ class World:
             if warning.code == "replacement-may-return"
             for name in warning.objects
         }
-        moving = {
-            key: pod
-            for key, pod in touched.items()
-            if key in self.deletions or self._is_disturbed(pod.node_name)
-        }
+        moving = self._moving(touched)
         # Pods of every workload that has a moving pod, by owner; all pods by what labels they carry. In input order.
         self.by_owner: dict[OwnerKey, list[Pod]] = {}
-        self.by_labels: dict[tuple[str, int], list[Pod]] = {}
+        self.by_labels: dict[tuple[str, int], Labelled] = {}
         self._group(moving)
         self._out_of_service = self._out_of_service_taints()
         self._readiness: dict[OwnerKey, Readiness] = {}
-        self._not_wanted = self._find_not_wanted(moving.values())
-        self.placements = Placements() if part else self._places(touched)
+        self._not_wanted = self._find_not_wanted({one.owner for one in moving})
+        self.placements = Placements() if part else self._places(moving)
         self.fates = dict(self._fates(moving))
         self.pushed = pushed_out(snapshot.pods, self.placements.pushes, self.owner_of)
         if self.pushed.since_ns:
             self._push_out(moving)
-        # Whether a pod moves whose node does nothing.
-        self._elsewhere = any(pod.node_name not in self.lives for pod in moving.values())
+        for labelled in self.by_labels.values():
+            labelled.fates = [self.fates[one.key] for one in labelled.moving]
         self._limit_by_budgets()
-        self._limit_pushed(moving)
+        self._limit_pushed()
+        self._curves = Curves(self.frozen, self.asked_budget, self.spare)
 
     # -- who is touched -----------------------------------------------------------------------------
 
@@ -150,30 +157,46 @@ class World:
             pod.key: pod for pod in self.snapshot.pods if pod.node_name in lives or pod.key in named
         }
 
-    def _is_disturbed(self, node: str) -> bool:
-        life = self.lives.get(node)
-        return life is not None and bool(life.silences or life.unready or not life.deleted.never)
+    def _moving(self, touched: Mapping[str, Pod]) -> list[Moving]:
+        """Pods that something happens to, in the order of the input."""
+        disturbed = {
+            name
+            for name, life in self.lives.items()
+            if life.silences or life.unready or not life.deleted.never
+        }
+        deletions, owner_of = self.deletions, self.owner_of
+        return [
+            Moving(key, pod, owner_of(pod), deletions.get(key))
+            for key, pod in touched.items()
+            if key in deletions or pod.node_name in disturbed
+        ]
 
-    def _find_not_wanted(self, moving: Iterable[Pod]) -> frozenset[str]:
+    def _find_not_wanted(self, owners: Iterable[OwnerKey]) -> frozenset[str]:
         """Deleted pods that their owners make no others for, because they want fewer."""
         return frozenset(
             key
-            for owner in {self.owner_of(pod) for pod in moving}
+            for owner in owners
             for key in not_wanted(
                 owner[1], self.workloads.get(owner), self.by_owner.get(owner, ()), self.deletions
             )
         )
 
-    def _places(self, touched: Mapping[str, Pod]) -> Placements:
+    def _places(self, moving: Iterable[Moving]) -> Placements:
         """Where successors can run, and when they find their place."""
-        order = sorted((one.when.earliest_ns, key) for key, one in self.deletions.items())
-        evicted = {key: touched[key] for _, key in order}
         replaced = [
-            self._made_anew(pod)
-            for key, pod in evicted.items()
-            if self.owner_of(pod)[1] not in _NOT_PLACED and self._replaced(pod, self.deletions[key])
+            (one.deletion.when.earliest_ns, one.key, one)
+            for one in moving
+            if one.deletion is not None
+            and one.owner[1] not in _NOT_PLACED
+            and self._replaced(one, one.deletion)
         ]
-        gated = {pod.key for pod in replaced if self.gates_of(pod)}
+        # By their keys first, as the input mostly is: that costs less than both at once.
+        replaced.sort(key=itemgetter(1))
+        replaced.sort(key=itemgetter(0))
+        gated = set[str]()
+        if self._has_gates:
+            gated.update(key for _, key, one in replaced if self.gates_of(one.owner))
+        evicted = {one.key: one.pod for one in moving if one.deletion is not None}
         change = Change(
             self.snapshot,
             self.scenario,
@@ -184,43 +207,41 @@ class World:
             gated,
             self._resized_pods_hold,
         )
-        return placements_of(change, replaced)
+        return placements_of(
+            change, [self._made_anew(one.pod, one.owner) for _, _, one in replaced]
+        )
 
-    def _made_anew(self, pod: Pod) -> Pod:
+    def _made_anew(self, pod: Pod, owner: OwnerKey) -> Pod:
         """The pod as its owner makes it: what was changed in place is as in the template again."""
-        owner = self.workloads.get(self.owner_of(pod)) if pod.resized is not None else None
-        if pod.resized is None or pod.needs is None or owner is None:
+        known = self.workloads.get(owner) if pod.resized is not None else None
+        if pod.resized is None or pod.needs is None or known is None:
             return pod
-        requests = pod.resized.anew(owner.template)
+        requests = pod.resized.anew(known.template)
         return replace(pod, needs=replace(pod.needs, requests=requests))
 
-    def gates_of(self, pod: Pod) -> tuple[str, ...]:
+    def gates_of(self, owner: OwnerKey) -> tuple[str, ...]:
         """Names of the scheduling gates that the owner's template gives to successors, as far as it was read."""
         if not self._has_gates:
             return ()
-        owner = self.workloads.get(self.owner_of(pod))
-        return () if owner is None else owner.scheduling_gates
+        known = self.workloads.get(owner)
+        return () if known is None else known.scheduling_gates
 
-    def _place_of(self, pod: Pod) -> Placement:
-        """When its successor finds a node; of who is not asked where (DaemonSets, a part of a cluster) what gates say."""
-        place = self.placements.of(pod.key)
-        return GATED if place is AT_ONCE and self.gates_of(pod) else place
+    def _place_of(self, key: str, owner: OwnerKey) -> Placement:
+        """When a pod's successor finds a node; of who is not asked where (DaemonSets, a part of a cluster) what gates say."""
+        place = self.placements.of(key)
+        return GATED if place is AT_ONCE and self.gates_of(owner) else place
 
-    def _replaced(self, pod: Pod, deletion: Deletion) -> bool:
+    def _replaced(self, moving: Moving, deletion: Deletion) -> bool:
         """Whether the owner may make another: whoever never comes takes nobody's room."""
-        if pod.key in self._not_wanted:
+        if moving.key in self._not_wanted:
             return False
-        return not self._begins(self.owner_of(pod), deletion, pod).never
+        if moving.owner[1] in AT_DELETION:
+            return True
+        return not self._begins(moving.owner, deletion, moving.pod).never
 
-    def is_surplus(self, pod: Pod) -> bool:
-        """Whether it is deleted and its owner, which has too many, makes no other for it."""
-        return pod.key in self._not_wanted
-
-    def fate_of(self, pod: Pod) -> Fate | None:
-        """What becomes of a pod; None when nothing does."""
-        if pod.node_name not in self.lives and not self._elsewhere:
-            return None
-        return self.fates.get(pod.key)
+    def is_surplus(self, key: str) -> bool:
+        """Whether that pod is deleted and its owner, which has too many, makes no other for it."""
+        return key in self._not_wanted
 
     def owner_of(self, pod: Pod) -> OwnerKey:
         """The managing owner; of a bare pod itself, with the kind "Pod"."""
@@ -257,26 +278,32 @@ class World:
 
     def holds(self, pod: Pod) -> list[Hold]:
         """When the claims of a pod that is deleted are free; none for a pod that stays."""
-        deletion = self.deletions.get(pod.key)
-        if deletion is None or not self.volumes.claims_of(pod):
+        if not self.volumes.claims_of(pod) or (deletion := self.deletions.get(pod.key)) is None:
             return []
-        life = self.lives.get(pod.node_name, NodeLife())
+        life = self.lives.get(pod.node_name, _NOTHING)
         out_of_service = self._out_of_service.get(pod.node_name, NEVER)
         return self.volumes.holds(pod, life, deletion, out_of_service)
 
-    def _group(self, moving: Mapping[str, Pod]) -> None:
-        wanted = {self.workload_of(owner) for owner in {self.owner_of(p) for p in moving.values()}}
+    def _group(self, moving: Iterable[Moving]) -> None:
+        wanted = {self.workload_of(owner) for owner in {one.owner for one in moving}}
         # Owners and labels of pods of one template are one object each.
-        classes: dict[tuple[str, int, int], list[Pod]] = {}
+        classes: dict[tuple[str, int, int], tuple[list[Pod], list[Moving]]] = {}
         for pod in self.snapshot.pods:
             token = pod.namespace, id(pod.owner_references), id(pod.labels)
             alike = classes.get(token)
             if alike is None:
-                classes[token] = [pod]
+                classes[token] = [pod], []
             else:
-                alike.append(pod)
-        for (namespace, _, labels), pods in classes.items():
-            self.by_labels.setdefault((namespace, labels), []).extend(pods)
+                alike[0].append(pod)
+        for one in moving:
+            pod = one.pod
+            classes[pod.namespace, id(pod.owner_references), id(pod.labels)][1].append(one)
+        for (namespace, _, labels), (pods, moved) in classes.items():
+            known = self.by_labels.get((namespace, labels))
+            if known is None:
+                known = self.by_labels[namespace, labels] = Labelled()
+            known.pods.extend(pods)
+            known.moving.extend(moved)
             for owner, some in self._owned(pods):
                 if self.workload_of(owner) in wanted:
                     self.by_owner.setdefault(owner, []).extend(some)
@@ -306,69 +333,66 @@ class World:
                 return found
         return Readiness(low_ns, most_ns, GIVEN if self._assumed.given else DEFAULT)
 
-    def _fates(self, moving: Mapping[str, Pod]) -> Iterator[tuple[str, Fate]]:
-        sets: dict[OwnerKey, list[Pod]] = {}
+    def _fates(self, moving: Iterable[Moving]) -> Iterator[tuple[str, Fate]]:
+        sets: dict[OwnerKey, list[Moving]] = {}
         memo: dict[object, Fate] = {}
         likes: dict[int, str] = {}
-        for key, pod in moving.items():
-            owner = self.owner_of(pod)
+        claims_of, returning, lives = self.volumes.claims_of, self.returning, self.lives
+        for one in moving:
+            key, pod, owner, deletion = one
             if owner[1] == STATEFUL_SET:
-                sets.setdefault(owner, []).append(pod)
+                sets.setdefault(owner, []).append(one)
+                continue
+            plain = deletion is None or owner[1] in AT_DELETION
+            if not plain or key in self._not_wanted or claims_of(pod):
+                yield key, self._fate(one, None)
                 continue
             readiness = self.readiness_of(owner)
-            deletion = self.deletions.get(key)
-            if key in self._not_wanted:
-                yield key, self._fate(pod, owner, None)
-                continue
             if (alike := likes.get(id(deletion))) is None:
                 alike = likes[id(deletion)] = _without_end(deletion)
-            plain = deletion is None or owner[1] in AT_DELETION
-            plain = plain and not self.volumes.claims_of(pod)
             token = (
-                pod.node_name,
+                id(lives.get(pod.node_name, _NOTHING)),
                 readiness.least_ns,
                 readiness.most_ns,
                 alike,
                 is_counted(pod),
-                key in self.returning,
-                id(self._place_of(pod)),
+                pod.node_name if key in returning else "",
+                id(self._place_of(key, owner)),
             )
-            if plain and (known := memo.get(token)) is not None:
-                yield key, known._replace(pod=pod, deletion=deletion)
-                continue
-            found = self._fate(pod, owner, None)
-            if plain:
-                memo[token] = found
-            yield key, found
+            if (known := memo.get(token)) is not None:
+                yield key, known.of(one)
+            else:
+                memo[token] = found = self._fate(one, None)
+                yield key, found
         for owner, pods in sets.items():
             yield from self._stateful_set(owner, pods)
 
-    def _fate(self, pod: Pod, owner: OwnerKey, lower: Mapping[str, Absence] | None) -> Fate:
-        life = self.lives.get(pod.node_name, NodeLife())
-        deletion = self.deletions.get(pod.key)
-        readiness = self.readiness_of(owner)
-        next_one, place = NOBODY, self._place_of(pod)
-        if deletion is not None and pod.key not in self._not_wanted:
-            since = thawed(self._begins(owner, deletion, pod), self.frozen)
-            if lower is not None:
-                since = in_order(since, {k: (a.possible, a.sure) for k, a in lower.items()})
-            next_one = successor(
-                since, readiness, place, ready_not_before(self.holds(pod), placed=not self._part)
-            )
-        again: list[Again] = []
-        if deletion is not None and not next_one.bound.never:
-            times = [*later_drains(self.prediction.drains, deletion)]
-            times += rounds(deletion, life) if pod.key in self.returning else ()
-            again = [Again(when, successor_after(when, readiness, place).ready) for when in times]
-            again += after_losses(
-                pod, owner[1], place, next_one, readiness, returns=pod.key in self.returning
-            )
-        return fate_of(pod, life, deletion, next_one, again)
+    def _fate(self, moving: Moving, lower: Mapping[str, Absence] | None) -> Fate:
+        key, pod, owner, deletion = moving
+        life = self.lives.get(pod.node_name, _NOTHING)
+        if deletion is None or key in self._not_wanted:
+            return fate_of(moving, life, NOBODY)
+        readiness, place = self.readiness_of(owner), self._place_of(key, owner)
+        since = self._begins(owner, deletion, pod)
+        if self.frozen:
+            since = thawed(since, self.frozen)
+        if lower is not None:
+            since = in_order(since, {k: (a.possible, a.sure) for k, a in lower.items()})
+        free = ready_not_before(self.holds(pod), placed=not self._part)
+        next_one = successor(since, readiness, place, free)
+        if next_one.bound.never:
+            return fate_of(moving, life, next_one)
+        returns = key in self.returning
+        times = [*later_drains(self.prediction.drains, deletion)]
+        times += rounds(deletion, life) if returns else ()
+        again = [Again(when, successor_after(when, readiness, place).ready) for when in times]
+        again += after_losses(pod, owner[1], place, next_one, readiness, returns=returns)
+        return fate_of(moving, life, next_one, again)
 
     def _begins(self, owner: OwnerKey, deletion: Deletion, pod: Pod) -> Between:
         """From when on the owner makes another for that pod."""
         kind = "" if owner[1] == "Pod" else owner[1]
-        life = self.lives.get(pod.node_name, NodeLife())
+        life = self.lives.get(pod.node_name, _NOTHING)
         return begins(kind, deletion, life, self.workloads.get(owner), self._lost(owner, pod))
 
     def _lost(self, owner: OwnerKey, first: Pod) -> Sequence[Lost]:
@@ -380,17 +404,17 @@ class World:
             Lost(pod, found) for pod in pods if (found := self.deletions.get(pod.key)) is not None
         ]
 
-    def _stateful_set(self, owner: OwnerKey, pods: list[Pod]) -> Iterator[tuple[str, Fate]]:
+    def _stateful_set(self, owner: OwnerKey, pods: list[Moving]) -> Iterator[tuple[str, Fate]]:
         workload = self.workloads.get(owner)
         if workload is not None and workload.pod_management_policy == PARALLEL:
-            yield from ((pod.key, self._fate(pod, owner, None)) for pod in pods)
+            yield from ((one.key, self._fate(one, None)) for one in pods)
             return
-        touched = {pod.key for pod in pods}
+        touched = {one.key: one for one in pods}
         lower: dict[str, Absence] = {}
         for pod in sorted(self.by_owner[owner], key=lambda one: (len(one.name), one.name)):
-            if pod.key in touched:
-                found = self._fate(pod, owner, lower)
-                yield pod.key, found
+            if (one := touched.get(pod.key)) is not None:
+                found = self._fate(one, lower)
+                yield one.key, found
                 if is_counted(pod):
                     lower[pod.key] = found.away
             if not is_counted(pod):
@@ -409,22 +433,25 @@ class World:
                 found[report.node] = Between(0, 0)
         return found
 
-    def _push_out(self, moving: dict[str, Pod]) -> None:
+    def _push_out(self, moving: Sequence[Moving]) -> None:
         """Let pods be perhaps away that replacements may push out, of those that move and of others."""
-        since_ns = self.pushed.since_ns
+        known = {one.key: one for one in moving}
+        everybody: list[Moving] = []
         for pod in self.snapshot.pods:
-            if (from_ns := since_ns.get(pod.key)) is None:
-                continue
-            fate = self.fates.get(pod.key)
-            self.fates[pod.key] = (
-                perhaps_pushed(fate, from_ns) if fate else fate_of_bystander(pod, from_ns)
-            )
-            moving[pod.key] = pod
+            key = pod.key
+            if (from_ns := self.pushed.since_ns.get(key)) is not None:
+                if key in known:
+                    self.fates[key] = perhaps_pushed(self.fates[key], from_ns)
+                else:
+                    known[key] = Moving(key, pod, self.owner_of(pod), None)
+                    self.fates[key] = fate_of_bystander(known[key], from_ns)
+            if (one := known.get(key)) is not None:
+                everybody.append(one)
         self.by_owner, self.by_labels = {}, {}
-        self._group(moving)
+        self._group(everybody)
 
     def _limit_by_budgets(self) -> None:
-        self.budgets = covered_by_budgets(self.snapshot, self.by_labels.values(), self.fates)
+        self.budgets = covered_by_budgets(self.snapshot, self.by_labels.values())
         # Pods that only drains evict, under a budget that is asked: by their keys its key, and by that how many of
         # its pods may be away at one time.
         self.asked_budget: dict[str, str] = {}
@@ -432,16 +459,16 @@ class World:
         for covered in self.budgets:
             if (spare := spare_of_asked(covered)) is not None:
                 self.spare[covered.budget.key] = spare
-                self.asked_budget.update((one.pod.key, covered.budget.key) for one in covered.fates)
+                self.asked_budget.update((one.key, covered.budget.key) for one in covered.fates)
 
-    def _limit_pushed(self, moving: Mapping[str, Pod]) -> None:
+    def _limit_pushed(self) -> None:
         """Of one owner's pods that nothing else happens to not more are away than are pushed out."""
         for key in self.pushed.since_ns:
-            if self.fates[key].deletion is None and key not in self.asked_budget:
-                owner = self.owner_of(moving[key])
-                limit = " ".join(("pushed", *owner))
+            fate = self.fates[key]
+            if fate.deletion is None and key not in self.asked_budget:
+                limit = " ".join(("pushed", *fate.owner))
                 self.asked_budget[key] = limit
-                self.spare[limit] = self.pushed.limits[owner]
+                self.spare[limit] = self.pushed.limits[fate.owner]
 
     # -- groups -------------------------------------------------------------------------------------
 
@@ -457,30 +484,7 @@ class World:
 
         ``absence_of`` says what counts as being away. ``endpoints``: as the EndpointSlices show it.
         """
-        free: dict[int, list[Any]] = {}
-        asked: dict[str, dict[int, list[Any]]] = {}
-        gains: list[int] = []
-        budgets = self.asked_budget
-        for one in fates:
-            absent = absence_of(one)
-            if absent is NONE:
-                if (gain_ns := one.gain_ns) is not None:
-                    gains.append(gain_ns)
-                continue
-            numbers = free
-            if budgets and (budget := budgets.get(one.pod.key)) is not None:
-                numbers = asked.setdefault(budget, {})
-            # Alike pods share one object, and comparing what it holds is slow.
-            if (known := numbers.get(id(absent))) is None:
-                numbers[id(absent)] = [absent, 1]
-            else:
-                known[1] += 1
-        frozen = self.frozen if endpoints else ()
-        groups = [Group([(thawed_absence(one, frozen), number) for one, number in free.values()])]
-        for budget, numbers in asked.items():
-            absences = [(one, number) for one, number in numbers.values()]
-            groups.append(Group(absences, self.spare[budget]))
-        return Availability(before, groups, gains)
+        return self._curves.curve(before, fates, absence_of, endpoints=endpoints)
 
 
 def _without_end(deletion: Deletion | None) -> str:

@@ -7,7 +7,7 @@ find one although all others take the worst places for them. Preemption may only
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import starmap
@@ -98,11 +98,8 @@ class Chances:
         self._company = Company(ground.inter_pod, self._former, around, peers)
         # Nodes that evicted pods hold room on until they are gone, and those of pods that may not be evicted at all.
         self._held = self._nodes_of(around.evicted)
-        self._perhaps_held = self._nodes_of(
-            pod for pod in around.evicted if pod.key in around.may_stay
-        )
-        stuck = around.stuck
-        self._stuck = self._nodes_of(pod for pod in around.evicted if pod.key in stuck)
+        self._perhaps_held = self._nodes_of_evicted(around.may_stay)
+        self._stuck = self._nodes_of_evicted(around.stuck)
         # Where no node at all says what it offers, nothing is known of rooms.
         known = (*ground.nodes, *around.leaving)
         self._no_offers = not any(node.allocatable for node in known)
@@ -221,6 +218,13 @@ class Chances:
     def _nodes_of(self, pods: Iterable[Pod]) -> NodeSet:
         names = {pod.node_name for pod in pods}
         return nodes_where(node.name in names for node in self._ground.nodes) if names else 0
+
+    def _nodes_of_evicted(self, keys: Collection[str]) -> NodeSet:
+        """The nodes of those of the evicted pods that have one of these keys."""
+        evicted = self._ground.around.evicted
+        if len(keys) == len(evicted):
+            return self._held
+        return self._nodes_of(pod for pod in evicted if pod.key in keys) if keys else 0
 
     # -- at most -----------------------------------------------------------------------------------
 

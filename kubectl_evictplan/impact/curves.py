@@ -1,0 +1,68 @@
+"""Curves of groups: how many are there over time. Alike pods are counted, and equal groups have one curve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from kubectl_evictplan.impact.availability import Availability, Member, grouped
+from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.node_lives import Frozen, thawed_absence
+from kubectl_evictplan.impact.stretches import NONE, Absence
+
+
+class Curves:
+    """Makes curves, each once.
+
+    ``frozen``: when nobody writes endpoints. ``asked``: by the key of a pod what limits how many of its like are away at
+    one time; ``spare``: how many these are.
+    """
+
+    def __init__(
+        self, frozen: Sequence[Frozen], asked: Mapping[str, str], spare: Mapping[str, int]
+    ) -> None:
+        self._frozen, self._asked, self._spare = frozen, asked, spare
+        self._known: dict[object, Availability] = {}
+
+    def curve(
+        self,
+        before: int,
+        fates: Iterable[Fate],
+        absence_of: Callable[[Fate], Absence],
+        *,
+        endpoints: bool,
+    ) -> Availability:
+        """See ``World.availability``."""
+        moving = list(fates)
+        absences = list(map(absence_of, moving))
+        gains = [
+            gain_ns
+            for one, absent in zip(moving, absences, strict=True)
+            if absent is NONE and (gain_ns := one.gain_ns) is not None
+        ]
+        if endpoints and self._frozen:
+            absences = self._thawed(absences)
+        # Of those under a budget that is asked no more are away than it lets go.
+        parts: dict[str, list[Member]] = {"": []}
+        for one, absent in zip(moving, absences, strict=True):
+            if absent is not NONE:
+                limit = self._asked.get(one.key, "")
+                parts.setdefault(limit, []).append((one.pod.node_name, absent))
+        alone = len(parts) == 1
+        groups = [
+            grouped(members, self._spare.get(limit), alone=alone)
+            for limit, members in parts.items()
+        ]
+        if not alone or groups[0].by_node:
+            return Availability(before, groups, gains)
+        numbers = frozenset([(id(absent), number) for absent, number in groups[0].absences])
+        token = before, numbers, tuple(sorted(gains))
+        if (known := self._known.get(token)) is None:
+            known = self._known[token] = Availability(before, groups, gains)
+        return known
+
+    def _thawed(self, absences: Sequence[Absence]) -> list[Absence]:
+        """The same as endpoints show it. Alike pods share one object, and go on doing so."""
+        later = {
+            id(one): one if one is NONE else thawed_absence(one, self._frozen) for one in absences
+        }
+        return [later[id(one)] for one in absences]
