@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import itemgetter
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction, TaintReference
@@ -57,44 +58,55 @@ _WORDS_BY_RULE = {
 def pod_table(evictions: Sequence[Eviction], *, all_columns: bool = False) -> Table:
     """Return one row per eviction; columns that tell nothing are left out unless all are wanted."""
     whys, notes = _whys(evictions)
-    rows = [_narrow_row(entry, why) for entry, why in zip(evictions, whys, strict=True)]
+    rows = list(_narrow_rows(evictions, whys))
     if all_columns:
         return Table(_NARROW, rows)
-    shown = [at for at in range(len(_NARROW)) if not _is_alike(_NARROW[at].header, at, rows)]
+    cells = list(zip(*rows, strict=True)) if rows else [()] * len(_NARROW)
+    shown = [at for at, column in enumerate(_NARROW) if not _is_alike(column.header, cells[at])]
     return _with_columns(shown, Table(_NARROW, rows, notes=notes))
 
 
 def _with_columns(shown: Sequence[int], table: Table) -> Table:
+    chosen = itemgetter(*shown)
     return table._replace(
         columns=tuple(table.columns[at] for at in shown),
-        rows=[tuple(row[at] for at in shown) for row in table.rows],
+        rows=list(map(chosen, table.rows))
+        if len(shown) > 1
+        else [(chosen(r),) for r in table.rows],
         total=None if table.total is None else tuple(table.total[at] for at in shown),
     )
 
 
-def _is_alike(header: str, at: int, rows: Sequence[Row]) -> bool:
-    if header not in _ALIKE or not rows:
+def _is_alike(header: str, cells: Sequence[Cell]) -> bool:
+    """Whether a column tells nothing."""
+    if header not in _ALIKE or not cells:
         return False
-    first = _text(rows[0][at])
-    return _ALIKE[header] in (None, first) and all(_text(row[at]) == first for row in rows)
+    texts = set(map(_text, set(cells)))
+    return len(texts) == 1 and _ALIKE[header] in (None, *texts)
 
 
 def _text(cell: Cell) -> str:
     return cell if isinstance(cell, str) else cell.text
 
 
-def _narrow_row(entry: Eviction, why: str) -> Row:
-    return (
-        _name(entry.namespace),
-        words.name(entry.pod),
-        _name(entry.node),
-        _evicted_at(entry, exact=False),
-        entry.certainty,
-        why,
-        _name(entry.controller),
-        _gone(entry, exact=False),
-        _owner_kind(entry.owner),
-    )
+def _narrow_rows(evictions: Sequence[Eviction], whys: Iterable[str]) -> Iterator[Row]:
+    # Pods of one node share their instants, as one object.
+    told: dict[tuple[int, str], Cell] = {}
+    for entry, why in zip(evictions, whys, strict=True):
+        token = id(entry.windows), entry.certainty
+        if (when := told.get(token)) is None:
+            when = told[token] = _evicted_at(entry, exact=False)
+        yield (
+            _name(entry.namespace),
+            words.name(entry.pod),
+            _name(entry.node),
+            when,
+            entry.certainty,
+            why,
+            _name(entry.controller),
+            _gone(entry, exact=False),
+            _owner_kind(entry.owner),
+        )
 
 
 # For names that many rows share.

@@ -36,7 +36,7 @@ def table(block: Table, at: int) -> Iterator[str]:
     yield "</table></div>\n"
     if long:
         yield f'<p class="note" data-more="{name}">The first {len(shown)} of {len(block.rows)} rows.</p>\n'
-        yield packed_element(name, [_column(block.rows, at) for at in range(len(block.columns))])
+        yield packed_element(name, list(map(_column, zip(*block.rows, strict=True))))
     if stories is not None:
         element = packed_element if long else json_element
         yield element(f"{name}s", _told(stories))
@@ -60,10 +60,10 @@ def _class(text: str, tone: str) -> str:
     return f"{tone}{sentence}"
 
 
-def _column(rows: Sequence[Row], at: int) -> dict[str, Any]:
+def _column(cells: Sequence[Cell]) -> dict[str, Any]:
     """Return a column as its distinct texts with their tones, and the place of each row's text in them."""
-    places: dict[Cell, int] = {}
-    found = [places.setdefault(row[at], len(places)) for row in rows]
+    places = {cell: place for place, cell in enumerate(dict.fromkeys(cells))}
+    found = [places[cell] for cell in cells]
     phrases = [cell if isinstance(cell, Phrase) else Phrase(cell) for cell in places]
     classes = [_class(*phrase) for phrase in phrases]
     return {

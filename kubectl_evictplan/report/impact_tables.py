@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from kubectl_evictplan.impact.finding_kinds import SEVERITIES
 from kubectl_evictplan.impact.replacement_words import fit_sentence
@@ -223,6 +224,7 @@ def _lost(impact: Impact) -> Iterator[Row]:
 # -- words ------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=10_000)  # many workloads lose as much at the same time
 def instant(found: Instant) -> str:
     """Return when something happens, or that it never does."""
     if found.earliest_seconds is None:
@@ -234,7 +236,8 @@ def _count(found: Count) -> str:
     return words.between(found.least, found.most)
 
 
-def _spells(spells: Sequence[Spell]) -> tuple[Phrase | str, str]:
+@lru_cache(maxsize=10_000)
+def _spells(spells: tuple[Spell, ...]) -> tuple[Phrase | str, str]:
     """Return when they begin and end, and how long they last together."""
     if not spells:
         return _NOTHING, _NOTHING
@@ -258,7 +261,8 @@ def _sum(lasting: Iterable[float | None]) -> float | None:
     return None if len(known) < len(found) else sum(known)
 
 
-def badness(spells: Sequence[Spell]) -> tuple[float, float]:
+@lru_cache(maxsize=10_000)
+def badness(spells: tuple[Spell, ...]) -> tuple[float, float]:
     """Return a sort key: certain before possible before none, longer before shorter."""
     if not spells:
         return 2, 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubectl_evictplan.prediction.document import Eviction
+from kubectl_evictplan.prediction.document import Because, Eviction
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Moment, Stories
 
@@ -17,21 +17,21 @@ def stories(evictions: Sequence[Eviction]) -> Stories:
     # Pods of one node share most links, as the same objects: those are looked at once.
     shared: dict[int, int] = {}
     chains: dict[tuple[int, ...], int] = {}
+
+    def new(link: Because, entry: Eviction) -> int:
+        mine = link.object == f"pod/{entry.namespace}/{entry.pod}"
+        told = link.offset_seconds, link.what, "" if mine else link.object, link.rule
+        at = links.setdefault(told, len(links))
+        if not mine:
+            shared[id(link)] = at
+        return at
+
     of_row = []
     for entry in evictions:
-        own = f"pod/{entry.namespace}/{entry.pod}"
-        chain = []
-        for link in entry.because:
-            at = shared.get(id(link))
-            if at is None:
-                subject = link.object
-                mine = subject == own
-                told = link.offset_seconds, link.what, "" if mine else subject, link.rule
-                at = links.setdefault(told, len(links))
-                if not mine:
-                    shared[id(link)] = at
-            chain.append(at)
-        of_row.append(chains.setdefault(tuple(chain), len(chains)))
+        because = entry.because
+        known = zip(map(shared.get, map(id, because)), because, strict=True)
+        chain = tuple([new(link, entry) if at is None else at for at, link in known])
+        of_row.append(chains.setdefault(chain, len(chains)))
     moments = [
         Moment("", words.offset(at), f"{_of(subject)}{what or words.UNKNOWN}", rule)
         for at, what, subject, rule in links
