@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
+from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.successors import AT_DELETION
 from kubectl_evictplan.impact.volumes import NEVER_MOVES
@@ -125,12 +126,8 @@ def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
         yield BARE_POD
     elif kind == "DaemonSet" and fate.successor.created.never and fate.life.deleted.never:
         yield DAEMON_SET
-    elif kind == "Job" and (job := world.workloads.get(fate.owner)) and job.managed_elsewhere:
-        yield UNKNOWN_OWNER
-    elif kind == "Job" and fate.successor.created.never:
-        job = world.workloads.get(fate.owner)
-        waits = deletion.held and job is not None and job.waits_for_ends
-        yield JOB_WAITS if waits else JOB_FAILED
+    elif kind == "Job":
+        yield from _codes_of_job(world, fate, deletion)
     elif kind == STATEFUL_SET and deletion.held:
         yield FINALIZERS if lasting_finalizers(pod) else IDENTITY_HELD
     elif not world.is_known_kind(kind):
@@ -143,6 +140,17 @@ def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
         yield NO_ROOM
     if any(hold.code == NEVER_MOVES for hold in world.holds(pod)):
         yield LOCAL_VOLUME
+
+
+def _codes_of_job(world: World, fate: Fate, deletion: Deletion) -> Iterator[str]:
+    job = world.workloads.get(fate.owner)
+    if world.is_surplus(fate.key):
+        return
+    if job is not None and job.managed_elsewhere:
+        yield UNKNOWN_OWNER
+    # Whoever makes no more pods anyhow does not miss it.
+    elif fate.successor.created.never and not (job is not None and job.makes_no_more):
+        yield JOB_WAITS if deletion.held and job is not None and job.waits_for_ends else JOB_FAILED
 
 
 def _finds_no_room(fate: Fate) -> bool:

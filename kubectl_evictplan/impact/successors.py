@@ -69,6 +69,8 @@ def _job(deletion: Deletion, workload: Workload | None, lost: Sequence[Lost]) ->
     if workload is None or workload.managed_elsewhere:
         # How often the Job has failed before, and what it, or the controller it names, does about it, is not known.
         return Between(deletion.when.earliest_ns, FOREVER_NS)
+    if workload.makes_no_more:
+        return NEVER
     since = deletion.gone if workload.replaces_failed_pods_only else deletion.when
     if workload.pod_failure_policy and not workload.replaces_failed_pods_only:
         # With rules the default is to wait for the end; whoever wrote the policy may have said otherwise.
@@ -156,6 +158,20 @@ def _action(workload: Workload, deletion: Deletion) -> str:
     return _UNKNOWN if workload.pod_failure_policy and not workload.failure_rules else "Count"
 
 
+def replaced_before(kind: str, pod: Pod, workload: Workload | None) -> bool:
+    """Whether its owner does not count it any more: what happens to it now makes no other pod.
+
+    Upstream: ``IsPodActive``; a Job counts what has ended once (``getNewFinishedPods``) and, where it waits for ends, a
+    deleted pod only then.
+    """
+    if kind in AT_DELETION:
+        return pod.finished or pod.deletion_timestamp_ns is not None
+    if kind != "Job":
+        return False
+    waits = workload is None or workload.waits_for_ends
+    return pod.finished or (pod.deletion_timestamp_ns is not None and not waits)
+
+
 def not_wanted(
     kind: str,
     workload: Workload | None,
@@ -164,7 +180,8 @@ def not_wanted(
 ) -> Iterable[str]:
     """Keys of deleted pods of one owner that it has too many of, and makes no others for (``manageReplicas``).
 
-    Which of a ReplicaSet's go first is not known: as many as there are too many, whoever asks for their number.
+    Which of a ReplicaSet's go first is not known: as many as there are too many, whoever asks for their number. Itself it
+    ends those first that are not Ready (``ActivePodsWithRanks``).
     """
     if workload is None or workload.replicas is None:
         return ()
@@ -180,7 +197,8 @@ def not_wanted(
         for pod in active
         if pod.key in deletions
     )
-    return [key for _, _, key in going[: max(len(active) - workload.replicas, 0)]]
+    unready = sum(pod.ready != "True" and pod.key not in deletions for pod in active)
+    return [key for _, _, key in going[: max(len(active) - workload.replicas - unready, 0)]]
 
 
 def _daemon_set(deletion: Deletion, life: NodeLife) -> Between:

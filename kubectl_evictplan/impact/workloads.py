@@ -60,7 +60,7 @@ def _curve(ready: Availability, mark: int) -> _Curve:
         ready,
         telling.fewest(ready),
         telling.spells(ready, mark) if mark else (),
-        telling.spells(ready, 1) if ready.before else (),
+        telling.spells(ready, 1) if mark else (),
         telling.whole_again(ready, mark),
         telling.steps(ready),
     )
@@ -93,7 +93,11 @@ def _impact(
         zero=curve.zero,
         whole_again=curve.whole_again,
         never_replaced=tuple(
-            sorted([f.pod.name for f in fates if f.deletion and f.successor.created.never])
+            sorted(
+                f.pod.name
+                for f in fates
+                if f.deletion and f.successor.created.never and not world.is_surplus(f.key)
+            )
         ),
         two_copies=tuple(
             TwoCopies(fate.pod.name, fate.pod.node_name, telling.instant(fate.twice))

@@ -55,6 +55,7 @@ from kubectl_evictplan.impact.successors import (
     begins,
     in_order,
     not_wanted,
+    replaced_before,
     successor,
 )
 from kubectl_evictplan.impact.volumes import Hold, Volumes, ready_not_before
@@ -131,7 +132,7 @@ class World:
         self._group(moving)
         self._out_of_service = self._out_of_service_taints()
         self._readiness: dict[OwnerKey, Readiness] = {}
-        self._not_wanted = self._find_not_wanted({one.owner for one in moving})
+        self._not_wanted = self._find_not_wanted(moving)
         self.placements = Placements() if part else self._places(moving)
         self.fates = dict(self._fates(moving))
         self.pushed = pushed_out(snapshot.pods, self.placements.pushes, self.owner_of)
@@ -171,11 +172,18 @@ class World:
             if key in deletions or pod.node_name in disturbed
         ]
 
-    def _find_not_wanted(self, owners: Iterable[OwnerKey]) -> frozenset[str]:
-        """Deleted pods that their owners make no others for, because they want fewer."""
-        return frozenset(
+    def _find_not_wanted(self, moving: Iterable[Moving]) -> set[str]:
+        """Deleted pods that their owners make no others for: they want fewer, or have done so before."""
+        moving = list(moving)
+        found = {
+            one.key
+            for one in moving
+            if one.pod.finished or one.pod.deletion_timestamp_ns is not None
+            if replaced_before(one.owner[1], one.pod, self.workloads.get(one.owner))
+        }
+        return found.union(
             key
-            for owner in owners
+            for owner in {one.owner for one in moving}
             for key in not_wanted(
                 owner[1], self.workloads.get(owner), self.by_owner.get(owner, ()), self.deletions
             )
@@ -240,7 +248,7 @@ class World:
         return not self._begins(moving.owner, deletion, moving.pod).never
 
     def is_surplus(self, key: str) -> bool:
-        """Whether that pod is deleted and its owner, which has too many, makes no other for it."""
+        """Whether that pod is deleted and not missed: its owner has too many, or has replaced it before."""
         return key in self._not_wanted
 
     def owner_of(self, pod: Pod) -> OwnerKey:
@@ -401,7 +409,10 @@ class World:
             return ()
         pods = (first, *(pod for pod in self.by_owner.get(owner, ()) if pod.key != first.key))
         return [
-            Lost(pod, found) for pod in pods if (found := self.deletions.get(pod.key)) is not None
+            Lost(pod, found)
+            for pod in pods
+            if (found := self.deletions.get(pod.key)) is not None
+            if pod is first or pod.key not in self._not_wanted
         ]
 
     def _stateful_set(self, owner: OwnerKey, pods: list[Moving]) -> Iterator[tuple[str, Fate]]:

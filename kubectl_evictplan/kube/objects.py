@@ -186,7 +186,8 @@ class FailureRule(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Workload(msgspec.Struct, frozen=True):
     """A Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or ReplicationController.
 
-    ``replicas`` are how many pods it wants (a Job: parallelism), None for a DaemonSet.
+    ``replicas`` are how many pods it wants (a Job: parallelism, and no more than completions that are left), None for a
+    DaemonSet.
     """
 
     kind: str
@@ -214,6 +215,8 @@ class Workload(msgspec.Struct, frozen=True):
     managed_elsewhere: bool = False
     max_failed_indexes: int | None = None
     failed_indexes: Count = 0
+    # Of a Job: it is suspended, has ended, or is a work queue of which a pod has succeeded.
+    makes_no_more: bool = False
 
     @property
     def waits_for_ends(self) -> bool:

@@ -119,7 +119,8 @@ class WorkloadImpact(Record):
 
     ``wanted`` is what it asks for, null where that is not known. ``ready_before`` pods are Ready at the start,
     ``below_before`` is when there are fewer, of a workload with more than it wants fewer than wanted, ``zero`` when there
-    are none. ``whole_again``: from when on that many are there again. ``never_replaced``: pods that nobody makes anew. ``ready_after`` is what
+    are none. ``whole_again``: from when on that many are there again. ``never_replaced``: pods that nobody makes anew, but for
+    those that have ended or been replaced before, and those too many. ``ready_after`` is what
     was assumed of replacements.
     """
 

@@ -197,6 +197,8 @@ class ModelBuilder:
         if kind != "DaemonSet":
             wanted = spec.parallelism if kind == "Job" else spec.replicas
             replicas = 1 if wanted is None else wanted
+            if kind == "Job":
+                replicas = min(replicas, _left_to_do(decoded, replicas))
         return Workload(
             kind,
             sys.intern(meta.namespace),
@@ -220,6 +222,7 @@ class ModelBuilder:
             spec.managed_by not in ("", JOB_CONTROLLER),
             spec.max_failed_indexes,
             _count_indexes(decoded.status.failed_indexes),
+            kind == "Job" and _makes_no_more(decoded),
         )
 
     def _template(self, template: wire.TemplateSpec) -> Iterator[ContainerRequests]:
@@ -283,6 +286,27 @@ def _count_indexes(text: str) -> int:
         if low is not None and high is not None and low <= high < 2**31:
             count += high - low + 1
     return count
+
+
+def _has_ended(job: wire.WireWorkload) -> bool:
+    return any(
+        one.type in ("Complete", "Failed") and one.status == "True" for one in job.status.conditions
+    )
+
+
+def _left_to_do(job: wire.WireWorkload, parallelism: int) -> int:
+    """How many pods a Job can still use (``manageJob``); of a work queue nobody knows."""
+    if job.spec.suspend or _has_ended(job):
+        return 0
+    if job.spec.completions is None:
+        return parallelism
+    return max(job.spec.completions - (job.status.succeeded or 0), 0)
+
+
+def _makes_no_more(job: wire.WireWorkload) -> bool:
+    if job.spec.completions is None and job.status.succeeded:
+        return True
+    return _left_to_do(job, 1) == 0
 
 
 def _labels(raw: bytes) -> dict[str, str]:

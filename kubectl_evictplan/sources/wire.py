@@ -298,12 +298,16 @@ class WorkloadSpec(Struct, frozen=True, rename="camel"):
     backoff_limit_per_index: Int64 | None = None
     template: PodTemplate = PodTemplate()
     managed_by: str = ""
+    completions: Int64 | None = None
+    suspend: bool = False
     max_failed_indexes: Int64 | None = None
 
 
 class WorkloadStatus(Struct, frozen=True, rename="camel"):
     failed: Int64 | None = None
     failed_indexes: str = ""
+    succeeded: Int64 | None = None
+    conditions: tuple[PodCondition, ...] = ()
 
 
 class WireWorkload(WireObject, kw_only=True):

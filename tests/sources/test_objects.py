@@ -77,6 +77,25 @@ def test_of_an_indexed_job_its_limits_and_how_often_each_index_failed_are_read(l
     assert [one.index_failures for one in snapshot.pods] == [3, 0]
 
 
+@pytest.mark.parametrize(
+    ("spec", "status", "wanted", "no_more"),
+    [
+        ({"parallelism": 3, "completions": 4}, {"succeeded": 3}, 1, False),
+        ({"parallelism": 3}, {}, 3, False),
+        ({"parallelism": 3}, {"succeeded": 1}, 3, True),
+        ({"parallelism": 3, "suspend": True}, {}, 0, True),
+        ({"completions": 1}, {"conditions": [{"type": "Complete", "status": "True"}]}, 0, True),
+    ],
+)
+def test_a_job_wants_no_more_pods_than_it_can_still_use(
+    load: Any, spec: Any, status: Any, wanted: int, no_more: bool
+) -> None:
+    metadata = {"name": "sums", "namespace": "d", "uid": "j"}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}
+    [found] = load(items({**job, "spec": spec, "status": status})).workloads
+    assert (found.replicas, found.makes_no_more) == (wanted, no_more)
+
+
 def test_volumes_and_classes_of_old_plugins_belong_to_the_drivers_that_took_over(load: Any) -> None:
     def stored(kind: str, name: str, api: str = "v1", **fields: Any) -> dict[str, Any]:
         return {"apiVersion": api, "kind": kind, "metadata": {"name": name, "uid": name}, **fields}

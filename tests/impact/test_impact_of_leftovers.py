@@ -1,0 +1,73 @@
+"""Pods that their owners do not count any more: they have ended, are on their way out, or are not wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from worlds import cluster, comebacks, impact_of, pods_of, workload
+
+from builders import START_NS, make_event, ns
+from kubectl_evictplan.kube.needs import PodNeeds
+from kubectl_evictplan.kube.objects import Pod, Workload
+from kubectl_evictplan.prediction.impact_document import Impact
+
+TAINT = make_event(10, "taint", "a1", taint="maint:NoExecute")
+
+
+def beside(kind: str, leftover: dict[str, Any], **owner: Any) -> Impact:
+    """Of a workload of two on the tainted node, of which one is a leftover."""
+    first, second = (replace(pod, needs=PodNeeds()) for pod in pods_of(kind, "web", ["a1", "a1"]))
+    known = Workload(kind, "default", "web", **{"replicas": 1, "failed": 0, **owner})
+    return impact_of(cluster([first, replace(second, **leftover)], workloads=[known]), TAINT)
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController", "Job"])
+@pytest.mark.parametrize(
+    "leftover",
+    [
+        {"phase": "Succeeded", "ready": "False"},
+        {"phase": "Failed", "ready": "False"},
+        {"deletion_timestamp_ns": START_NS + ns(40), "deletion_grace_period_seconds": 30},
+    ],
+)
+def test_a_leftover_is_not_replaced_and_not_missed(kind: str, leftover: dict[str, Any]) -> None:
+    impact = beside(kind, leftover)
+    [fit] = impact.replacements
+    assert fit.pods == 1
+    found = workload(impact, f"{kind}/web")
+    assert found.never_replaced == ()
+    # One failure of a Job, not two: it waits ten seconds, not twenty.
+    assert (found.whole_again.latest_seconds or 0) <= 10 + 10 + 21.25
+    assert not comebacks(impact)
+
+
+def test_a_job_that_waits_for_ends_still_replaces_a_pod_on_its_way_out() -> None:
+    going = {"deletion_timestamp_ns": START_NS + ns(40), "deletion_grace_period_seconds": 30}
+    [fit] = beside("Job", going, replaces_failed_pods_only=True).replacements
+    assert fit.pods == 2
+
+
+def test_a_job_that_makes_no_more_pods_does_not_miss_one() -> None:
+    impact = beside("Job", {}, replicas=0, makes_no_more=True)
+    assert not comebacks(impact)
+    assert not [one.code for one in impact.findings if one.code.startswith("job-")]
+    assert not impact.replacements
+
+
+def test_what_nobody_wants_is_not_down() -> None:
+    pods = pods_of("ReplicaSet", "web", ["a1"])
+    owner = Workload("ReplicaSet", "default", "web", replicas=0)
+    impact = impact_of(cluster(pods, workloads=[owner]), TAINT)
+    assert workload(impact, "ReplicaSet/web").zero == ()
+    assert "workload-down" not in {one.code for one in impact.findings}
+
+
+def test_of_too_many_pods_those_that_are_not_ready_go_first() -> None:
+    owner = Workload("ReplicaSet", "default", "web", replicas=1)
+    lost: Pod
+    lost, waiting = pods_of("ReplicaSet", "web", ["a1", "b1"])
+    impact = impact_of(cluster([lost, replace(waiting, ready="False")], workloads=[owner]), TAINT)
+    found = workload(impact, "ReplicaSet/web")
+    assert (found.never_replaced, found.whole_again.latest_seconds) == ((), 31.25)
