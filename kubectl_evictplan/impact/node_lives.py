@@ -13,6 +13,7 @@ from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Absence, Between, exactly
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.prediction.document import CERTAIN, NodeChange, NodeReport, Prediction
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -216,3 +217,16 @@ def thawed_absence(one: Absence, frozen: Collection[Frozen]) -> Absence:
         if low_ns < high_ns:
             sure.append((low_ns, high_ns))
     return Absence(tuple(possible), tuple(sure))
+
+
+def out_of_service_taints(prediction: Prediction) -> dict[str, Between]:
+    """When nodes get the out-of-service taint; they may have it from the start."""
+    found: dict[str, Between] = {}
+    for report in prediction.nodes:
+        for change in report.changes:
+            if change.what == outcome.TAINT_ADDED and change.value.startswith(OUT_OF_SERVICE + ":"):
+                when = between(change.earliest_seconds, change.latest_seconds)
+                found.setdefault(report.node, when)
+        if any(taint.key == OUT_OF_SERVICE for taint in report.taints_at_start):
+            found[report.node] = Between(0, 0)
+    return found

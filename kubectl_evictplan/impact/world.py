@@ -32,9 +32,9 @@ from kubectl_evictplan.impact.fates import (
 from kubectl_evictplan.impact.labelled import Labelled
 from kubectl_evictplan.impact.node_lives import (
     NodeLife,
-    between,
     frozen_stretches,
     node_lives,
+    out_of_service_taints,
     thawed,
 )
 from kubectl_evictplan.impact.placements import (
@@ -60,13 +60,11 @@ from kubectl_evictplan.impact.successors import (
 )
 from kubectl_evictplan.impact.volumes import Hold, Volumes, ready_not_before
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
-from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.workloads import deployments_of, top_workload
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.drain_runs import AssumeReady
-from kubectl_evictplan.windows.outcome import TAINT_ADDED
 
 JOB = "Job"
 # Nobody makes pods of these anew, or only where they were.
@@ -130,7 +128,7 @@ class World:
         self.by_owner: dict[OwnerKey, list[Pod]] = {}
         self.by_labels: dict[tuple[str, int], Labelled] = {}
         self._group(moving)
-        self._out_of_service = self._out_of_service_taints()
+        self._out_of_service = out_of_service_taints(prediction)
         self._readiness: dict[OwnerKey, Readiness] = {}
         self._not_wanted = self._find_not_wanted(moving)
         self.placements = Placements() if part else self._places(moving)
@@ -431,18 +429,6 @@ class World:
             if not is_counted(pod):
                 # It may become Ready at any time, or never.
                 lower[pod.key] = Absence(((-FOREVER_NS, FOREVER_NS),))
-
-    def _out_of_service_taints(self) -> dict[str, Between]:
-        """When nodes get the out-of-service taint; they may have it from the start."""
-        found: dict[str, Between] = {}
-        for report in self.prediction.nodes:
-            for change in report.changes:
-                if change.what == TAINT_ADDED and change.value.startswith(OUT_OF_SERVICE + ":"):
-                    when = between(change.earliest_seconds, change.latest_seconds)
-                    found.setdefault(report.node, when)
-            if any(taint.key == OUT_OF_SERVICE for taint in report.taints_at_start):
-                found[report.node] = Between(0, 0)
-        return found
 
     def _push_out(self, moving: Sequence[Moving]) -> None:
         """Let pods be perhaps away that replacements may push out, of those that move and of others."""
