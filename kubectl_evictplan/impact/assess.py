@@ -114,8 +114,8 @@ def _not_evaluated(impact: Impact, pushed: int) -> Iterator[str]:
         yield f"placement: whether the replacements of {unfitted} groups of pods fit anywhere is not known"
     if pushed:
         yield (
-            f"preemption: replacements may push out pods of lower priority; which is not predicted, so that each of"
-            f" {pushed} pods counts as perhaps away"
+            "preemption: replacements may push out pods of lower priority; which is not predicted, and whoever may be"
+            f" one of them ({pushed}) counts as perhaps away"
         )
     unknown = sum(one.code == UNKNOWN for one in impact.volumes)
     if unknown:

@@ -125,6 +125,8 @@ def _spell(spell: Spell) -> str:
     first, last = spell.until.earliest_seconds, spell.until.latest_seconds
     if last is not None:
         until = f"until {_at(math.ceil(last))} at the latest"
+    elif spell.certainty != CERTAIN:
+        until = "perhaps without end"
     elif first is not None:
         until = f"until {_at(math.floor(first))} at the earliest, perhaps without end"
     else:

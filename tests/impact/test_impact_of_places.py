@@ -359,7 +359,7 @@ def test_a_bystander_of_lower_priority_is_perhaps_pushed_out() -> None:
     assert (found.fewest_ready.least, found.fewest_ready.most) == (3, 4)
     assert [one.certainty for one in found.below_before] == ["possible"]
     assert found.whole_again.latest_seconds is None
-    assert any("each of 4 pods counts as perhaps away" in one for one in impact.not_evaluated)
+    assert any("(4) counts as perhaps away" in one for one in impact.not_evaluated)
 
 
 def test_nobody_is_pushed_out_where_there_is_surely_room() -> None:
@@ -383,3 +383,14 @@ def test_a_replacement_that_may_be_pushed_out_has_no_sure_place(priority: int, s
         fits = impact_of(clustered(nodes, pods), TAINT).replacements
         [ours] = [one for one in fits if one.workload == "ReplicaSet/web"]
         assert (ours.sure_of_a_node, ours.may_find_one) == (places, 1)
+
+
+def test_the_end_of_what_may_not_begin_is_told_without_an_instant() -> None:
+    pods = [*web("a1", priority=9, cpu=4000), *owned(low("b1"), "low")]
+    impact = impact_of(clustered([node("a1"), node("b1")], pods), TAINT)
+    [told] = [
+        one.summary
+        for one in impact.findings
+        if one.code == "single-replica" and one.certainty == "possible"
+    ]
+    assert told.endswith("none possibly from +10s, perhaps without end")
