@@ -61,7 +61,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
     "replacement-pending": FindingKind(
         "high",
         "Every node refuses the replacement by one of the scheduler's filters while the change is on: it stays Pending. "
-        "Taken by itself, whatever other replacements do; what preferences would choose plays no part.",
+        "Certain where that is so whatever other replacements do, possible where these, or a preemption, decide it.",
         "Look at the filter that most nodes fail: free room or add nodes, widen the selector or the affinity, let spread "
         "honour taints, or do less at a time.",
     ),
