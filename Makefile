@@ -66,7 +66,7 @@ e2e: $(STAMP) ## Hold predictions against real control planes on loopback (Go, o
 	  tests/controlplane -rs --durations=10 > build/e2e-{}.log 2>&1; status=$$?; cat build/e2e-{}.log; exit $$status'
 
 bench: $(STAMP) ## Measure time and memory on generated clusters
-	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/bench.py --docs
 	$(BIN)/python benchmarks/live_snapshot.py
 	$(BIN)/python benchmarks/apply_bench.py
 
