@@ -34,7 +34,7 @@ class Elsewhere:
         self._pods_of = pods_by_node(pods, {node.name for node in self._nodes if node.allocatable})
         self._left: dict[str, Mapping[str, int]] = {}
         # Needs and tolerations are shared by the pods of a template; the pod keeps them alive.
-        self._known: dict[tuple[int, int], tuple[Pod, Node | None]] = {}
+        self._known: dict[tuple[int, int, bool], tuple[Pod, Node | None]] = {}
 
     def takes(self, pod: Pod) -> bool:
         """Whether one of them lets the pod in."""
@@ -42,7 +42,7 @@ class Elsewhere:
 
     def first(self, pod: Pod) -> Node | None:
         """Return the first of them that lets the pod in."""
-        key = (id(pod.needs), id(pod.tolerations))
+        key = (id(pod.needs), id(pod.tolerations), pod.resized is None)
         known = self._known.get(key)
         if known is None:
             fitting = (node for node in self._nodes if _lets_in(node, pod))
@@ -53,6 +53,9 @@ class Elsewhere:
     def _has_room(self, node: Node, pod: Pod) -> bool:
         """Whether it has room for one such pod, as far as that is known; others of lower priority may be pushed out."""
         needs = pod.needs
+        # What the template asks for after a resize in place is not looked at here.
+        if pod.resized is not None:
+            return True
         if needs is None or (needs.priority > 0 and not needs.never_preempts):
             return True
         left = self._left.get(node.name)

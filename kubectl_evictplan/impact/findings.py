@@ -475,7 +475,7 @@ AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "stays-terminating": _stays_terminating,
     "evicted-again": _evicted_again,
     "daemon-set-away": _pods(DAEMON_SET, "{pod} stays away from {node} while the taint is there"),
-    "job-fails": _pods(JOB_FAILED, "the Job of {pod} fails with it"),
+    "job-fails": _pods(JOB_FAILED, "the Job of {pod}, or its index, fails with it"),
     "job-waits": _pods(JOB_WAITS, "the Job of {pod} waits for the end of it on {node}"),
     "empty-dir-gone": _empty_dir_gone,
 }

@@ -180,8 +180,7 @@ def not_wanted(
 ) -> Iterable[str]:
     """Keys of deleted pods of one owner that it has too many of, and makes no others for (``manageReplicas``).
 
-    Which of a ReplicaSet's go first is not known: as many as there are too many, whoever asks for their number. Itself it
-    ends those first that are not Ready (``ActivePodsWithRanks``).
+    Which of a ReplicaSet's go first is not known: as many as there are too many, whoever asks for their number.
     """
     if workload is None or workload.replicas is None:
         return ()
@@ -197,8 +196,7 @@ def not_wanted(
         for pod in active
         if pod.key in deletions
     )
-    unready = sum(pod.ready != "True" and pod.key not in deletions for pod in active)
-    return [key for _, _, key in going[: max(len(active) - workload.replicas - unready, 0)]]
+    return [key for _, _, key in going[: max(len(active) - workload.replicas, 0)]]
 
 
 def _daemon_set(deletion: Deletion, life: NodeLife) -> Between:

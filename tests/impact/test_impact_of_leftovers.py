@@ -10,7 +10,7 @@ from worlds import cluster, comebacks, impact_of, pods_of, workload
 
 from builders import START_NS, make_event, ns
 from kubectl_evictplan.kube.needs import PodNeeds
-from kubectl_evictplan.kube.objects import Pod, Workload
+from kubectl_evictplan.kube.objects import Workload
 from kubectl_evictplan.prediction.impact_document import Impact
 
 TAINT = make_event(10, "taint", "a1", taint="maint:NoExecute")
@@ -62,12 +62,3 @@ def test_what_nobody_wants_is_not_down() -> None:
     impact = impact_of(cluster(pods, workloads=[owner]), TAINT)
     assert workload(impact, "ReplicaSet/web").zero == ()
     assert "workload-down" not in {one.code for one in impact.findings}
-
-
-def test_of_too_many_pods_those_that_are_not_ready_go_first() -> None:
-    owner = Workload("ReplicaSet", "default", "web", replicas=1)
-    lost: Pod
-    lost, waiting = pods_of("ReplicaSet", "web", ["a1", "b1"])
-    impact = impact_of(cluster([lost, replace(waiting, ready="False")], workloads=[owner]), TAINT)
-    found = workload(impact, "ReplicaSet/web")
-    assert (found.never_replaced, found.whole_again.latest_seconds) == ((), 31.25)
