@@ -18,7 +18,7 @@ QUICK = (
     "mix-1500",
     "partial-870",
     "qdelete-130",
-    "qreturn-110",
+    "qreturn-30",
     "rates-1220",
     "restart-1100",
     "startup-70",
