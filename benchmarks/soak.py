@@ -29,6 +29,7 @@ from msgspec.structs import replace
 from realities import World, draw_reality, draw_timing
 from soak_worlds import KINDS, draw_soak_world, kind_of
 
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
@@ -105,7 +106,10 @@ def timing_near_critical(world: World, rng: random.Random) -> Timing:
     """Phases and costs at random; half of the ticks just catch, or just miss, something that happens."""
     timing = draw_timing(world, rng)
     timing = replace(
-        timing, zones_backwards=rng.random() < 0.5, pod_gc_sightings=rng.choice((0, 0, 1, 2))
+        timing,
+        zones_backwards=rng.random() < 0.5,
+        pod_gc_sightings=rng.choice((0, 0, 1, 2)),
+        initial_token=timing.initial_token or not _may_lack_tokens(world),
     )
     configuration = with_visible_phase(world.snapshot, world.scenario, world.configuration)
     if configuration.monitor_phases_ns:
@@ -130,6 +134,14 @@ def timing_near_critical(world: World, rng: random.Random) -> Timing:
     if timing.monitor_phase_ns == 0:
         return timing
     return replace(timing, monitor_phase_ns=at_ns % step_ns)
+
+
+def _may_lack_tokens(world: World) -> bool:
+    """Whether every zone has a node on which it can just have used its token."""
+    zones = ZoneMembership(world.configuration)
+    nodes = world.snapshot.nodes
+    down = {zones.zone_key(node) for node in nodes if node.ready_status != "True"}
+    return down == {zones.zone_key(node) for node in nodes}
 
 
 def soak(

@@ -61,13 +61,18 @@ def test_a_node_that_was_down_before_a_new_process_spends_its_token_on_a_taint()
     assert earliest == 11 and latest < 11.3
 
 
-def test_a_young_process_may_have_seen_a_silent_node_first_at_any_tick_since_it_began() -> None:
+@pytest.mark.parametrize(
+    ("renewed", "events"), [(-28.1, ()), (-0.9, (make_event(0.5, "kubelet-stop", ("n1",)),))]
+)
+def test_a_young_process_may_have_seen_a_silent_node_first_at_any_tick_since_it_began(
+    renewed: float, events: tuple[ScenarioEvent, ...]
+) -> None:
     # It began 66 ms before the start: its first tick, and with it the 6 s of grace, up to 934 ms after.
-    nodes = [make_node("n1", zone="a"), make_node("n2", zone="a"), make_node("n3", zone="a")]
+    names = ("n1", "n2", "n3")
     leases = [
-        make_lease(name, -28.1 if name == "n1" else -1, duration_seconds=6)
-        for name in ("n1", "n2", "n3")
+        make_lease(name, renewed if name == "n1" else -1, duration_seconds=6) for name in names
     ]
+    nodes = [make_node(name, zone="a") for name in names]
     snapshot = make_snapshot(nodes, [make_pod("p", "n1")], leases=leases)
     leader = replace(snapshot.control_plane, leader_acquire_time_ns=epoch_ns(-0.066))
     settings = ControllerSettings(kubernetes_version="1.34.4", flags=FLAGS)
@@ -75,7 +80,7 @@ def test_a_young_process_may_have_seen_a_silent_node_first_at_any_tick_since_it_
         eviction.windows
         for eviction in predict(
             replace(snapshot, control_plane=leader),
-            make_scenario([], horizon=60),
+            make_scenario(events, horizon=60),
             resolve_configuration(settings, ControlPlaneFlags()),
         ).evictions
     )

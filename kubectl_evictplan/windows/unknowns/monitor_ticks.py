@@ -19,7 +19,7 @@ from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import READY, ClusterSnapshot
+from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Lease
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
@@ -247,8 +247,29 @@ def _critical_moments(
     snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
 ) -> Iterable[Moment]:
     """Offsets at which it matters whether a tick comes just before or just after."""
-    startup_ns = configuration.node_startup_grace_period_ns
+    yield from _moments_of_nodes(snapshot, scenario, configuration)
     leader_ns = snapshot.control_plane.leader_acquire_time_ns
+    if leader_ns is not None and leader_ns <= scenario.start_ns:
+        # A process that is younger than a last heartbeat first saw that node at its own first tick.
+        silent = _silent_or_stopped(snapshot, scenario)
+        if any((lease.renew_time_ns or leader_ns) < leader_ns for lease in silent):
+            yield Moment(leader_ns - scenario.start_ns, MomentKind.PROCESS_START, "")
+
+
+def _silent_or_stopped(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[Lease]:
+    stopped = {
+        name for event in scenario.events if event.kubelets_up is False for name in event.nodes
+    }
+    seen_ns = observed_at_ns(snapshot, scenario.start_ns)
+    for name, lease in snapshot.leases.items():
+        if name in stopped or is_silent_at(lease, seen_ns):
+            yield lease
+
+
+def _moments_of_nodes(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> Iterator[Moment]:
+    startup_ns = configuration.node_startup_grace_period_ns
     for event in scenario.events:
         if event.critical_ns is not None:
             silent = event.kubelets_up is False
@@ -267,10 +288,6 @@ def _critical_moments(
             if ready is None or ready.status != "Unknown":
                 heartbeat_ns = lease.renew_time_ns - scenario.start_ns
                 yield Moment(heartbeat_ns, MomentKind.LAST_HEARTBEAT, node.name)
-                # A process that is younger first saw the node at its own first tick.
-                if leader_ns is not None and lease.renew_time_ns < leader_ns <= scenario.start_ns:
-                    process_ns = leader_ns - scenario.start_ns
-                    yield Moment(process_ns, MomentKind.PROCESS_START, node.name)
         if ready is None or ready.status != TRUE or no_execute_taints(node.taints):
             # The first tick after the start has something to do.
             yield Moment(0, MomentKind.START, "")
