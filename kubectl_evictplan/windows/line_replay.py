@@ -27,7 +27,7 @@ from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import (
     wait_before_retry_ns,
     why_token_is_wasted,
 )
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNOWN
 from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
     RateLimitedTimedQueue,
 )
@@ -353,7 +353,8 @@ class LineReplay:
         if status == TRUE:
             self._close(name, self._now_ns)
             return
-        if before == TRUE:
+        if before == TRUE and status == UNKNOWN:
+            # What a kubelet posts the informer shows before any tick decides on it.
             self._unknown_since_ns[name] = self._now_ns
         since_ns = self._wanted.get(name)
         if (

@@ -114,11 +114,17 @@ class NodeRecord:
         """Whether the node is wanted tainted once at most, for one reason, and never again not."""
         return not self.taints and len(self.decisions) <= 1
 
-    def playback(self, served_ns: tuple[int, ...]) -> NodePlayback:
-        """What happens to the node when it is served at these instants."""
+    def playback(self, served_ns: tuple[int, ...], late_ns: int = 0) -> NodePlayback:
+        """What happens to the node when it is served at these instants.
+
+        ``late_ns``: so much later come the ticks that find it reachable.
+        """
         return NodePlayback(
             tuple(at_ns for at_ns, status in self.ready if status == "Unknown"),
-            tuple(self.decisions),
+            tuple(
+                (at_ns + late_ns if status == TRUE else at_ns, status)
+                for at_ns, status in self.decisions
+            ),
             served_ns,
         )
 
@@ -184,7 +190,8 @@ class NodeRun:
 
     def _read_operations(self) -> None:
         log = [*self.timeline.queue_log, *self._untainted()]
-        log.sort(key=lambda operation: operation.at_ns)
+        # At one instant people come before ticks, but after what was there at the start.
+        log.sort(key=lambda each: (each.at_ns, each.told is not Told.UNTAINTED and each.at_ns > 0))
         zones_of: dict[str, set[str]] = defaultdict(set)
         for operation in log:
             if operation.told in _PLACES:

@@ -22,7 +22,12 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.windows.gathered import Gathered, Slot
-from kubectl_evictplan.windows.node_runs import NodeRun, PieceRun, gap_between_outcomes_ns
+from kubectl_evictplan.windows.node_runs import (
+    NodeRecord,
+    NodeRun,
+    PieceRun,
+    gap_between_outcomes_ns,
+)
 from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.pod_worlds import Choice, EventIndex, PodWorld, histories
 from kubectl_evictplan.windows.simple_fates import SimpleFates
@@ -30,6 +35,8 @@ from kubectl_evictplan.windows.unknowns.starts import has_unknown_instants
 
 # "Just before" an instant, and how many places in the windows of running timers are tried.
 _JUST_NS = 1_000
+# Passes are taken to come 2 ns after the token, which may be as much after the tick.
+_TIE_NS = 10
 _FRACTIONS_MAX = 8
 # What a loop of pod garbage collection may take.
 _GC_COST_NS = 25_000_000
@@ -289,14 +296,28 @@ def _played_back(
         for index in range(max(len(row) for row in rows)):
             chosen = [row[min(index, len(row) - 1)] for row in rows]
             choice = tuple(place for history in chosen for place in history.choice)
-            yield (
-                choice,
-                {
-                    name: end.record(name).playback(history.served_ns)
-                    for name, history in zip(names, chosen, strict=True)
-                },
-                end,
+            records = [(name, end.record(name)) for name in names]
+            tie = any(
+                _is_tie(record, history.served_ns, delays_ns)
+                for (_, record), history in zip(records, chosen, strict=True)
             )
+            for late_ns in (0, 2 * _TIE_NS) if tie else (0,):
+                played = {
+                    name: record.playback(history.served_ns, late_ns)
+                    for (name, record), history in zip(records, chosen, strict=True)
+                }
+                yield choice, played, end
+
+
+def _is_tie(record: NodeRecord, served_ns: tuple[int, ...], delays_ns: set[int]) -> bool:
+    """Whether a tick takes the taint off just when a pod's time is over: with any cost it comes later."""
+    return any(
+        0 <= at_ns + delay_ns - tick_ns <= _TIE_NS
+        for tick_ns, status in record.decisions
+        if status == TRUE
+        for at_ns in served_ns
+        for delay_ns in delays_ns
+    )
 
 
 def _timer_fractions(

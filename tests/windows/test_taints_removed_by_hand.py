@@ -22,10 +22,10 @@ SILENT = make_event(2, "kubelet-stop", "n0", last_heartbeat=-2)
 TOLERATED_SECONDS = 60
 
 
-def predicted(release: str, *events: ScenarioEvent) -> Prediction:
+def predicted(release: str, *events: ScenarioEvent, phase_ns: int | None = None) -> Prediction:
     pods = [make_pod("p", "n0", tolerations=default_tolerations(TOLERATED_SECONDS))]
     snapshot = make_snapshot([make_node(f"n{index}", zone="a") for index in range(3)], pods)
-    settings = ControllerSettings(kubernetes_version=release)
+    settings = ControllerSettings(kubernetes_version=release, monitor_phase_ns=phase_ns)
     configuration = resolve_configuration(settings, snapshot.control_plane)
     scenario = make_scenario([SILENT, *events], horizon=600)
     return predict(snapshot, scenario, configuration)
@@ -109,3 +109,11 @@ def test_a_taint_that_somebody_puts_on_again_is_taken_off_again() -> None:
         assert removal.certainty == "certain"
         assert removal.earliest_seconds == pytest.approx(since, abs=0.1)
         assert removal.latest_seconds == pytest.approx(since + 5, abs=0.1)
+
+
+def test_a_tick_right_after_the_removal_puts_it_back() -> None:
+    # Ticks at 0, 5, ...: the one at 80 sees the node without its taint.
+    prediction = predicted("1.29.6", removed(80), phase_ns=0)
+    (node,) = prediction.nodes
+    *_, again = (change for change in node.changes if change.what == "taint-added")
+    assert again.earliest_seconds == pytest.approx(80, abs=0.001)
