@@ -7,8 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.impact.replacement_words import stays_pending
+from kubectl_evictplan.kube.scheduling.answers import Unknown
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
-from kubectl_evictplan.prediction.impact_document import BudgetImpact, Impact, Spell
+from kubectl_evictplan.prediction.impact_document import (
+    BudgetImpact,
+    Impact,
+    ReplacementFit,
+    Spell,
+)
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Phrase, Tone
 
@@ -44,18 +50,30 @@ def costs(prediction: Prediction) -> Iterator[Phrase]:
             )
     yield from _budgets(impact.budgets)
     yield from _pending(impact)
+    yield from _gated(impact)
     yield from _assumed(impact)
 
 
 def _pending(impact: Impact) -> Iterator[Phrase]:
     """Say whose replacements find no node at all."""
-    pending = filter(stays_pending, impact.replacements)
-    names = list(
-        dict.fromkeys(f"{one.namespace}/{one.workload.partition('/')[2]}" for one in pending)
-    )
+    names = _named(filter(stays_pending, impact.replacements))
     if names:
         text = f"Replacements of {words.count(len(names), 'workload')} fit on no node that is left"
         yield Phrase(f"{text}: {words.listed(names, _NAMED_MAX)}.", "stuck")
+
+
+def _gated(impact: Impact) -> Iterator[Phrase]:
+    """Say whose replacements nobody schedules yet."""
+    names = _named(one for one in impact.replacements if Unknown.GATES in one.unknown)
+    if names:
+        text = f"Replacements of {words.count(len(names), 'workload')} wait until somebody takes"
+        yield Phrase(
+            f"{text} their scheduling gates off: {words.listed(names, _NAMED_MAX)}.", "stuck"
+        )
+
+
+def _named(fits: Iterable[ReplacementFit]) -> list[str]:
+    return list(dict.fromkeys(f"{one.namespace}/{one.workload.partition('/')[2]}" for one in fits))
 
 
 def _assumed(impact: Impact) -> Iterator[Phrase]:

@@ -101,3 +101,15 @@ def test_ends_that_rest_on_places_that_nobody_knows_of_are_told_so() -> None:
             "if they found a node at once."
         )
     ]
+
+
+def test_whose_replacements_wait_for_gates_is_told() -> None:
+    fit = ReplacementFit(
+        namespace="shop", workload="Deployment/web", pod="web-0", pods=1, verdict="unknown",
+        on_nodes=1, nodes=("n2",), placed=1, only_on_leaving=False, nowhere=False, returns_to=0,
+        lower_priority=0, because=(), unknown=("gates",), sure_of_a_node=0, may_find_one=1,
+        all_have_one=NOW, assumed=False,
+    )  # fmt: skip
+    assert told(replacements=(fit,)) == [
+        "Replacements of 1 workload wait until somebody takes their scheduling gates off: shop/web."
+    ]
