@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kubectl_evictplan.commands.likely import likely_duration, likely_seconds
 from kubectl_evictplan.commands.node_arguments import NodeArguments, likely_selector, node_name
 from kubectl_evictplan.commands.options import (
     WhatIfOptions,
@@ -80,6 +79,7 @@ def drain(
 
 def _values(flags: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a drain that kubectl's flags say; InputError names every wrong one."""
+    from kubectl_evictplan.commands.likely import likely_seconds
     from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
 
     problems: list[Problem] = []
@@ -130,4 +130,6 @@ def _seconds(text: str) -> int:
 
 
 def _likely_timeout(text: str) -> str:
+    from kubectl_evictplan.commands.likely import likely_duration
+
     return likely_duration(text, SECOND_NS)

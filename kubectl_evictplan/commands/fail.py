@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.likely import likely_duration
 from kubectl_evictplan.commands.node_arguments import NodeArguments, nodes_of_zones
 from kubectl_evictplan.commands.options import (
     WhatIfOptions,
@@ -70,6 +69,7 @@ def fail(
     A zone is named by its label, or as region/zone. Of the control plane all replicas fail: both its
     components, kube-controller-manager alone, or kube-apiserver alone.
     """
+    from kubectl_evictplan.commands.likely import likely_duration
     from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
 
     kind, names = _kind_and_names(words)
