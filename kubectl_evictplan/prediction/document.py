@@ -76,6 +76,38 @@ class Renewals(Record):
     missing: tuple[str, ...] = ()
 
 
+# Whether every value of an unknown that matters was tried.
+WHOLLY, PARTLY = "wholly", "partly"
+
+
+class UnknownExplored(Record):
+    """Something that nobody can know about a run, and whether every value of it that matters was tried.
+
+    ``explored`` is wholly | partly.
+    """
+
+    name: str
+    what: str
+    explored: str
+
+
+class Coverage(Record):
+    """Which windows of evictions are exact, and which are not; all rows of a pod's node share its answer.
+
+    ``exact`` rows have windows that reach as far as what is admissible. Those of ``outer_bound_nodes`` are bounds that
+    are proven to hold, but may be wider than what can happen. Those of ``explored_nodes`` reach as far as the runs that
+    were tried or drawn: they may be too narrow, and nothing there is certain but what a drain itself
+    makes sure of.
+    """
+
+    exact: int
+    outer_bound: int
+    explored: int
+    outer_bound_nodes: tuple[str, ...] = ()
+    explored_nodes: tuple[str, ...] = ()
+    unknowns: tuple[UnknownExplored, ...] = ()
+
+
 class Inputs(Record):
     """Everything that decided the result, resolved: enough to reproduce it."""
 
@@ -100,6 +132,8 @@ class Inputs(Record):
     leader_since: Sourced = Sourced(None, "unknown")
     # Null when the leases were looked at once.
     renewals: Renewals | None = None
+    # How completely what nobody knows was explored; null in predictions of earlier versions.
+    coverage: Coverage | None = None
 
 
 class Because(Record):

@@ -28,6 +28,7 @@ from kubectl_evictplan.windows.drain_outcomes import DrainOutcome
 from kubectl_evictplan.windows.drain_runs import AssumeReady, DrainExploration
 from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
+from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
 
 _Value = TypeVar("_Value")
 
@@ -171,6 +172,10 @@ def merge_drains(
         for key, eviction in kept.items():
             if key.pod in protectable and key.controller == EVICTION_API:
                 kept[key] = eviction._replace(certain=False)
+    for key, eviction in kept.items():
+        if eviction.node in drained:
+            missed = eviction.missed | {DrainLatencies.name}
+            kept[key] = eviction._replace(missed=missed, proven=False)
     exploration.evictions = kept
     exploration.drain_runs = explored.gathered.runs
 

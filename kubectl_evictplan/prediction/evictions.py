@@ -37,6 +37,7 @@ from kubectl_evictplan.prediction.object_ends import with_one_end
 from kubectl_evictplan.prediction.workloads import OwnerNames
 from kubectl_evictplan.windows.line_windows import merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
+from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
 
 # Evictions of one instant are told in this order.
 _BY_NAME = attrgetter("namespace", "pod", "uid", "controller")
@@ -270,6 +271,10 @@ def _in_one_run(
     return offset_ns, (*(c for c in chain if (c.offset_seconds or 0) <= wait_ends), *rest)
 
 
+# Only what is drawn can leave out the nominal run.
+_FOUND_BY_NO_OTHER_RUN = frozenset({DrainLatencies.name})
+
+
 def with_nominal(
     explored: Mapping[EvictionKey, PossibleEviction], nominal: Timeline
 ) -> dict[EvictionKey, PossibleEviction]:
@@ -299,6 +304,8 @@ def with_nominal(
             gone_earliest_ns=other.gone_earliest_ns if other else None,
             gone_latest_ns=other.gone_latest_ns if other else None,
             circumstances=other.circumstances if other else (),
+            missed=other.missed if other else _FOUND_BY_NO_OTHER_RUN,
+            proven=other.proven if other else False,
         )
     return found
 

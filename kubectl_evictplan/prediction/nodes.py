@@ -116,11 +116,15 @@ def _change(
     key: NodeChangeKey, entry: AboutNode | None, window: WindowOverRuns | None, runs: int
 ) -> NodeChange:
     if window is not None:
-        certain = window.runs >= runs and not window.unsure
+        certain = _always(window, runs)
     else:
         certain = key.what not in (outcome.TAINT_ADDED, outcome.TAINT_REMOVED)
     by = entry.by if isinstance(entry, timeline.TaintChanged) else ""
     return NodeChange(key.what, key.value, *_when(certain, entry, window), by)
+
+
+def _always(window: WindowOverRuns | None, runs: int) -> bool:
+    return window is not None and window.runs >= runs and not window.unsure
 
 
 def _when(
@@ -149,13 +153,13 @@ def zone_reports(
             key = ZoneStateKey(entry.zone, entry.state)
             window = windows.pop((key, counts[key]), None)
             counts[key] += 1
-            certain = window is not None and window.runs >= exploration.runs
+            certain = _always(window, exploration.runs)
             when = _when(certain, entry, window)
         states[entry.zone].append(_zone_state(entry, when))
     for (key, _), window in windows.items():
         if key.zone in states:
             sample = exploration.zone_samples[key]
-            when = _when(window.runs >= exploration.runs, None, window)
+            when = _when(_always(window, exploration.runs), None, window)
             states[key.zone].append(_zone_state(sample, when))
     return tuple(
         ZoneReport(zone, tuple(sorted(found, key=lambda s: (s.earliest_seconds, s.state))))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kubectl_evictplan import __version__
 from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -22,6 +24,7 @@ from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import control_plane
 from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.causes import seconds
+from kubectl_evictplan.prediction.coverage import coverage
 from kubectl_evictplan.prediction.document import (
     EventSummary,
     Inputs,
@@ -141,7 +144,10 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     seen = nominal, exploration.affected, shown, ends, alike, drains
     context = WarningContext(relevant, scenario, configuration, *seen)
     return Prediction(
-        inputs=_inputs(whole, scenario, configuration, nominal, exploration, ready),
+        inputs=replace(
+            _inputs(whole, scenario, configuration, nominal, exploration, ready),
+            coverage=coverage(shown.items(), alike),
+        ),
         evictions=evictions,
         kept=kept_list(
             _staying(pods, evicted, alike, nominal, exploration, explain),

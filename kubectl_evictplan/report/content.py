@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from kubectl_evictplan.prediction.document import Inputs, Prediction, Renewals
+from kubectl_evictplan.prediction.document import PARTLY, Coverage, Inputs, Prediction, Renewals
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Block, Figures, Table, Verdict, columns
 from kubectl_evictplan.report.drains import drain_tables
@@ -144,9 +144,33 @@ def facts(inputs: Inputs, clock: Clock) -> Iterator[tuple[str, str]]:
         yield "Renewals", _renewals(inputs.renewals)
     for flag, value in sorted(inputs.flags.items()) + sorted(inputs.api_server_flags.items()):
         yield "Flag", f"{flag}={words.sourced_wholly(value)}"
+    if inputs.coverage is not None:
+        yield "Windows", covered(inputs.coverage)
     for assumption in inputs.assumptions:
         yield ASSUMED, assumption
     yield "Made by", f"kubectl-evictplan {inputs.tool_version}"
+
+
+def covered(found: Coverage) -> str:
+    """Say which windows are exact, and what the others are."""
+    told = []
+    if found.exact:
+        told.append(f"{words.count(found.exact, 'eviction')} with exact windows")
+    if found.outer_bound:
+        nodes = words.count(len(found.outer_bound_nodes), "node")
+        told.append(
+            f"{words.count(found.outer_bound, 'eviction')} of {nodes} with outer bounds, which are "
+            "proven to hold and may be wider than what can happen"
+        )
+    if found.explored:
+        nodes = words.count(len(found.explored_nodes), "node")
+        told.append(
+            f"{words.count(found.explored, 'eviction')} of {nodes} with windows over the runs that were "
+            "tried, which may be too narrow"
+        )
+    partly = [unknown.name for unknown in found.unknowns if unknown.explored == PARTLY]
+    because = f"; not every choice could be tried of: {', '.join(partly)}" if partly else ""
+    return ("; ".join(told) or "no eviction has a window") + because
 
 
 def _renewals(found: Renewals) -> str:

@@ -9,7 +9,7 @@ or late.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by
-from kubectl_evictplan.engine.drain_timing import READY_DEFAULT_NS, DrainTiming
+from kubectl_evictplan.engine.drain_timing import READY_DEFAULT_NS
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import can_ignore_budgets
@@ -27,31 +27,17 @@ from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.actions.nodes import Cordon
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
-from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller
+from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain
 from kubectl_evictplan.windows.drain_outcomes import DrainGathered
 from kubectl_evictplan.windows.drain_world import DrainWorld, drain_world
-from kubectl_evictplan.windows.unknowns.drawn import sequence
-from kubectl_evictplan.windows.unknowns.last_heartbeats import (
-    heartbeat_windows,
-    sampled_heartbeats,
-)
-from kubectl_evictplan.windows.unknowns.starts import has_unknown_instants
+from kubectl_evictplan.windows.unknowns.of_drains import CORNERS, DrainLatencies, DrawnRun
 
 Progress = Callable[[str, int, int], None]
 
 # Seeds are as many as the objects of one run allow; several processes meet in more ways than one.
 _SEEDS_MIN, _SEEDS_MAX, _SEEDS_MAX_OF_SEVERAL = 8, 60, 120
 _OBJECTS_OF_SEEDS = 1_800
-# (place of every latency in its range, luck): all early, all late, and anything.
-_PACES: tuple[tuple[float | None, int | None], ...] = (
-    (0.0, 1),
-    (1.0, -1),
-    (None, None),
-    (None, None),
-)
-# (share of the grace period that every pod uses, place of readiness in its range).
-_CORNERS = ((0.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.0))
 
 
 class AssumeReady(NamedTuple):
@@ -91,7 +77,7 @@ def explore_drains(
         exchangeable_pods(world, drains),
         exchangeable_pods(world, drains, stateful=True),
         _moves_ns(world, drains, waves, assume_ready),
-        seeds - len(_CORNERS),
+        seeds - len(CORNERS),
         {pod.key: pod.node_name for pod in world.snapshot.pods},
         _asks(world, drains),
         {node for node, number in waves.items() if number > 1},
@@ -99,7 +85,7 @@ def explore_drains(
         and assume_ready.latest_ns - assume_ready.earliest_ns > GAP_NS,
     )
     whole = replace(scenario, horizon_ns=None)
-    plan = list(_plan(world, whole, assume_ready, seeds))
+    plan = list(DrainLatencies(world, assume_ready).settle(DrawnRun(0, whole), seeds))
     for index, (seed, played, timing) in enumerate(plan):
         gathered.add(seed, _play(world, played, timing), drains)
         if progress is not None:
@@ -227,70 +213,3 @@ def _moves_ns(
 
 def _play(world: DrainWorld, scenario: Scenario, timing: Timing) -> Timeline:
     return simulate(world.snapshot, scenario, world.configuration, timing)
-
-
-def _plan(
-    world: DrainWorld, scenario: Scenario, assume_ready: AssumeReady, seeds: int
-) -> Iterator[tuple[int, Scenario, Timing]]:
-    """(seed, scenario, timing) of every run."""
-    windows = {} if world.quiet else heartbeat_windows(world.snapshot, scenario)
-    for seed in range(seeds):
-        played = sampled_heartbeats(scenario, windows, seed) if windows else scenario
-        played = _settled(played, seed)
-        drain = _drain_timing(seed, seeds, assume_ready)
-        for place, (latency, luck) in enumerate(_PACES):
-            chosen = replace(drain, seed=seed + place * seeds, latency=latency, luck=luck)
-            yield seed, played, _timing(world, scenario, seed, chosen)
-
-
-def _settled(scenario: Scenario, seed: int) -> Scenario:
-    """The scenario with every start of which only a window is known somewhere in it."""
-    if not has_unknown_instants(scenario):
-        return scenario
-    events = []
-    for place, event in enumerate(scenario.events):
-        window_ns = event.latest_ns - event.at_ns
-        # The corners are those of the windows too.
-        share = seed % 2 if seed < len(_CORNERS) else sequence(5 + place, seed)
-        events.append(event.moved_to(event.at_ns + int(window_ns * share)) if window_ns else event)
-    return replace(scenario, events=tuple(events))
-
-
-def _drain_timing(seed: int, seeds: int, assume_ready: AssumeReady) -> DrainTiming:
-    low_ns, high_ns = assume_ready
-    if seed < len(_CORNERS):
-        share, ready = _CORNERS[seed]
-        low, high, place = share, share, ready
-    else:
-        # Shares of grace periods are spread evenly: they decide when the next node is begun.
-        number = seed - len(_CORNERS)
-        high = number / max(seeds - len(_CORNERS) - 1, 1)
-        low = high if number % 2 else 0.0
-        place = sequence(0, number)
-    return DrainTiming(
-        seed=seed,
-        exit_low=low,
-        exit_high=high,
-        ready_low_ns=low_ns,
-        ready_high_ns=high_ns,
-        ready=place if seed % 4 < 3 else None,
-        joins_drained_nodes=(0.0, 0.5, 1.0)[seed % 3],
-    )
-
-
-def _timing(world: DrainWorld, scenario: Scenario, seed: int, drain: DrainTiming) -> Timing:
-    if world.quiet:
-        return Timing(drain=drain)
-    configuration = world.configuration
-    phase_ns = configuration.nominal_phase_ns()
-    if configuration.monitor_phase_ns is None and not starts_without_controller(scenario):
-        spans = configuration.monitor_phases_ns or ((0, configuration.node_monitor_period_ns - 1),)
-        low_ns, high_ns = spans[seed % len(spans)]
-        phase_ns = low_ns + int((high_ns - low_ns) * sequence(1, seed))
-    return Timing(
-        monitor_phase_ns=phase_ns,
-        pass_phase_ns=int(SECOND_NS // 10 * sequence(2, seed)),
-        pod_gc_phase_ns=int(20 * SECOND_NS * sequence(3, seed)),
-        timer_start_fraction=sequence(4, seed),
-        drain=drain,
-    )

@@ -20,6 +20,7 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.kube.taints import no_execute_taints
+from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.node_runs import NodeRun, NodeRunner, PieceRun, run_piece
 from kubectl_evictplan.windows.outcome import (
@@ -28,6 +29,7 @@ from kubectl_evictplan.windows.outcome import (
     NodeChangeKey,
     ZoneStateKey,
 )
+from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pod_fates import PodFates
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
@@ -67,12 +69,36 @@ def explore(
         if progress is not None:
             progress("exploring timings", number, len(plan))
     _find_affected(result.affected, snapshot, scenario, runs)
-    fates = PodFates(snapshot, scenario, configuration, horizon_ns, result)
+    bounds = OuterBounds(snapshot, scenario, configuration)
+    _widen(result, bounds, runs)
+    fates = PodFates(snapshot, scenario, configuration, horizon_ns, result, bounds)
     for names in _worlds(result.affected, snapshot, scenario):
         fates.explore(names, runs)
     for table in (result.nodes, result.zones, result.cancels):
         table.drop_after(horizon_ns)
     return result
+
+
+def _widen(result: Exploration, bounds: OuterBounds, runs: list[PieceRun]) -> None:
+    """Where not everything was explored: to what is proven of nodes, zones and lines; the rest is not certain."""
+    if not any(run.piece.missed for run in runs):
+        return
+    for (key, _), window in result.nodes.windows.items():
+        if (key.what, key.value) == (READY, "Unknown"):
+            proven = bounds.nodes.get(key.node)
+            if proven is not None:
+                window.earliest_ns, window.latest_ns = proven.unknown
+            window.unsure = window.unsure or proven is None
+    ends = {zone_display_name(zone): end for zone, end in bounds.zones.items()}
+    for (state, _), window in result.zones.windows.items():
+        end = ends.get(state.zone)
+        if end is not None:
+            window.earliest_ns = min(window.earliest_ns, end.changes_ns[0])
+            window.latest_ns = max(window.latest_ns, end.changes_ns[1])
+        window.unsure = window.unsure or end is None or end.state != state.state
+    for zone, waiting in result.waiting.items():
+        latest_ns = bounds.zones[zone].latest_ns if zone in bounds.zones else ()
+        result.services[zone] += [(0,) * len(waiting), latest_ns]
 
 
 def _note_waits(result: Exploration, run: PieceRun) -> PieceRun:

@@ -30,7 +30,7 @@ from kubectl_evictplan.windows.outcome import (
     PossibleEviction,
     taint_change,
 )
-from kubectl_evictplan.windows.pod_worlds import Choice
+from kubectl_evictplan.windows.unknowns.services import Choice
 
 
 class Slot(NamedTuple):
@@ -38,7 +38,7 @@ class Slot(NamedTuple):
 
     piece: int
     choice: Choice
-    left_out_ns: int
+    left_out_ns: int = 0
     between: tuple[Moment, Moment] | None = None
 
     def wait_of(self, ordinal: int) -> int:
@@ -102,6 +102,8 @@ class Gathered:
     _horizon_ns: int
     _gap_ns: int
     exits_varied: bool = False
+    # Names of unknowns that were not wholly explored: nothing of these pods is certain.
+    missed: set[str] = field(default_factory=set)
     _found: dict[_Nth, _Found] = field(default_factory=dict)
     _facts: list[list[tuple[_Nth, int]]] = field(default_factory=list)
     # Pods whose timer ends after the horizon in some run.
@@ -175,7 +177,8 @@ class Gathered:
                 result.nodes.add((key, ordinal), *window, certain=certain, runs=result.runs)
 
     def _always(self, found: _Found) -> bool:
-        return len(found.histories) == len(self._facts)
+        """In every history, of all that there are."""
+        return not self.missed and len(found.histories) == len(self._facts)
 
     def _store_eviction(
         self, result: Exploration, key: EvictionKey, found: _Found, every_span: tuple[Span, ...]
@@ -210,4 +213,5 @@ class Gathered:
             gone_earliest_ns=gone_earliest_ns,
             gone_latest_ns=gone_spans[-1][1] if gone_spans is not None and whole else None,
             circumstances=found.circumstances(spans),
+            missed=frozenset(self.missed),
         )

@@ -25,11 +25,8 @@ from kubectl_evictplan.windows.line_replay import (
     Wait,
     leaving_instants,
 )
+from kubectl_evictplan.windows.unknowns.order_in_line import Served, orders
 
-# Nodes that leave the line each get a replay in which they are served last, up to this many.
-_LAST_IN_LINE_MAX = 24
-# ... as long as there are not too many operations to replay.
-_OPERATIONS_MAX = 4_000
 # More outcomes than this help nobody.
 _OUTCOMES_MAX = 4
 
@@ -51,6 +48,8 @@ class WaitWindow(NamedTuple):
     certain: bool
     eligible_ns: int
     useless_ns: int
+    # Names of unknowns of the line that were not wholly explored.
+    missed: frozenset[str] = frozenset()
 
 
 class Spread(NamedTuple):
@@ -172,17 +171,10 @@ def _groups(lines: Iterable[ZoneLine]) -> Groups:
     return [tuple(names) for names in found.values()]
 
 
-def _orders(lines: list[ZoneLine], groups: Groups) -> list[Order]:
+def _orders(lines: list[ZoneLine], groups: Groups) -> list[Served]:
     """The orders of service that matter."""
-    orders: list[Order] = [lambda _, leaves_ns: f"{leaves_ns:020}"]
     leavers = [g for g in groups if any(name in line.leaving for line in lines for name in g)]
-    if not leavers:
-        return orders
-    orders.append(lambda _, leaves_ns: f"{NEVER_NS - leaves_ns:020}")
-    operations = max(len(line.operations) for line in lines)
-    if operations * len(leavers) <= _OPERATIONS_MAX * _LAST_IN_LINE_MAX:
-        orders += [_last_in_line(frozenset(group)) for group in leavers[:_LAST_IN_LINE_MAX]]
-    return orders
+    return orders(leavers, max(len(line.operations) for line in lines))
 
 
 class Tokens(NamedTuple):
@@ -241,7 +233,8 @@ def wait_windows(
     groups = _groups(lines)
     # By group, and by the ordinal of the wait, its windows for each order.
     found: list[list[list[WaitWindow]]] = [[] for _ in groups]
-    for order in _orders(lines, groups):
+    served = _orders(lines, groups)
+    for order, _ in served:
         replays = [
             line.replay(rules, order, groups, spread.gap_ns, services) for line, rules in replayed
         ]
@@ -255,6 +248,8 @@ def wait_windows(
     waits: dict[str, list[WaitWindow]] = {}
     for group_names, places in zip(groups, found, strict=True):
         merged = [_merged(windows, spread.gap_ns, padding_ns) for windows in places]
+        if served[0].missed:
+            merged = [wait._replace(missed=served[0].missed) for wait in merged]
         if merged:
             waits.update((name, list(merged)) for name in group_names)
     return waits
@@ -368,6 +363,7 @@ def _merged(windows: list[WaitWindow], gap_ns: int, padding_ns: int = 0) -> Wait
         all(window.certain for window in windows),
         min(window.eligible_ns for window in windows),
         max(window.useless_ns for window in windows),
+        frozenset().union(*(window.missed for window in windows)),
     )
 
 
@@ -393,10 +389,6 @@ def disjoint_outcomes(spans: Iterable[Span], gap_ns: int) -> tuple[Span, ...]:
         gap_ns = min(after[0] - before[1] for before, after in pairwise(joined))
         joined = list(merge_spans(joined, gap_ns))
     return tuple(joined)
-
-
-def _last_in_line(names: frozenset[str]) -> Order:
-    return lambda name, leaves_ns: f"{int(name in names)}{leaves_ns:020}"
 
 
 def _exchange_those_of_one_tick(history: LineHistory) -> None:

@@ -8,7 +8,7 @@ each node can be served between the runs at both ends of a piece of phases.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -335,6 +335,11 @@ class PieceRun(NamedTuple):
     # By zone: who waits, and when nodes are served first, for every replay.
     waiting: dict[str, set[str]]
     services: dict[str, set[tuple[int, ...]]]
+
+    def missed_of(self, names: Iterable[str]) -> set[str]:
+        """Unknowns of the lines of these nodes that were not wholly explored."""
+        waits = (wait for name in names for wait in self.waits.get(name, ()))
+        return {unknown for wait in waits for unknown in wait.missed}
 
 
 def run_piece(

@@ -53,6 +53,9 @@ class PossibleEviction(NamedTuple):
     gone_latest_ns: int | None = None
     # What leads to each of several spans.
     circumstances: tuple[Circumstance, ...] = ()
+    # Names of unknowns that were not wholly explored; ``proven``: the windows are outer bounds then.
+    missed: frozenset[str] = frozenset()
+    proven: bool = False
 
     @property
     def earliest_ns(self) -> int:

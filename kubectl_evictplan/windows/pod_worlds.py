@@ -8,9 +8,7 @@ played back. That is what makes windows over many runs affordable.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import product
-from math import prod
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import Timeline
@@ -20,12 +18,6 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.line_windows import Span, WaitWindow
-from kubectl_evictplan.windows.node_runs import NodeRecord
-
-# Instants tried inside a span, where a pod's fate can change, and histories tried for several waits.
-_INNER_INSTANTS_MAX = 6
-_HISTORIES_MAX = 48
 
 
 class EventIndex:
@@ -73,82 +65,3 @@ class PodWorld(NamedTuple):
         return simulate(
             self.snapshot, self.scenario, self.configuration, timing, played_back=played_back
         )
-
-
-# -- histories of one node --------------------------------------------------------------------------
-
-# For each wait the place of the span in which it is served, or None when it is not.
-Choice = tuple[int | None, ...]
-
-
-class History(NamedTuple):
-    """When a node is served; equal ``choice`` and different instants are ends of one outcome."""
-
-    choice: Choice
-    served_ns: tuple[int, ...]
-
-
-class _Option(NamedTuple):
-    place: int | None
-    at_ns: int
-
-
-def histories(
-    waits: list[WaitWindow],
-    record: NodeRecord,
-    stops: list[int],
-    *,
-    latest: bool,
-    changes_ns: Iterable[int],
-) -> Iterator[History]:
-    """Histories of a node in one run: served at the earliest (or ``latest``) instant of each span.
-
-    Also not served at all where that is not certain. ``changes_ns``: around these the fate of a pod
-    can change.
-    """
-    wanted = record.wanted_spans(stops)
-    # Just before the end of such a tick the pods' fate is another one than inside it.
-    ends_ns = [at_ns - 1 for at_ns in record.taken_back]
-    options = [list(_options(wait, wanted, changes_ns, ends_ns, latest=latest)) for wait in waits]
-    for chosen in _combinations(options):
-        served = tuple(sorted(option.at_ns for option in chosen if option.place is not None))
-        yield History(tuple(option.place for option in chosen), served)
-
-
-def _options(
-    wait: WaitWindow,
-    wanted: list[Span],
-    changes_ns: Iterable[int],
-    ends_ns: Iterable[int],
-    *,
-    latest: bool,
-) -> Iterator[_Option]:
-    for place, (low_ns, high_ns) in enumerate(wait.spans):
-        within = [
-            (max(low_ns, since_ns), min(high_ns, until_ns - 1))
-            for since_ns, until_ns in wanted
-            if since_ns <= high_ns and low_ns < until_ns
-        ]
-        if not within:
-            continue
-        low_ns, high_ns = within[0][0], within[-1][1]
-        yield _Option(place, high_ns if latest else low_ns)
-        inner = {at_ns + side for at_ns in changes_ns for side in (-1, 1)}
-        tried = sorted(at for at in inner if low_ns < at < high_ns)[:_INNER_INSTANTS_MAX]
-        for at_ns in sorted({*tried, *(at for at in ends_ns if low_ns < at < high_ns)}):
-            yield _Option(place, at_ns)
-    if not wait.certain:
-        yield _Option(None, 0)
-
-
-def _combinations(options: list[list[_Option]]) -> Iterator[tuple[_Option, ...]]:
-    """One option for every wait: all combinations while they are few, else one wait varied at a time."""
-    options = [choice or [_Option(None, 0)] for choice in options]
-    if prod(map(len, options)) <= _HISTORIES_MAX:
-        yield from product(*options)
-        return
-    for base in (0, -1):
-        first = tuple(choice[base] for choice in options)
-        for index, choice in enumerate(options):
-            for option in choice:
-                yield (*first[:index], option, *first[index + 1 :])

@@ -7,7 +7,7 @@ pods are those of their nodes, moved by that delay. On a large outage nearly all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod
 from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE
 from kubectl_evictplan.windows.circumstances import Circumstance, Contribution, tell_spans_apart
-from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes
+from kubectl_evictplan.windows.line_windows import Span, WaitWindow, disjoint_outcomes
 from kubectl_evictplan.windows.node_runs import NodeRun, PieceRun, gap_between_outcomes_ns
 from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
@@ -30,6 +30,7 @@ from kubectl_evictplan.windows.outcome import (
     PossibleEviction,
     UntilQueued,
 )
+from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pod_worlds import PodWorld
 
 
@@ -41,6 +42,16 @@ class _Fate(NamedTuple):
     gone_delay_ns: int | None
 
 
+class _Service(NamedTuple):
+    """When the node of pods is tainted, over all runs."""
+
+    spans: tuple[Span, ...]
+    certain: bool
+    circumstances: tuple[Circumstance, ...]
+    missed: frozenset[str]
+    proven: bool
+
+
 @dataclass(eq=False)
 class SimpleFates:
     """Remembers the fates of kinds of pods."""
@@ -49,6 +60,7 @@ class SimpleFates:
     _configuration: ControllerConfiguration
     _horizon_ns: int
     _result: Exploration
+    _bounds: OuterBounds
     _fates: dict[Hashable, _Fate | None] = field(default_factory=dict)
 
     def explore(self, name: str, pods: list[Pod], runs: list[PieceRun]) -> None:
@@ -56,7 +68,26 @@ class SimpleFates:
         found = [(run, run.waits[name][0]) for run in runs if run.waits.get(name)]
         if not any(wait.spans for _, wait in found):
             return
-        certain = len(found) == len(runs) and all(wait.certain for _, wait in found)
+        service = self._service(name, found, len(runs))
+        first_run = min(
+            ((wait.spans[0][0], index) for index, (_, wait) in enumerate(found) if wait.spans)
+        )[1]
+        sample = found[first_run][0].first
+        if self._configuration.taint_mode:
+            self._note_taint(name, service, sample)
+        self._learn(name, pods, sample, service.spans[0][0])
+        for pod in pods:
+            fate = self._fates[_kind(pod)]
+            if fate is not None:
+                self._note_pod(pod, fate, service, until_queued=partial(sample.until_queued, name))
+
+    def _service(self, name: str, found: list[tuple[PieceRun, WaitWindow]], runs: int) -> _Service:
+        """What was explored; where that is not all, what is proven."""
+        missed = frozenset().union(*(run.piece.missed | wait.missed for run, wait in found))
+        bounds = self._bounds.nodes.get(name)
+        if missed and bounds is not None:
+            return _Service((bounds.served,), bounds.certain, (), missed, proven=True)
+        certain = not missed and len(found) == runs and all(wait.certain for _, wait in found)
         gap_ns = gap_between_outcomes_ns(self._configuration)
         spans = disjoint_outcomes((span for _, wait in found for span in wait.spans), gap_ns)
         circumstances = tell_spans_apart(
@@ -66,31 +97,14 @@ class SimpleFates:
                 for index, (run, wait) in enumerate(found)
             ),
         )
-        first_run = min(
-            ((wait.spans[0][0], index) for index, (_, wait) in enumerate(found) if wait.spans)
-        )[1]
-        sample = found[first_run][0].first
-        if self._configuration.taint_mode:
-            self._note_taint(name, spans, certain, sample)
-        self._learn(name, pods, sample, spans[0][0])
-        for pod in pods:
-            fate = self._fates[_kind(pod)]
-            if fate is not None:
-                self._note_pod(
-                    pod,
-                    fate,
-                    spans,
-                    certain=certain,
-                    circumstances=circumstances,
-                    until_queued=partial(sample.until_queued, name),
-                )
+        return _Service(spans, certain, circumstances, missed, proven=False)
 
-    def _note_taint(self, name: str, spans: Sequence[Span], certain: bool, sample: NodeRun) -> None:
+    def _note_taint(self, name: str, service: _Service, sample: NodeRun) -> None:
         status = sample.record(name).decisions[0][1] if sample.record(name).decisions else ""
         key = NOT_READY if status == "False" else UNREACHABLE
         change = NodeChangeKey(name, TAINT_ADDED, f"{key}:{NO_EXECUTE}")
-        window, runs = (spans[0][0], spans[-1][1]), self._result.runs
-        self._result.nodes.add((change, 0), *window, certain=certain, runs=runs)
+        window, runs = (service.spans[0][0], service.spans[-1][1]), self._result.runs
+        self._result.nodes.add((change, 0), *window, certain=service.certain, runs=runs)
 
     def _learn(self, name: str, pods: list[Pod], run: NodeRun, served_ns: int) -> None:
         """Simulate one pod of every kind that was not met before."""
@@ -123,13 +137,11 @@ class SimpleFates:
         self,
         pod: Pod,
         fate: _Fate,
-        node_spans: Sequence[Span],
+        service: _Service,
         *,
-        certain: bool,
-        circumstances: tuple[Circumstance, ...],
         until_queued: UntilQueued,
     ) -> None:
-        delay_ns, horizon_ns = fate.delay_ns, self._horizon_ns
+        delay_ns, horizon_ns, node_spans = fate.delay_ns, self._horizon_ns, service.spans
         spans = tuple(
             (low_ns + delay_ns, min(high_ns + delay_ns, horizon_ns))
             for low_ns, high_ns in node_spans
@@ -142,7 +154,7 @@ class SimpleFates:
         key = EvictionKey(pod.key, pod.uid, deleted.controller, 0)
         self._result.evictions[key] = PossibleEviction(
             spans=spans,
-            certain=certain and latest_ns + delay_ns <= horizon_ns,
+            certain=service.certain and latest_ns + delay_ns <= horizon_ns,
             node=pod.node_name,
             taint=deleted.taint,
             toleration_index=deleted.toleration_index,
@@ -151,7 +163,9 @@ class SimpleFates:
             delay_ns=delay_ns,
             gone_earliest_ns=None if gone_ns is None else node_spans[0][0] + gone_ns,
             gone_latest_ns=None if gone_ns is None else latest_ns + gone_ns,
-            circumstances=circumstances[: len(spans)],
+            circumstances=service.circumstances[: len(spans)],
+            missed=service.missed,
+            proven=service.proven,
         )
 
 

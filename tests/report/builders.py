@@ -12,6 +12,7 @@ from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import (
     Because,
     Cancelled,
+    Coverage,
     EventSummary,
     Eviction,
     Inputs,
@@ -24,6 +25,7 @@ from kubectl_evictplan.prediction.document import (
     Sourced,
     TaintReference,
     TolerationReference,
+    UnknownExplored,
     Window,
     WorkloadReport,
     ZoneReport,
@@ -83,6 +85,14 @@ def inputs(**fields: Any) -> Inputs:
             )
         },
         "provider": Sourced("EKS", "detected", "kubelet version -eks- (3 nodes)"),
+        "coverage": Coverage(
+            7,
+            2,
+            1,
+            ("n1",),
+            ("n2",),
+            (UnknownExplored("cost of ticks", "how long each tick takes", "partly"),),
+        ),
         "leader_since": Sourced("2026-11-20T20:00:00Z", "detected", "Lease kube-system/x"),
     }
     return Inputs(**{**defaults, **fields})

@@ -1,0 +1,264 @@
+"""Bounds that are proven to hold, without any run: silence, tick, token, one after the other.
+
+For clusters that are healthy at the start and in which kubelets only fall silent. Then nothing that a tick sees ever
+gets better: in every zone there are more and more nodes that are not ready, until all that fall silent are noticed. So
+
+* a node is found silent by the first tick at which its age reaches the grace period, counted from the first tick
+  after its last heartbeat; with the phase these two ticks move together, so it costs one period of width, not two;
+* it cannot be served before it is in line, and is in line with that tick, or one tick later;
+* when the last node of its zone is in line, the zone's state and rate are those of the end. From then on each
+  token taints one of those who still wait, and all of them wait: the last one goes with the last token.
+
+Where exploration was not complete these bounds are printed, and only what they prove is called certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import float32
+from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneCount, ZoneMembership
+from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
+    FULL,
+    NORMAL,
+    compute_zone_state,
+    limiter_rate_qps,
+)
+from kubectl_evictplan.kube.durations import MICROSECOND_NS, SECOND_NS
+from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, no_execute_taints
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
+from kubectl_evictplan.scenarios.actions.processes import StopKubelet
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.windows.line_replay import NEVER_NS
+from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.unknowns.last_heartbeats import (
+    last_heartbeat_window,
+    longest_renewal_ns,
+)
+from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
+from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
+
+
+class NodeBounds(NamedTuple):
+    """When the node becomes Unknown, and when it is tainted; ``certain``: in every run, within ``served``."""
+
+    unknown: Span
+    served: Span
+    certain: bool
+
+
+class ZoneEnd(NamedTuple):
+    """The state in which a zone stays, and within which its state changes.
+
+    ``latest_ns``: when the n-th of its nodes is tainted at the latest; empty where that may be never.
+    """
+
+    state: str
+    changes_ns: Span
+    latest_ns: tuple[int, ...]
+
+
+class OuterBounds:
+    """Of all nodes that fall silent in one scenario; empty where nothing is proven."""
+
+    def __init__(
+        self, snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+    ) -> None:
+        self.nodes: dict[str, NodeBounds] = {}
+        # By the key of the zone.
+        self.zones: dict[str, ZoneEnd] = {}
+        self._snapshot = snapshot
+        self._scenario = scenario
+        self._configuration = configuration
+        self._membership = ZoneMembership(configuration)
+        self._period_ns = configuration.node_monitor_period_ns
+        self._step_max_ns = self._period_ns + monitor_cost_max_ns(snapshot)
+        if self._only_silence() and self._all_healthy():
+            self._find()
+
+    # -- where the proof holds --------------------------------------------------------------------------
+
+    def _only_silence(self) -> bool:
+        configuration = self._configuration
+        return (
+            configuration.taint_mode
+            and configuration.node_lifecycle_enabled
+            and all(map(_leaves_others_alone, self._scenario.events))
+        )
+
+    def _all_healthy(self) -> bool:
+        snapshot, leases = self._snapshot, self._snapshot.leases
+        seen_ns = observed_at_ns(snapshot, self._scenario.start_ns)
+        longest_ns = max(
+            (longest_renewal_ns(leases.get(node.name)) for node in snapshot.nodes), default=0
+        )
+        # A tick sees a kubelet's newest renewal at most so much later than the one before it.
+        return (
+            longest_ns + self._step_max_ns < self._configuration.node_monitor_grace_period_ns
+            and all(
+                node.ready_status == "True"
+                and not no_execute_taints(node.taints)
+                and is_up_at_start(node, leases.get(node.name), seen_ns)
+                for node in snapshot.nodes
+            )
+        )
+
+    # -- silence, tick -----------------------------------------------------------------------------------
+
+    def _find(self) -> None:
+        nodes = {node.name: node for node in self._snapshot.nodes}
+        silent: dict[str, dict[str, Span]] = {}
+        for name, heartbeat in self._last_heartbeats():
+            if name in nodes:
+                if self._seen_by_nobody(heartbeat):
+                    return
+                zone = self._membership.zone_key(nodes[name])
+                silent.setdefault(zone, {})[name] = self._unknown(heartbeat)
+        counts = self._counts(nodes, silent)
+        states = {
+            zone: compute_zone_state(count, self._configuration.unhealthy_zone_threshold)
+            for zone, count in counts.items()
+        }
+        all_down = all(state == FULL for state in states.values())
+        for zone, unknown in silent.items():
+            count = counts.get(zone, ZoneCount(0, 0))
+            rates = None if all_down else self._rates(zone, count, states)
+            self._find_in_zone(zone, unknown, rates, states.get(zone, NORMAL))
+
+    def _last_heartbeats(self) -> Iterator[tuple[str, Span]]:
+        for index, event in enumerate(self._scenario.events):
+            if isinstance(event, StopKubelet):
+                known_ns = event.last_heartbeat_ns
+                for name in event.nodes:
+                    if known_ns is not None:
+                        yield name, (known_ns, known_ns)
+                    else:
+                        yield (
+                            name,
+                            last_heartbeat_window(self._snapshot, self._scenario, index, name),
+                        )
+
+    def _seen_by_nobody(self, heartbeat: Span) -> bool:
+        """Whether the present process may have begun only after it."""
+        leader_ns = self._snapshot.control_plane.leader_acquire_time_ns
+        return leader_ns is not None and heartbeat[0] <= leader_ns - self._scenario.start_ns
+
+    def _unknown(self, heartbeat: Span) -> Span:
+        """When the monitor gives the node up."""
+        low_ns, high_ns = heartbeat
+        least_ns, most_ns = self._until_given_up()
+        seen = [
+            (max(low_ns, first_ns), min(high_ns + self._step_max_ns - 1, last_ns))
+            for first_ns, last_ns in self._ticks_around(heartbeat)
+            if last_ns >= low_ns and first_ns < high_ns + self._step_max_ns
+        ]
+        earliest_ns = max(min(first_ns for first_ns, _ in seen) + least_ns, 0)
+        latest_ns = max(max(last_ns for _, last_ns in seen) + most_ns, self._step_max_ns)
+        return earliest_ns, latest_ns
+
+    def _ticks_around(self, heartbeat: Span) -> Iterator[Span]:
+        """From when to when each tick can come that may be the first to see it."""
+        configuration, step_max_ns = self._configuration, self._step_max_ns
+        phases = configuration.monitor_phases_ns or ((0, step_max_ns - 1),)
+        if configuration.monitor_phase_ns is not None:
+            phases = ((configuration.monitor_phase_ns,) * 2,)
+        for first_ns, last_ns in phases:
+            ago_ns = heartbeat[0] - last_ns
+            number = ago_ns // (step_max_ns if ago_ns >= 0 else self._period_ns) - 1
+            while True:
+                # Before the start ticks that cost something lie further in the past.
+                steps = (self._period_ns, step_max_ns)[:: 1 if number >= 0 else -1]
+                earliest_ns = first_ns + number * steps[0]
+                if earliest_ns > heartbeat[1] + step_max_ns:
+                    break
+                yield earliest_ns, last_ns + number * steps[1]
+                number += 1
+
+    def _until_given_up(self) -> Span:
+        """From the tick that sees a last heartbeat first to the one that finds it too old."""
+        grace_period_ns = self._configuration.node_monitor_grace_period_ns
+        most = -(-grace_period_ns // self._period_ns)
+        fewest = -(-grace_period_ns // self._step_max_ns)
+        least_ns = most * self._period_ns if fewest == most else grace_period_ns
+        # With ticks that cost just too little for one tick less.
+        longest = [
+            -(-number * grace_period_ns // (number - 1)) for number in range(fewest + 1, most + 1)
+        ]
+        return least_ns, max(fewest * self._step_max_ns, *longest, 0)
+
+    # -- token -------------------------------------------------------------------------------------------
+
+    def _counts(
+        self, nodes: dict[str, Node], silent: dict[str, dict[str, Span]]
+    ) -> dict[str, ZoneCount]:
+        """Ready and not ready nodes of every zone in the end."""
+        down = {name for names in silent.values() for name in names}
+        counts = {zone: [number, 0] for zone, number in self._snapshot.bystanders.items()}
+        for node in nodes.values():
+            if not self._membership.is_excluded(node):
+                pair = counts.setdefault(self._membership.zone_key(node), [0, 0])
+                pair[node.name in down] += 1
+        return {zone: ZoneCount(*pair) for zone, pair in counts.items()}
+
+    def _rates(self, zone: str, end: ZoneCount, states: dict[str, str]) -> list[float]:
+        """The rates that the zone goes through, the last one first; one where it stays as it is."""
+        configuration = self._configuration
+        found: dict[str, float] = {}
+        for number in range(end.not_ready, -1, -1):
+            count = ZoneCount(end.size - number, number)
+            state = compute_zone_state(count, configuration.unhealthy_zone_threshold)
+            rate = limiter_rate_qps(
+                state,
+                count.size,
+                rate_qps=configuration.node_eviction_rate_qps,
+                secondary_qps=configuration.secondary_node_eviction_rate_qps,
+                large_threshold=configuration.large_cluster_size_threshold,
+            )
+            if rate is not None:
+                found.setdefault(state, float32(rate))
+        return list(found.values())
+
+    def _find_in_zone(
+        self, zone: str, unknown: dict[str, Span], rates: list[float] | None, state: str
+    ) -> None:
+        at_once = self._configuration.profile.taint_on_current_condition
+        later_ns = (0, 0) if at_once else (self._period_ns, self._step_max_ns)
+        first_ns = min(earliest_ns for earliest_ns, _ in unknown.values())
+        settled_ns = max(latest_ns for _, latest_ns in unknown.values())
+        latest = tuple(self._latest_tokens(settled_ns + later_ns[1], len(unknown), rates))
+        self.zones[zone] = ZoneEnd(state, (first_ns, settled_ns), latest)
+        end_ns = latest[-1] if latest else NEVER_NS
+        for name, span in unknown.items():
+            served = span[0] + later_ns[0], end_ns
+            self.nodes[name] = NodeBounds(span, served, bool(latest))
+
+    def _latest_tokens(
+        self, in_line_ns: int, nodes: int, rates: list[float] | None
+    ) -> Iterator[int]:
+        """When the n-th of them is tainted at the latest; nothing where they may wait for ever."""
+        if not rates or rates[0] <= 0 or (rates[0] == 1.0 and 0.0 in rates):
+            return  # a limiter that refused all keeps doing so when it is told one node a second
+        profile = self._configuration.profile
+        token_ns = int(SECOND_NS / rates[0]) + MICROSECOND_NS + PASS_LAG_MAX_NS
+        # A new bucket may be empty, and a pass that still sees the last node as ready wastes a token.
+        extra, waits_ns = int(len(rates) > 1), PASS_LAG_MAX_NS
+        if profile.taint_on_current_condition:
+            extra += 1 + int(rates[0] * STALE_LISTER_NS / SECOND_NS)
+            waits_ns += STALE_LISTER_NS + self._step_max_ns
+        for number in range(nodes):
+            yield in_line_ns + waits_ns + (number + extra) * token_ns
+
+
+def _leaves_others_alone(event: ScenarioEvent) -> bool:
+    """Whether it takes nothing away from the proof: silence, people's own taints, pods."""
+    if isinstance(event, RemoveTaint):
+        keys = LIFECYCLE_NO_EXECUTE_KEYS
+        return not any(event.removal.removes(key, NO_EXECUTE) for key in keys)
+    if isinstance(event, AddTaint | Cordon):
+        return not event.seen_by_monitor
+    return isinstance(event, StopKubelet) or event.pods_only

@@ -1,0 +1,169 @@
+"""What nobody can know about the pods of a node once it is known when the node is served."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
+from kubectl_evictplan.simulation.playback import NodePlayback
+from kubectl_evictplan.simulation.running_timers import running_timer
+from kubectl_evictplan.windows.pod_worlds import PodWorld
+from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
+
+# What a loop of pod garbage collection may take.
+_GC_COST_NS = 25_000_000
+# "Just before" an instant.
+_JUST_NS = 1_000
+# Simulations of one history, and of them for the timers that run.
+_TIMINGS_MAX, _FRACTIONS_MAX = 64, 16
+
+
+class PodTiming(NamedTuple):
+    """The timing of one simulation, and the names of unknowns that were not wholly explored."""
+
+    timing: Timing = Timing()
+    missed: frozenset[str] = frozenset()
+
+
+class GarbageCollection(Unknown[PodTiming]):
+    """Its loops: when they come, what they cost, and what they have seen before the start."""
+
+    name = "pod garbage collection"
+    what = "when pod garbage collection looks, what that takes, and what it saw before the start"
+
+    def __init__(self, world: PodWorld) -> None:
+        self._world = world
+        known = {node.name for node in world.snapshot.nodes}
+        self._node_is_missing = not world.names <= known
+
+    def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
+        """Both sides of each instant that a loop can meet, at its quickest and at its slowest."""
+        for cost_ns, lag_ns in ((0, 0), (_GC_COST_NS, 2 * _GC_COST_NS + 1)):
+            for phase_ns in self._phases_ns(GC_CHECK_PERIOD_NS + cost_ns):
+                for sightings in (0, 2) if self._node_is_missing else (0,):
+                    timing = replace(
+                        part.timing,
+                        pod_gc_phase_ns=phase_ns,
+                        pod_gc_cost_ns=cost_ns,
+                        pod_gc_lag_ns=lag_ns,
+                        pod_gc_sightings=sightings,
+                    )
+                    yield part._replace(timing=timing)
+
+    def _phases_ns(self, step_ns: int) -> list[int]:
+        """Phases of loops every ``step_ns`` that matter to these pods."""
+        world, events = self._world, self._world.scenario.events
+        instants = {event.at_ns for event in events if event.seen_by_pod_gc}
+        starts = [event.at_ns for event in events if event.manager_up]
+        if self._node_is_missing or any(
+            taint.key == OUT_OF_SERVICE for node in world.snapshot.nodes for taint in node.taints
+        ):
+            instants.add(0)
+        if 0 not in instants and not any(event.feeds_pod_gc for event in events):
+            return [0]
+        # A new process counts its loops from its own start.
+        return sorted(
+            {
+                (at - start - side) % step_ns
+                for at in (*instants, *starts)
+                for start in (0, *starts)
+                for side in (0, 1)
+            }
+        )
+
+
+class StaleKey(Unknown[PodTiming]):
+    """Up to 1.32 the key of a pod that vanishes at once may stay behind, or not."""
+
+    name = "stale key"
+    what = "whether taint eviction hears of a pod's end before it forgets the pod's timer"
+
+    def __init__(self, world: PodWorld) -> None:
+        created = [event.pod for event in world.scenario.events if event.pod is not None]
+        keys = [pod.key for pod in (*world.snapshot.pods, *created)]
+        names_return = len(set(keys)) < len(keys)
+        self._matters = world.configuration.profile.keep_nil_key and names_return
+
+    def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
+        """It stays, and where a pod's name is used again, it does not."""
+        for stale in ("grace0", "never") if self._matters else ("grace0",):
+            yield part._replace(timing=replace(part.timing, stale_nil=stale))
+
+
+class PodExit(Unknown[PodTiming]):
+    """How much of its grace period a deleted pod uses."""
+
+    name = "exit of pods"
+    what = "how much of its grace period each deleted pod uses"
+
+    def __init__(self, *, matters: bool) -> None:
+        self.matters = matters
+
+    def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
+        """All of it; and none of it, where something happens to the node afterwards."""
+        for fraction in (0.0, 1.0) if self.matters else (1.0,):
+            yield part._replace(timing=replace(part.timing, pod_exit_fraction=fraction))
+
+
+class RunningTimers(Unknown[PodTiming]):
+    """When timers that run at the start were started."""
+
+    name = "running timers"
+    what = "when each countdown began that runs already at the start"
+
+    def __init__(self, timers: Collection[tuple[int, int]], instants: Iterable[int] = ()) -> None:
+        """``timers``: earliest and latest ends; ``instants`` at which a pod's fate changes."""
+        self._timers = timers
+        self._instants = frozenset(instants)
+
+    def at(self, world: PodWorld, played: Iterable[NodePlayback]) -> RunningTimers:
+        """The same timers in one history."""
+        if not self._timers:
+            return self
+        instants = {event.at_ns for event in world.scenario.events}
+        for node in played:
+            instants.update(node.served_ns)
+            instants.update(at_ns for at_ns, _ in node.decisions)
+        return RunningTimers(self._timers, instants)
+
+    def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
+        """Both ends of their windows, and places just before a change."""
+        others = sorted(
+            {
+                (at_ns - _JUST_NS - earliest_ns) / (latest_ns - earliest_ns)
+                for earliest_ns, latest_ns in self._timers
+                for at_ns in self._instants
+                if earliest_ns < at_ns - _JUST_NS < latest_ns
+            }
+            - {0.0, 1.0},
+            reverse=True,
+        )
+        if len(others) > _FRACTIONS_MAX:
+            part = part._replace(missed=part.missed | {self.name})
+        ends = (0.0, 1.0) if self._timers else (0.0,)
+        for fraction in (*ends, *others[:_FRACTIONS_MAX]):
+            yield part._replace(timing=replace(part.timing, timer_start_fraction=fraction))
+
+
+def running_timers(world: PodWorld) -> RunningTimers:
+    """The timers that run at the start, of which the end is not known exactly."""
+    start_ns, ends = world.scenario.start_ns, set()
+    nodes = {node.name: node for node in world.snapshot.nodes}
+    for pod in world.snapshot.pods:
+        node = nodes.get(pod.node_name)
+        if node is None or pod.deletion_timestamp_ns is not None:
+            continue
+        timer = running_timer(node, pod, world.snapshot, start_ns, world.configuration)
+        if timer is not None and timer.due_latest_ns > timer.due_earliest_ns:
+            ends.add((timer.due_earliest_ns - start_ns, timer.due_latest_ns - start_ns))
+    return RunningTimers(ends)
+
+
+def base_timings(world: PodWorld, exits: PodExit) -> list[PodTiming]:
+    """What matters to the pods of a world in every history."""
+    return settled(PodTiming(), (GarbageCollection(world), StaleKey(world), exits), _TIMINGS_MAX)

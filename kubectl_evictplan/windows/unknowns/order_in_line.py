@@ -1,0 +1,71 @@
+"""In which order the nodes that wait in one line are served: upstream walks a hash map.
+
+Nodes that stay change places freely, so one order stands for all of theirs (``line_windows``). Where nodes leave
+unserved, the order decides how many tokens the line takes: most where those who leave first are served first, fewest
+where they come last. And whoever waits to the very end is the one that comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from kubectl_evictplan.windows.line_replay import NEVER_NS, Order
+from kubectl_evictplan.windows.unknowns.unknown import Unknown
+
+# Nodes that leave the line each get a replay in which they are served last, up to this many.
+_LAST_IN_LINE_MAX = 24
+# ... as long as there are not too many operations to replay.
+_OPERATIONS_MAX = 4_000
+
+
+class Served(NamedTuple):
+    """An order of service, and the names of unknowns that were not wholly explored."""
+
+    order: Order
+    missed: frozenset[str] = frozenset()
+
+
+def first_leaves_first(_: str, leaves_ns: int) -> str:
+    """Who leaves first is served first."""
+    return f"{leaves_ns:020}"
+
+
+def _first_leaves_last(_: str, leaves_ns: int) -> str:
+    return f"{NEVER_NS - leaves_ns:020}"
+
+
+def _last_in_line(names: frozenset[str]) -> Order:
+    return lambda name, leaves_ns: f"{int(name in names)}{leaves_ns:020}"
+
+
+class OrderInLine(Unknown[Served]):
+    """Of the nodes that one tick puts in line, and from 1.21 on of all that wait."""
+
+    name = "order in the line"
+    what = "in which order the nodes of a zone are taken that wait for a taint"
+
+    def __init__(self, leavers: Sequence[Collection[str]], operations: int) -> None:
+        """``leavers``: groups of alike nodes of which some leave unserved; ``operations`` of one replay."""
+        self._leavers = leavers
+        self._fits = operations * len(leavers) <= _OPERATIONS_MAX * _LAST_IN_LINE_MAX
+
+    def settle(self, part: Served, most: int) -> Iterator[Served]:
+        """Those who leave first come first, those who leave first come last, and each of them comes last once."""
+        if not self._leavers:
+            yield part
+            return
+        groups = self._leavers[:most] if self._fits else ()
+        if len(groups) < len(self._leavers):
+            part = part._replace(missed=part.missed | {self.name})
+        yield part
+        yield part._replace(order=_first_leaves_last)
+        for group in groups:
+            yield part._replace(order=_last_in_line(frozenset(group)))
+
+
+def orders(leavers: Sequence[Collection[str]], operations: int) -> list[Served]:
+    """The orders of service that matter."""
+    return list(
+        OrderInLine(leavers, operations).settle(Served(first_leaves_first), _LAST_IN_LINE_MAX)
+    )

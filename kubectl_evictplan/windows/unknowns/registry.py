@@ -1,0 +1,46 @@
+"""All unknowns there are, in the order in which an eviction meets them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
+from kubectl_evictplan.windows.unknowns.lines import (
+    PassInsideTick,
+    PassLag,
+    StaleView,
+    TokenAtStart,
+)
+from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost
+from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
+from kubectl_evictplan.windows.unknowns.of_pods import (
+    GarbageCollection,
+    PodExit,
+    RunningTimers,
+    StaleKey,
+)
+from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine
+from kubectl_evictplan.windows.unknowns.services import Services
+from kubectl_evictplan.windows.unknowns.starts import KubeletReturns, ProcessStarts
+from kubectl_evictplan.windows.unknowns.unknown import Unknown
+from kubectl_evictplan.windows.unknowns.zone_walk import ZoneWalk
+
+UNKNOWNS: tuple[type[Unknown[Any]], ...] = (
+    LastHeartbeats,
+    KubeletReturns,
+    ProcessStarts,
+    MonitorPhase,
+    TickCost,
+    ZoneWalk,
+    OrderInLine,
+    PassLag,
+    TokenAtStart,
+    StaleView,
+    PassInsideTick,
+    Services,
+    RunningTimers,
+    StaleKey,
+    GarbageCollection,
+    PodExit,
+    DrainLatencies,
+)

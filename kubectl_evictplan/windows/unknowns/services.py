@@ -1,0 +1,119 @@
+"""At which instant each wait of a node ends with its taint, or whether it ends without.
+
+Where a wait's spans are known, what follows for the node's pods changes only at their ends and where an event, or a tick that
+takes the taint off, meets the end of a timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby, product
+from math import prod
+from typing import NamedTuple
+
+from kubectl_evictplan.windows.line_windows import Span, WaitWindow
+from kubectl_evictplan.windows.node_runs import NodeRecord
+from kubectl_evictplan.windows.unknowns.unknown import Unknown
+
+# Instants tried inside a span, where a pod's fate can change, and histories tried for several waits.
+_INNER_INSTANTS_MAX = 6
+_HISTORIES_MAX = 48
+
+# For each wait the place of the span in which it is served, or None when it is not.
+Choice = tuple[int | None, ...]
+
+
+class History(NamedTuple):
+    """When a node is served; equal ``choice`` and different instants are ends of one outcome.
+
+    ``missed``: names of unknowns of which not every value is among the histories.
+    """
+
+    choice: Choice = ()
+    served_ns: tuple[int, ...] = ()
+    missed: frozenset[str] = frozenset()
+
+
+class _Option(NamedTuple):
+    place: int | None
+    at_ns: int
+
+
+class Services(Unknown[History]):
+    """Of one node in one run: served at the earliest (or ``latest``) instant of each span.
+
+    Also not served at all where that is not certain. ``changes_ns``: around these the fate of a pod
+    can change.
+    """
+
+    name = "taints of a node"
+    what = "with which of the tokens that can be its own a waiting node is tainted"
+
+    def __init__(
+        self,
+        waits: list[WaitWindow],
+        record: NodeRecord,
+        stops: list[int],
+        *,
+        latest: bool,
+        changes_ns: Iterable[int],
+    ) -> None:
+        wanted = record.wanted_spans(stops)
+        # Just before the end of such a tick the pods' fate is another one than inside it.
+        self._always_ns = {at_ns - 1 for at_ns in record.taken_back}
+        inner_ns = {at_ns + side for at_ns in changes_ns for side in (-1, 1)} | self._always_ns
+        self._options = [list(_options(wait, wanted, inner_ns, latest=latest)) for wait in waits]
+
+    def settle(self, part: History, most: int) -> Iterator[History]:
+        """All combinations while they are few, else one wait varied at a time."""
+        options = [list(self._few_inside(choice)) for choice in self._options]
+        if options != self._options or prod(map(len, options)) > most:
+            part = part._replace(missed=part.missed | {self.name})
+        for chosen in _combinations(options, most):
+            served = tuple(sorted(option.at_ns for option in chosen if option.place is not None))
+            choice = tuple(option.place for option in chosen)
+            yield part._replace(choice=choice, served_ns=served)
+
+    def _few_inside(self, options: Iterable[_Option]) -> Iterator[_Option]:
+        """Of those in each span its end, and a few inside."""
+        for _, of_span in groupby(options, key=lambda option: option.place):
+            end, *inner = of_span
+            few = [option for option in inner if option.at_ns not in self._always_ns]
+            few = few[:_INNER_INSTANTS_MAX]
+            yield end
+            yield from (each for each in inner if each in few or each.at_ns in self._always_ns)
+
+    def histories(self) -> list[History]:
+        """The histories of the node in the run."""
+        return list(self.settle(History(), _HISTORIES_MAX))
+
+
+def _options(
+    wait: WaitWindow, wanted: list[Span], inner_ns: Iterable[int], *, latest: bool
+) -> Iterator[_Option]:
+    for place, (low_ns, high_ns) in enumerate(wait.spans):
+        within = [
+            (max(low_ns, since_ns), min(high_ns, until_ns - 1))
+            for since_ns, until_ns in wanted
+            if since_ns <= high_ns and low_ns < until_ns
+        ]
+        if not within:
+            continue
+        low_ns, high_ns = within[0][0], within[-1][1]
+        yield _Option(place, high_ns if latest else low_ns)
+        for at_ns in sorted(at for at in inner_ns if low_ns < at < high_ns):
+            yield _Option(place, at_ns)
+    if not wait.certain:
+        yield _Option(None, 0)
+
+
+def _combinations(options: list[list[_Option]], most: int) -> Iterator[tuple[_Option, ...]]:
+    options = [choice or [_Option(None, 0)] for choice in options]
+    if prod(map(len, options)) <= most:
+        yield from product(*options)
+        return
+    for base in (0, -1):
+        first = tuple(choice[base] for choice in options)
+        for index, choice in enumerate(options):
+            for option in choice:
+                yield (*first[:index], option, *first[index + 1 :])

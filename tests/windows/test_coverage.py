@@ -1,0 +1,148 @@
+"""What is said of how completely the unknowns were explored, and bounds that hold where it was not completely."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from realities import SILENCE_ONLY, World, draw_reality, draw_world
+from test_bounds import check_world, contradictions
+
+from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.prediction.document import PARTLY, Prediction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.windows.outer_bounds import OuterBounds
+from kubectl_evictplan.windows.unknowns import registry
+from kubectl_evictplan.windows.unknowns.unknown import Unknown
+
+ARCHITECTURE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
+
+
+def silent_world(
+    nodes: int,
+    *,
+    others: int = 6,
+    at: float = 31.7,
+    horizon: float = 900,
+    more: tuple[ScenarioEvent, ...] = (),
+) -> World:
+    """``nodes`` of one zone fall silent half a minute after the snapshot, each with a pod; the others live on."""
+    names = [f"n{index:02}" for index in range(nodes)]
+    healthy = [f"h{index:02}" for index in range(others)]
+    snapshot = make_snapshot(
+        [make_node(name, zone="a") for name in (*names, *healthy)],
+        [make_pod(f"p-{name}", name) for name in names],
+        leases=[make_lease(name, -1 - index / 7) for index, name in enumerate((*names, *healthy))],
+    )
+    stop = make_event(at, "kubelet-stop", names)
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    return World(snapshot, make_scenario([stop, *more], horizon=horizon), configuration)
+
+
+def predicted(world: World) -> Prediction:
+    return predict(world.snapshot, world.scenario, world.configuration)
+
+
+def partly(prediction: Prediction) -> set[str]:
+    assert prediction.inputs.coverage is not None
+    return {each.name for each in prediction.inputs.coverage.unknowns if each.explored == PARTLY}
+
+
+def test_every_unknown_is_registered_and_stands_in_the_architecture() -> None:
+    declared = {
+        each
+        for each in Unknown.__subclasses__()
+        if each.__module__.startswith("kubectl_evictplan.windows.unknowns.")
+    }
+    assert declared == set(registry.UNKNOWNS)
+    text = ARCHITECTURE.read_text("utf-8")
+    assert [each.__name__ for each in registry.UNKNOWNS if f"`{each.__name__}`" not in text] == []
+    assert len({each.name for each in registry.UNKNOWNS}) == len(registry.UNKNOWNS)
+
+
+def test_a_node_that_fails_alone_has_exact_windows() -> None:
+    prediction = predicted(silent_world(1))
+    coverage = prediction.inputs.coverage
+    assert coverage is not None
+    assert (coverage.exact, coverage.outer_bound, coverage.explored) == (1, 0, 0)
+    assert not partly(prediction)
+
+
+def test_many_unknown_heartbeats_have_outer_bounds_that_say_what_was_not_tried() -> None:
+    prediction = predicted(silent_world(6))
+    coverage = prediction.inputs.coverage
+    assert coverage is not None
+    assert (coverage.exact, coverage.outer_bound, coverage.explored) == (0, 6, 0)
+    assert coverage.outer_bound_nodes == tuple(f"n{index:02}" for index in range(6))
+    assert "last heartbeats" in partly(prediction)
+    assert {eviction.certainty for eviction in prediction.evictions} == {"certain"}
+
+
+def test_outer_bounds_hold_and_what_they_call_certain_happens() -> None:
+    world = silent_world(6)
+    prediction = predicted(world)
+    for seed in range(4):
+        assert not list(contradictions(world, prediction, draw_reality(world, random.Random(seed))))
+
+
+def test_nothing_is_proven_certain_where_the_zone_may_stop_tainting() -> None:
+    # Six of eight are at least 55 %: a small zone taints nobody then.
+    prediction = predicted(silent_world(6, others=2))
+    assert prediction.inputs.coverage is not None
+    assert prediction.inputs.coverage.outer_bound == 6
+    assert {eviction.certainty for eviction in prediction.evictions} == {"possible"}
+
+
+@pytest.mark.slow
+def test_where_nothing_is_proven_nothing_that_was_not_wholly_explored_is_certain() -> None:
+    back = make_event(300, "kubelet-start", ["n05"])
+    prediction = predicted(silent_world(6, more=(back,)))
+    coverage = prediction.inputs.coverage
+    assert coverage is not None
+    assert (coverage.exact, coverage.outer_bound, coverage.explored) == (0, 0, 6)
+    assert {eviction.certainty for eviction in prediction.evictions} == {"possible"}
+
+
+def test_every_exact_window_lies_within_what_is_proven() -> None:
+    enclosed(range(2), "1.29.6")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["1.18.6", "1.20.4", "1.23.13", "1.29.6", "1.35.0"])
+def test_all_exact_windows_lie_within_what_is_proven(release: str) -> None:
+    enclosed(range(1000, 1060), release)
+
+
+def enclosed(seeds: range, release: str) -> None:
+    for seed in seeds:
+        world = draw_world(seed, actions=SILENCE_ONLY, releases=(release,))
+        bounds = OuterBounds(world.snapshot, world.scenario, world.configuration)
+        prediction = predicted(world)
+        assert bounds.nodes
+        for report in prediction.nodes:
+            for change in report.changes:
+                proven = bounds.nodes.get(report.node)
+                if proven is None or (change.what, change.value) != ("ready", "Unknown"):
+                    continue
+                low_ns, high_ns = proven.unknown
+                assert low_ns / 1e9 - 1e-5 <= change.earliest_seconds, (seed, report.node)
+                assert change.latest_seconds <= high_ns / 1e9 + 1e-5, (seed, report.node)
+        for eviction in prediction.evictions:
+            proven = bounds.nodes.get(eviction.node)
+            if proven is not None and eviction.controller == "taint-eviction":
+                assert proven.served[0] / 1e9 - 1e-5 <= eviction.earliest_seconds, (
+                    seed,
+                    eviction.pod,
+                )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["1.18.6", "1.20.4", "1.29.6", "1.35.0"])
+def test_worlds_with_many_unknown_heartbeats_keep_their_word(release: str) -> None:
+    for seed in range(2000, 2040):
+        world = draw_world(seed, actions=SILENCE_ONLY, releases=(release,))
+        if partly(predicted(world)):
+            check_world(world, seed, 25)
