@@ -210,7 +210,7 @@ def collecting_rarely() -> Iterator[None]:
     """
     thresholds = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(100_000, 50, 1000)
+    gc.set_threshold(300_000, 50, 1000)
     try:
         yield
     finally:

@@ -114,6 +114,8 @@ class PodGC:
             )
 
     def _has_work(self) -> bool:
+        if not (self._orphaned_since or self._out_of_service_names or self._unscheduled_keys):
+            return bool(self._terminated_keys and self._terminated_excess())
         found = chain(self._out_of_service_pods(), self._unscheduled_terminating())
         return any(self._orphan_nodes()) or any(found) or any(self._terminated_excess())
 

@@ -8,7 +8,6 @@ that are healthy and stay so differ for their pods in the taints that people put
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
@@ -138,7 +137,10 @@ class AlikePods:
 
     def on_nodes(self, key: str, uid: str, node: str) -> Mapping[str, int]:
         """Return how many pods it stands for on each node."""
-        return Counter([pod.node for pod in self.pods(key, uid, node)])
+        numbers: dict[str, int] = {}
+        for pod in self.pods(key, uid, node):
+            numbers[pod.node] = numbers.get(pod.node, 0) + 1
+        return numbers
 
     def evictions(
         self, found: Mapping[EvictionKey, PossibleEviction]

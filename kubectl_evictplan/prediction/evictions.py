@@ -21,7 +21,7 @@ from kubectl_evictplan.cluster.timeline import (
 )
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.finalizers import lasting_finalizers
-from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.kube.objects import Node, Pod, Taint
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import document
 from kubectl_evictplan.prediction.alike_pods import AlikePods, SomePod
@@ -35,7 +35,8 @@ from kubectl_evictplan.prediction.causes import (
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE
 from kubectl_evictplan.prediction.object_ends import with_one_end
 from kubectl_evictplan.prediction.workloads import OwnerNames
-from kubectl_evictplan.windows.line_windows import merge_spans
+from kubectl_evictplan.windows.circumstances import Circumstance
+from kubectl_evictplan.windows.line_windows import Span, merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
 
@@ -191,10 +192,7 @@ def _eviction(
     because: tuple[document.Because, ...],
 ) -> document.Eviction:
     namespace, _, name = key.pod.partition("/")
-    # One of the runs may have a span more than is explained.
-    explained = len(found.circumstances) == len(found.spans)
-    whens = map(describe_circumstance, found.circumstances) if explained else repeat("")
-    taint, index, toleration = found.taint, found.toleration_index, None
+    index, toleration = found.toleration_index, None
     if index is not None:
         toleration = document.TolerationReference(index, found.toleration_seconds)
     return document.Eviction(
@@ -206,17 +204,32 @@ def _eviction(
         offset_seconds=seconds(offset_ns),
         earliest_seconds=seconds(found.earliest_ns),
         latest_seconds=seconds(found.latest_ns),
-        windows=tuple(
-            document.OutcomeWindow(seconds(low_ns), seconds(high_ns), when)
-            for (low_ns, high_ns), when in zip(found.spans, whens, strict=False)
-        ),
+        windows=_windows(found.spans, found.circumstances),
         time=_rfc3339(start_ns + offset_ns),
         controller=key.controller,
-        taint=document.TaintReference(taint.key, taint.effect, taint.value) if taint else None,
+        taint=None if found.taint is None else _taint(found.taint),
         toleration=toleration,
         gone=ends.window(key, found),
         because=because,
     )
+
+
+@lru_cache(maxsize=1000)  # nodes that are alike share their windows
+def _windows(
+    spans: tuple[Span, ...], circumstances: tuple[Circumstance, ...]
+) -> tuple[document.OutcomeWindow, ...]:
+    # One of the runs may have a span more than is explained.
+    explained = len(circumstances) == len(spans)
+    whens = map(describe_circumstance, circumstances) if explained else repeat("")
+    return tuple(
+        document.OutcomeWindow(seconds(low_ns), seconds(high_ns), when)
+        for (low_ns, high_ns), when in zip(spans, whens, strict=False)
+    )
+
+
+@lru_cache  # a cluster has few
+def _taint(taint: Taint) -> document.TaintReference:
+    return document.TaintReference(taint.key, taint.effect, taint.value)
 
 
 def _rows_of_kind(
@@ -229,22 +242,18 @@ def _rows_of_kind(
 ) -> Iterator[document.Eviction]:
     """The rows of all pods that are like that of ``row``; what is no pod's own is stored once."""
     chain = ChainOfKind(row.because, row.key, row.node)
+    sure = CERTAIN if certain else POSSIBLE
     when = (row.offset_seconds, row.earliest_seconds, row.latest_seconds, row.windows, row.time)
     why = (row.controller, row.taint, row.toleration, row.gone)
     for key, uid, node, like in pods:
         pod = like or known.get(key)
-        namespace, _, name = key.partition("/")
-        yield document.Eviction(
-            namespace,
-            name,
-            uid,
-            node,
-            CERTAIN if certain and key not in refusable else POSSIBLE,
-            *when,
-            *why,
-            owners.of(pod) if pod is not None else "",
-            chain.of_pod(key, node),
-        )
+        if pod is None:
+            (namespace, _, name), owner = key.partition("/"), ""
+        else:
+            namespace, name, owner = pod.namespace, pod.name, owners.of(pod)
+        certainty = POSSIBLE if key in refusable else sure
+        because = chain.of_pod(key, node)
+        yield document.Eviction(namespace, name, uid, node, certainty, *when, *why, owner, because)
 
 
 def _in_one_run(

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from operator import attrgetter
 
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
 from kubectl_evictplan.prediction import document
@@ -53,12 +54,9 @@ class WorkloadIndex:
 
         ``created`` are pods that the scenario adds; those of the snapshot may be among them.
         """
-        hit = {
-            (eviction.namespace, eviction.owner)
-            for eviction in evictions
-            # A node owns the images of its static pods: no workload.
-            if eviction.owner and not eviction.owner.startswith("Node/")
-        }
+        # A node owns the images of its static pods: no workload.
+        owners_hit = set(map(attrgetter("namespace", "owner"), evictions))
+        hit = {key for key in owners_hit if key[1] and not key[1].startswith("Node/")}
         numbers, owners = self._numbers, self._owners
         new = {pod.key: pod for pod in created}
         if new and (new := {key: pod for key, pod in new.items() if key not in self._keys}):

@@ -48,6 +48,8 @@ class AlikeNodes:
         self._zones = ZoneMembership(configuration)
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._looks: dict[str, Hashable] = {}
+        # By the start, and the node's name.
+        self._healthy: dict[tuple[int, str], bool] = {}
         # By the scenario's identity: the scenario, and what happens to nodes that may be alike.
         self._known: dict[int, tuple[Scenario, dict[str, _Course]]] = {}
 
@@ -113,10 +115,14 @@ class AlikeNodes:
 
     def is_healthy(self, name: str, scenario: Scenario) -> bool:
         """Whether the node is Ready, and only its last renewal can count."""
-        if name not in self._nodes:
-            return False
+        key = scenario.start_ns, name
+        if key not in self._healthy:
+            self._healthy[key] = name in self._nodes and self._renews(name, scenario.start_ns)
+        return self._healthy[key]
+
+    def _renews(self, name: str, start_ns: int) -> bool:
         node, lease = self._nodes[name], self._snapshot.leases.get(name)
-        seen_ns = observed_at_ns(self._snapshot, scenario.start_ns)
+        seen_ns = observed_at_ns(self._snapshot, start_ns)
         if node.ready_status != "True" or not is_up_at_start(node, lease, seen_ns):
             return False
         # Otherwise each of its renewals counts.

@@ -43,7 +43,8 @@ Statements = Iterator[Statement]
 class EvictedPod(msgspec.Struct, frozen=True, gc=False):
     """A pod with at least one predicted DELETE; the earliest one counts.
 
-    ``owner`` is the kind of the managing owner, "" for a bare pod.
+    ``owner`` is the kind of the managing owner, "" for a bare pod. ``unusual``: finished, terminating, with
+    finalizers, a mirror pod, or without a grace period.
     """
 
     key: str
@@ -51,6 +52,7 @@ class EvictedPod(msgspec.Struct, frozen=True, gc=False):
     owner: str
     controller: str
     occurrence: PossibleEviction
+    unusual: bool
 
 
 class TolerationGroup(NamedTuple):
@@ -110,7 +112,7 @@ class WarningContext:
         self.evicted_by_owner: dict[str, list[EvictedPod]] = {}
         for evicted in self.evicted:
             self.evicted_by_owner.setdefault(evicted.owner, []).append(evicted)
-        self.unusual = [evicted for evicted in self.evicted if _is_unusual(evicted.pod)]
+        self.unusual = [evicted for evicted in self.evicted if evicted.unusual]
         # Every taint that a node carries at some time, NoExecute and others, without timeAdded.
         self.taints_of = self._taints_of_nodes()
         self.groups = self._toleration_groups()
@@ -201,11 +203,14 @@ def _evicted_pods(
         key, occurrence = first[name]
         controller = pod.controller()
         owner = controller.kind if controller is not None else ""
-        there = {occurrence.node: occurrence}
+        # That is a matter of the kind: pods that are alike are all unusual, or none is.
+        there, unusual = {occurrence.node: occurrence}, _is_unusual(pod)
         for some, _, node, like in alike.pods(name, pod.uid, occurrence.node):
             if node not in there:
                 there[node] = occurrence._replace(node=node)
-            evicted.append(EvictedPod(some, like or pod, owner, key.controller, there[node]))
+            evicted.append(
+                EvictedPod(some, like or pod, owner, key.controller, there[node], unusual)
+            )
     evicted.sort(key=attrgetter("key"))
     return evicted
 

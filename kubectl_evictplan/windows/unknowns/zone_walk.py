@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
-from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.pieces import Piece
@@ -21,7 +22,16 @@ class ZoneWalk(Unknown[Piece]):
 
     def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
         self._snapshot = snapshot
-        self._configuration = configuration
+        self._membership = ZoneMembership(configuration)
+
+    @cached_property
+    def _places(self) -> list[tuple[str, str, bool]]:
+        """Of every node of the snapshot its name, its zone, and whether it counts there."""
+        return list(map(self._place, self._snapshot.nodes))
+
+    def _place(self, node: Node) -> tuple[str, str, bool]:
+        counts = not self._membership.is_excluded(node)
+        return node.name, self._membership.zone_key(node), counts
 
     def fewest(self, part: Piece) -> int:
         """Forwards and backwards."""
@@ -35,21 +45,16 @@ class ZoneWalk(Unknown[Piece]):
 
     def _zones_may_vanish(self, scenario: Scenario) -> bool:
         """Whether some zone may be left without a node that counts, next to another one."""
-        membership = ZoneMembership(self._configuration)
-        nodes = [*self._snapshot.nodes]
-        nodes += [event.node for event in scenario.events if event.node is not None]
-        zones = {membership.zone_key(node) for node in nodes}
+        created = [event.node for event in scenario.events if event.node is not None]
+        places = [*self._places, *map(self._place, created)]
+        zones = {zone for _, zone, _ in places}
         deleted = {
             name
             for event in scenario.events
             if isinstance(event, DeleteNode)
             for name in event.nodes
         }
-        counted = {
-            membership.zone_key(node)
-            for node in nodes
-            if not membership.is_excluded(node) and node.name not in deleted
-        }
+        counted = {zone for name, zone, counts in places if counts and name not in deleted}
         # Where a bystander is, a zone cannot vanish.
         elsewhere = set(self._snapshot.bystanders)
         return len(zones | elsewhere) > 1 and zones | elsewhere != counted | elsewhere
