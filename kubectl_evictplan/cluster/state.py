@@ -84,9 +84,12 @@ class ClusterState:
         self._readiness_watchers = [w for w in self._readiness_watchers if w not in gone]
 
     def _notify(self, watchers: list, old: object, new: object) -> None:  # type: ignore[type-arg]
-        self._pending.append((watchers, old, new))
         if self._delivering:
+            self._pending.append((watchers, old, new))
             return
+        if not watchers:
+            return
+        self._pending.append((watchers, old, new))
         self._delivering = True
         try:
             while self._pending:
@@ -162,9 +165,13 @@ class ClusterState:
             self._index(pod)
 
     def _index(self, pod: Pod) -> None:
-        self.pods[pod.key] = pod
-        if pod.node_name:
-            self.pods_by_node.setdefault(pod.node_name, {})[pod.key] = pod
+        key, name = pod.key, pod.node_name
+        self.pods[key] = pod
+        if name:
+            there = self.pods_by_node.get(name)
+            if there is None:
+                there = self.pods_by_node[name] = {}
+            there[key] = pod
 
     def number(self, key: str) -> int:
         """A number for a pod's name, by which chance is drawn: other names change nothing but names.

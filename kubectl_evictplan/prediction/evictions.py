@@ -95,9 +95,12 @@ class PodEnds:
     def why_stuck(self, key: EvictionKey, deleted: PossibleEviction) -> Stuck | None:
         """What holds the object of an evicted pod; None when it ends within the horizon."""
         pod = self.pods.get(key.pod)
-        if deleted.gone_latest_ns is not None or self._ends_at_once(key, pod):
+        return None if self._ends_at_once(key, pod) else self._held_by(pod, deleted)
+
+    def _held_by(self, pod: Pod | None, deleted: PossibleEviction) -> Stuck | None:
+        if deleted.gone_latest_ns is not None:
             return None
-        if pod is not None and self._lasting(pod):
+        if pod is not None and pod.finalizers and self._lasting(pod):
             return Stuck.FINALIZERS
         return self._by_node.get(deleted.node, Stuck.NO_NODE)
 
@@ -105,18 +108,19 @@ class PodEnds:
         """The object's end, which never comes before its deletion."""
         pod = self.pods.get(key.pod)
         if self._ends_at_once(key, pod):
-            return document.Window(seconds(deleted.earliest_ns), seconds(deleted.latest_ns))
-        stuck = self.why_stuck(key, deleted)
+            return _end(deleted.earliest_ns, deleted.latest_ns)
+        stuck = self._held_by(pod, deleted)
         first_ns, last_ns = deleted.gone_earliest_ns, deleted.gone_latest_ns
         if stuck is Stuck.KUBELET_NOT_READY:
             first_ns = deleted.earliest_ns
-        first = None if first_ns is None else seconds(max(first_ns, deleted.earliest_ns))
+        if first_ns is not None:
+            first_ns = max(first_ns, deleted.earliest_ns)
         if stuck is None:
-            return document.Window(first, seconds(max(last_ns or 0, deleted.latest_ns)))
+            return _end(first_ns, max(last_ns or 0, deleted.latest_ns))
         why = stuck.value
         if stuck is Stuck.FINALIZERS and pod is not None:
             why += ": " + ", ".join(self._lasting(pod))
-        return document.Window(first, None, why)
+        return _end(first_ns, None, why)
 
     def _lasting(self, pod: Pod) -> tuple[str, ...]:
         return lasting_finalizers(pod, job_controller=self._job_controller)
@@ -130,6 +134,12 @@ class PodEnds:
             return True  # it forces the deletion
         terminating = pod.deletion_timestamp_ns is not None
         return not terminating and ClusterState.effective_grace_seconds(pod) == 0
+
+
+@lru_cache(maxsize=1000)  # nodes that are alike share their windows
+def _end(first_ns: int | None, last_ns: int | None, stuck: str | None = None) -> document.Window:
+    first, last = (None if ns is None else seconds(ns) for ns in (first_ns, last_ns))
+    return document.Window(first, last, stuck)
 
 
 def _why_nodes_end_no_pods(nodes: Iterable[Node], nominal: Timeline) -> dict[str, Stuck]:
