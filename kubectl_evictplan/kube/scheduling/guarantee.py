@@ -31,6 +31,9 @@ class Competing(NamedTuple):
 
 # Units are made after a node with little to spare, or with more than so many hundredths of them.
 _TYPICAL = (0, 10, 25, 50, 75)
+# Of many nodes fewer ways to count are tried: there units hardly matter, and each costs a look at every node.
+_MANY_NODES = 500
+_TYPICAL_OF_MANY = (10, 50)
 # So many units make all that such a node can spare, where they are fine.
 _FINE = 1 << 20
 
@@ -158,15 +161,18 @@ class Guarantee:
         listed = list(places(nodes))
         spare = {name: self._spare(name, amount, listed) for name, amount in asked.items()}
         for units in _units(asked, spare):
+            # Of thousands of nodes: no call for each.
             filled = [
-                [unit.count(amount + 1) for amount in spare[name]] for name, unit in units.items()
+                [-(-(amount + 1) * unit.per // unit.amount) for amount in spare[name]]
+                for name, unit in units.items()
             ]
             brought = [
                 _Brought(_brings(units, requests), number)
                 for (requests, their), number in self._competing.items()
                 if their & nodes
             ]
-            full = sorted(map(min, zip(*filled, strict=True)), reverse=True)
+            # Each node once more, as ``min`` wants two.
+            full = sorted(map(min, filled[0], *filled), reverse=True)
             yield _Count(
                 _brings(units, needs.requests),
                 full,
@@ -183,19 +189,21 @@ class Guarantee:
 
 def _units(asked: Mapping[str, int], spare: Mapping[str, list[int]]) -> Iterator[Units]:
     """Yield units for each resource, all worth counting in; any would be right."""
-    yield {name: _Unit(amount) for name, amount in asked.items()}
     ordered = {name: sorted(column) for name, column in spare.items()}
-    for hundredths in _TYPICAL:
+    many = len(next(iter(ordered.values()))) > _MANY_NODES
+    if not many:
+        yield {name: _Unit(amount) for name, amount in asked.items()}
+    for hundredths in _TYPICAL_OF_MANY if many else _TYPICAL:
         typical = {
             name: column[len(column) * hundredths // 100] for name, column in ordered.items()
         }
         # A typical node is full with as many more such pods, of every resource.
         more = min(typical[name] // amount for name, amount in asked.items())
+        yield {name: _Unit(typical[name] + 1, _FINE) for name in asked}
         yield {
             name: _Unit(max(amount, typical[name] // more if more else typical[name] + 1))
             for name, amount in asked.items()
         }
-        yield {name: _Unit(typical[name] + 1, _FINE) for name in asked}
 
 
 def _brings(units: Units, requests: Requests) -> int:
