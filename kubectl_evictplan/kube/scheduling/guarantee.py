@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate, repeat
+from itertools import accumulate, islice, repeat
 from typing import NamedTuple
 
 from kubectl_evictplan.kube.needs import PODS, PodNeeds
@@ -34,6 +34,8 @@ _TYPICAL = (0, 10, 25, 50, 75)
 # Of many nodes fewer ways to count are tried: there units hardly matter, and each costs a look at every node.
 _MANY_NODES = 500
 _TYPICAL_OF_MANY = (10, 50)
+# So many pods at most are taken to fill a node each; leaving one out makes the bound no less right.
+_LARGE_MAX = 100
 # So many units make all that such a node can spare, where they are fine.
 _FINE = 1 << 20
 
@@ -93,7 +95,7 @@ class _Count(NamedTuple):
             return self.taken_up[-1]
         rest = self.total - self.own * (count - bring)
         filled = self.taken_up[one_node_each] + rest
-        for units in self._large(count - bring):
+        for units in islice(self._large(count - bring), _LARGE_MAX):
             one_node_each += 1
             if one_node_each > len(self.nodes):
                 break
