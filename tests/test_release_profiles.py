@@ -107,7 +107,11 @@ EVICTION_API = [
     Change("evicts_unready_pods", False, True, "1.19.16", "1.20.0"),
     Change("unhealthy_pod_eviction_policy", False, True, "1.26.15", "1.27.0"),
 ]
-CHANGES = [*NODE_LIFECYCLE, *TAINT_EVICTION, *POD_GARBAGE_COLLECTION, *EVICTION_API]
+SCHEDULER = [
+    Change("resized_pods_hold", "spec", "container", "1.26.15", "1.27.0"),
+    Change("resized_pods_hold", "container", "pod", "1.36.4", "1.37.0"),
+]
+CHANGES = [*NODE_LIFECYCLE, *TAINT_EVICTION, *POD_GARBAGE_COLLECTION, *EVICTION_API, *SCHEDULER]
 
 
 def _steps() -> list[Any]:
