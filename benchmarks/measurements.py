@@ -17,7 +17,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.controllers.flags import ControllerConfiguration
+    from kubectl_evictplan.kube.objects import ClusterSnapshot
+    from kubectl_evictplan.scenarios.scenario import Scenario
 
 MIB = 1 << 20
 KIB_PER_MIB = 1024
@@ -36,6 +41,9 @@ TAINTED_NODES = "".join(
 PROGRAM = (sys.executable, "-m", "kubectl_evictplan")
 
 Report = dict[str, float]
+
+# What a prediction is made of.
+Question = tuple["ClusterSnapshot", "Scenario", "ControllerConfiguration"]
 
 
 def snapshot_path(path: Path) -> Path:
@@ -84,18 +92,45 @@ def run_write(path: Path) -> Report:
     return measured(lambda: write_snapshot(snapshot, str(snapshot_path(path)), force=True))
 
 
-def run_predict(path: Path, events: str) -> Report:
-    from kubectl_evictplan.commands.run import collecting_rarely
+def question(path: Path, events: str) -> Question:
     from kubectl_evictplan.controllers.flags import resolve_configuration
-    from kubectl_evictplan.prediction.predict import predict
     from kubectl_evictplan.scenarios.files import load_scenario
     from kubectl_evictplan.sources.files import load_files
 
     snapshot = load_files([str(path)])
     loaded = load_scenario(SCENARIO + events, "scenario", snapshot)
     configuration = resolve_configuration(loaded.settings, snapshot.control_plane)
+    return snapshot, loaded.scenario, configuration
+
+
+def run_predict(path: Path, events: str) -> Report:
+    from kubectl_evictplan.commands.run import collecting_rarely
+    from kubectl_evictplan.prediction.predict import predict
+
+    asked = question(path, events)
     with collecting_rarely():
-        return measured(lambda: predict(snapshot, loaded.scenario, configuration))
+        return measured(lambda: predict(*asked))
+
+
+def run_ticket(path: Path, output: str) -> Report:
+    """What a change ticket takes when its prediction is there: what the change costs, and the text."""
+    from kubectl_evictplan.commands.run import collecting_rarely
+    from kubectl_evictplan.impact.assess import with_impact
+    from kubectl_evictplan.prediction.predict import predict
+    from kubectl_evictplan.report import render
+
+    asked = question(path, SILENT_ZONE)
+    sizes: list[int] = []
+
+    def ticket() -> None:
+        told = with_impact(*asked, prediction)
+        sizes.append(sum(len(chunk.encode()) for chunk in render(told, output)))
+
+    with collecting_rarely():
+        prediction = predict(*asked)
+        report = measured(ticket)
+    report["output_bytes"] = sizes[0]
+    return report
 
 
 def _all_jobs() -> int:
@@ -110,6 +145,8 @@ RUNS: dict[str, Callable[[Path], Report]] = {
     "write": run_write,
     "predict-zone": lambda path: run_predict(path, SILENT_ZONE),
     "predict-taint": lambda path: run_predict(path, TAINTED_NODES),
+    "ticket-html": lambda path: run_ticket(path, "html"),
+    "ticket-markdown": lambda path: run_ticket(path, "markdown"),
 }
 
 
