@@ -73,7 +73,7 @@ def deletions(
     for key, some in rows.items():
         pod = pods.get(key)
         # A later pod of the same name is another one.
-        own = [row for row in some if pod is not None and row.uid == pod.uid]
+        own = [] if pod is None else [row for row in some if row.uid == pod.uid]
         if own:
             found[key] = _joined(own, memo)
     started = [event.at_ns for event in scenario.events if event.manager_up]

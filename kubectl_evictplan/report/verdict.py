@@ -94,8 +94,10 @@ def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator
     """Yield the sentences of the answer; ``complete`` False: the input is not the whole cluster."""
     evictions, certain = prediction.evictions, prediction.evicted.certain
     sure = _rows_of_certain(prediction)
-    keyed = zip(prediction.evicted.keys, evictions, strict=True)
-    unsure = [e for key, e in keyed if key not in certain]
+    unsure: list[Eviction] = []
+    if not prediction.evicted.every <= certain:
+        keyed = zip(prediction.evicted.keys, evictions, strict=True)
+        unsure = [e for key, e in keyed if key not in certain]
     yield from drain_sentences(prediction, clock)
     if not evictions:
         horizon = prediction.inputs.horizon

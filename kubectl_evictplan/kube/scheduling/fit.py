@@ -126,16 +126,16 @@ class _Check:
         self._volumes = Volumes(around.infrastructure)
         self._groups = list(self._grouped(replacements))
         place_of = {node.name: place for place, node in enumerate(self._nodes)}
-        # Pods of which the scheduler knows, each with the place of its node.
+        # Pods of which the scheduler knows.
         self._alive = [
-            (place_of[pod.node_name], pod)
+            pod
             for pod in around.running
             if pod.node_name in place_of and pod.phase not in ("Succeeded", "Failed")
         ]
         self._attached = AttachedVolumes(
             self._nodes, around.infrastructure, self._volumes, self._alive
         )
-        self._running = self._count_running()
+        self._running = self._count_running(place_of)
         self._at_first = Capacity(self._nodes, self._running)
         self._capacity = self._at_first.copy()
         self._placed: list[tuple[int, PodNeeds, int]] = []
@@ -202,13 +202,13 @@ class _Check:
             group.pods.append(pod)
         yield from found.values()
 
-    def _count_running(self) -> list[tuple[int, PodNeeds | None, int]]:
+    def _count_running(self, place_of: Mapping[str, int]) -> list[tuple[int, PodNeeds | None, int]]:
         """Return how many pods with which needs are on which node."""
-        needs = [pod.needs for _, pod in self._alive]
-        identities = list(map(id, needs))
-        counts = Counter(zip((place for place, _ in self._alive), identities, strict=True))
-        needs_of = dict(zip(identities, needs, strict=True))
-        return [(place, needs_of[at], count) for (place, at), count in counts.items()]
+        needs = [pod.needs for pod in self._alive]
+        needs_of = {id(one): one for one in needs}
+        nodes = [pod.node_name for pod in self._alive]
+        counts = Counter(zip(nodes, map(id, needs), strict=True))
+        return [(place_of[node], needs_of[at], count) for (node, at), count in counts.items()]
 
     def _peers(self) -> tuple[PodIndex, Spread, InterPodAffinity]:
         """Index pods by their labels, if any rule asks for that."""
@@ -233,8 +233,9 @@ class _Check:
                 index.peers(pod)
             inter_pod.prepare(group.pods[0].namespace, group.needs)
         stuck, peers_of = self._around.stuck, index.peers
-        for place, pod in self._alive:
-            peers = peers_of(pod)
+        place_of = {node.name: place for place, node in enumerate(self._nodes)}
+        for pod in self._alive:
+            peers, place = peers_of(pod), place_of[pod.node_name]
             going = pod.deletion_timestamp_ns is not None or (stuck and pod.key in stuck)
             counts = peers.terminating if going else peers.running
             counts[place] = counts.get(place, 0) + 1

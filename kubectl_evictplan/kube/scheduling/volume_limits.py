@@ -22,9 +22,9 @@ class AttachedVolumes:
         nodes: Sequence[Node],
         infrastructure: Infrastructure,
         volumes: Volumes,
-        running: Iterable[tuple[int, Pod]],
+        running: Iterable[Pod],
     ) -> None:
-        """``running``: pods with the places of their nodes."""
+        """``running``: pods on these nodes."""
         self._count = len(nodes)
         self._place = {node.name: place for place, node in enumerate(nodes)}
         # By driver and place.
@@ -38,9 +38,10 @@ class AttachedVolumes:
                 if driver.volumes_max is not None and place is not None:
                     self._limits.setdefault(driver.name, {})[place] = driver.volumes_max
         if infrastructure.pod_claims:
-            for place, pod in running:
+            for pod in running:
                 self._exclusive.update(volumes.exclusive_of(pod))
                 for volume in volumes.attached_by(pod) if self._limits else ():
+                    place = self._place[pod.node_name]
                     self._by_pods.setdefault((volume.driver, place), set()).add(volume.name)
         drivers = {one.name: one.driver for one in infrastructure.persistent_volumes if one.driver}
         for attachment in infrastructure.volume_attachments if self._limits else ():
