@@ -17,14 +17,16 @@ def write_private(path: str, data: bytes, *, force: bool = False) -> None:
     target = Path(path)
     try:
         _refuse_target(path, force=force)
-        # Nobody else may read it.
-        descriptor, name = tempfile.mkstemp(".tmp", f".{target.name[:100]}.", target.parent)
+        # Nobody else may read it. A part of the name, as a long one leaves no room: characters have up to 4 bytes.
+        descriptor, name = tempfile.mkstemp(".tmp", f".{target.name[:50]}.", target.parent)
         temporary = Path(name)
         try:
             _write(descriptor, data)
             _publish(temporary, target, force=force)
         finally:
-            temporary.unlink(missing_ok=True)
+            # What has its name by now is written, whatever is left beside it.
+            with contextlib.suppress(OSError):
+                temporary.unlink()
         _sync_directory(target.parent)
     except FileExistsError:
         raise InputError(Problem("already exists (use --force)", location=path)) from None
