@@ -267,11 +267,15 @@ class Interrupted(Record, frozen=True, tag="interrupted", kw_only=True):
 
 
 class End(Record, frozen=True, tag="end", kw_only=True):
-    """The process ends in good order; ``counts`` has the operations by phase."""
+    """The process ends in good order; ``counts`` has the operations by phase.
+
+    ``commands``: what an operator can type now, to go on or to take back; none of it shows a token.
+    """
 
     ending: Ending
     exit_code: int
     counts: dict[str, int]
+    commands: tuple[str, ...] = ()
 
 
 class RollbackBegin(Record, frozen=True, tag="rollback-begin", kw_only=True):

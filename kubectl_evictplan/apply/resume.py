@@ -88,7 +88,7 @@ def resume(
         )
         return carry_out(run, plan, conditions, options)
 
-    return concluded(run, journal, going_on, on_failure=options)
+    return concluded(run, journal, going_on, options)
 
 
 def refuse_other(plan: Plan, journal: Path, state: RunState) -> None:

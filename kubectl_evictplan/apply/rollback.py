@@ -45,4 +45,4 @@ def rollback(
         run.note(RollbackBegin(author=options.author, lock=place))
         return take_back(run, options.lock_namespace, lambda: take_lock(run, run_id, options))
 
-    return concluded(run, journal, taking_back, back=True)
+    return concluded(run, journal, taking_back, options, back=True)

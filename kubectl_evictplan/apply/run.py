@@ -36,7 +36,7 @@ from kubectl_evictplan.apply.records import (
     RollbackBegin,
     RollbackEnd,
 )
-from kubectl_evictplan.apply.states import Phase, RunState
+from kubectl_evictplan.apply.states import Phase, RunState, at_the_end
 from kubectl_evictplan.apply.stop import Stop, StoppedAtOnce
 from kubectl_evictplan.apply.taking_back import take_back
 from kubectl_evictplan.apply.watching import Conditions
@@ -62,7 +62,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     without an answer counts as unknown, the client's own deadline. ``plan_path``: where the plan was
     read. ``run_id`` "": a new UUID. ``continue_on_absent``: what is left of a node that is gone is left out.
     ``rollback_on_failure``: a run that fails takes its own taints and cordons back, while it holds the lock.
-    ``context``: of kubeconfig, for whoever goes on.
+    ``context``: of kubeconfig, for whoever goes on. ``commands`` says of a state and its journal what can be typed next.
     """
 
     author: Author
@@ -76,6 +76,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     continue_on_absent: bool = False
     rollback_on_failure: bool = False
     context: str = ""
+    commands: Callable[[RunState, Path], tuple[str, ...]] = lambda _state, _journal: ()
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,9 +124,7 @@ def apply_plan(
     )
     run.watches = (conditions,)
     run.say(RunStarted(at_ns=run.now_ns, run_id=run_id, operations=plan.operations))
-    return concluded(
-        run, journal, lambda: carry_out(run, plan, conditions, options), on_failure=options
-    )
+    return concluded(run, journal, lambda: carry_out(run, plan, conditions, options), options)
 
 
 def carry_out(run: Working, plan: Plan, conditions: Conditions, options: RunOptions) -> Ending:
@@ -190,22 +189,23 @@ def concluded(
     run: Working,
     path: Path,
     work: Callable[[], Ending],
+    options: RunOptions,
     *,
     back: bool = False,
-    on_failure: RunOptions | None = None,
 ) -> RunResult:
     """Do the work and close the run: its last record, the lock, the journal.
 
-    ``on_failure``: whether, and as whom, it takes itself back when it failed. A second signal ends it on the spot: the journal holds the intent of what was under way.
+    ``back``: it is a rollback, which never takes itself back when it fails. A second signal ends it on the spot: the journal
+    holds the intent of what was under way.
     """
     try:
         ending = _ended(run, work)
         code = exit_code(ending, changed=run.state.changed, unknown=run.state.unknown)
         if not run.journal.failed:
-            ending, code = _write_end(run, ending, code, back=back)
+            ending, code = _write_end(run, ending, code, path, options, back=back)
         run.say(RunEnded(at_ns=run.now_ns, ending=ending, exit_code=code, rollback=back))
-        if on_failure is not None and _takes_itself_back(run, ending, on_failure):
-            code = _take_itself_back(run, code, on_failure)
+        if not back and _takes_itself_back(run, ending, options):
+            code = _take_itself_back(run, code, path, options)
         if run.lock is not None:
             run.lock.release(is_away=run.is_away)
     except StoppedAtOnce:
@@ -228,7 +228,7 @@ def _takes_itself_back(run: Working, ending: Ending, options: RunOptions) -> boo
     )
 
 
-def _take_itself_back(run: Working, code: int, options: RunOptions) -> int:
+def _take_itself_back(run: Working, code: int, path: Path, options: RunOptions) -> int:
     """Take the run back under its own lock; returns the exit code of both.
 
     It stays that of the run, unless the rollback left an unknown outcome or was interrupted.
@@ -246,7 +246,7 @@ def _take_itself_back(run: Working, code: int, options: RunOptions) -> int:
     ending = _ended(run, taking_back)
     back_code = exit_code(ending, changed=run.state.changed, unknown=run.state.unknown)
     if not run.journal.failed:
-        ending, back_code = _write_end(run, ending, back_code, back=True)
+        ending, back_code = _write_end(run, ending, back_code, path, options, back=True)
     run.say(RunEnded(at_ns=run.now_ns, ending=ending, exit_code=back_code, rollback=True))
     return back_code if back_code in (EXIT_INTERRUPTED, EXIT_UNKNOWN) else code
 
@@ -272,13 +272,17 @@ def _ending_of(work: Callable[[], Ending]) -> Ending:
         return Ending(EndCode.UNREACHABLE, message=str(error))
 
 
-def _write_end(run: Working, ending: Ending, code: int, *, back: bool) -> tuple[Ending, int]:
+def _write_end(
+    run: Working, ending: Ending, code: int, path: Path, options: RunOptions, *, back: bool
+) -> tuple[Ending, int]:
     kind = RollbackEnd if back else End
     counts = run.state.reversal_counts() if back else run.state.counts()
+    end = kind(ending=ending, exit_code=code, counts=counts)
+    commands = options.commands(at_the_end(run.state, end), path)
     try:
         if ending.code is EndCode.INTERRUPTED:
             run.note(Interrupted(signal=ending.signal))
-        run.note(kind(ending=ending, exit_code=code, counts=counts))
+        run.note(msgspec.structs.replace(end, commands=commands))
     except Ended as end:
         # All mutations and their results are durable; only the last word is not.
         ending = end.ending

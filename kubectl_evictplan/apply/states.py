@@ -7,7 +7,7 @@ works is by construction what ``--resume``, ``--rollback`` and ``--status`` will
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from kubectl_evictplan.apply.cluster import Outcome
@@ -200,6 +200,13 @@ def _note_run(state: RunState, record: AnyRecord) -> None:
             state.ending, state.exit_code = record.ending, record.exit_code
             for doing in state.operations.values():
                 doing.moved_told = doing.moved
+
+
+def at_the_end(state: RunState, end: End) -> RunState:
+    """Return the state as this last record will leave it, to say what can follow before it is written."""
+    if isinstance(end, RollbackEnd):
+        return replace(state, rollback_ending=end.ending, rollback_exit_code=end.exit_code)
+    return replace(state, ending=end.ending, exit_code=end.exit_code)
 
 
 def _begin_again(state: RunState) -> None:

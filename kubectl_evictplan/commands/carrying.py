@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.apply.progress import Tell
     from kubectl_evictplan.apply.records import Author, Check
     from kubectl_evictplan.apply.run import RunOptions, RunResult
+    from kubectl_evictplan.apply.states import RunState
     from kubectl_evictplan.commands.apply_options import ApplyOptions
     from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.plans.document import Plan
@@ -67,7 +68,20 @@ def options(
         request_deadline_seconds=deadline or defaults.request_deadline_seconds,
         clock_offset_seconds=answered_offset_ns(api) / SECOND_NS,
         context=identity.context,
+        commands=_commands(flags),
     )
+
+
+def _commands(flags: ConnectionFlags) -> Callable[[RunState, Path], tuple[str, ...]]:
+    """Return what the journal says of its end: the commands that a terminal shows as well."""
+    typed = _typed(flags)
+
+    def lines(state: RunState, journal: Path) -> tuple[str, ...]:
+        from kubectl_evictplan.report.next_commands import command_lines
+
+        return command_lines(state, journal, typed)
+
+    return lines
 
 
 def author() -> Author:
@@ -138,7 +152,7 @@ def finish(
 
     _keep_unwritten(result.unwritten)
     try:
-        blocks = result_blocks(result, _typed(how))
+        blocks = result_blocks(result, _typed(how.connection))
         _show(blocks, how.color)
     except BrokenPipeError:
         # Nobody listens any more; how the run ended is still told by the ledger and the exit code.
@@ -165,7 +179,7 @@ def print_status(journal: Path, how: ApplyOptions) -> None:
     from kubectl_evictplan.report.run_end import status_blocks
 
     found = status(journal, LocalFiles())
-    _show(status_blocks(found, str(journal), _typed(how)), how.color)
+    _show(status_blocks(found, str(journal), _typed(how.connection)), how.color)
 
 
 def _show(blocks: Iterable[Block], color: str) -> None:
@@ -181,10 +195,10 @@ def _show(blocks: Iterable[Block], color: str) -> None:
     stream.flush()
 
 
-def _typed(how: ApplyOptions) -> Typed:
+def _typed(connection: ConnectionFlags) -> Typed:
     """Return what the next commands begin and end with, as it was typed."""
     from kubectl_evictplan.report.next_commands import Typed
 
-    program = click.get_current_context().find_root().info_name or "kubectl evictplan"
-    connection = how.connection
+    context = click.get_current_context(silent=True)
+    program = (context.find_root().info_name if context else None) or "kubectl evictplan"
     return Typed(program, connection_words(connection), connection_words(connection, kubectl=True))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from kubectl_evictplan.apply.endings import EndCode, Ending
 from kubectl_evictplan.apply.files import JOURNAL_ENDING
+from kubectl_evictplan.apply.run import can_roll_back, resumable
 from kubectl_evictplan.apply.states import RunState
 from kubectl_evictplan.plans.document import AddTaint, Cordon, RemoveTaint, Uncordon, taint_words
 from kubectl_evictplan.report.blocks import Block, Commands
@@ -57,6 +59,18 @@ def next_commands(
     if can_roll_back:
         note = _joined(room, _OWN)
         yield Commands("Take back", (f"{program} apply --rollback {journal}{where}",), note)
+
+
+def command_lines(state: RunState, journal: Path, typed: Typed) -> tuple[str, ...]:
+    """Return the same as lines alone, for the journal: wherever it is read, so its name is absolute."""
+    found = next_commands(
+        state,
+        str(journal.absolute()),
+        typed,
+        resumable=resumable(state),
+        can_roll_back=can_roll_back(state),
+    )
+    return tuple(line for block in found if isinstance(block, Commands) for line in block.lines)
 
 
 def _go_on(

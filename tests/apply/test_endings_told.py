@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
+import pytest
 from apply.clusters import drain_bench, taint_bench
 from apply.faults import Fault
 from apply.runs import JOURNAL, Bench, records
@@ -12,7 +14,7 @@ from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.status import status
 from kubectl_evictplan.errors import ForbiddenError, Problem
 from kubectl_evictplan.report.blocks import Block
-from kubectl_evictplan.report.next_commands import Typed
+from kubectl_evictplan.report.next_commands import Typed, command_lines
 from kubectl_evictplan.report.run_end import result_blocks, status_blocks
 from kubectl_evictplan.report.terminal import Terminal
 
@@ -162,3 +164,48 @@ def test_what_a_webhook_made_of_a_patch_is_told_beside_what_was_asked() -> None:
         assert one in joined(text)
     assert "last written by" not in text
     assert "1 done otherwise" in text
+
+
+def refused(bench: Bench) -> None:
+    bench.cluster.faults.line.extend([None, Fault.FORBIDDEN])
+
+
+def interrupted(bench: Bench) -> None:
+    bench.cluster.before_mutation = lambda _: bench.stop.request("SIGINT")
+
+
+def node_gone(bench: Bench) -> None:
+    bench.cluster.after_mutation = lambda _: bench.cluster.nodes.pop("n2", None)
+
+
+@pytest.mark.parametrize(
+    ("goes_wrong", "going_on"),
+    [
+        (lambda _: None, ""),
+        (refused, "--resume {}"),
+        (interrupted, "--resume {}"),
+        (node_gone, "--resume {} --continue-on-absent"),
+    ],
+)
+def test_the_last_record_holds_the_commands_that_the_end_offers(
+    goes_wrong: Callable[[Bench], object], going_on: str
+) -> None:
+    bench = taint_bench()
+    goes_wrong(bench)
+    typed = Typed(PROGRAM, "--context prod")
+    commands = partial(command_lines, typed=typed)
+
+    text = shown(result_blocks(bench.apply(commands=commands), typed))
+
+    (end,) = records(bench, "end")
+    expected = [f"{PROGRAM} apply --rollback {JOURNAL} --context prod"]
+    if going_on:
+        words = f"{PROGRAM} apply {going_on.format(JOURNAL)} --context prod"
+        expected.insert(0, words)
+    assert end["commands"] == expected
+    assert all(line in text for line in expected)
+    # Taken back, there is nothing to go on with.
+    bench.cluster.before_mutation = bench.cluster.after_mutation = lambda _: None
+    assert bench.rollback(commands=commands).exit_code in (0, 3)
+    (back,) = records(bench, "rollback-end")
+    assert not [line for line in back["commands"] if "--resume" in line]

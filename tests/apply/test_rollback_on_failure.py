@@ -24,8 +24,8 @@ from kubectl_evictplan.report.blocks import Verdict
 from kubectl_evictplan.report.next_commands import Typed
 from kubectl_evictplan.report.run_end import result_blocks
 
-# What ``begin`` and ``resume`` did not say at first, and the digest of a whole line.
-NEW = ("context", "rollbackOnFailure", "sum")
+# What ``begin``, ``resume`` and ``end`` did not say at first, and the digest of a whole line.
+NEW = ("context", "rollbackOnFailure", "commands", "sum")
 
 
 def specs(bench: Bench) -> dict[str, Any]:

@@ -261,6 +261,14 @@ def test_a_run_that_is_not_finished_ends_with_its_own_exit_code(
 
     assert (stopped.code, "not today" in stopped.out) == (3, True), stopped.err
     assert ("maint" in taints(server), "maint" in taints(server, "n2")) == (True, False)
+    journal = Path("plan.journal.jsonl").absolute()
+    end = json.loads(journal.read_text().splitlines()[-1])
+    assert end["record"] == "end"
+    where = f"-s {server.url} --token"
+    goes_on, takes_back = (one.replace("--server", "-s") for one in end["commands"])
+    assert goes_on.startswith(f"kubectl evictplan apply --resume {journal} {where}")
+    assert takes_back.startswith(f"kubectl evictplan apply --rollback {journal} {where}")
+    assert TOKEN not in journal.read_text()
     server.webhooks.clear()
     assert type_("apply", "--resume", "plan.journal.jsonl", "--yes").code == 0
     assert "maint" in taints(server, "n2")
