@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kubectl_evictplan.apply.changes import Standing, judge, written_by
-from kubectl_evictplan.apply.cluster import LiveNode, LiveWorkload, Outcome
+from kubectl_evictplan.apply.cluster import LiveWorkload, Outcome
 from kubectl_evictplan.apply.endings import EndCode, Ended, Ending, NodeAbsent
 from kubectl_evictplan.apply.evictions import batch, settle_eviction
 from kubectl_evictplan.apply.node_changes import do_change, read_node, settle
@@ -18,12 +18,12 @@ from kubectl_evictplan.apply.progress import (
     OperationStarted,
     Paused,
 )
-from kubectl_evictplan.apply.records import Left, NodeEnd, NodeImage, Verdict, Workloads
+from kubectl_evictplan.apply.records import Left, NodeEnd, Verdict, Workloads
 from kubectl_evictplan.apply.sending import DOING, ended, note_verdict
 from kubectl_evictplan.apply.states import Doing, Phase
 from kubectl_evictplan.apply.turns import Turn, turns
 from kubectl_evictplan.apply.watching import Conditions
-from kubectl_evictplan.apply.working import SLICE_SECONDS, Working
+from kubectl_evictplan.apply.working import Working
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.plans.document import (
@@ -273,28 +273,12 @@ class Course:
         if not newest:
             return
         self.run.checkpoint()
-        node = self._read_after(next(reversed(newest.values())), newest.values())
+        node = read_node(self.run, DOING, next(reversed(newest.values())), self.uids[name])
         for doing in newest.values():
             if judge(doing.operation, node, doing.time_added).standing not in _FULFILLED:
                 by = written_by(doing.operation, node)
                 note_verdict(self.run, DOING, doing, Verdict.REVERTED, uid=node.uid, changed_by=by)
                 raise ended(EndCode.REVERTED, doing, node)
-
-    def _read_after(self, doing: Doing, changes: Iterable[Doing]) -> LiveNode:
-        """Read the node; an answer from before our own writes is not taken for one."""
-        old = {
-            one.before.resource_version
-            for one in changes
-            if one.outcome is Outcome.APPLIED and isinstance(one.before, NodeImage)
-        }
-        uid = self.uids[doing.operation.node]
-        node = read_node(self.run, DOING, doing, uid)
-        for _attempt in range(STALE_READS_MAX):
-            if node.resource_version not in old:
-                break
-            self.run.pause(SLICE_SECONDS)
-            node = read_node(self.run, DOING, doing, uid, fresh=True)
-        return node
 
 
 _FULFILLED = (Standing.OURS, Standing.ALREADY)

@@ -29,7 +29,7 @@ class AppendOnly(Protocol):
         """Hand all of ``data`` to the operating system."""
 
     def sync(self) -> None:
-        """Return when everything appended so far survives a power loss."""
+        """Return when everything appended so far survives a power loss; OSError also when the file has no name any more."""
 
     def truncate(self, size: int) -> None:
         """Drop what lies behind the first ``size`` bytes."""
@@ -99,6 +99,9 @@ class LocalFile:
     def sync(self) -> None:
         """Return when everything appended so far survives a power loss."""
         os.fsync(self._descriptor)
+        if not os.fstat(self._descriptor).st_nlink:
+            # Nobody will ever read it: what is written there is lost with this process.
+            raise FileNotFoundError(errno.ENOENT, "the file was removed")
 
     def truncate(self, size: int) -> None:
         """Drop what lies behind the first ``size`` bytes."""

@@ -180,7 +180,7 @@ def read_node(
 ) -> LiveNode:
     """Read the operation's node; raises Ended when it is gone or another of its name."""
     name, number = doing.operation.node, doing.operation.number
-    node = run.read(lambda: run.api.get_node(name, fresh=fresh), number, name)
+    node = run.read_node(name, number, fresh=fresh)
     if node is None:
         note_verdict(run, voice, doing, Verdict.ABSENT)
         raise NodeAbsent(ended(EndCode.DRIFT, doing).ending)

@@ -129,6 +129,18 @@ class RunState:
         doings = (*self.operations.values(), *self.reversals.values())
         return any(doing.phase is Phase.UNKNOWN for doing in doings)
 
+    def outdated(self, node: str) -> frozenset[str]:
+        """Return the resourceVersions of a node from before what this run, or its rollback, made of it."""
+        doings = (*self.operations.values(), *self.reversals.values())
+        return frozenset(
+            one.before.resource_version
+            for one in doings
+            if one.operation.node == node
+            and isinstance(one.before, NodeImage)
+            and one.outcome is Outcome.APPLIED
+            and one.resource_version not in ("", one.before.resource_version)
+        )
+
     def counts(self) -> dict[str, int]:
         """Return the number of operations in each phase, phases without any left out."""
         counted = Counter(doing.phase.value for doing in self.operations.values())

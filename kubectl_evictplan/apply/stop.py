@@ -10,10 +10,11 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class StoppedAtOnce(BaseException):
+class StoppedAtOnce(KeyboardInterrupt):
     """A second signal. The journal holds the intent of whatever was under way; nothing is added.
 
-    Not an Exception: nothing between the signal and the command line may take it for a fault.
+    Not an Exception: nothing between the signal and the command line may take it for a fault. Before a run has begun, or
+    when it has ended, it ends the program as any Ctrl-C does.
     """
 
 

@@ -168,7 +168,7 @@ def _leave(run: Working, doing: Doing, why: Kept) -> None:
 def _kept(run: Working, place: Place, uid: str) -> Kept | None:
     """Tell why the place must be left alone, None when it may be taken back."""
     number = place.newest.operation.number
-    node = run.read(lambda: run.api.get_node(place.node, fresh=True), number, place.node)
+    node = run.read_node(place.node, number, fresh=True)
     if node is None:
         return Kept.NODE_GONE
     if node.uid != uid:

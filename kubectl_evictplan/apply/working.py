@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from kubectl_evictplan.apply.cluster import ClusterApi
+from kubectl_evictplan.apply.cluster import ClusterApi, LiveNode
 from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
 from kubectl_evictplan.apply.journal import Journal, JournalFailed
 from kubectl_evictplan.apply.lock import Lock
@@ -36,6 +36,9 @@ AWAY_SECONDS_MAX = 120.0
 _AWAY_PAUSE_SECONDS_MAX = 5.0
 # How long one attempt to read waits for a silent server once something was sent: then that is told.
 ATTEMPT_SECONDS = 10.0
+# How often an answer from before our own change is asked for again.
+STALE_READS_MAX = 3
+_STALE = "it answers with a node from before this run's own change: a cache, or a server that lags behind"
 
 RecordT = TypeVar("RecordT", bound=AnyRecord)
 Read = TypeVar("Read")
@@ -182,6 +185,22 @@ class Working(Looking):
             # Looking may take longer than the lock lasts, and what is sent next needs it.
             self.lock.keep()
         self.heed_signals()
+
+    def read_node(self, name: str, number: int = 0, *, fresh: bool = False) -> LiveNode | None:
+        """Return a node as it is, None when it is gone; an answer from before our own change is not taken for one.
+
+        Raises Ended when no other comes.
+        """
+        old = self.state.outdated(name)
+        node = self.read(lambda: self.api.get_node(name, fresh=fresh), number, name)
+        for _attempt in range(STALE_READS_MAX):
+            if node is None or node.resource_version not in old:
+                return node
+            self.pause(SLICE_SECONDS)
+            node = self.read(lambda: self.api.get_node(name, fresh=True), number, name)
+        if node is not None and node.resource_version in old:
+            raise Ended(Ending(EndCode.UNREACHABLE, number, name, message=_STALE))
+        return node
 
     def _answer(self, asked: Callable[[], Read]) -> Read:
         """Once the run has sent something, a server that is away is waited for, within bounds."""

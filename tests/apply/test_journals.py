@@ -403,6 +403,21 @@ def test_a_real_journal_is_locked_while_it_is_open(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_a_real_journal_that_is_removed_takes_no_more_records(tmp_path: Path) -> None:
+    opened = LocalFiles().create(tmp_path / "journal")
+    opened.append(b"one\n")
+    opened.sync()
+    (tmp_path / "journal").rename(tmp_path / "moved")
+    opened.append(b"two\n")
+    opened.sync()
+    assert (tmp_path / "moved").read_bytes() == b"one\ntwo\n"
+
+    (tmp_path / "moved").unlink()
+    with pytest.raises(FileNotFoundError, match="the file was removed"):
+        opened.sync()
+    opened.close()
+
+
 def test_room_is_reserved_behind_the_end_of_a_real_journal(tmp_path: Path) -> None:
     opened = LocalFiles().create(tmp_path / "journal")
     opened.append(b"one\n")

@@ -374,6 +374,39 @@ def test_a_server_that_lags_behind_is_not_believed() -> None:
     assert bench.apply().exit_code == 0
 
 
+def test_a_taint_is_not_called_gone_by_an_answer_from_before_it_was_put_on() -> None:
+    cluster = three_nodes()
+    bench = Bench(cluster, plan_of(cluster, add_taint("n1"), remove_taint("n1", at=5.0)))
+    cluster.after(3.0, lambda: setattr(cluster.faults, "stale_reads", 2))
+
+    assert bench.apply().exit_code == 0
+    assert [one["key"] for one in cluster.nodes["n1"].taints] == ["gpu"]
+    assert len(cluster.mutations) == 2
+
+
+def test_a_server_that_keeps_lagging_behind_ends_the_run() -> None:
+    cluster = three_nodes()
+    bench = Bench(cluster, plan_of(cluster, add_taint("n1"), remove_taint("n1", at=5.0)))
+    cluster.after(3.0, lambda: setattr(cluster.faults, "stale_reads", 99))
+
+    result = bench.apply()
+
+    assert (result.exit_code, result.ending.code) == (3, EndCode.UNREACHABLE)
+    assert "from before this run's own change" in result.ending.message
+    cluster.faults.stale_reads = 0
+    assert bench.resume().exit_code == 0
+    assert len(cluster.mutations) == 2
+
+
+def test_what_a_server_that_lags_behind_shows_is_not_taken_for_taken_back() -> None:
+    bench = taint_bench()
+    assert bench.apply().exit_code == 0
+    bench.cluster.faults.stale_reads = 2
+
+    assert bench.rollback().exit_code == 0
+    assert [one["key"] for one in bench.cluster.nodes["n1"].taints] == ["gpu"]
+
+
 def test_a_pod_that_went_as_asked_counts_as_evicted() -> None:
     bench = one_pod()
 

@@ -13,6 +13,7 @@ from apply.runs import Bench, add_taint, drain, plan_of
 from apply.simulated_cluster import START_NS
 from msgspec.structs import replace
 
+from kubectl_evictplan import cli
 from kubectl_evictplan.apply.conditions import parse_condition
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.progress import ClockGap, NodeDone, Paused, RequestSent
@@ -91,6 +92,21 @@ def test_real_signals_ask_to_stop_and_the_second_one_insists() -> None:
         with pytest.raises(StoppedAtOnce):
             os.kill(os.getpid(), signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_two_signals_where_no_run_is_at_work_end_the_program_in_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def twice(_words: object, _program: object) -> int:
+        stop = Stop()
+        with signals_caught(stop):
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise AssertionError("still alive")
+
+    monkeypatch.setattr(cli, "_invoke", twice)
+    assert cli.run(["apply", "plan.json"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_a_listener_whose_output_is_closed_does_not_stop_the_run() -> None:
