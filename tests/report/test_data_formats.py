@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -16,7 +17,7 @@ from ruamel.yaml import YAML
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import Prediction, Sourced
-from kubectl_evictplan.prediction.fingerprint import sealed
+from kubectl_evictplan.prediction.fingerprint import fingerprint, sealed
 from kubectl_evictplan.report import render
 
 # What the versions of YAML, or a reader in a hurry, take for something other than a string.
@@ -206,3 +207,19 @@ def test_explain_limits_data_to_the_pod(output: str) -> None:
     assert "db-0" in text
     assert "web-9" not in text
     assert "ds-1" not in text
+
+
+@pytest.mark.parametrize("rows", [0, 1, 1001])
+def test_a_fingerprint_counts_the_bytes_of_the_document_that_is_encoded_at_once(rows: int) -> None:
+    value = prediction(evictions=tuple(eviction(f"web-{index}") for index in range(rows)))
+    canonical = msgspec.json.encode(value, order="deterministic")
+    assert fingerprint(value) == f"sha256:{hashlib.sha256(canonical).hexdigest()}"
+
+
+@pytest.mark.parametrize("rows", [50, 51])
+def test_rows_that_are_written_together_look_as_each_by_itself(rows: int) -> None:
+    names = [f"web-{index}" for index in range(rows)]
+    value = prediction(evictions=tuple(map(eviction, names)))
+    text = "".join(render(value, "json"))
+    assert text == msgspec.json.format(text.encode(), indent=2).decode() + "\n"
+    assert [row["pod"] for row in json.loads(text)["evictions"]] == names
