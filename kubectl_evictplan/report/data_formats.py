@@ -16,6 +16,7 @@ import msgspec
 
 from kubectl_evictplan.display import visible
 from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.impact_document import Impact
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -79,32 +80,46 @@ def render_json(document: msgspec.Struct, *, ascii_only: bool = False) -> Iterat
 
 
 def _chunks(document: msgspec.Struct) -> Iterator[str]:
-    start = "{\n"
+    yield from _fields(document, 0)
+    yield "\n"
+
+
+def _fields(document: msgspec.Struct, depth: int) -> Iterator[str]:
+    indent, before = "  " * (depth + 1), "{\n"
     for key, value in _parts(document):
-        yield f"{start}  {_encode(key)}: "
-        start = ",\n"
+        yield f"{before}{indent}{_encode(key)}: "
+        before = ",\n"
         if isinstance(value, tuple) and value:
-            before = "[\n    "
-            for several in _batches(value):
-                yield before + _items(several)
-                before = ",\n    "
-            yield "\n  ]"
+            yield from _list(value, depth + 1)
+        elif isinstance(value, Impact):
+            yield from _fields(value, depth + 1)
         else:
-            yield _indented(value, "  ")
-    yield "\n}\n"
+            yield _indented(value, indent)
+    yield f"\n{'  ' * depth}}}"
 
 
-def _batches(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    return (items[at : at + _ITEMS_AT_ONCE] for at in range(0, len(items), _ITEMS_AT_ONCE))
+def _list(items: tuple[Any, ...], depth: int) -> Iterator[str]:
+    indent = "  " * (depth + 1)
+    before = f"[\n{indent}"
+    for at in range(0, len(items), _ITEMS_AT_ONCE):
+        yield before + _items(items[at : at + _ITEMS_AT_ONCE], depth + 1)
+        before = f",\n{indent}"
+    yield f"\n{'  ' * depth}]"
 
 
-def _items(items: tuple[Any, ...]) -> str:
-    """Items of a list, from the first one's brace to the last one's: as a list in a list they stand where they belong."""
+def _items(items: tuple[Any, ...], depth: int) -> str:
+    """Items of a list, from the first one to the last: in so many lists they stand where they belong."""
+    nested = items
+    for _ in range(1, depth):
+        nested = (nested,)
     try:
-        text = msgspec.json.format(_encoder.encode((items,)), indent=2).decode()
+        text = msgspec.json.format(_encoder.encode(nested), indent=2).decode()
     except UnicodeEncodeError:
-        return ",\n    ".join(_indented(item, "    ") for item in items)
-    return text.removeprefix("[\n  [\n    ").removesuffix("\n  ]\n]")
+        indent = "  " * depth
+        return f",\n{indent}".join(_indented(item, indent) for item in items)
+    opening = "".join("[\n" + "  " * (level + 1) for level in range(depth))
+    closing = "".join("\n" + "  " * level + "]" for level in reversed(range(depth)))
+    return text.removeprefix(opening).removesuffix(closing)
 
 
 def _indented(value: Any, indent: str) -> str:
