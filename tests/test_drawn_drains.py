@@ -127,3 +127,14 @@ def test_nobody_waits_for_a_rival_that_asks_later_or_in_another_turn() -> None:
 
 def test_who_is_under_no_budget_has_no_rivals() -> None:
     assert waits_of(deleted("d/other", 5), refused("d/second", 5)) == {"d/second": True}
+
+
+@pytest.mark.slow
+def test_a_request_that_loses_twice_at_its_budget_lies_in_its_window() -> None:
+    # Two pods of one budget leave a node at once; the second of two conflicts meets a status that is synced.
+    world = draw_drained_world(random.Random(31044))
+    prediction = predict(*world, assume_ready=READY)
+    rng = random.Random(30044)
+    assert [contradictions(reality(world, rng, number), prediction) for number in range(12)] == [
+        []
+    ] * 12

@@ -75,6 +75,7 @@ class Jitter(Enum):
 
 
 _JITTERS_MS = {Jitter.ARRIVAL: (0, 25), Jitter.CONFLICT: (500, 550)}
+CONFLICT_MAX_NS = _JITTERS_MS[Jitter.CONFLICT][1] * MILLISECOND_NS
 
 
 class DrainTiming(msgspec.Struct, frozen=True):

@@ -26,6 +26,7 @@ from kubectl_evictplan.cluster.timeline import (
     PodRefused,
     Timeline,
 )
+from kubectl_evictplan.engine.drain_timing import CONFLICT_MAX_NS
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain
@@ -139,6 +140,9 @@ class DrainGathered:
         # In how many runs somebody deletes a pod, and how many of a class over all runs.
         self._going: Counter[tuple[str, str] | int] = Counter()
         self._waits = Waits(classes, self._class_of, self._uid, asks)
+        self._asks = asks
+        # How many pods meet at each budget.
+        self._rivals: Counter[str | None] = Counter(asks.values())
         # Of the run that is being added: whose controllers made the pods that replace others, by uid.
         self._replacements: dict[str, str] = {}
         self._replaced_owners: set[str] = set()
@@ -312,7 +316,7 @@ class DrainGathered:
         node = entry.node if isinstance(entry, PodDeleted) else self._node_of.get(key.pod, "")
         by_drain = key.controller in (EVICTION_API, KUBECTL_DELETE)
         if not by_drain or not self._depends_on_others(node, key.pod):
-            return spans
+            return self._conflicted(spans, key)
         start_ns = self._turns.first_start_ns(node)
         first_ns = spans[0][0] if start_ns is None else min(start_ns, spans[0][0])
         # Each of several waits adds its own chance, to the ends of a window as to the holes between two.
@@ -320,7 +324,16 @@ class DrainGathered:
         if len(spans) > _OUTCOMES_OF_ONE_WAIT:
             spans = (spans[0], (spans[1][0], spans[-1][1]))
         wider = ((max(low - padding_ns, first_ns), high + padding_ns) for low, high in spans)
-        return tuple(merge_spans(wider, 0))
+        return self._conflicted(tuple(merge_spans(wider, 0)), key)
+
+    def _conflicted(self, spans: tuple[Span, ...], key: EvictionKey) -> tuple[Span, ...]:
+        """The spans; of requests that meet at a budget one may lose once more than in drawn runs."""
+        budget = self._asks.get(key.pod)
+        if key.controller != EVICTION_API or self._rivals[budget] < 2:
+            return spans
+        # They are sent together; whoever is refused then comes back alone.
+        (low_ns, high_ns), *others = spans
+        return tuple(merge_spans([(low_ns, high_ns + CONFLICT_MAX_NS), *others], 0))
 
     def _spans_of_class(self, group: int, controller: str) -> tuple[tuple[Span, ...], bool]:
         pieces: list[Span] = []
