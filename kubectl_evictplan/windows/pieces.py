@@ -35,6 +35,8 @@ class Piece(NamedTuple):
     missed: frozenset[str] = frozenset()
     # The number of a piece that is drawn: one choice of everything, where not all of them can be explored.
     drawn: int | None = None
+    # One phase stands for all that are admissible.
+    phase_is_chosen: bool = False
 
     @property
     def shift_ns(self) -> int:

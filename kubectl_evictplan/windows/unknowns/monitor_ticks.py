@@ -32,6 +32,8 @@ from kubectl_evictplan.windows.unknowns.unknown import Unknown
 # nodes per tick.
 MONITOR_COST_MAX_NS = 10_000_000
 MONITOR_COST_PER_NODE_NS = 4_000
+# Of a new process's grid, where not every phase of the old one can be tried with each.
+_CRITICAL_COSTS_MAX = 40
 
 
 def monitor_cost_max_ns(snapshot: ClusterSnapshot) -> int:
@@ -115,11 +117,27 @@ class TickCost(Unknown[Piece]):
             part = part.missing(self.name)
             yield part._replace(first=Grid(0, 0), last=Grid(0, cost_max_ns))
             return
-        chosen = sorted(levels)
-        if len(levels) > most:
-            part, chosen = part.missing(self.name), _every(chosen, most)
-        for cost_ns in chosen:
+        if len(levels) <= most:
+            for cost_ns in sorted(levels):
+                yield part._replace(first=Grid(0, cost_ns), last=Grid(0, cost_ns))
+            return
+        part = part.missing(self.name)
+        for cost_ns in (0, cost_max_ns, cost_max_ns // 2)[:most]:
             yield part._replace(first=Grid(0, cost_ns), last=Grid(0, cost_ns))
+        yield from self._of_new_process(part, most)
+
+    def _of_new_process(self, part: Piece, most: int) -> Iterator[Piece]:
+        """Stretches of costs for a grid that a new process starts: when the old one ticked matters little to it."""
+        costs = sorted(set(self._of_known_grids(part.scenario)))
+        if not costs:
+            return
+        # Each of them has one phase only, instead of all.
+        phases = len(self._meetings.instants(part.scenario)) + 1
+        costs = _every(costs, max(min(_CRITICAL_COSTS_MAX, most * phases // 4), 2))
+        for low_ns, high_ns in _between(costs, self._meetings.cost_max_ns + 1):
+            for phase_ns in (0, self._period_ns // 2):
+                first, last = Grid(phase_ns, low_ns), Grid(phase_ns, high_ns)
+                yield part._replace(first=first, last=last, phase_is_chosen=True)
 
     def _drawn(self, part: Piece, index: int) -> Piece:
         costs = (0, self._meetings.cost_max_ns, self._meetings.cost_max_ns // 2)
@@ -179,7 +197,7 @@ class MonitorPhase(Unknown[Piece]):
 
     def settle(self, part: Piece, most: int) -> Iterator[Piece]:
         """The stretches between critical phases, or fewer that hold several of them."""
-        if self._meetings.fixed_phase_ns(part.scenario) is not None:
+        if part.phase_is_chosen or self._meetings.fixed_phase_ns(part.scenario) is not None:
             yield part
             return
         cost_ns = part.first.cost_ns
