@@ -18,13 +18,14 @@ from kubectl_evictplan.cluster.timeline import AboutPod, Timeline, ZoneStateChan
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.kube.durations import MINUTE_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
-from kubectl_evictplan.kube.taints import no_execute_taints
+from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Node
+from kubectl_evictplan.kube.taints import UNREACHABLE, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.node_runs import NodeRun, NodeRunner, PieceRun, run_piece
 from kubectl_evictplan.windows.outcome import (
     READY,
+    TAINT_ADDED,
     Exploration,
     NodeChangeKey,
     ZoneStateKey,
@@ -79,12 +80,22 @@ def explore(
     return result
 
 
+# What the tick does that finds a node silent.
+_WITH_SILENCE = ((READY, "Unknown"), (TAINT_ADDED, f"{UNREACHABLE}:{NO_SCHEDULE}"))
+
+
 def _widen(result: Exploration, bounds: OuterBounds, runs: list[PieceRun]) -> None:
     """Where not everything was explored: to what is proven of nodes, zones and lines; the rest is not certain."""
-    if not any(run.piece.missed for run in runs):
+    every_piece = not any(run.piece.missed for run in runs)
+    if every_piece and not any(run.missed_of(run.waits) for run in runs):
+        return
+    for zone, waiting in result.waiting.items():
+        latest_ns = bounds.zones[zone].latest_ns if zone in bounds.zones else ()
+        result.services[zone] += [(0,) * len(waiting), latest_ns]
+    if every_piece:
         return
     for (key, _), window in result.nodes.windows.items():
-        if (key.what, key.value) == (READY, "Unknown"):
+        if (key.what, key.value) in _WITH_SILENCE:
             proven = bounds.nodes.get(key.node)
             if proven is not None:
                 window.earliest_ns, window.latest_ns = proven.unknown
@@ -96,9 +107,6 @@ def _widen(result: Exploration, bounds: OuterBounds, runs: list[PieceRun]) -> No
             window.earliest_ns = min(window.earliest_ns, end.changes_ns[0])
             window.latest_ns = max(window.latest_ns, end.changes_ns[1])
         window.unsure = window.unsure or end is None or end.state != state.state
-    for zone, waiting in result.waiting.items():
-        latest_ns = bounds.zones[zone].latest_ns if zone in bounds.zones else ()
-        result.services[zone] += [(0,) * len(waiting), latest_ns]
 
 
 def _note_waits(result: Exploration, run: PieceRun) -> PieceRun:

@@ -34,7 +34,6 @@ from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, no_execute_
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.windows.line_replay import NEVER_NS
 from kubectl_evictplan.windows.line_windows import Span
 from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     last_heartbeat_window,
@@ -45,7 +44,10 @@ from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 
 
 class NodeBounds(NamedTuple):
-    """When the node becomes Unknown, and when it is tainted; ``certain``: in every run, within ``served``."""
+    """When the node becomes Unknown, and when it is tainted; ``certain``: in every run, within ``served``.
+
+    Where ``served`` ends before it begins the node is never tainted.
+    """
 
     unknown: Span
     served: Span
@@ -232,10 +234,18 @@ class OuterBounds:
         settled_ns = max(latest_ns for _, latest_ns in unknown.values())
         latest = tuple(self._latest_tokens(settled_ns + later_ns[1], len(unknown), rates))
         self.zones[zone] = ZoneEnd(state, (first_ns, settled_ns), latest)
-        end_ns = latest[-1] if latest else NEVER_NS
+        end_ns = latest[-1] if latest else self._last_token(settled_ns, rates)
         for name, span in unknown.items():
             served = span[0] + later_ns[0], end_ns
             self.nodes[name] = NodeBounds(span, served, bool(latest))
+
+    def _last_token(self, settled_ns: int, rates: list[float] | None) -> int:
+        """When a zone that taints nobody in the end taints a node at the latest: before it is told to stop."""
+        # A bucket that was made without a rate may keep its first token for any time.
+        told_to_stop = rates is not None and rates[0] <= 0
+        if told_to_stop and self._configuration.node_eviction_rate_qps > 0:
+            return settled_ns
+        return self._scenario.end_ns
 
     def _latest_tokens(
         self, in_line_ns: int, nodes: int, rates: list[float] | None

@@ -20,6 +20,7 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod
 from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE
 from kubectl_evictplan.windows.circumstances import Circumstance, Contribution, tell_spans_apart
+from kubectl_evictplan.windows.line_replay import NEVER_NS
 from kubectl_evictplan.windows.line_windows import Span, WaitWindow, disjoint_outcomes
 from kubectl_evictplan.windows.node_runs import NodeRun, PieceRun, gap_between_outcomes_ns
 from kubectl_evictplan.windows.outcome import (
@@ -66,13 +67,13 @@ class SimpleFates:
     def explore(self, name: str, pods: list[Pod], runs: list[PieceRun]) -> None:
         """Windows of the node's taint and of all its pods."""
         found = [(run, run.waits[name][0]) for run in runs if run.waits.get(name)]
-        if not any(wait.spans for _, wait in found):
-            return
         service = self._service(name, found, len(runs))
-        first_run = min(
-            ((wait.spans[0][0], index) for index, (_, wait) in enumerate(found) if wait.spans)
-        )[1]
-        sample = found[first_run][0].first
+        if not service.spans:
+            return
+        # A run in which it is served first, or just waits.
+        sample = min(found, key=lambda each: each[1].spans[0][0] if each[1].spans else NEVER_NS)[
+            0
+        ].first
         if self._configuration.taint_mode:
             self._note_taint(name, service, sample)
         self._learn(name, pods, sample, service.spans[0][0])
@@ -86,7 +87,8 @@ class SimpleFates:
         missed = frozenset().union(*(run.piece.missed | wait.missed for run, wait in found))
         bounds = self._bounds.nodes.get(name)
         if missed and bounds is not None:
-            return _Service((bounds.served,), bounds.certain, (), missed, proven=True)
+            proven = [bounds.served] if bounds.served[0] <= bounds.served[1] else []
+            return _Service(tuple(proven), bounds.certain, (), missed, proven=True)
         certain = not missed and len(found) == runs and all(wait.certain for _, wait in found)
         gap_ns = gap_between_outcomes_ns(self._configuration)
         spans = disjoint_outcomes((span for _, wait in found for span in wait.spans), gap_ns)

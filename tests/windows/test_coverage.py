@@ -94,6 +94,11 @@ def test_nothing_is_proven_certain_where_the_zone_may_stop_tainting() -> None:
     assert prediction.inputs.coverage is not None
     assert prediction.inputs.coverage.outer_bound == 6
     assert {eviction.certainty for eviction in prediction.evictions} == {"possible"}
+    # And whoever is tainted is tainted before the last one is found silent.
+    unknown = [c for report in prediction.nodes for c in report.changes if c.value == "Unknown"]
+    assert max(e.latest_seconds for e in prediction.evictions) <= max(
+        change.latest_seconds for change in unknown
+    )
 
 
 @pytest.mark.slow
