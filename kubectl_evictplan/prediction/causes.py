@@ -292,6 +292,7 @@ _MOMENTS: dict[MomentKind, str] = {
     MomentKind.STARTUP_DEADLINE: "the end of the startup grace period of {node}",
     MomentKind.START: "the start",
     MomentKind.PROCESS_START: "the start of kube-controller-manager",
+    MomentKind.REFILL: "the first new token after the start",
 }
 
 

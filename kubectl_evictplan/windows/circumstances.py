@@ -21,6 +21,7 @@ class MomentKind(Enum):
     STARTUP_DEADLINE = "startup deadline"
     START = "start"
     PROCESS_START = "process start"
+    REFILL = "refill"
 
 
 class Moment(NamedTuple):

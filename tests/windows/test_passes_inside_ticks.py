@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from builders import (
     default_tolerations,
     make_event,
@@ -15,6 +17,7 @@ from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.windows.unknowns.monitor_ticks import critical_instants
 
 
 def predicted(*events: ScenarioEvent) -> Prediction:
@@ -70,3 +73,19 @@ def test_a_taint_of_such_a_pass_outlives_the_tick_that_takes_the_node_out_of_lin
     )
     windows = [window for eviction in prediction.evictions for window in eviction.windows]
     assert any(window.earliest_seconds <= 66.1 <= window.latest_seconds for window in windows)
+
+
+@pytest.mark.parametrize(("ready", "matters"), [("Unknown", True), ("True", False)])
+def test_whether_a_tick_comes_before_the_next_token_matters_where_one_may_just_be_spent(
+    ready: str, matters: bool
+) -> None:
+    # A tick that changes the zone's rate finds the new token or not.
+    flags = {"node-eviction-rate": "0.8"}
+    instants = critical_instants(
+        make_snapshot([make_node("n0", ready=ready), make_node("n1")]),
+        make_scenario([], horizon=60),
+        resolve_configuration(
+            ControllerSettings(kubernetes_version="1.29.6", flags=flags), ControlPlaneFlags()
+        ),
+    )
+    assert (1_250_000_000 in instants) == matters

@@ -266,6 +266,15 @@ def _critical_moments(
 ) -> Iterable[Moment]:
     """Offsets at which it matters whether a tick comes just before or just after."""
     yield from _moments_of_nodes(snapshot, scenario, configuration)
+    if any(node.ready_status != TRUE for node in snapshot.nodes):
+        # A zone may have used its token just before the start: a tick that changes its rate meets a new one or not.
+        rates_qps = {
+            configuration.node_eviction_rate_qps,
+            configuration.secondary_node_eviction_rate_qps,
+        }
+        for rate_qps in sorted(rates_qps):
+            if rate_qps > 0:
+                yield Moment(int(SECOND_NS / rate_qps), MomentKind.REFILL, "")
     leader_ns = snapshot.control_plane.leader_acquire_time_ns
     if leader_ns is not None and leader_ns <= scenario.start_ns:
         # A process that is younger than a last heartbeat first saw that node at its own first tick.
