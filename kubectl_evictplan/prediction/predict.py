@@ -289,7 +289,8 @@ def _assumptions(exploration: Exploration) -> tuple[str, ...]:
         "watches and the API server's own latency take no time",
         "a kubelet that is up finishes a deleted pod within its grace period",
     ]
-    if exploration.padding_ns:
+    widened = (e.missed and not e.proven for e in exploration.evictions.values())
+    if exploration.padding_ns and any(widened):
         assumptions.append(
             f"windows are widened by {seconds(exploration.padding_ns):.3f}s because not every phase "
             "of the monitor was tried"
