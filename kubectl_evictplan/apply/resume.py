@@ -16,6 +16,7 @@ from kubectl_evictplan.apply.records import Resume
 from kubectl_evictplan.apply.run import (
     RunOptions,
     RunResult,
+    can_roll_back,
     carry_out,
     concluded,
     is_finished,
@@ -136,5 +137,9 @@ def refuse_forged(plan: Plan, journal: Path, state: RunState) -> None:
 def _finished(opened: Journal, state: RunState, journal: Path) -> RunResult:
     opened.close()
     return RunResult(
-        exit_code=EXIT_DONE, ending=Ending(EndCode.FINISHED), state=state, journal=journal
+        exit_code=EXIT_DONE,
+        ending=Ending(EndCode.FINISHED),
+        state=state,
+        journal=journal,
+        can_roll_back=can_roll_back(state),
     )

@@ -53,6 +53,7 @@ def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
     Raises DriftError when what is left is not as it was reviewed.
     """
     from kubectl_evictplan.apply.resume import refuse_other
+    from kubectl_evictplan.apply.run import is_finished
     from kubectl_evictplan.live.mutations import cluster_api
 
     _refuse_meaningless(how, "--resume", journal=how.journal)
@@ -63,6 +64,9 @@ def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
     plan = read_plan_file(str(path), journal)
     refuse_other(plan, journal, state)
     check_digest(plan.fingerprint, how)
+    if is_finished(state):
+        # Its lock may still have to be given back, and its ledger to be written.
+        click.echo(f"all of this run was done at {state.last_at}: nothing is sent", err=True)
     with cluster_api(how.connection, os.environ) as api:
         check_clocks(api, accept_skew=how.accept_skew)
         accepted = _review(plan, path, state, how, api) if found.resumable else ()
