@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_evictplan.commands.command import Choice, command
-from kubectl_evictplan.commands.file_arguments import STDIN, check_files
+from kubectl_evictplan.commands.file_arguments import STDIN, check_files, refuse_odd_file
 from kubectl_evictplan.commands.options import COMMON_OPTIONS
 from kubectl_evictplan.commands.output import write_document
 from kubectl_evictplan.errors import EXIT_DIFFERENT, Correction, InputError, help_on, mistake
@@ -62,6 +62,8 @@ def diff(words: tuple[str, ...], output: str, color: str, exit_code: bool) -> No
         raise mistake(
             "standard input can be read once only", Correction((STDIN,), ("a.json",), True)
         )
+    for word, example in zip(words, ("a.json", "b.json"), strict=True):
+        refuse_odd_file(word, example)
     with _helped():
         check_files(words, recursive=False)
     from kubectl_evictplan.report.differences import difference_contents

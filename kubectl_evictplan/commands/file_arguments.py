@@ -78,12 +78,47 @@ def refuse_existing(
 
     ``force`` None: there is no option that replaces it.
     """
-    if not name:
+    if name in ("", STDIN):
         known = Correction((name,), (example,), True, option)
-        raise mistake("the file name is empty", known, location=option[-1])
+        empty = "the file name is empty"
+        message = empty if not name else "it is kept as a file, never on standard output: name one"
+        raise mistake(message, known, location=option[-1])
+    if (problem := _without_place(option, name, example)) is not None:
+        raise InputError(problem)
     if not force and exists(name):
         message = "already exists" if force is None else "already exists (use --force)"
         known = Correction((name,), (unused(name),), True, option)
+        raise mistake(message, known, location=name)
+
+
+def _without_place(option: tuple[str, ...], name: str, example: str) -> Problem | None:
+    """Return why no file of that name can be made."""
+    path = Path(name)
+    try:
+        if path.is_dir():
+            known = Correction((name,), (str(path / example),), True, option)
+            return Problem("is a directory: name the file in it", known, location=name)
+        if not path.parent.exists():
+            known = Correction((), (), first=f"mkdir -p {shlex.quote(str(path.parent))}")
+            return Problem("there is no such directory to write it to", known, location=name)
+    except (OSError, ValueError):
+        pass  # What is wrong with the name is said when it is used.
+    return None
+
+
+def refuse_odd_file(name: str, example: str) -> None:
+    """Raise for a directory or a pipe where one file is read, with what to do instead; never waits for a pipe."""
+    try:
+        path = Path(name)
+        is_directory, is_pipe = path.is_dir(), path.is_fifo()
+    except (OSError, ValueError):
+        return
+    if is_directory:
+        known = Correction((name,), (str(path / example),), True)
+        raise mistake("is a directory: name the file in it", known, location=name)
+    if is_pipe:
+        known = Correction((name,), (STDIN,))
+        message = "is a pipe: name a file, or - and let the command write to this one"
         raise mistake(message, known, location=name)
 
 

@@ -8,8 +8,9 @@ import stat
 from pathlib import Path
 
 from kubectl_evictplan.apply.files import JOURNAL_ENDING
-from kubectl_evictplan.commands.file_arguments import STDIN, missing_file, unused
-from kubectl_evictplan.errors import Correction, InputError, Problem
+from kubectl_evictplan.commands.file_arguments import STDIN, files_like, unused
+from kubectl_evictplan.errors import Correction, InputError, Problem, help_on
+from kubectl_evictplan.scenarios.names import did_you_mean
 
 _HEAD_BYTES = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -66,7 +67,9 @@ def _missing(name: str) -> Problem:
     """Say that there is no such journal. One that is lost can be made again, where its plan is."""
     plan = plan_of_journal(Path(name))
     if not plan.is_file() or plan == Path(name):
-        return missing_file(name)
+        close = [one for one in files_like(name) if one.endswith(JOURNAL_ENDING)]
+        known = _instead(name, close[0], sure=len(close) == 1) if close else help_on("apply")
+        return Problem(f"no such journal{did_you_mean(close)}", known, location=name)
     adopt = Correction((), ("apply", "--adopt", str(plan)), whole=True)
     message = "no such journal; where it is lost, a new one is made from the plan and the cluster"
     return Problem(message, adopt, location=name)

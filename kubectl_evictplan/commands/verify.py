@@ -285,6 +285,8 @@ class _Watched:
         if self._evidence is not None and self._evidence.start is not None:
             return self._evidence.start
         start = beginning(self._expectation, sightings)
+        if start is None and self._expectation.fingerprint and not self._expectation.operations:
+            raise mistake("this plan has nothing to do: there is no change to verify")
         if start is None:
             now = "2026-11-20T22:00:00Z"
             known = Correction((), (_STARTED, now), example=True)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from apply.clusters import taint_bench
-from commands.typed_commands import Said, Type
+from command_lines import asker
+from commands.typed_commands import Said, Type, files
+from live.writable_server import WritableServer
 
 from kubectl_evictplan.apply.files import LocalFiles
 
@@ -79,6 +81,49 @@ def test_a_plan_is_no_journal_and_no_directory_or_pipe_is_a_plan(type_: Type) ->
     for name in ("dir", "pipe.json"):
         asked = one_line(type_("apply", "plan.json", "--journal", name))
         assert "is a directory" in asked or "is a pipe" in asked
+
+
+def test_what_is_compared_is_a_file_and_a_pipe_has_another_way(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = asker(capsys, monkeypatch)
+    Path("a.json").write_text("{}")
+    Path("dir").mkdir()
+    os.mkfifo("pipe")
+
+    assert "diff a.json dir/b.json" in asked("diff", "a.json", "dir").err
+    assert "diff - a.json" in asked("diff", "pipe", "a.json").err
+
+
+def test_a_plan_is_not_written_to_standard_output_a_directory_or_nowhere(type_: Type) -> None:
+    Path("dir").mkdir()
+    words = ("what-if", "cordon", "n1", "--out")
+
+    assert "--out plan.json" in one_line(type_(*words, "-"))
+    assert "--out dir/plan.json" in one_line(type_(*words, "dir"))
+    assert "mkdir -p no/where && " in one_line(type_(*words, "no/where/plan.json"))
+    assert files() == ["dir"]
+
+
+def test_a_journal_that_is_nowhere_is_answered_by_one_like_it_or_by_the_help(type_: Type) -> None:
+    Path("other.json").write_text("{}")
+
+    lost = one_line(type_("apply", "--resume", JOURNAL))
+    assert "no such journal" in lost
+    assert "apply --help" in lost
+    Path("plan1.journal.jsonl").write_bytes(journal_bytes())
+    assert "--resume plan1.journal.jsonl" in one_line(type_("apply", "--resume", JOURNAL))
+
+
+@pytest.mark.slow
+def test_a_plan_that_has_nothing_to_do_has_nothing_to_verify(
+    server: WritableServer, type_: Type
+) -> None:
+    server.node("n1")["spec"]["unschedulable"] = True
+    assert type_("what-if", "cordon", "n1", "--out", "plan.json").code == 0
+
+    assert "there is no change to verify" in one_line(type_("verify", "plan.json"))
 
 
 @pytest.mark.parametrize("do", ["read", "open", "locked"])
