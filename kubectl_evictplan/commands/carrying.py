@@ -19,6 +19,7 @@ from kubectl_evictplan import __version__
 from kubectl_evictplan.commands.clock_check import answered_offset_ns
 from kubectl_evictplan.commands.connection_options import connection_words
 from kubectl_evictplan.commands.terminal import columns_of_terminal, use_color, wants_ascii
+from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import EXIT_DONE, EXIT_INTERRUPTED
 from kubectl_evictplan.world import machine
 
@@ -79,7 +80,8 @@ def _commands(flags: ConnectionFlags) -> Callable[[RunState, Path], tuple[str, .
     def lines(state: RunState, journal: Path) -> tuple[str, ...]:
         from kubectl_evictplan.report.next_commands import command_lines
 
-        return command_lines(state, journal, typed)
+        # The journal may be read anywhere.
+        return command_lines(state, str(journal.absolute()), typed)
 
     return lines
 
@@ -154,14 +156,26 @@ def finish(
     try:
         blocks = result_blocks(result, _typed(how.connection))
         _show(blocks, how.color)
-    except BrokenPipeError:
-        # Nobody listens any more; how the run ended is still told by the ledger and the exit code.
+    except OSError as error:
+        # Nobody listens any more, or the disk behind it is full; how the run ended is still told by the ledger and the exit code.
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            _warn(f"warning: how it ended could not be shown: {error.strerror}; {_status(result)}")
     ledger = None if result.exit_code == EXIT_INTERRUPTED else keep(result.is_away)
     exit_code = exit_code_after(result.exit_code, ledger)
     if exit_code != EXIT_DONE:
         raise click.exceptions.Exit(exit_code)
+
+
+def _status(result: RunResult) -> str:
+    return f"apply --status {result.journal} tells it"
+
+
+def _warn(line: str) -> None:
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(f"{escape(line)}\n")
 
 
 def _keep_unwritten(line: bytes) -> None:

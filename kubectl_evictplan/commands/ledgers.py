@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
@@ -155,7 +156,9 @@ def _following(plan_path: str, journal: Path, flags: ConnectionFlags) -> str:
 
 def _say(text: str) -> None:
     if sys.stderr is not None:
-        sys.stderr.write(f"{escape(text)}\n")
+        # The ledger is kept and the exit code stays, whoever still listens.
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(f"{escape(text)}\n")
 
 
 def exit_code_after(run_exit_code: int, ledger: Ledger | None) -> int:

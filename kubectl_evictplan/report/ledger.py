@@ -178,6 +178,11 @@ def _answers(ledger: Ledger) -> Iterator[Phrase]:
     if done < every:
         carried = f"{done} of {words.count(every, 'operation')} {words.verb(done, 'is', 'are')} known to be done"
         yield Phrase(f"The change was not carried out completely: {carried}.", "loud")
+    if back := sum(one.taken_back is not None for one in ledger.operations):
+        since = (
+            f"{words.count(back, 'operation')} {words.verb(back, 'was', 'were')} taken back since"
+        )
+        yield Phrase(f"{since}.", "loud")
     yield _answer(ledger, is_whole=done == every)
     if ledger.unreadable:
         kinds = ", ".join(f"{count} of kind {kind}" for kind, count in ledger.unreadable.items())

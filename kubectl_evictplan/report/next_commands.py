@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from kubectl_evictplan.apply.endings import EndCode, Ending
@@ -61,11 +60,11 @@ def next_commands(
         yield Commands("Take back", (f"{program} apply --rollback {journal}{where}",), note)
 
 
-def command_lines(state: RunState, journal: Path, typed: Typed) -> tuple[str, ...]:
-    """Return the same as lines alone, for the journal: wherever it is read, so its name is absolute."""
+def command_lines(state: RunState, journal: str, typed: Typed) -> tuple[str, ...]:
+    """Return the same as lines alone, for the journal ``journal``."""
     found = next_commands(
         state,
-        str(journal.absolute()),
+        journal,
         typed,
         resumable=resumable(state),
         can_roll_back=can_roll_back(state),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from pathlib import Path
 
 import pytest
 from apply.clusters import drain_bench, taint_bench
@@ -11,6 +11,7 @@ from apply.faults import Fault
 from apply.runs import JOURNAL, Bench, records
 
 from kubectl_evictplan.apply.endings import EndCode
+from kubectl_evictplan.apply.states import RunState
 from kubectl_evictplan.apply.status import status
 from kubectl_evictplan.errors import ForbiddenError, Problem
 from kubectl_evictplan.report.blocks import Block
@@ -193,7 +194,9 @@ def test_the_last_record_holds_the_commands_that_the_end_offers(
     bench = taint_bench()
     goes_wrong(bench)
     typed = Typed(PROGRAM, "--context prod")
-    commands = partial(command_lines, typed=typed)
+
+    def commands(state: RunState, journal: Path) -> tuple[str, ...]:
+        return command_lines(state, str(journal), typed)
 
     text = shown(result_blocks(bench.apply(commands=commands), typed))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,18 @@ def test_that_nothing_was_sent_is_told_only_of_what_a_first_record_can_have_left
     with pytest.raises(InputError, match=said):
         bench.resume()
     assert bench.files.stored[JOURNAL].written == data
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOENT, errno.ESTALE])
+def test_where_no_journal_can_be_made_nothing_is_sent(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = taint_bench()
+
+    def fails(_path: Path) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(bench.files, "create", fails)
+    with pytest.raises(InputError, match="nothing was sent"):
+        bench.apply()
+    assert bench.cluster.mutations == []

@@ -358,21 +358,6 @@ def test_a_disk_that_others_fill_up_ends_the_run_between_two_mutations_and_says_
     assert bench.resume().exit_code == 0
 
 
-@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOENT, errno.ESTALE])
-def test_where_no_journal_can_be_made_nothing_is_sent(
-    number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = taint_bench()
-
-    def fails(_path: Path) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(bench.files, "create", fails)
-    with pytest.raises(InputError, match="nothing was sent"):
-        bench.apply()
-    assert bench.cluster.mutations == []
-
-
 @pytest.mark.parametrize("syncs_fail_at", [1])
 def test_a_disk_that_cannot_sync_is_refused_before_anything_is_sent(syncs_fail_at: int) -> None:
     bench = taint_bench()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -99,3 +102,32 @@ def test_of_two_who_go_on_at_once_the_second_is_told_and_sends_nothing(
     assert second[0].code == 2
     assert "at work on this run right now" in second[0].err
     assert "maint" in taints(server, "n2")
+
+
+class FullDisk(io.StringIO):
+    """A log file on a disk that is full."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+@pytest.mark.slow
+def test_a_log_on_a_full_disk_changes_neither_the_exit_code_nor_the_ledger(
+    name: str, server: WritableServer, type_: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(type_, "taint", "node", "n1", "maint=yes:NoSchedule")
+
+    def fills(asked: Asked) -> None:
+        # What was reviewed has been shown by then.
+        if asked.site == "patch nodes" and not asked.query.get("dryRun"):
+            monkeypatch.setattr(f"sys.{name}", FullDisk())
+
+    server.before.append(fills)
+    said = type_("apply", "plan.json", "--yes")
+
+    assert said.code == 0
+    assert "maint" in taints(server)
+    assert json.loads(Path(LEDGERS[0]).read_text())["summary"]["operations"] == {"done": 1}
+    if name == "stdout":
+        assert "could not be shown: No space left on device; apply --status" in said.err

@@ -24,7 +24,7 @@ def test_a_run_that_fails_is_taken_back_and_both_ends_are_told(
     assert taints(server) == before
     assert "Run ended at operation 2 (taint n2 maint=yes:NoSchedule): " in said.out
     assert "Rollback ended: " in said.out
-    assert "taken back" in said.err
+    assert "1 operation was taken back since." in said.err
 
     status = type_("apply", "--status", "plan.journal.jsonl")
     assert (
