@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.endings import EndCode, Ending
@@ -52,7 +53,7 @@ _NUMBERS_MAX = 10
 def result_blocks(result: RunResult, typed: Typed) -> Iterator[Block]:
     """Yield how a run ended."""
     stopped_by = result.ending.signal if result.stopped_at_once else ""
-    yield Verdict(tuple(_sentences(result.state, stopped_by)))
+    yield Verdict(tuple(_sentences(_with_ending(result), stopped_by)))
     yield from _rest(result.state)
     if result.unwritten:
         where = "on standard error, as one line: keep it"
@@ -66,6 +67,14 @@ def result_blocks(result: RunResult, typed: Typed) -> Iterator[Block]:
         can_roll_back=result.can_roll_back,
         is_full=result.ending.code in (EndCode.JOURNAL, EndCode.JOURNAL_LOST),
     )
+
+
+def _with_ending(result: RunResult) -> RunState:
+    """Return the state with how it ended, which a journal that failed does not tell."""
+    state = result.state
+    if state.rolling_back:
+        return replace(state, rollback_ending=state.rollback_ending or result.ending)
+    return replace(state, ending=state.ending or result.ending)
 
 
 def status_blocks(status: Status, path: str, typed: Typed) -> Iterator[Block]:

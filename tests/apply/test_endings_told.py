@@ -212,3 +212,17 @@ def test_the_last_record_holds_the_commands_that_the_end_offers(
     assert bench.rollback(commands=commands).exit_code in (0, 3)
     (back,) = records(bench, "rollback-end")
     assert not [line for line in back["commands"] if "--resume" in line]
+
+
+@pytest.mark.parametrize(("full_at", "said"), [(4, "cannot be written"), (5, "only here")])
+def test_a_run_whose_journal_failed_is_told_as_ended_though_no_record_says_so(
+    full_at: int, said: str
+) -> None:
+    bench = taint_bench()
+    bench.files.full_at = full_at
+
+    text = joined(shown(result_blocks(bench.apply(), TYPED)))
+
+    assert text.startswith("Run ended")
+    assert said in text.partition(".")[0]
+    assert "it was killed" not in text
