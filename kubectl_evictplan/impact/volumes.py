@@ -51,8 +51,12 @@ class Volumes:
     """The claims of the input, by pod."""
 
     def __init__(self, infrastructure: Infrastructure) -> None:
+        # Of a generic ephemeral volume the successor gets a claim of its own: nothing has to move.
         self._of_pod = {
-            f"{one.namespace}/{one.name}": one.claims for one in infrastructure.pod_claims
+            f"{one.namespace}/{one.name}": tuple(
+                name for name in one.claims if name not in one.ephemeral
+            )
+            for one in infrastructure.pod_claims
         }
         self._claims = {
             (one.namespace, one.name): one for one in infrastructure.persistent_volume_claims
@@ -60,7 +64,7 @@ class Volumes:
         self._volumes = {one.name: one for one in infrastructure.persistent_volumes}
 
     def claims_of(self, pod: Pod) -> tuple[str, ...]:
-        """Names of the claims that the pod's volumes use."""
+        """Names of the claims that the pod's volumes use, without those that go away with it."""
         return self._of_pod.get(pod.key, ()) if self._of_pod else ()
 
     def holds(
