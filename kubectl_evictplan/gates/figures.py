@@ -46,11 +46,22 @@ class Unknown(NamedTuple):
 Value = Known | Unknown
 
 
+class Names(NamedTuple):
+    """What the input holds that a rule can name, each as "namespace/name".
+
+    ``workloads`` are what people know them by: a Deployment, not its ReplicaSets; a pod only where nobody owns it.
+    """
+
+    workloads: frozenset[str] = frozenset()
+    services: frozenset[str] = frozenset()
+    budgets: frozenset[str] = frozenset()
+
+
 class Facts(NamedTuple):
-    """What is asked: a prediction, and the Services and workloads of its input ("namespace/name")."""
+    """What is asked: a prediction, and what its input holds."""
 
     prediction: Prediction
-    names: frozenset[str]
+    names: Names = Names()
 
 
 class Figure(NamedTuple):
@@ -79,23 +90,20 @@ def _chosen(facts: Facts, argument: str) -> list[Eviction] | Unknown:
         return list(evictions)
     namespace, slash, name = argument.partition("/")
     if not slash:
-        known = {one.partition("/")[0] for one in facts.names}
+        known = {one.partition("/")[0] for one in (*facts.names.workloads, *facts.names.services)}
         if argument not in known and all(e.namespace != argument for e in evictions):
             return Unknown(f"no namespace {argument} with a workload is in the input")
         return [entry for entry in evictions if entry.namespace == namespace]
     owners = {
         owner
         for report in facts.prediction.workloads
-        if report.namespace == namespace and report.workload.partition("/")[2] == name
+        if report.namespace == namespace
         for owner in report.owners
+        if name in (report.workload.partition("/")[2], owner.partition("/")[2])
     }
-    if not owners and argument not in facts.names:
-        return _nobody(argument)
+    if not owners and argument not in facts.names.workloads:
+        return Unknown(f"no workload {argument} is in the input")
     return [e for e in evictions if e.namespace == namespace and e.owner in owners]
-
-
-def _nobody(argument: str) -> Unknown:
-    return Unknown(f"no Service and no workload {argument} is in the input")
 
 
 def _pods(chosen: Iterable[Eviction], by_somebody: Collection[str] = ()) -> Known:
@@ -189,8 +197,8 @@ def _about(spells: Callable[[_Touched], Iterable[Spell]]) -> Callable[[Facts, st
         if not argument:
             kept = (one for one in impact.workloads if not one.workload.startswith(_BARE))
             found = [*impact.services, *kept]
-        elif not found and argument not in facts.names:
-            return _nobody(argument)
+        elif not found and argument not in facts.names.workloads | facts.names.services:
+            return Unknown(f"no Service and no workload {argument} is in the input")
         return _worst(_lasting(spells(one)) for one in found)
 
     return value
@@ -217,6 +225,8 @@ def _pdb_broken(facts: Facts, argument: str) -> Value:
     broken = [one for one in budgets if one.broken]
     sure = [one for one in broken if any(spell.certainty == CERTAIN for spell in one.broken)]
     unread = any(w.code == "budget-not-readable" for w in facts.prediction.warnings)
+    if argument and not budgets and not unread and argument not in facts.names.budgets:
+        return Unknown(f"no PodDisruptionBudget {argument} is in the input")
     named = dict.fromkeys((one.namespace, one.budget) for one in (*sure, *broken))
     objects = tuple(f"PodDisruptionBudget/{namespace}/{name}" for namespace, name in named)
     return Known(len(sure), math.inf if unread else len(broken), objects)

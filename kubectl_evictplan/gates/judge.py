@@ -7,11 +7,11 @@ fails where it may: a gate is there for what nobody can exclude. What is not kno
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from kubectl_evictplan.gates.document import GateResult
-from kubectl_evictplan.gates.figures import FIGURES, Facts, Known, Unknown, code_figure, told
+from kubectl_evictplan.gates.figures import FIGURES, Facts, Known, Names, Unknown, code_figure, told
 from kubectl_evictplan.gates.language import All, Comparison, Not, Rule
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.scenarios.names import listed
@@ -41,11 +41,9 @@ class _Asked(NamedTuple):
     objects: dict[str, None]
 
 
-def judge(
-    gates: Iterable[Gate], prediction: Prediction, names: Collection[str]
-) -> tuple[GateResult, ...]:
-    """Return one result per gate; ``names`` are the Services and workloads of the input ("namespace/name")."""
-    facts = Facts(prediction, frozenset(names))
+def judge(gates: Iterable[Gate], prediction: Prediction, names: Names) -> tuple[GateResult, ...]:
+    """Return one result per gate; ``names`` are what the input holds."""
+    facts = Facts(prediction, names)
     return tuple(_result(gate, facts) for gate in gates)
 
 

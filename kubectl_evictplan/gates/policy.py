@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord
-from kubectl_evictplan.gates.figures import check
+from kubectl_evictplan.gates.figures import Names, check
 from kubectl_evictplan.gates.judge import Gate
 from kubectl_evictplan.gates.language import parse
 from kubectl_evictplan.kube.api_version import API_VERSION
@@ -98,12 +98,29 @@ def policy_schema() -> dict[str, Any]:
     return {**document, "$defs": components}
 
 
-def named_objects(snapshot: ClusterSnapshot) -> frozenset[str]:
-    """Return the Services and workloads of the input, bare pods included, as "namespace/name"."""
-    found = {f"{one.namespace}/{one.name}" for one in snapshot.infrastructure.services}
-    found |= {f"{one.namespace}/{one.name}" for one in snapshot.workloads}
-    found |= {pod.key for pod in snapshot.pods}
-    found |= {
-        f"{pod.namespace}/{owner.name}" for pod in snapshot.pods for owner in pod.owner_references
+def named_objects(snapshot: ClusterSnapshot) -> Names:
+    """Return what of the input a rule can name."""
+    infrastructure = snapshot.infrastructure
+    services = {f"{one.namespace}/{one.name}" for one in infrastructure.services}
+    services |= {f"{one.namespace}/{one.service}" for one in infrastructure.endpoint_slices}
+    deployed = {
+        (one.namespace, one.kind, one.name): (one.namespace, owner.kind, owner.name)
+        for one in snapshot.workloads
+        if one.kind == "ReplicaSet"
+        for owner in one.owner_references
+        if owner.controller
     }
-    return frozenset(found)
+    found = {*deployed.values()} | {
+        (one.namespace, one.kind, one.name) for one in snapshot.workloads
+    }
+    for pod in snapshot.pods:
+        owner = pod.controller()
+        # Images of static pods are each their own: a node is no workload.
+        bare = owner is None or owner.kind == "Node"
+        named = ("Pod", pod.name) if owner is None or bare else (owner.kind, owner.name)
+        found.add((pod.namespace, *named))
+    return Names(
+        frozenset(f"{namespace}/{name}" for namespace, _, name in found - deployed.keys()),
+        frozenset(services),
+        frozenset(one.key for one in snapshot.budgets),
+    )

@@ -53,7 +53,7 @@ def findings_document(
 ) -> FindingsDocument:
     """Return the document; ``verdict`` are the sentences of the answer."""
     impact = prediction.impact
-    facts = Facts(prediction, frozenset())
+    facts = Facts(prediction)
     return FindingsDocument(
         sealed(prediction).fingerprint,
         prediction.inputs.source_digest,

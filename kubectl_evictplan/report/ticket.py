@@ -118,7 +118,7 @@ def headline(prediction: Prediction) -> Table:
 
 def _costs(prediction: Prediction) -> Iterator[tuple[str, str]]:
     """Yield figures of docs/gates.md by the names that rules call them."""
-    facts = Facts(prediction, frozenset())
+    facts = Facts(prediction)
     for label, name in _COSTS.items():
         figure = FIGURES[name]
         value = figure.value(facts, "")

@@ -10,13 +10,16 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from report.builders import eviction, prediction
 
+from builders import make_pod, make_snapshot
 from kubectl_evictplan.gates.document import GateResult
-from kubectl_evictplan.gates.figures import FIGURES, check, known_codes
+from kubectl_evictplan.gates.figures import FIGURES, Names, check, known_codes
 from kubectl_evictplan.gates.judge import Gate, judge
 from kubectl_evictplan.gates.language import parse
-from kubectl_evictplan.kube.objects import Warning
+from kubectl_evictplan.gates.policy import named_objects
+from kubectl_evictplan.kube.objects import OwnerReference, Warning, Workload
 from kubectl_evictplan.prediction.document import Prediction, Window, WorkloadReport
 from kubectl_evictplan.prediction.impact_document import (
     BudgetImpact,
@@ -34,7 +37,11 @@ from kubectl_evictplan.prediction.warnings.registry import CODES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NOW = Instant(0.0, 0.0)
-NAMES = ("shop/web", "shop/api", "shop/idle", "ops/agent")
+NAMES = Names(
+    workloads=frozenset(("shop/web", "shop/api", "shop/idle", "ops/agent")),
+    services=frozenset(("shop/front",)),
+    budgets=frozenset(("shop/quiet",)),
+)
 
 
 def spell(least: float, most: float | None, certainty: str = "certain") -> Spell:
@@ -166,7 +173,8 @@ def test_every_figure_of_a_rule_is_told_with_its_numbers(rule: str, numbers: str
         ("pdb-broken", "what the change costs was not evaluated"),
         ("severity >= critical", "what the change costs was not evaluated"),
         ("unavailable(shop/web) > 1h", "what the change costs was not evaluated"),
-        ("evictions(shop/wbe) > 3", "no Service and no workload shop/wbe is in the input"),
+        ("evictions(shop/wbe) > 3", "no workload shop/wbe is in the input"),
+        ("evictions(shop/front) > 3", "no workload shop/front is in the input"),
         ("evictions(shp) > 3", "no namespace shp with a workload is in the input"),
     ],
 )
@@ -213,6 +221,39 @@ def test_a_rule_can_ask_what_the_change_costs(rule: str, failed: bool, numbers: 
     result = asked(rule, world(impact=COST))
 
     assert (result.failed, *result.numbers) == (failed, numbers)
+
+
+@pytest.mark.parametrize("name", [name for name in FIGURES if "/" in FIGURES[name].argument])
+def test_every_figure_of_an_object_fails_where_the_input_has_no_such_object(name: str) -> None:
+    result = asked(f"{name}(shop/typo)", world(impact=COST))
+
+    assert result.failed
+    assert result.unknown[0].startswith(f"{name}(shop/typo) is not known: no ")
+
+
+def test_a_budget_that_nothing_happens_to_is_not_broken() -> None:
+    assert not asked("pdb-broken(shop/quiet)", world(impact=COST)).failed
+
+
+def test_a_rule_names_what_people_know_a_workload_by() -> None:
+    deployment = OwnerReference("Deployment", "web", controller=True)
+    named = named_objects(
+        replace(
+            make_snapshot(
+                ("a1",),
+                (
+                    make_pod("web-x-1", "a1", namespace="shop", owner="ReplicaSet/web-x"),
+                    make_pod("tool", "a1", namespace="shop"),
+                ),
+            ),
+            workloads=(
+                Workload("Deployment", "shop", "web"),
+                Workload("ReplicaSet", "shop", "web-x", owner_references=(deployment,)),
+            ),
+        )
+    )
+
+    assert sorted(named.workloads) == ["shop/tool", "shop/web"]
 
 
 def test_a_bare_pod_is_unavailable_only_where_it_is_named() -> None:
