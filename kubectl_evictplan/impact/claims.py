@@ -11,6 +11,7 @@ from kubectl_evictplan.impact.volumes import (
     HELD,
     NEVER_MOVES,
     SHARED,
+    STILL_USED,
     UNKNOWN,
 )
 from kubectl_evictplan.impact.world import World
@@ -23,6 +24,10 @@ _WHY = {
     DETACH: "it is detached after the pod's end and its unmount",
     NEVER_MOVES: "it lies on this node's own disk",
     HELD: "the object of the old pod stays, and with it the attachment",
+    STILL_USED: (
+        "another pod uses it too: it is attached to one node at a time, and the scheduler does not see to it that its"
+        " users share one"
+    ),
     UNKNOWN: "the claim is not in the input",
 }
 

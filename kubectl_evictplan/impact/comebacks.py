@@ -9,7 +9,7 @@ from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.successors import AT_DELETION
-from kubectl_evictplan.impact.volumes import NEVER_MOVES
+from kubectl_evictplan.impact.volumes import HELD, NEVER_MOVES, STILL_USED
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.prediction.impact_document import NotComingBack
@@ -26,6 +26,8 @@ from kubectl_evictplan.prediction.impact_document import NotComingBack
     NO_ROOM,
     GATED,
     UNKNOWN_OWNER,
+    VOLUME_HELD,
+    VOLUME_STILL_USED,
 ) = (
     "bare-pod",
     "finalizers",
@@ -38,9 +40,14 @@ from kubectl_evictplan.prediction.impact_document import NotComingBack
     "no-room",
     "gated",
     "unknown-owner",
+    "volume-held",
+    "volume-still-used",
 )
 # The code IDENTITY_HELD where the kubelet is not silent.
 _NOT_CONFIRMED = "not-confirmed"
+# The code VOLUME_HELD where the kubelet is not silent.
+_STAYS_ATTACHED = "stays-attached"
+_BY_RUNNING = {IDENTITY_HELD: _NOT_CONFIRMED, VOLUME_HELD: _STAYS_ATTACHED}
 # By code: why, and what releases it. "{node}" is the pod's node, "{quoted}" that for a shell.
 _TELL = {
     BARE_POD: ("nobody owns it: once it is deleted it is gone for good", ""),
@@ -62,6 +69,21 @@ _TELL = {
     _NOT_CONFIRMED: (
         "its StatefulSet creates it anew only when the old object is gone, and whether {node} ends it is not known",
         "look at the pod's containers and at the kubelet of {node}: it has to confirm the end",
+    ),
+    VOLUME_HELD: (
+        "its volume stays attached to {node} while the object of the old pod stays: its successor waits on another node",
+        (
+            "the kubelet of {node} comes back; or, once the machine is surely off: "
+            "kubectl taint node {quoted} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+        ),
+    ),
+    _STAYS_ATTACHED: (
+        "its volume stays attached to {node} while the object of the old pod stays: its successor waits on another node",
+        "see what keeps the old pod on {node}",
+    ),
+    VOLUME_STILL_USED: (
+        "its volume stays attached to {node} for another pod that uses it there: no other node gets it (Multi-Attach)",
+        "the other pod moves too, or {node} takes this one again; at best every user is on one node (podAffinity)",
     ),
     DAEMON_SET: (
         "its DaemonSet keeps off {node} while the node has a taint that its pods do not tolerate",
@@ -111,7 +133,7 @@ def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
 
 def _row(fate: Fate, code: str) -> NotComingBack:
     pod = fate.pod
-    told = _NOT_CONFIRMED if code == IDENTITY_HELD and not fate.life.may_be_off else code
+    told = code if fate.life.may_be_off else _BY_RUNNING.get(code, code)
     why, release = (
         text.format(node=pod.node_name, quoted=shlex.quote(pod.node_name)) for text in _TELL[told]
     )
@@ -138,8 +160,21 @@ def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
         yield GATED
     elif deletion.certain and _finds_no_room(fate):
         yield NO_ROOM
-    if any(hold.code == NEVER_MOVES for hold in world.holds(pod)):
+    yield from _codes_of_volumes(world, fate, kind)
+
+
+def _codes_of_volumes(world: World, fate: Fate, kind: str) -> Iterator[str]:
+    holds = world.holds(fate.pod)
+    codes = {hold.code for hold in holds}
+    if NEVER_MOVES in codes:
         yield LOCAL_VOLUME
+    if fate.successor.created.never:
+        return
+    # A StatefulSet makes no other while the object is there.
+    if HELD in codes and kind != STATEFUL_SET:
+        yield VOLUME_HELD
+    if any(hold.code == STILL_USED and hold.free.never for hold in holds):
+        yield VOLUME_STILL_USED
 
 
 def _codes_of_job(world: World, fate: Fate, deletion: Deletion) -> Iterator[str]:

@@ -88,6 +88,20 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "The volume lies on one node's own disk. A pod that needs it can run on that node only.",
         "Wait for the node, or restore the data elsewhere. Replicate what must survive a node.",
     ),
+    "volume-held": FindingKind(
+        "high",
+        "A volume that one node may mount stays attached while the object of the old pod is there, and a silent kubelet "
+        "never confirms its end. The successor is made, and waits on another node in ContainerCreating.",
+        "Bring the kubelet back. Only when the machine is surely powered off, taint the node "
+        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: pods are then removed and volumes detached.",
+    ),
+    "volume-still-used": FindingKind(
+        "high",
+        "Several pods use one ReadWriteOnce volume, which is attached to one node at a time. The scheduler does not "
+        "heed that: whoever comes to another node than the others waits there in ContainerCreating (Multi-Attach).",
+        "Keep the users together (podAffinity to each other by kubernetes.io/hostname), move all of them, or use a volume "
+        "that several nodes may mount (ReadWriteMany).",
+    ),
     "single-replica": FindingKind(
         "medium",
         "The workload has one replica: from the moment it goes until its successor is Ready there is none.",

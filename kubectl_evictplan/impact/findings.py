@@ -18,6 +18,7 @@ from kubectl_evictplan.impact.comebacks import (
     IDENTITY_HELD,
     JOB_FAILED,
     JOB_WAITS,
+    VOLUME_HELD,
 )
 from kubectl_evictplan.impact.fates import Fate, OwnerKey
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
@@ -29,7 +30,7 @@ from kubectl_evictplan.impact.replacement_words import (
     what_would_help,
 )
 from kubectl_evictplan.impact.services import LABELS
-from kubectl_evictplan.impact.volumes import FORCE_DETACH, HELD, NEVER_MOVES
+from kubectl_evictplan.impact.volumes import FORCE_DETACH, HELD, NEVER_MOVES, STILL_USED
 from kubectl_evictplan.impact.workloads import REPLICATED
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
@@ -317,7 +318,7 @@ def _pod(one: NotComingBack) -> str:
 
 def _how_sure(world: World, one: NotComingBack) -> str:
     fate = world.fates[f"{one.namespace}/{one.pod}"]
-    if one.code == IDENTITY_HELD and not fate.life.may_be_off:
+    if one.code in (IDENTITY_HELD, VOLUME_HELD) and not fate.life.may_be_off:
         return POSSIBLE
     return _certainty(fate)
 
@@ -341,7 +342,10 @@ def _volumes(
                 name = f"PersistentVolumeClaim/{claim}"
                 fate = facts.world.fates[f"{one.namespace}/{one.pod}"]
                 weight = math.inf if last is None else last
-                yield Item(name, text, _certainty(fate), weight, remedy(fate))
+                # Whoever shares a volume may be lucky.
+                perhaps = one.code == STILL_USED and one.free.earliest_seconds is not None
+                certainty = POSSIBLE if perhaps else _certainty(fate)
+                yield Item(name, text, certainty, weight, remedy(fate))
 
     return author
 
@@ -461,6 +465,14 @@ AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "volume-never-moves": _volumes(
         frozenset({NEVER_MOVES}),
         "{claim} of {pod} lies on the disk of {node} and never moves",
+        lambda _: "",
+    ),
+    "volume-held": _pods(
+        VOLUME_HELD, "the volume of {pod} stays attached to {node}: its successor does not start"
+    ),
+    "volume-still-used": _volumes(
+        frozenset({STILL_USED}),
+        "{claim} of {pod} is used by other pods too: on another node than theirs its successor does not start",
         lambda _: "",
     ),
     "single-replica": _single_replica,

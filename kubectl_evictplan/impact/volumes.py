@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.node_lives import NodeLife
+from kubectl_evictplan.impact.rivals import Rival, Rivals
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between, last_of
 from kubectl_evictplan.kube.durations import MINUTE_NS, SECOND_NS
 from kubectl_evictplan.kube.infrastructure import (
@@ -21,14 +22,16 @@ FORCE_DETACH_NS = 6 * MINUTE_NS
 # A kubelet unmounts, and the volume is detached, within that: an assumption, storage systems differ.
 DETACH_MAX_NS = 30 * SECOND_NS
 SHARED_MODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
+# Of these the node has them attached.
+_ATTACHED = frozenset({"force-detach", "detach", "held"})
 _HOST_LABEL = "kubernetes.io/hostname"
 
-FORCE_DETACH, DETACH, NEVER_MOVES, LOST, HELD, SHARED, UNKNOWN = (
+FORCE_DETACH, DETACH, NEVER_MOVES, HELD, STILL_USED, SHARED, UNKNOWN = (
     "force-detach",
     "detach",
     "never-moves",
-    "lost",
     "held",
+    "still-used",
     "shared",
     "unknown",
 )
@@ -50,7 +53,8 @@ class Hold(NamedTuple):
 class Volumes:
     """The claims of the input, by pod."""
 
-    def __init__(self, infrastructure: Infrastructure) -> None:
+    def __init__(self, infrastructure: Infrastructure, pods: Iterable[Pod]) -> None:
+        """``pods`` may be those of a part of the cluster."""
         # Of a generic ephemeral volume the successor gets a claim of its own: nothing has to move.
         self._of_pod = {
             f"{one.namespace}/{one.name}": tuple(
@@ -62,19 +66,30 @@ class Volumes:
             (one.namespace, one.name): one for one in infrastructure.persistent_volume_claims
         }
         self._volumes = {one.name: one for one in infrastructure.persistent_volumes}
+        self._rivals = Rivals(infrastructure.pod_claims, pods)
 
     def claims_of(self, pod: Pod) -> tuple[str, ...]:
         """Names of the claims that the pod's volumes use, without those that go away with it."""
         return self._of_pod.get(pod.key, ()) if self._of_pod else ()
 
     def holds(
-        self, pod: Pod, life: NodeLife, deletion: Deletion, out_of_service: Between
+        self,
+        pod: Pod,
+        life: NodeLife,
+        deletions: Mapping[str, Deletion],
+        out_of_service: Between,
     ) -> list[Hold]:
-        """When each claim of a pod that is deleted is free. ``out_of_service``: when its node gets that taint."""
-        found = []
+        """When each claim of a pod that is deleted is free.
+
+        ``deletions``: of all pods that are. ``out_of_service``: when its node gets that taint.
+        """
+        found, deletion = [], deletions[pod.key]
         for name in self.claims_of(pod):
             claim = self._claims.get((pod.namespace, name))
             code, free = self._free(claim, life, deletion, out_of_service)
+            if code in _ATTACHED:
+                rival = self._rivals.of(pod, name, life, deletions)
+                code, free = _beside(rival, code, free)
             volume = self._volumes.get(claim.volume_name) if claim is not None else None
             bound = code == NEVER_MOVES and volume is not None and bool(volume.node_affinity)
             found.append(Hold(name, code, free, deletion.gone, bound))
@@ -108,6 +123,15 @@ class Volumes:
         # Of a deleted Node the machine may have unmounted in good order.
         least_ns = FORCE_DETACH_NS if unheard and life.deleted.never else 0
         return FORCE_DETACH, gone.later(least_ns, FORCE_DETACH_NS + DETACH_MAX_NS)
+
+
+def _beside(rival: Rival, code: str, free: Between) -> tuple[str, Between]:
+    """When a volume is free for a successor that other pods may use too."""
+    if rival is Rival.SURELY:
+        return STILL_USED, NEVER
+    if rival is Rival.PERHAPS and code != HELD:
+        return STILL_USED, free._replace(latest_ns=FOREVER_NS)
+    return code, free
 
 
 def never_moves(volume: PersistentVolume) -> bool:

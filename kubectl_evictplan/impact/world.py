@@ -106,7 +106,7 @@ class World:
             snapshot, scenario, prediction, configuration.node_monitor_period_ns
         )
         self.frozen = frozen_stretches(scenario)
-        self.volumes = Volumes(snapshot.infrastructure)
+        self.volumes = Volumes(snapshot.infrastructure, snapshot.pods)
         self.workloads = {(w.namespace, w.kind, w.name): w for w in snapshot.workloads}
         self._has_gates = any(one.scheduling_gates for one in snapshot.workloads)
         self._deployments = deployments_of(snapshot.workloads)
@@ -284,11 +284,11 @@ class World:
 
     def holds(self, pod: Pod) -> list[Hold]:
         """When the claims of a pod that is deleted are free; none for a pod that stays."""
-        if not self.volumes.claims_of(pod) or (deletion := self.deletions.get(pod.key)) is None:
+        if not self.volumes.claims_of(pod) or pod.key not in self.deletions:
             return []
         life = self.lives.get(pod.node_name, _NOTHING)
         out_of_service = self._out_of_service.get(pod.node_name, NEVER)
-        return self.volumes.holds(pod, life, deletion, out_of_service)
+        return self.volumes.holds(pod, life, self.deletions, out_of_service)
 
     def _group(self, moving: Iterable[Moving]) -> None:
         wanted = {self.workload_of(owner) for owner in {one.owner for one in moving}}

@@ -165,8 +165,8 @@ class VolumeImpact(Record):
     """A claim of a pod that goes away, and when its successor can have the volume.
 
     ``code``: force-detach (a silent node's: six minutes after the pod's end) | detach (after the pod's end) |
-    never-moves (a disk of that node) | held (the object of the old pod stays) | unknown (the claim is not in the
-    input). Volumes that many nodes may use are not waited for and not told. ``free``: from when on it can be
+    never-moves (a disk of that node) | held (the object of the old pod stays) | still-used (another pod uses it
+    too, so it perhaps, or surely, stays) | unknown (the claim is not in the input). Volumes that many nodes may use are not waited for and not told. ``free``: from when on it can be
     attached elsewhere.
     """
 
@@ -184,7 +184,8 @@ class NotComingBack(Record):
 
     ``code``: bare-pod | finalizers | local-volume | identity-held (a StatefulSet's name is not free) |
     daemon-set-kept-away | job-failed | job-waits (for the old pod's end) | no-node (every node refuses its successor) |
-    no-room (of several alike so many find no room) | gated (by scheduling gates of the template) | unknown-owner. ``release`` is what would release it, "" when nothing does.
+    no-room (of several alike so many find no room) | volume-held (by the old pod, which stays Terminating) |
+    volume-still-used (by a pod that stays) | gated (by scheduling gates of the template) | unknown-owner. ``release`` is what would release it, "" when nothing does.
     Pods that stay Terminating beside a successor come back: ``gone`` of their evictions tells them.
     """
 

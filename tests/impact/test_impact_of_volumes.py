@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from worlds import cluster, comebacks, impact_of, pods_of, workload
+from worlds import cluster, comebacks, finding, impact_of, pods_of, workload
 
-from builders import default_tolerations, make_event
+from builders import default_tolerations, make_event, tolerates
 from kubectl_evictplan.kube.infrastructure import (
     PersistentVolume,
     PersistentVolumeClaim,
@@ -47,3 +47,48 @@ def test_nobody_waits_for_a_claim_that_goes_away_with_its_pod() -> None:
         # Whether one can be made elsewhere is not known; nothing has to be freed for it.
         assert (workload(impact, "ReplicaSet/db").whole_again.earliest_seconds or 0) < 136
         assert not comebacks(impact)
+
+
+def keep(node: str = "a1", **attributes: Any) -> Pod:
+    """A pod of another owner that tolerates every taint."""
+    [pod] = pods_of("ReplicaSet", "keep", [node], tolerations=[tolerates("", None)], **attributes)
+    return pod
+
+
+def test_a_volume_that_a_pod_still_uses_does_not_move() -> None:
+    impact = impact_of(volume_cluster([keep()]), TAINT)
+    [found] = impact.volumes
+    assert (found.pod, found.code, found.free.earliest_seconds) == ("db-0", "still-used", None)
+    assert workload(impact, "ReplicaSet/db").whole_again.earliest_seconds is None
+    assert comebacks(impact)["db-0"].code == "volume-still-used"
+    assert finding(impact, "volume-still-used").certainty == "certain"
+
+
+def test_the_volume_is_perhaps_there_when_its_node_takes_pods_again() -> None:
+    untaint = make_event(100, "untaint", "a1", taint="maint:NoExecute")
+    impact = impact_of(volume_cluster([keep()]), TAINT, untaint)
+    assert impact.volumes[0].free.earliest_seconds is not None
+    assert impact.volumes[0].free.latest_seconds is None
+    assert finding(impact, "volume-still-used").severity == "medium"
+
+
+def test_successors_that_share_a_volume_perhaps_land_on_different_nodes() -> None:
+    [_, second] = pods_of("ReplicaSet", "db", ["a1", "a1"])
+    for event in (TAINT, make_event(10, "drain", ["a1"])):
+        impact = impact_of(volume_cluster([second]), event)
+        assert {one.code for one in impact.volumes} == {"still-used"}
+        assert all(one.free.latest_seconds is None for one in impact.volumes)
+        assert workload(impact, "ReplicaSet/db").whole_again.latest_seconds is None
+
+
+def test_who_has_ended_uses_no_volume() -> None:
+    impact = impact_of(volume_cluster([keep(phase="Succeeded")]), TAINT)
+    assert [one.code for one in impact.volumes] == ["detach"]
+
+
+def test_a_pod_whose_volume_a_silent_node_holds_does_not_come_back() -> None:
+    impact = impact_of(volume_cluster(), SILENT)
+    assert comebacks(impact)["db-0"].code == "volume-held"
+    assert "out-of-service" in comebacks(impact)["db-0"].release
+    assert (found := finding(impact, "volume-held")).severity == "high"
+    assert (found.certainty, found.objects) == ("certain", ("Pod/default/db-0",))
