@@ -5,13 +5,14 @@ from __future__ import annotations
 from itertools import product
 from random import Random
 
+import pytest
 from msgspec.structs import replace
 
 from builders import make_node
 from kubectl_evictplan.kube.needs import HostPort, PodNeeds
 from kubectl_evictplan.kube.objects import Node
 from kubectl_evictplan.kube.scheduling.capacity import Capacity
-from kubectl_evictplan.kube.scheduling.guarantee import Competing, Guarantee
+from kubectl_evictplan.kube.scheduling.guarantee import Competing, Guarantee, TooMany
 
 PORT = HostPort("TCP", 80, "")
 Wanted = list[tuple[PodNeeds, int]]
@@ -127,3 +128,37 @@ def test_never_more_are_sure_than_the_worst_scheduler_places() -> None:
         true += sum(worst)
     # Worth something too: of those that surely find a place most are told so.
     assert told >= 0.8 * true
+
+
+def asked_by_owners(owners: int) -> tuple[int, int]:
+    """How many pods are sure when so many owners of two kinds share tight nodes, and how much was counted."""
+    nodes = [node(f"n{at}", cpu=1500 + 7 * at) for at in range(30)]
+    kinds = needs(cpu=1000), needs(cpu=1300)
+    competing = [(kinds[at % 2], 1 + at % 4) for at in range(owners)]
+    capacity = Capacity(nodes, ())
+    guarantee = Guarantee(
+        capacity, [Competing(*one, capacity.fitting(one[0])) for one in competing]
+    )
+    found = sum(
+        guarantee.at_least(asked, count, capacity.fitting(asked)) for asked, count in competing
+    )
+    return found, guarantee.counted
+
+
+def test_what_is_counted_follows_distinct_needs_and_nodes_not_owners_and_pods() -> None:
+    (few, counted), (many, counted_of_many) = asked_by_owners(8), asked_by_owners(400)
+    assert (few > 0, many) == (True, 0)
+    # Two needs, each with 30 nodes and two that compete, in eleven ways at most.
+    assert 0 < counted <= counted_of_many <= 2 * (30 + 2) * 11
+
+
+def test_where_too_much_would_have_to_be_counted_it_says_so_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kubectl_evictplan.kube.scheduling.guarantee.COUNTED_MAX", 3)
+    nodes = [node("n1", cpu=3000), node("n2", cpu=2000)]
+    capacity, asked = Capacity(nodes, ()), needs(cpu=1000)
+    guarantee = Guarantee(capacity, [Competing(asked, 4), Competing(needs(cpu=999), 4)])
+    for _ in range(2):
+        with pytest.raises(TooMany):
+            guarantee.at_least(asked, 4, capacity.fitting(asked))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from builders import make_event, make_node, make_pod, make_scenario, make_snapshot, tolerates
 from kubectl_evictplan.controllers.flags import resolve_configuration
@@ -242,3 +243,20 @@ def test_who_may_preempt_others_is_not_said_to_wait_for_certain() -> None:
 
 def test_where_all_fit_there_is_no_finding() -> None:
     assert codes([node("n1"), node("n2")], [pod("p", "n1")], maintenance("n1")) == {}
+
+
+def test_where_too_many_needs_compete_it_says_so_instead_of_promising_a_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes, pods = [node("n1"), node("n2"), node("n3")], [pod("p", "n1")]
+    (sure,) = told(nodes, pods, maintenance("n1"))
+    monkeypatch.setattr("kubectl_evictplan.kube.scheduling.guarantee.COUNTED_MAX", 1)
+    (fit,) = told(nodes, pods, maintenance("n1"))
+    assert (sure.verdict, sure.sure_of_a_node) == ("fits", 1)
+    assert (fit.verdict, fit.unknown, fit.sure_of_a_node) == ("unknown", ("tooMany",), 0)
+    assert fit_sentence(fit).endswith(
+        "too many different needs compete for too many nodes to count what is left"
+    )
+    # A pod of which is certain that it fits nowhere needs no counting.
+    huge = pod("p", "n1", PodNeeds((("cpu", 9000),)))
+    assert [one.verdict for one in told(nodes, [huge], maintenance("n1"))] == ["nowhere"]

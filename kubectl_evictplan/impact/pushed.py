@@ -18,7 +18,9 @@ from kubectl_evictplan.impact.stretches import (
     exactly,
     together,
 )
+from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.kube.scheduling.answers import Push
 from kubectl_evictplan.kube.scheduling.preemption import at_most
 
 
@@ -35,26 +37,69 @@ def pushed_out(
     """Return who may be pushed out; a pod of which nothing is known is as low as any."""
     if not pushes:
         return Pushed()
+    classes = _classes(pushes)
     by_node: dict[str, list[int]] = {}
-    for number, one in enumerate(pushes):
-        for name in one.push.nodes:
+    for number, one in enumerate(classes):
+        for name in one.nodes:
             by_node.setdefault(name, []).append(number)
     since_ns: dict[str, int] = {}
     there: Counter[tuple[int, Hashable, str]] = Counter()
     like: dict[tuple[int, Hashable], Pod] = {}
     for pod in pods:
         for number in by_node.get(pod.node_name, ()) if not pod.finished else ():
-            push, from_ns = pushes[number]
-            if pod.needs is not None and pod.needs.priority < push.needs.priority:
-                since_ns[pod.key] = min(since_ns.get(pod.key, from_ns), from_ns)
+            one = classes[number]
+            if pod.needs is not None and pod.needs.priority < one.priority:
+                since_ns[pod.key] = min(since_ns.get(pod.key, one.since_ns), one.since_ns)
                 owner = owner_of(pod)
                 there[number, owner, pod.node_name] += 1
                 like.setdefault((number, owner), pod)
-    return Pushed(since_ns, _limits(pushes, there, like))
+    return Pushed(since_ns, _limits(classes, there, like))
+
+
+class _Class(NamedTuple):
+    """Pushes of one priority on the same nodes. ``pods``: how many, by all else that counts."""
+
+    priority: int
+    nodes: frozenset[str]
+    since_ns: int
+    pods: Mapping[tuple[frozenset[str] | None, object], tuple[Push, int]]
+
+    def at_most(self, victim: PodNeeds, on_a_node: int) -> int:
+        """How many pods like that they push out at most together, if so many are on one node."""
+        return sum(number * at_most(one, victim, on_a_node) for one, number in self.pods.values())
+
+
+def _classes(pushes: Sequence[TimedPush]) -> list[_Class]:
+    found: dict[tuple[int, int], list[TimedPush]] = {}
+    equal: dict[frozenset[str], frozenset[str]] = {}
+    for one in pushes:
+        nodes = equal.setdefault(one.push.nodes, one.push.nodes)
+        found.setdefault((one.push.needs.priority, id(nodes)), []).append(one)
+    return [
+        _Class(
+            priority,
+            several[0].push.nodes,
+            min(one.since_ns for one in several),
+            _summed(one.push for one in several),
+        )
+        for (priority, _), several in found.items()
+    ]
+
+
+def _summed(
+    pushes: Iterable[Push],
+) -> dict[tuple[frozenset[str] | None, object], tuple[Push, int]]:
+    """What one of those pushes does that are equal but for their number, and their number."""
+    found: dict[tuple[frozenset[str] | None, object], tuple[Push, int]] = {}
+    for push in pushes:
+        key = push.scarce, push.scarce and push.needs.requests
+        single, number = found.get(key) or (push._replace(pods=1), 0)
+        found[key] = single, number + push.pods
+    return found
 
 
 def _limits(
-    pushes: Sequence[TimedPush],
+    classes: Sequence[_Class],
     there: Mapping[tuple[int, Hashable, str], int],
     like: Mapping[tuple[int, Hashable], Pod],
 ) -> dict[Hashable, int]:
@@ -62,10 +107,15 @@ def _limits(
     for (number, owner, _), count in there.items():
         on_a_node[number, owner] = max(on_a_node.get((number, owner), 0), count)
     limits: dict[Hashable, int] = {}
+    # Pods of many owners have equal needs.
+    known: dict[tuple[int, PodNeeds, int], int] = {}
     for (number, owner), count in on_a_node.items():
         needs = like[number, owner].needs
         assert needs is not None
-        limits[owner] = limits.get(owner, 0) + at_most(pushes[number].push, needs, count)
+        key = number, needs, count
+        if key not in known:
+            known[key] = classes[number].at_most(needs, count)
+        limits[owner] = limits.get(owner, 0) + known[key]
     return limits
 
 

@@ -21,6 +21,7 @@ _UNKNOWN = {
     Unknown.OFFERS: "the nodes that are left do not say what they offer",
     Unknown.OTHER_PODS: "what other pods take is not in the input",
     Unknown.NAMESPACES: "labels of namespaces are not in the input",
+    Unknown.TOO_MANY: "too many different needs compete for too many nodes to count what is left",
 }
 
 

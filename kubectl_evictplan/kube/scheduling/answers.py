@@ -48,6 +48,8 @@ class Unknown(StrEnum):
     OTHER_PODS = "otherPods"
     # Labels of namespaces that affinity selects by.
     NAMESPACES = "namespaces"
+    # Pods and nodes differ too much: what others may take would have to be counted too often (``COUNTED_MAX``).
+    TOO_MANY = "tooMany"
 
 
 class Verdict(StrEnum):

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import starmap
+from operator import or_
 from typing import NamedTuple
 
 from kubectl_evictplan.kube.needs import PodNeeds
@@ -25,7 +26,7 @@ from kubectl_evictplan.kube.scheduling.answers import (
 )
 from kubectl_evictplan.kube.scheduling.capacity import Capacity
 from kubectl_evictplan.kube.scheduling.company import Company
-from kubectl_evictplan.kube.scheduling.guarantee import Competing, Guarantee
+from kubectl_evictplan.kube.scheduling.guarantee import Competing, Guarantee, TooMany
 from kubectl_evictplan.kube.scheduling.inter_pod import InterPodAffinity, UnknownNamespaces
 from kubectl_evictplan.kube.scheduling.node_filters import NodeFilters
 from kubectl_evictplan.kube.scheduling.node_sets import (
@@ -90,6 +91,9 @@ class Chances:
         self._preemption = Preemption(names, ground.capacity, ground.running, counts)
         # By number of the group; and how many pods all of them may push out, which look for a place again.
         self._pushing: dict[int, Pushing] = {}
+        # The nodes of those by priority and number, and by priority, as far as asked for.
+        self._pushing_of: dict[int, dict[int, NodeSet]] = {}
+        self._pushed_on: dict[int, NodeSet] = {}
         self._pushed = 0
         # The highest priority of those among them that may push out others, wherever they are.
         self._pushed_again: int | None = None
@@ -104,6 +108,8 @@ class Chances:
         known = (*ground.nodes, *around.leaving)
         self._no_offers = not any(node.allocatable for node in known)
         self._without_lower: dict[int, Capacity] = {}
+        # Groups of which is not known how many are sure of a place: too much would have to be counted.
+        self.too_many: set[int] = set()
         self._competing = list(self._all_competing())
         self._guarantee = Guarantee(ground.capacity, self._competing)
 
@@ -129,9 +135,7 @@ class Chances:
     def pushes(self) -> list[tuple[Push, ...]]:
         """Whom each group may push out, and whom those; once ``of_all`` was asked."""
         return [
-            tuple(self._preemption.chain([self._pushing[number]]))
-            if number in self._pushing
-            else ()
+            tuple(self._preemption.chain(self._pushing[number])) if number in self._pushing else ()
             for number in range(len(self._groups))
         ]
 
@@ -172,6 +176,7 @@ class Chances:
 
     def _of(self, number: int, unknown: Sequence[Unknown]) -> tuple[Chance, ...]:
         group = self._groups[number]
+        self.too_many.discard(number)
         lacking = bool(NOT_IN_THE_INPUT.intersection(unknown))
         without = NOT_IN_THE_INPUT | {Unknown.OTHER_PODS} if lacking else NOT_IN_THE_INPUT
         uncertain = not without.issuperset(unknown)
@@ -189,7 +194,7 @@ class Chances:
             elif lacking or (self._no_offers and surely & self._ground.capacity.unknown):
                 chance = Chance(most, most, most, assumed=True)
             else:
-                chance = self._chance(group, doubtful, most)
+                chance = self._chance(number, doubtful, most)
             found.append(chance._replace(changing=self._changing(phase, nodes)))
             anywhere |= nodes
         if not _NOT_PREEMPTING.intersection(unknown):
@@ -205,6 +210,9 @@ class Chances:
             pushing = self._preemption.pushing(group.needs, count, nodes, plain=plain)
             if pushing.nodes:
                 self._pushing[number] = pushing
+                at = group.needs.priority
+                self._pushing_of.setdefault(at, {})[number] = pushing.nodes
+                self._pushed_on.pop(at, None)
 
     def _changing(self, phase: Phase, nodes: NodeSet) -> frozenset[str]:
         """Names of those that change."""
@@ -336,11 +344,15 @@ class Chances:
 
     # -- at least ----------------------------------------------------------------------------------
 
-    def _chance(self, group: Group, doubtful: Opened, most: int) -> Chance:
-        later = self._surely(group, doubtful, self._perhaps_held, gone=True)
-        now = later
-        if later and self._held:
-            now = self._surely(group, doubtful, self._held, gone=False)
+    def _chance(self, number: int, doubtful: Opened, most: int) -> Chance:
+        group = self._groups[number]
+        try:
+            now = later = self._surely(group, doubtful, self._perhaps_held, gone=True)
+            if later and self._held:
+                now = self._surely(group, doubtful, self._held, gone=False)
+        except TooMany:
+            self.too_many.add(number)
+            return Chance(most, 0, 0)
         if group.reach.exclusive:
             # Its predecessor uses the claim until it is gone.
             now, later = 0, min(later, 1)
@@ -392,17 +404,20 @@ class Chances:
             return 1
         (key,) = keys
         domains = self._ground.topologies.domains(key).values()
-        found = (self._guarantee.at_least(needs, count, nodes & one, conflicts) for one in domains)
-        return max(min(found, default=0), 1)
+        found = self._guarantee.fewest(needs, count, (nodes & one for one in domains), conflicts)
+        return max(found, 1)
 
     def _taken_away(self, priority: int) -> NodeSet:
         """Nodes from which pods of a higher priority may push out one of this."""
         if self._pushed_again is not None and priority < self._pushed_again:
             return self._everywhere
         taken = 0
-        for one in self._pushing.values():
-            if priority < one.push.needs.priority:
-                taken |= one.nodes
+        for at, nodes_of in self._pushing_of.items():
+            if priority >= at:
+                continue
+            if at not in self._pushed_on:
+                self._pushed_on[at] = reduce(or_, nodes_of.values())
+            taken |= self._pushed_on[at]
         return taken
 
     def _sharing_drivers(self, group: Group) -> int:
@@ -445,10 +460,7 @@ class Chances:
         eligible = [members for members in domains if members & counted[0]]
         if len(eligible) < constraint.min_domains:
             return 0
-        return min(
-            (self._guarantee.at_least(needs, count, nodes & one, conflicts) for one in eligible),
-            default=0,
-        )
+        return self._guarantee.fewest(needs, count, (nodes & one for one in eligible), conflicts)
 
     def _is_alone(self, group: Group) -> bool:
         """Whether no other evicted or waiting pod counts for its constraints, and it surely goes."""

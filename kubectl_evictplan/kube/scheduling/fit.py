@@ -151,9 +151,14 @@ class _Check:
         """Yield one answer for each group, by priority."""
         found = self._chances()
         for place, fit in self._placed_in_order():
-            yield fit._replace(chances=found[place][0], pushes=found[place][1]) if found else fit
+            if not found:
+                yield fit
+                continue
+            chances, pushes, unknown = found[place]
+            every = (*fit.unknown, *unknown)
+            yield fit._replace(chances=chances, pushes=pushes, unknown=every)
 
-    def _chances(self) -> list[tuple[tuple[Chance, ...], tuple[Push, ...]]]:
+    def _chances(self) -> list[tuple[tuple[Chance, ...], tuple[Push, ...], tuple[Unknown, ...]]]:
         """Of each group, before anything is placed; nothing where no phase is asked about."""
         if not self._around.phases:
             return []
@@ -164,7 +169,10 @@ class _Check:
         )  # fmt: skip
         chances = Chances(ground, self._groups)
         found = chances.of_all([tuple(self._unknown(group)) for group in self._groups])
-        return list(zip(found, chances.pushes(), strict=True))
+        given_up = [
+            (Unknown.TOO_MANY,) if at in chances.too_many else () for at in range(len(found))
+        ]
+        return list(zip(found, chances.pushes(), given_up, strict=True))
 
     def _placed_in_order(self) -> Iterator[tuple[int, Fit]]:
         order = sorted(enumerate(self._groups), key=lambda one: self._turn(one[1]))

@@ -10,8 +10,10 @@ that is "there are as many places as pods that look for one"; finer units count 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
 from itertools import accumulate, islice, repeat
+from operator import mul
 from typing import NamedTuple
 
 from kubectl_evictplan.kube.needs import PODS, PodNeeds
@@ -36,6 +38,9 @@ _MANY_NODES = 500
 _TYPICAL_OF_MANY = (10, 50)
 # So many pods at most are taken to fill a node each; leaving one out makes the bound no less right.
 _LARGE_MAX = 100
+# So many (needs, node) and (needs, needs that compete) are looked at, in every way to count: about half a microsecond each,
+# so some seconds on the slowest machines. Hundreds of different needs on 5,000 nodes stay far below.
+COUNTED_MAX = 6_000_000
 # So many units make all that such a node can spare, where they are fine.
 _FINE = 1 << 20
 
@@ -45,9 +50,6 @@ class _Unit(NamedTuple):
 
     amount: int
     per: int = 1
-
-    def count(self, amount: int) -> int:
-        return -(-amount * self.per // self.amount)
 
 
 Units = Mapping[str, _Unit]
@@ -60,21 +62,33 @@ class _Brought(NamedTuple):
     number: int
 
 
-class _Count(NamedTuple):
+class _Count:
     """One way to count. ``own``: units of one pod that is asked about; ``total``: of all that compete.
 
     ``nodes``: units that take a node up, the most first, and ``taken_up`` those that take up the first so many of them;
-    ``brought``: those that compete, who brings the most first.
+    ``brought``: those that compete and may bring more than the smallest node takes, who brings the most first.
     """
 
-    own: int
-    nodes: list[int]
-    taken_up: list[int]
-    brought: list[_Brought]
-    total: int
+    def __init__(
+        self, own: int, nodes: list[int], units: Sequence[int], numbers: Sequence[int]
+    ) -> None:
+        """``units``: what those that compete bring each, ``numbers``: how many bring as much."""
+        self.own, self.nodes = own, nodes
+        self.taken_up = [0, *accumulate(nodes)]
+        self.total: int = sum(map(mul, units, numbers))
+        self.brought = _most_brought(units, numbers, nodes[-1])
+        # Groups of as many pods with equal needs get one answer.
+        self._answers: dict[tuple[int, int, bool], int] = {}
 
     def at_least(self, count: int, blockers: int, *, alone: bool) -> int:
         """How many of ``count`` find a place; each of ``blockers`` keeps them off a node, and they each other if ``alone``."""
+        key = count, blockers, alone
+        found = self._answers.get(key)
+        if found is None:
+            found = self._answers[key] = self._find(count, blockers, alone=alone)
+        return found
+
+    def _find(self, count: int, blockers: int, *, alone: bool) -> int:
         others = self.total - self.own * count
         if not alone and self.taken_up[-1] - others > self.own * (count - 1):
             return count
@@ -106,13 +120,23 @@ class _Count(NamedTuple):
     def _large(self, missing: int) -> Iterator[int]:
         """What each brings that may bring more than a node takes, the most first; ``missing``: so many like own are not there."""
         for units, number in self.brought:
-            if units <= self.nodes[-1]:
-                return
             there = number
             if units == self.own:
                 there = max(number - missing, 0)
                 missing -= number - there
             yield from repeat(units, there)
+
+
+class TooMany(Exception):
+    """More would have to be counted than ``COUNTED_MAX``."""
+
+
+class _Requests(NamedTuple):
+    """What ``number`` of those that compete for ``nodes`` ask for, their place as a pod too."""
+
+    asked: Mapping[str, int]
+    number: int
+    nodes: NodeSet
 
 
 class Guarantee:
@@ -121,18 +145,27 @@ class Guarantee:
     def __init__(self, capacity: Capacity, competing: Iterable[Competing]) -> None:
         """``competing``: all pods that look for a place; those that are asked about are among them."""
         self._capacity = capacity
-        self._competing: Counter[tuple[Requests, NodeSet]] = Counter()
+        # How many (needs, node) and (needs, needs that compete) were looked at.
+        self.counted = 0
+        numbers: Counter[tuple[Requests, NodeSet]] = Counter()
         self._with_ports: Counter[NodeSet] = Counter()
         for needs, count, nodes in competing:
-            self._competing[needs.requests, nodes] += count
+            numbers[needs.requests, nodes] += count
             if needs.host_ports:
                 self._with_ports[nodes] += count
+        self._competing = [
+            _Requests({**dict(requests), PODS: 1}, number, nodes)
+            for (requests, nodes), number in numbers.items()
+        ]
         self._counts: dict[tuple[NodeSet, Requests], tuple[list[_Count], Iterator[_Count]]] = {}
+        # Those of which some ways to count were left out: from then on nobody new is asked about.
+        self._cut_short: set[tuple[NodeSet, Requests]] = set()
 
     def at_least(self, needs: PodNeeds, count: int, nodes: NodeSet, conflicts: int = 0) -> int:
         """Return how many of ``count`` such pods surely find a place on ``nodes``, which have room for one each.
 
-        ``conflicts``: how many others may keep them off a node by being there at all, those asked about too.
+        ``conflicts``: how many others may keep them off a node by being there at all, those asked about too. Raises
+        TooMany.
         """
         if not nodes:
             return 0
@@ -146,42 +179,65 @@ class Guarantee:
                 break
         return best
 
+    def fewest(
+        self, needs: PodNeeds, count: int, domains: Iterable[NodeSet], conflicts: int
+    ) -> int:
+        """Return how many at least find a place on one of these sets of nodes, whichever it is; raises TooMany."""
+        several = list(domains)
+        # Of thousands of domains the first that has no room says it.
+        if not all(several):
+            return 0
+        fewest = count
+        for nodes in several:
+            fewest = min(fewest, self.at_least(needs, count, nodes, conflicts))
+            if not fewest:
+                break
+        return fewest if several else 0
+
     def _ways_to_count(self, needs: PodNeeds, nodes: NodeSet) -> Iterator[_Count]:
         """Yield those that were asked for before, then new ones: the first mostly is enough."""
         key = nodes, needs.requests
         if key not in self._counts:
+            if self._cut_short:
+                raise TooMany
             self._counts[key] = [], self._count(needs, nodes)
         known, more = self._counts[key]
         yield from known
-        for one in more:
-            known.append(one)
-            yield one
+        if key in self._cut_short:
+            raise TooMany
+        try:
+            for one in more:
+                known.append(one)
+                yield one
+        except TooMany:
+            self._cut_short.add(key)
+            raise
 
     def _count(self, needs: PodNeeds, nodes: NodeSet) -> Iterator[_Count]:
         asked = {name: amount for name, amount in needs.requests if amount and name != PODS}
         asked[PODS] = 1
         listed = list(places(nodes))
+        rivals = [one for one in self._competing if one.nodes & nodes]
+        numbers = [one.number for one in rivals]
+        columns = {name: [one.asked.get(name, 0) for one in rivals] for name in asked}
         spare = {name: self._spare(name, amount, listed) for name, amount in asked.items()}
+        own = {**dict(needs.requests), PODS: 1}
         for units in _units(asked, spare):
+            self._look_at(len(listed) + len(rivals))
             # Of thousands of nodes: no call for each.
             filled = [
                 [-(-(amount + 1) * unit.per // unit.amount) for amount in spare[name]]
                 for name, unit in units.items()
             ]
-            brought = [
-                _Brought(_brings(units, requests), number)
-                for (requests, their), number in self._competing.items()
-                if their & nodes
-            ]
             # Each node once more, as ``min`` wants two.
             full = sorted(map(min, filled[0], *filled), reverse=True)
-            yield _Count(
-                _brings(units, needs.requests),
-                full,
-                [0, *accumulate(full)],
-                sorted(brought, reverse=True),
-                sum(one.units * one.number for one in brought),
-            )
+            (brings,) = _brought(units, {name: [own.get(name, 0)] for name in units})
+            yield _Count(brings, full, _brought(units, columns), numbers)
+
+    def _look_at(self, more: int) -> None:
+        if self.counted + more > COUNTED_MAX:
+            raise TooMany
+        self.counted += more
 
     def _spare(self, name: str, amount: int, listed: list[int]) -> list[int]:
         """What each of these nodes has beyond what the pod asks for."""
@@ -208,8 +264,21 @@ def _units(asked: Mapping[str, int], spare: Mapping[str, list[int]]) -> Iterator
         }
 
 
-def _brings(units: Units, requests: Requests) -> int:
-    """How many units at most such a pod brings to a node."""
-    asked = dict(requests)
-    asked[PODS] = 1
-    return max(unit.count(asked.get(name, 0)) for name, unit in units.items())
+def _most_brought(units: Sequence[int], numbers: Sequence[int], above: int) -> list[_Brought]:
+    """Those that bring more than so many, who brings the most first; no more than are ever looked at."""
+    largest = nlargest(_LARGE_MAX + 1, {one for one in units if one > above})
+    found = dict.fromkeys(largest, 0)
+    if found:
+        for brought, number in zip(units, numbers, strict=True):
+            if brought in found:
+                found[brought] += number
+    return [_Brought(*one) for one in found.items()]
+
+
+def _brought(units: Units, asked: Mapping[str, Sequence[int]]) -> list[int]:
+    """How many units at most pods bring to a node that ask for so much of each resource, in their order."""
+    brought = [
+        [-(-amount * unit.per // unit.amount) for amount in asked[name]]
+        for name, unit in units.items()
+    ]
+    return list(map(max, brought[0], *brought))

@@ -15,6 +15,9 @@ from kubectl_evictplan.kube.scheduling.peers import Namespaces, Peers, PodIndex,
 # Labels by namespace; None when namespaces were not read.
 NamespaceLabels = Mapping[str, Mapping[str, str]] | None
 
+# Namespace, key and value.
+NamespacedLabel = tuple[str, str, str]
+
 
 class UnknownNamespaces(LookupError):
     """A term selects namespaces by labels that were not read."""
@@ -43,7 +46,7 @@ class InterPodAffinity:
         self._labels = labels
         self._holders: dict[tuple[str, PodAffinityTerm], _Holders] = {}
         self._refusing: dict[Peers, list[_Holders]] = {}
-        self._by_label: dict[tuple[str, str, str] | None, list[_Holders]] = {}
+        self._by_label: dict[NamespacedLabel | None, list[_Holders]] = {}
         self._tallies: dict[object, Tally] = {}
         self.unknown_holders = False
 
@@ -71,6 +74,11 @@ class InterPodAffinity:
     def wants(self, needs: PodNeeds, peers: Peers, other: Peers) -> bool:
         """Whether such other pods are among those that it has to be near to; raises UnknownNamespaces."""
         return _matches(self._wishes(needs, peers), other)
+
+    def wanted_labels(self, needs: PodNeeds, peers: Peers) -> Iterable[NamespacedLabel | None]:
+        """Labels of which others must have one to be among those; None: any; raises UnknownNamespaces."""
+        wishes = self._wishes(needs, peers)
+        return _keys(*wishes[0]) if wishes else [None]
 
     def is_first(self, needs: PodNeeds, peers: Peers) -> bool:
         """Whether it wants to be near its own kind and nobody is there yet: it may begin anywhere; raises UnknownNamespaces."""
@@ -171,7 +179,7 @@ def _matches(terms: Iterable[tuple[PodAffinityTerm, Namespaces]], peers: Peers) 
     )
 
 
-def _keys(term: PodAffinityTerm, namespaces: Namespaces) -> Iterable[tuple[str, str, str] | None]:
+def _keys(term: PodAffinityTerm, namespaces: Namespaces) -> Iterable[NamespacedLabel | None]:
     """Return labels of which a pod must have one for the term to concern it; None: any pod."""
     for key, operator, values in term.selector or ():
         if operator == "In" and len(values) == 1 and namespaces is not None:

@@ -8,7 +8,8 @@ Which node it chooses is not predicted. Disruption budgets are asked but do not 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from kubectl_evictplan.kube.needs import PODS, PodNeeds
@@ -18,6 +19,7 @@ from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, nodes_where, pl
 
 # Place of a node, what pods need there, how many such pods.
 Running = Sequence[tuple[int, PodNeeds | None, int]]
+Requests = tuple[tuple[str, int], ...]
 
 
 class Pushing(NamedTuple):
@@ -43,8 +45,23 @@ class Preemption:
         self._total = Counter[PodNeeds]()
         for _, needs, count in self._running:
             self._total[needs] += count
+        # Of which priority how many look for a place, and what all of them ask for together.
+        self._rivals_by_priority = Counter[int]()
+        self._wanted = Counter[str]()
+        for needs, count in self._rivals:
+            self._rivals_by_priority[needs.priority] += count
+            self._wanted[PODS] += count
+            for name, amount in needs.requests:
+                if name != PODS:
+                    self._wanted[name] += amount * count
         self._lowest = min((needs.priority for _, needs, _ in self._running), default=0)
         self._of_lower: dict[int, NodeSet] = {}
+        self._names_of: dict[NodeSet, frozenset[str]] = {}
+        self._scarce_for: dict[tuple[Requests, NodeSet], frozenset[str]] = {}
+        self._pushed_anywhere: dict[PodNeeds, Pushing] = {}
+        self._there: dict[tuple[int, NodeSet], list[tuple[PodNeeds, int]]] = {}
+        self._for_one: dict[Hashable, list[tuple[PodNeeds, int]]] = {}
+        self._again: dict[Hashable, list[Push]] = {}
 
     def preempts(self, needs: PodNeeds) -> bool:
         """Whether such pods have anybody to push out."""
@@ -54,11 +71,17 @@ class Preemption:
         """What ``count`` such pods may do on these nodes; ``plain``: only resources can be in their way."""
         nodes &= self._with_lower(needs.priority)
         # Whoever comes before them in the end may take a place that was made for them.
-        above = sum(n for other, n in self._rivals if other.priority > needs.priority)
+        above = sum(n for at, n in self._rivals_by_priority.items() if at > needs.priority)
         free = not (needs.host_ports or needs.pod_anti_affinity or needs.topology_spread)
         scarce = self._scarce(needs, nodes) if plain and free else None
-        names = frozenset(self._names[place] for place in places(nodes))
-        return Pushing(Push(needs, count + above, names, scarce), nodes)
+        return Pushing(Push(needs, count + above, self._named(nodes), scarce), nodes)
+
+    def _named(self, nodes: NodeSet) -> frozenset[str]:
+        found = self._names_of.get(nodes)
+        if found is None:
+            found = frozenset(self._names[place] for place in places(nodes))
+            self._names_of[nodes] = found
+        return found
 
     def pushed(self, pushings: Iterable[Pushing]) -> dict[PodNeeds, int]:
         """By needs how many at most of the running pods may be pushed out, and by those again."""
@@ -73,22 +96,59 @@ class Preemption:
                     open_.append(self._everywhere(needs))
         return found
 
-    def chain(self, pushings: Sequence[Pushing]) -> list[Push]:
-        """All pushes: those that are given, and those of pods that they push out."""
-        again = [needs for needs in self.pushed(pushings) if self.preempts(needs)]
-        return [one.push for one in (*pushings, *map(self._everywhere, again))]
+    def chain(self, one: Pushing) -> list[Push]:
+        """All pushes of a group: its own, and those of pods that it pushes out."""
+        key = self._kind_of(one)
+        again = self._again.get(key)
+        if again is None:
+            needs = [needs for needs in self.pushed([one]) if self.preempts(needs)]
+            again = self._again[key] = [self._everywhere(each).push for each in needs]
+        return [one.push, *again]
+
+    def _kind_of(self, one: Pushing) -> Hashable:
+        """Equal for pushes that differ in nothing but how many they are: each of them does the same."""
+        push = one.push
+        return push.needs.priority, one.nodes, push.scarce, push.scarce and push.needs.requests
 
     def _everywhere(self, needs: PodNeeds) -> Pushing:
         """Of a pod that is pushed out itself not more is known than its priority."""
-        return self.pushing(needs, self._total[needs], -1, plain=False)
+        found = self._pushed_anywhere.get(needs)
+        if found is None:
+            found = self.pushing(needs, self._total[needs], -1, plain=False)
+            self._pushed_anywhere[needs] = found
+        return found
 
     def _victims(self, one: Pushing) -> Iterator[tuple[PodNeeds, int]]:
-        there: dict[PodNeeds, int] = {}
+        push = one.push
+        key = self._kind_of(one)
+        found = self._for_one.get(key)
+        if found is None:
+            single = push._replace(pods=1)
+            found = self._for_one[key] = [
+                (needs, at_most(single, needs, on_a_node))
+                for needs, on_a_node in self._lower_on(push.needs.priority, one.nodes)
+            ]
+        return ((needs, number * push.pods) for needs, number in found)
+
+    def _lower_on(self, priority: int, nodes: NodeSet) -> list[tuple[PodNeeds, int]]:
+        """By needs of lower priority, how many such pods at most are on one of these nodes."""
+        found = self._there.get((priority, nodes))
+        if found is None:
+            found = self._there[priority, nodes] = [
+                (needs, max(count for count, there in by_count.items() if there & nodes))
+                for needs, by_count in self._nodes_by_count.items()
+                if needs.priority < priority and any(one & nodes for one in by_count.values())
+            ]
+        return found
+
+    @cached_property
+    def _nodes_by_count(self) -> dict[PodNeeds, dict[int, NodeSet]]:
+        """By needs of pods that run: the nodes that have so many of them."""
+        found: dict[PodNeeds, dict[int, NodeSet]] = {}
         for place, needs, count in self._running:
-            if needs.priority < one.push.needs.priority and one.nodes >> place & 1:
-                there[needs] = max(there.get(needs, 0), count)
-        for needs, on_a_node in there.items():
-            yield needs, at_most(one.push, needs, on_a_node)
+            by_count = found.setdefault(needs, {})
+            by_count[count] = by_count.get(count, 0) | 1 << place
+        return found
 
     def _with_lower(self, priority: int) -> NodeSet:
         found = self._of_lower.get(priority)
@@ -100,22 +160,19 @@ class Preemption:
 
     def _scarce(self, needs: PodNeeds, nodes: NodeSet) -> frozenset[str]:
         """The resources that others may leave too little of on one of these nodes."""
-        asked = {PODS: 1, **{name: amount for name, amount in needs.requests if amount}}
-        wanted = {name: self._wanted(name) for name in asked}
-        return frozenset(
-            name
-            for name, amount in asked.items()
-            if any(
-                self._capacity.column(name)[place] < max(amount, wanted[name])
-                for place in places(nodes)
+        found = self._scarce_for.get((needs.requests, nodes))
+        if found is None:
+            asked = {PODS: 1, **{name: amount for name, amount in needs.requests if amount}}
+            listed = list(places(nodes))
+            found = frozenset(
+                name for name, amount in asked.items() if self._lacks(name, amount, listed)
             )
-        )
+            self._scarce_for[needs.requests, nodes] = found
+        return found
 
-    def _wanted(self, name: str) -> int:
-        """What all that look for a place ask for together."""
-        if name == PODS:
-            return sum(count for _, count in self._rivals)
-        return sum(dict(needs.requests).get(name, 0) * count for needs, count in self._rivals)
+    def _lacks(self, name: str, amount: int, listed: Iterable[int]) -> bool:
+        column, enough = self._capacity.column(name), max(amount, self._wanted[name])
+        return any(column[place] < enough for place in listed)
 
 
 def at_most(push: Push, victim: PodNeeds, on_a_node: int) -> int:

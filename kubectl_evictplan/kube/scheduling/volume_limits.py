@@ -6,12 +6,12 @@ whose CSINode says no limit for a driver has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from kubectl_evictplan.kube.infrastructure import Infrastructure
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.kube.scheduling.node_sets import NodeSet
-from kubectl_evictplan.kube.scheduling.volumes import Reach, Volumes
+from kubectl_evictplan.kube.scheduling.volumes import DriverVolume, Reach, Volumes
 
 
 class AttachedVolumes:
@@ -31,6 +31,10 @@ class AttachedVolumes:
         self._limits: dict[str, dict[int, int]] = {}
         self._by_pods: dict[tuple[str, int], set[str]] = {}
         self._others: dict[tuple[str, int], set[str]] = {}
+        # The nodes on which a volume of a driver is attached, by both their names.
+        self._places: dict[tuple[str, str], set[int]] = {}
+        # By driver, number of new volumes, and whether hopeful.
+        self._full: dict[tuple[str, int, bool], NodeSet] = {}
         self._exclusive: set[str] = set()
         for one in infrastructure.csi_nodes:
             place = self._place.get(one.name)
@@ -41,8 +45,7 @@ class AttachedVolumes:
             for pod in running:
                 self._exclusive.update(volumes.exclusive_of(pod))
                 for volume in volumes.attached_by(pod) if self._limits else ():
-                    place = self._place[pod.node_name]
-                    self._by_pods.setdefault((volume.driver, place), set()).add(volume.name)
+                    self._attach(volume, self._place[pod.node_name])
         drivers = {one.name: one.driver for one in infrastructure.persistent_volumes if one.driver}
         for attachment in infrastructure.volume_attachments if self._limits else ():
             place = self._place.get(attachment.node_name)
@@ -61,16 +64,42 @@ class AttachedVolumes:
         """
         by_driver: dict[str, set[str]] = {}
         for volume in reach.attached:
-            by_driver.setdefault(volume.driver, set()).add(volume.name)
+            if volume.driver in self._limits:
+                by_driver.setdefault(volume.driver, set()).add(volume.name)
         full = 0
         for driver, names in by_driver.items():
-            for place, limit in self._limits.get(driver, {}).items():
-                attached = self._by_pods.get((driver, place), set())
-                others = set() if hopeful else self._others.get((driver, place), set())
-                new = len(names - attached)
-                if new and len(attached | others) + new > limit:
-                    full |= 1 << place
+            full |= self._full_of_new(driver, len(names), hopeful=hopeful)
+            # Where some are attached already these are not new.
+            for place in {at for name in names for at in self._places.get((driver, name), ())}:
+                if place in self._limits[driver]:
+                    new = len(names - self._by_pods[driver, place])
+                    if self._refuses(driver, place, new, hopeful=hopeful):
+                        full |= 1 << place
+                    else:
+                        full &= ~(1 << place)
         return ~full & (1 << self._count) - 1
+
+    def _full_of_new(self, driver: str, new: int, *, hopeful: bool) -> NodeSet:
+        """Nodes that refuse so many volumes that nobody uses there."""
+        key = driver, new, hopeful
+        full = self._full.get(key)
+        if full is None:
+            full = 0
+            for place in self._limits[driver]:
+                if self._refuses(driver, place, new, hopeful=hopeful):
+                    full |= 1 << place
+            self._full[key] = full
+        return full
+
+    def _refuses(self, driver: str, place: int, new: int, *, hopeful: bool) -> bool:
+        attached: Collection[str] = self._by_pods.get((driver, place), ())
+        others = () if hopeful else self._others.get((driver, place), ())
+        there = len({*attached, *others}) if others else len(attached)
+        return new > 0 and there + new > self._limits[driver][place]
+
+    def _attach(self, volume: DriverVolume, place: int) -> None:
+        self._by_pods.setdefault((volume.driver, place), set()).add(volume.name)
+        self._places.setdefault((volume.driver, volume.name), set()).add(place)
 
     def is_free(self, reach: Reach) -> bool:
         """Whether no claim that one pod uses alone is in use."""
@@ -80,4 +109,7 @@ class AttachedVolumes:
         """Attach the volumes of a pod that is placed."""
         self._exclusive.update(reach.exclusive)
         for volume in reach.attached:
-            self._by_pods.setdefault((volume.driver, place), set()).add(volume.name)
+            self._attach(volume, place)
+        for driver, new, hopeful in self._full:
+            if place in self._limits[driver] and self._refuses(driver, place, new, hopeful=hopeful):
+                self._full[driver, new, hopeful] |= 1 << place
