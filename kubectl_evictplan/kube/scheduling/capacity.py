@@ -6,11 +6,20 @@ says what it offers; what its pods requested is gone, whatever they really use.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from kubectl_evictplan.kube.needs import PODS, HostPort, PodNeeds
 from kubectl_evictplan.kube.objects import Node
 from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, nodes_where
+
+# After so many changes what was found out before is thrown away: looking at each of them would cost more than anew.
+_CHANGES_MAX = 256
+# So many amounts are kept: where each pod asks for another, none is asked for again.
+_AMOUNTS_MAX = 4096
+# Every so many nodes their set is kept.
+_STEP = 64
 
 
 class Capacity:
@@ -25,6 +34,9 @@ class Capacity:
         self._left: dict[str, list[int]] = {PODS: [n.allocatable.get(PODS, 0) for n in nodes]}
         # (resource, amount) -> nodes that have as much left, and how much of the log it has seen.
         self._enough: dict[tuple[str, int], tuple[NodeSet, int]] = {}
+        self._sorted: dict[str, _Sorted] = {}
+        self._last_asked: tuple[object, int] = (None, 0)
+        self._last_fitting: NodeSet = 0
         self._changed: list[int] = []
         # (protocol, port) -> address -> nodes on which it is taken.
         self._ports: dict[tuple[str, int], dict[str, NodeSet]] = {}
@@ -41,11 +53,15 @@ class Capacity:
 
     def fitting(self, needs: PodNeeds) -> NodeSet:
         """Nodes that pass NodeResourcesFit, as far as what they offer is known."""
-        fitting = self._with(PODS, 1)
-        for resource, amount in needs.requests:
-            if amount > 0:
-                fitting &= self._with(resource, amount)
-        return fitting
+        # One pod is asked about several times in a row.
+        asked = needs.requests, len(self._changed)
+        if self._last_asked[0] is not asked[0] or self._last_asked[1] != asked[1]:
+            fitting = self._with(PODS, 1)
+            for resource, amount in needs.requests:
+                if amount > 0:
+                    fitting &= self._with(resource, amount)
+            self._last_asked, self._last_fitting = asked, fitting
+        return self._last_fitting
 
     def ports(self, needs: PodNeeds) -> NodeSet:
         """Nodes that pass NodePorts: no port of the pod is taken there."""
@@ -91,14 +107,55 @@ class Capacity:
     def _with(self, resource: str, amount: int) -> NodeSet:
         column = self.column(resource)
         known = self._enough.get((resource, amount))
-        if known is None:
-            nodes = nodes_where([left >= amount for left in column])
-        else:
-            nodes, seen = known
-            if seen == len(self._changed):
-                return nodes
-            for place in set(self._changed[seen:]):
-                if column[place] < amount:
-                    nodes &= ~(1 << place)
+        if known is not None and known[1] == len(self._changed):
+            return known[0]
+        if known is None or len(self._changed) - known[1] > _CHANGES_MAX:
+            known = self._from_sorted(resource, amount)
+        nodes, seen = known
+        for place in set(self._changed[seen:]):
+            if column[place] < amount:
+                nodes &= ~(1 << place)
+        if len(self._enough) >= _AMOUNTS_MAX:
+            self._enough.clear()
         self._enough[resource, amount] = (nodes, len(self._changed))
         return nodes
+
+    def _from_sorted(self, resource: str, amount: int) -> tuple[NodeSet, int]:
+        """Nodes that had as much left not long ago, and how much of the log that has seen."""
+        found = self._sorted.get(resource)
+        if found is None or len(self._changed) - found.seen > _CHANGES_MAX:
+            found = _sorted(self.column(resource), len(self._changed))
+            self._sorted[resource] = found
+        return found.at_least(amount), found.seen
+
+
+class _Sorted(NamedTuple):
+    """Nodes by what they have left of a resource, the least first.
+
+    ``upper[i]``: those from the ``i * _STEP``-th on. ``seen``: how much of the log of changes that has seen.
+    """
+
+    left: list[int]
+    order: list[int]
+    upper: list[NodeSet]
+    seen: int
+
+    def at_least(self, amount: int) -> NodeSet:
+        first = bisect_left(self.left, amount)
+        step = -(-first // _STEP)
+        nodes = self.upper[step]
+        for place in self.order[first : step * _STEP]:
+            nodes |= 1 << place
+        return nodes
+
+
+def _sorted(column: Sequence[int], seen: int) -> _Sorted:
+    order = sorted(range(len(column)), key=column.__getitem__)
+    upper: list[NodeSet] = [0]
+    for first in reversed(range(0, len(order), _STEP)):
+        nodes = upper[-1]
+        for place in order[first : first + _STEP]:
+            nodes |= 1 << place
+        upper.append(nodes)
+    upper.reverse()
+    return _Sorted([column[place] for place in order], order, upper, seen)
