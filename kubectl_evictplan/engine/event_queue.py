@@ -110,6 +110,10 @@ class LoopGrid:
         """First run strictly after ``at_ns``."""
         return self.at_or_after(at_ns + 1)
 
+    def between(self, low_ns: int, high_ns: int) -> range:
+        """Runs from ``low_ns`` to ``high_ns``, both included."""
+        return range(self.at_or_after(low_ns), high_ns + 1, self.step_ns)
+
     def before(self, at_ns: int) -> int | None:
         """Last run strictly before ``at_ns``; None when the loop had not started."""
         run_ns = self.first_ns + (at_ns - 1 - self.first_ns) // self.step_ns * self.step_ns

@@ -14,6 +14,7 @@ from builders import (
     make_pod,
     make_scenario,
     make_snapshot,
+    ns,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
@@ -87,3 +88,32 @@ def test_a_young_process_may_have_seen_a_silent_node_first_at_any_tick_since_it_
     assert window.earliest_seconds == pytest.approx(5.934, abs=0.001)
     # A stale informer may waste the first token.
     assert 6.934 <= window.latest_seconds < 6.934 + 2.4
+
+
+def test_a_last_renewal_may_come_before_or_after_every_start_in_its_window() -> None:
+    # It renewed between 19.0 and 19.8 s; the new process may begin between 18.9 and 20.9 s.
+    nodes = [make_node(f"n{index}", zone="a") for index in (1, 2, 3)]
+    leases = [make_lease(node.name, -1, duration_seconds=40) for node in nodes]
+    events = [
+        make_event(0, "controller-start"),
+        make_event(18, "controller-stop"),
+        make_event(18.9, "controller-start", within_ns=ns(2)),
+        make_event(22, "kubelet-stop", ("n1",)),
+    ]
+    prediction = predict(
+        make_snapshot(nodes, [make_pod("p", "n1")], leases=leases),
+        make_scenario(events, horizon=120, cold=True),
+        resolve_configuration(
+            ControllerSettings(kubernetes_version="1.28.15"), ControlPlaneFlags()
+        ),
+    )
+    (unknown,) = (
+        change
+        for report in prediction.nodes
+        for change in report.changes
+        if (change.what, change.value) == ("ready", "Unknown")
+    )
+    # Seen by the new process's first tick at 19.0 s, or by its second one, 5 s after 19.8 s.
+    assert unknown.certainty == "certain"
+    assert unknown.earliest_seconds == pytest.approx(59.0, abs=0.001)
+    assert unknown.latest_seconds == pytest.approx(64.8, abs=0.11)

@@ -8,6 +8,7 @@ a few choices only: the ticks that may be the first to see it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement, product
 from math import comb, prod
@@ -124,16 +125,23 @@ class LastHeartbeats(Unknown[Piece]):
 
     def _choices(self, part: Piece, index: int, name: str, spans: tuple[Span, ...]) -> _Unseen:
         """What the monitor can tell apart of one node's last heartbeat in the piece."""
-        first = LoopGrid(part.first.phase_ns, self._period_ns + part.first.cost_ns, unbounded=True)
+        ticks_ns = sorted(set(self._ticks_ns(part, spans[0][0], spans[-1][1])))
         by_tick: dict[int, int] = {}
         for low_ns, high_ns in spans:
-            tick_ns = first.at_or_after(low_ns)
-            while tick_ns < high_ns + first.step_ns:
-                # Of those that the tick sees first, the latest one: the ticks of ``part.last`` agree on it.
-                by_tick[tick_ns] = min(high_ns, tick_ns)
-                tick_ns += first.step_ns
-        last_ns = tuple(by_tick[tick_ns] for tick_ns in sorted(by_tick))
+            # Of those that the same ticks see first, the latest one: the ticks of ``part.last`` agree on it.
+            for at_ns in (*(tick for tick in ticks_ns if low_ns <= tick <= high_ns), high_ns):
+                by_tick[bisect_left(ticks_ns, at_ns)] = at_ns
+        last_ns = tuple(by_tick[place] for place in sorted(by_tick))
         return _Unseen((index, self._kinds[id(part.scenario)][name], last_ns), last_ns)
+
+    def _ticks_ns(self, part: Piece, low_ns: int, high_ns: int) -> Iterator[int]:
+        """Ticks between the two instants: of the process that runs at first, and of each that the scenario starts."""
+        step_ns = self._period_ns + part.first.cost_ns
+        yield from LoopGrid(part.first.phase_ns, step_ns, unbounded=True).between(low_ns, high_ns)
+        for event in part.scenario.events:
+            if event.manager_up:
+                # A new process sees nodes for the first time when it begins: what they renewed before is one to it.
+                yield from LoopGrid(event.at_ns, step_ns, unbounded=False).between(low_ns, high_ns)
 
 
 class _Unseen(NamedTuple):
