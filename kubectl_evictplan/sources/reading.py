@@ -37,6 +37,8 @@ GET_COMMAND = (
 _CHUNK = MIB
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+# Seekable and parallel writers put such a frame first: 0x50 to 0x5f, then these three bytes.
+_ZSTD_SKIPPABLE_MAGIC = b"\x2a\x4d\x18"
 _ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 # A snapshot of 150,000 pods has 25 MiB and shrinks five times, a prediction of 51,000 evictions has 130 MiB
 # and shrinks thirty times; a bomb shrinks a thousand times.
@@ -115,9 +117,13 @@ def archive_type(head: bytes) -> str:
         return "zip"
     if head.startswith(GZIP_MAGIC):
         return "gzip"
-    if head.startswith(ZSTD_MAGIC):
+    if head.startswith(ZSTD_MAGIC) or _begins_with_skippable_frame(head):
         return "zstd"
     return "tar" if head[257:262] == b"ustar" else ""
+
+
+def _begins_with_skippable_frame(head: bytes) -> bool:
+    return head[1:4] == _ZSTD_SKIPPABLE_MAGIC and head[0] >> 4 == 5
 
 
 def is_archive(head: bytes) -> bool:

@@ -262,6 +262,15 @@ def test_a_bomb_of_a_list_is_refused(tmp_path: Path, ending: str) -> None:
     assert "unpacks to an absurd size" in outcome(path, 1)[0]  # type: ignore[index]
 
 
+@pytest.mark.usefixtures("in_pieces")
+def test_zstd_with_a_skippable_frame_before_it_is_read(tmp_path: Path) -> None:
+    plain = written(tmp_path / "c.json", cluster(6))
+    packed = tmp_path / "c.json.zst"
+    skippable = b"\x5e\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"seek"
+    packed.write_bytes(skippable + zstd(plain.read_bytes()))
+    assert load_files([str(packed)]).pods == load_files([str(plain)]).pods
+
+
 def test_without_its_library_zstd_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
