@@ -117,6 +117,9 @@ def of_cluster(nodes: int, repetitions: int) -> Iterator[Figure]:
         told = f"{report['output_bytes'] / 1000:,.0f} kB of {kb_max:,}"
         what = f"... {output} ticket on top of the prediction ({told})"
         yield Figure(what, report, 54)
+    tight = best_of("impact-tight", snapshot, repetitions)
+    # Five seconds where `import click` takes 37 ms.
+    yield Figure("zone silent, no room left elsewhere: impact alone", tight, 135)
     taint = best_of("predict-taint", snapshot, repetitions)
     yield Figure("taint on all nodes: prediction alone", taint, 80)
     half = snapshot_path(cluster(nodes // 2))

@@ -133,6 +133,24 @@ def run_ticket(path: Path, output: str) -> Report:
     return report
 
 
+def run_impact_of_tight(path: Path) -> Report:
+    from tight_cluster import tight
+
+    from kubectl_evictplan.commands.run import collecting_rarely
+    from kubectl_evictplan.controllers.flags import resolve_configuration
+    from kubectl_evictplan.impact.assess import assess_impact
+    from kubectl_evictplan.prediction.predict import predict
+    from kubectl_evictplan.scenarios.files import load_scenario
+    from kubectl_evictplan.sources.files import load_files
+
+    snapshot = tight(load_files([str(path)]))
+    loaded = load_scenario(SCENARIO + SILENT_ZONE, "scenario", snapshot)
+    configuration = resolve_configuration(loaded.settings, snapshot.control_plane)
+    with collecting_rarely():
+        prediction = predict(snapshot, loaded.scenario, configuration)
+        return measured(lambda: assess_impact(snapshot, loaded.scenario, configuration, prediction))
+
+
 def _all_jobs() -> int:
     from kubectl_evictplan.processes import default_jobs
 
@@ -144,6 +162,7 @@ RUNS: dict[str, Callable[[Path], Report]] = {
     "load-all": lambda path: run_load(path, _all_jobs()),
     "write": run_write,
     "predict-zone": lambda path: run_predict(path, SILENT_ZONE),
+    "impact-tight": run_impact_of_tight,
     "predict-taint": lambda path: run_predict(path, TAINTED_NODES),
     "ticket-html": lambda path: run_ticket(path, "html"),
     "ticket-markdown": lambda path: run_ticket(path, "markdown"),
