@@ -2,8 +2,7 @@
 
 Where the scheduler puts a pod is not predicted. What counts is whether any node is left whose cordon, taints and labels
 let the pod in and which has room for one such pod, and that a replacement may come to a node that is drained later:
-such runs are tried too. Room that several replacements compete for is not counted: ``kube.scheduling`` does that for
-the impact.
+such runs are tried too. Where all of the scheduler's filters leave a group less than that, ``Rooms`` says so.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.rooms import NO_LIMITS, Rooms, room_key
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import PodReady
 from kubectl_evictplan.engine.drain_timing import DrainTiming, Latency
@@ -101,12 +101,17 @@ class Placement:
         drained: Collection[str],
         *,
         elsewhere: Elsewhere,
+        rooms: Rooms = NO_LIMITS,
     ) -> None:
-        """``drained``: nodes of drains. ``elsewhere``: the other nodes of the cluster."""
+        """``drained``: nodes of drains. ``elsewhere``: the other nodes of the cluster, ``rooms``: who finds one there."""
         self._state = state
         self._timing = timing
         self._drained = drained
         self._elsewhere = elsewhere
+        self._rooms = rooms
+        # By uid of whoever found a node elsewhere, its room.
+        self._took: dict[str, int] = {}
+        self._taken = [0] * len(rooms.rooms)
         self._unschedulable: dict[str, str] = {}
         state.watch_pods(self._pod_changed)
         state.watch_nodes(self._node_changed)
@@ -124,6 +129,10 @@ class Placement:
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if old is None and new is not None and not new.node_name and new.controller() is not None:
             self._bind_later(new)
+        elif (
+            new is None and old is not None and (room := self._took.pop(old.uid, None)) is not None
+        ):
+            self._taken[room] -= 1
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if new is not None and _is_ready(new):
@@ -155,7 +164,7 @@ class Placement:
         ]
         number = self._state.number(key)
         joins = self._timing.draw("joins", number) < self._timing.joins_drained_nodes
-        elsewhere = self._elsewhere.takes(pod)
+        elsewhere = self._finds_room(pod)
         if nodes and (joins or not elsewhere):
             place = int(self._timing.draw("node", number) * len(nodes))
             bound = replace(pod, node_name=nodes[place])
@@ -163,9 +172,24 @@ class Placement:
             self._become_ready_later(bound, 0)
         elif elsewhere:
             # It is not bound here: nothing of that node takes part.
+            self._take_room(pod)
             self._become_ready_later(pod, 0)
         else:
             self._unschedulable[key] = uid
+
+    def _finds_room(self, pod: Pod) -> bool:
+        """Whether a node that no drain empties takes it."""
+        place = self._rooms.group_of.get(room_key(pod))
+        if place is None:
+            return self._elsewhere.takes(pod)
+        room = self._rooms.rooms[place]
+        return self._taken[place] < round(room.least + (room.most - room.least) * self._timing.room)
+
+    def _take_room(self, pod: Pod) -> None:
+        place = self._rooms.group_of.get(room_key(pod))
+        if place is not None:
+            self._took[pod.uid] = place
+            self._taken[place] += 1
 
     def _become_ready_later(self, pod: Pod, since_ns: int) -> None:
         number = self._state.number(pod.key)

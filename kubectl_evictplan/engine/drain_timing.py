@@ -85,7 +85,8 @@ class DrainTiming(msgspec.Struct, frozen=True):
     1 slowest), None draws each. A deleted pod uses between ``exit_low`` and ``exit_high`` of its grace
     period. A replacement is ready between ``ready_low_ns`` and ``ready_high_ns`` after it is bound (None:
     never); ``ready`` is its place in between, None draws it. ``joins_drained_nodes`` is the share of replacements
-    that land on nodes that are still to be drained, where they can.
+    that land on nodes that are still to be drained, where they can. ``room`` is how many of those that are not sure of a
+    node find one (0 none, 1 as many as may).
 
     ``luck``: latencies are many, and only few of their combinations are drawn. So what comes shortly after kubectl's
     look is seen by it all the same at 1, and what comes shortly before is missed at -1; 0 takes instants as they
@@ -100,6 +101,7 @@ class DrainTiming(msgspec.Struct, frozen=True):
     ready_high_ns: int | None = READY_DEFAULT_NS
     ready: float | None = None
     joins_drained_nodes: float = 0.0
+    room: float = 1.0
     luck: int | None = 0
 
     def draw(self, *about: object) -> float:

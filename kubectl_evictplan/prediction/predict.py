@@ -53,6 +53,7 @@ from kubectl_evictplan.prediction.warnings.registry import find_warnings
 from kubectl_evictplan.scenarios.scenario import OutagePart, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.windows.drain_rooms import drain_rooms
 from kubectl_evictplan.windows.drain_runs import (
     AssumeReady,
     DrainExploration,
@@ -115,11 +116,12 @@ def simulated(
         drain=DrainTiming(ready_low_ns=ready.earliest_ns, ready_high_ns=ready.latest_ns),
     )
     alike = AlikePods(relevant, scenario, whole.steady_nodes)
-    nominal = simulate(alike.snapshot, scenario, configuration, timing)
+    rooms = drain_rooms(whole.snapshot, scenario)
+    nominal = simulate(alike.snapshot, scenario, configuration, timing, rooms=rooms)
     exploration = explore(
         alike.snapshot, without_drains(scenario), configuration, nominal, progress
     )
-    drains = explore_drains(relevant, scenario, configuration, ready, progress)
+    drains = explore_drains(relevant, scenario, configuration, ready, progress, rooms)
     merge_drains(exploration, drains, scenario)
     return Simulated(relevant, scenario, ready, alike, nominal, exploration, drains)
 

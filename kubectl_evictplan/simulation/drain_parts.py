@@ -12,6 +12,7 @@ from kubectl_evictplan.cluster.disruption_budgets import DisruptionBudgets
 from kubectl_evictplan.cluster.drains import KubectlDrains
 from kubectl_evictplan.cluster.eviction_api import EvictionApi
 from kubectl_evictplan.cluster.placement import Elsewhere, Placement
+from kubectl_evictplan.cluster.rooms import NO_LIMITS, Rooms
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import Causes
 from kubectl_evictplan.controllers.disruption import DisruptionController, OwnerScales
@@ -68,6 +69,7 @@ def drain_parts(
     drained: Sequence[str],
     timing: DrainTiming,
     profile: ReleaseProfile,
+    rooms: Rooms = NO_LIMITS,
 ) -> DrainParts:
     """Wire them for a state that is loaded; nothing at all when no node is drained."""
     if not drained:
@@ -79,7 +81,7 @@ def drain_parts(
     replication = ReplicationControllers(state, workloads, timing)
     others = (node for node in snapshot.nodes if node.name not in drained)
     elsewhere = Elsewhere(others, snapshot.pods)
-    placement = Placement(state, timing, drained, elsewhere=elsewhere)
+    placement = Placement(state, timing, drained, elsewhere=elsewhere, rooms=rooms)
     placement.start_pods_of_snapshot(state.events.now_ns)
     disruption = DisruptionController(state, budgets, OwnerScales(snapshot.workloads), timing)
     rules = EvictionRules(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kubectl_evictplan.cluster.kubelets import Kubelets, PodExits
+from kubectl_evictplan.cluster.rooms import NO_LIMITS, Rooms
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
     Causes,
@@ -52,11 +53,13 @@ def simulate(
     *,
     denied_deletes: frozenset[str] = frozenset(),
     played_back: Mapping[str, NodePlayback] | None = None,
+    rooms: Rooms = NO_LIMITS,
 ) -> Timeline:
     """Play ``scenario`` on ``snapshot`` for one choice of everything unknown. Pure.
 
     ``played_back`` stands for the node lifecycle controller where that is switched off.
     ``denied_deletes`` are "namespace/name" keys whose DELETE the API server always refuses.
+    ``rooms``: which replacements of drained pods find a node; all others do.
     """
     start_ns, end_ns = scenario.start_ns, scenario.start_ns + scenario.end_ns
     events = EventQueue(start_ns)
@@ -73,7 +76,7 @@ def simulate(
             lambda key: drain.latency_ns(Latency.REPORT_EXIT, state.number(key)),
         )
     kubelets = Kubelets(state, exits)
-    parts = drain_parts(state, snapshot, drained, drain, configuration.profile)
+    parts = drain_parts(state, snapshot, drained, drain, configuration.profile, rooms)
     outliving = (
         *parts.controllers,
         *_job_tracking(state, snapshot, configuration, timing, drained),

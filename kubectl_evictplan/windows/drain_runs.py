@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.rooms import NO_LIMITS, Rooms
 from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by
@@ -61,8 +62,12 @@ def explore_drains(
     configuration: ControllerConfiguration,
     assume_ready: AssumeReady,
     progress: Progress | None = None,
+    rooms: Rooms = NO_LIMITS,
 ) -> DrainExploration | None:
-    """Windows over many runs of every drain of the scenario, to their very ends; None without any."""
+    """Windows over many runs of every drain of the scenario, to their very ends; None without any.
+
+    ``rooms``: which replacements find a node (``drain_rooms``).
+    """
     if not drained_nodes(scenario):
         return None
     world = drain_world(snapshot, scenario, configuration)
@@ -85,9 +90,9 @@ def explore_drains(
         and assume_ready.latest_ns - assume_ready.earliest_ns > GAP_NS,
     )
     whole = replace(scenario, horizon_ns=None)
-    plan = list(DrainLatencies(world, assume_ready).settle(DrawnRun(0, whole), seeds))
+    plan = list(DrainLatencies(world, assume_ready, rooms).settle(DrawnRun(0, whole), seeds))
     for index, (seed, played, timing) in enumerate(plan):
-        gathered.add(seed, _play(world, played, timing), drains)
+        gathered.add(seed, _play(world, played, timing, rooms), drains)
         if progress is not None:
             progress("exploring drains", index + 1, len(plan))
     return DrainExploration(world, drains, gathered)
@@ -211,5 +216,5 @@ def _moves_ns(
     return moves
 
 
-def _play(world: DrainWorld, scenario: Scenario, timing: Timing) -> Timeline:
-    return simulate(world.snapshot, scenario, world.configuration, timing)
+def _play(world: DrainWorld, scenario: Scenario, timing: Timing, rooms: Rooms) -> Timeline:
+    return simulate(world.snapshot, scenario, world.configuration, timing, rooms=rooms)

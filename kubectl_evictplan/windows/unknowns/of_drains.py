@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.rooms import Rooms
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -49,10 +50,11 @@ class DrainLatencies(Unknown[DrawnRun]):
         "where two requests meet"
     )
 
-    def __init__(self, world: DrainWorld, ready_ns: tuple[int, int | None]) -> None:
+    def __init__(self, world: DrainWorld, ready_ns: tuple[int, int | None], rooms: Rooms) -> None:
         """``ready_ns``: how long after it is bound a replacement is Ready, at the least and at most."""
         self._world = world
         self._ready_ns = ready_ns
+        self._rooms = rooms
 
     def settle(self, part: DrawnRun, most: int) -> Iterator[DrawnRun]:
         """``most`` draws, each at every pace."""
@@ -65,6 +67,11 @@ class DrainLatencies(Unknown[DrawnRun]):
             for place, (latency, luck) in enumerate(_PACES):
                 chosen = replace(drain, seed=seed + place * most, latency=latency, luck=luck)
                 yield DrawnRun(seed, played, _timing(world, scenario, seed, chosen))
+                if not self._rooms.sure:
+                    # The same with less room, told apart from it: it is another outcome.
+                    room = 0.0 if seed < len(CORNERS) else sequence(6, seed)
+                    tight = replace(chosen, room=room)
+                    yield DrawnRun(seed + most, played, _timing(world, scenario, seed, tight))
 
 
 def _settled(scenario: Scenario, seed: int) -> Scenario:

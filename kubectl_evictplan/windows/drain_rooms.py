@@ -1,0 +1,119 @@
+"""Whether the replacements of drained pods find a node, asked of ``kube.scheduling`` once for all runs of a drain.
+
+A replacement that stays Pending keeps its budget closed: kubectl then repeats its request until its timeout, or for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.cluster.rooms import NO_LIMITS, Room, Rooms, room_key
+from kubectl_evictplan.controllers.replication import (
+    REPLACED_AT_ONCE,
+    STATEFUL_SET,
+    is_owned_by,
+    owner_key,
+)
+from kubectl_evictplan.kube.budgets import BudgetIndex
+from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Node, Pod, Taint
+from kubectl_evictplan.kube.scheduling.answers import Fit, Phase, Surroundings
+from kubectl_evictplan.kube.scheduling.fit import fits
+from kubectl_evictplan.kube.scheduling.node_filters import CORDON
+from kubectl_evictplan.kube.taints import UNSCHEDULABLE
+from kubectl_evictplan.kube.tolerations import get_matching_tolerations
+from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.drain_parts import drained_nodes
+
+_REPLACED = frozenset((*REPLACED_AT_ONCE, STATEFUL_SET))
+
+
+def drain_rooms(snapshot: ClusterSnapshot, scenario: Scenario) -> Rooms:
+    """Return the rooms of all groups that are not sure of a node for each of their pods.
+
+    ``snapshot`` is the whole cluster: whoever takes no part in the drain takes room all the same.
+    """
+    drained = frozenset(drained_nodes(scenario))
+    evicted = [pod for pod in snapshot.pods if pod.node_name in drained and _is_evicted(pod)]
+    replaced = [pod for pod in evicted if (key := owner_key(pod)) and key[0] in _REPLACED]
+    if not _matters(snapshot, replaced):
+        return NO_LIMITS
+    # Cordons and drains only take nodes away; whatever else happens may open some.
+    closing = all(isinstance(event, Drain) or event.unschedulable for event in scenario.events)
+    settled = closing and all(pod.resized is None for pod in snapshot.pods)
+    return _rooms(fits(_surroundings(snapshot, scenario, drained, evicted), replaced), settled)
+
+
+def _is_evicted(pod: Pod) -> bool:
+    key = owner_key(pod)
+    return not pod.finished and not pod.mirror and (key is None or key[0] != "DaemonSet")
+
+
+def _matters(snapshot: ClusterSnapshot, replaced: Sequence[Pod]) -> bool:
+    """Whether anybody waits for a replacement: a budget, or the next pod of a StatefulSet."""
+    index = BudgetIndex(snapshot.budgets)
+    return any(is_owned_by(pod, STATEFUL_SET) or index.matching(pod) for pod in replaced)
+
+
+def _surroundings(
+    snapshot: ClusterSnapshot, scenario: Scenario, drained: frozenset[str], evicted: Sequence[Pod]
+) -> Surroundings:
+    """The nodes as kubectl leaves them: it cordons all before it evicts anybody."""
+    going = {id(pod) for pod in evicted}
+    # Whoever is being deleted holds its room until nobody knows when.
+    going |= {id(pod) for pod in snapshot.pods if pod.deletion_timestamp_ns is not None}
+    touched = {name for event in scenario.events for name in event.touched_nodes} - drained
+    infrastructure = snapshot.infrastructure
+    known = "Namespace" in snapshot.kinds_seen and "Namespace" not in snapshot.denied
+    gated = {
+        (one.kind, one.namespace, one.name) for one in snapshot.workloads if one.scheduling_gates
+    }
+    return Surroundings(
+        [_cordoned(node) if node.name in drained else node for node in snapshot.nodes],
+        [node for node in snapshot.nodes if node.name in drained],
+        [pod for pod in snapshot.pods if id(pod) not in going],
+        infrastructure=infrastructure,
+        namespaces={one.name: one.labels for one in infrastructure.namespaces} if known else None,
+        all_pods=snapshot.pods_of_all_namespaces,
+        phases=[Phase(doubtful=dict.fromkeys(touched))],
+        evicted=[pod for pod in snapshot.pods if id(pod) in going],
+        waiting=[pod for pod in snapshot.pods if not pod.node_name and not pod.finished],
+        gated={pod.key for pod in evicted if owner_key(pod) in gated},
+    )
+
+
+def _cordoned(node: Node) -> Node:
+    if node.unschedulable:
+        return node
+    return replace(
+        node, unschedulable=True, taints=(*node.taints, Taint(UNSCHEDULABLE, NO_SCHEDULE))
+    )
+
+
+def _rooms(found: Iterable[Fit], settled: bool) -> Rooms:
+    groups: dict[Hashable, int] = {}
+    rooms: list[Room] = []
+    limited = False
+    for fit, least, most in _limits(found, settled):
+        limited = limited or least < len(fit.pods)
+        keys = {room_key(pod) for pod in fit.pods}
+        # Pods of one owner may differ in their needs; which of them a replacement copies is not known.
+        known = next((groups[key] for key in keys if key in groups), None)
+        if known is None:
+            known = len(rooms)
+            rooms.append(Room(0, 0))
+        rooms[known] = Room(rooms[known].least + least, rooms[known].most + most)
+        groups.update(dict.fromkeys(keys, known))
+    return Rooms(groups, rooms) if limited else NO_LIMITS
+
+
+def _limits(found: Iterable[Fit], settled: bool) -> Iterator[tuple[Fit, int, int]]:
+    for fit in found:
+        # Whoever tolerates a cordon comes back to where it was.
+        stays_away = not get_matching_tolerations((CORDON,), fit.pods[0].tolerations)[0]
+        if stays_away and not any(chance.assumed for chance in fit.chances):
+            count = len(fit.pods)
+            least = min(chance.now for chance in fit.chances)
+            yield fit, least, max(one.most for one in fit.chances) if settled else count

@@ -1,0 +1,103 @@
+"""Drains whose replacements find no node: a budget that waits for them keeps kubectl waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
+from msgspec.structs import replace
+
+from builders import make_event, make_node, ns
+from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+
+HOSTNAME = "kubernetes.io/hostname"
+ALONE = {"pod_anti_affinity": (PodAffinityTerm(HOSTNAME, (("app", "In", ("web",)),)),)}
+WEB = App("web", ["a1", "a2", "b1"], most=1)
+
+
+def cluster(web: App, cpu: Mapping[str, int], **needs: Any) -> ClusterSnapshot:
+    """Pods of 1000m each, on nodes that offer so much."""
+    made = drained_cluster(web, nodes=tuple(cpu))
+    asked = PodNeeds((("cpu", 1000),), **needs)
+    return replace(
+        made,
+        nodes=tuple(
+            replace(
+                make_node(name, labels={HOSTNAME: name}), allocatable={"cpu": cpu[name], "pods": 9}
+            )
+            for name in sorted(cpu)
+        ),
+        pods=tuple(replace(pod, needs=asked) for pod in made.pods),
+    )
+
+
+def ends(snapshot: ClusterSnapshot, *events: ScenarioEvent) -> list[str | None]:
+    """How the drains of the nodes end; None: not the same way in every run."""
+    return [one.end_reason for one in drained(snapshot, *events).drains]
+
+
+def drained(snapshot: ClusterSnapshot, *events: ScenarioEvent) -> Prediction:
+    return predict(snapshot, drains(*events), CONFIGURATION, assume_ready=(ns(3), ns(3)))
+
+
+THREE = {"a1": 4000, "a2": 4000, "b1": 4000}
+BOTH = drain("a1", "a2")
+
+
+def test_a_drain_never_ends_whose_budget_waits_for_a_replacement_that_fits_nowhere() -> None:
+    prediction = drained(cluster(WEB, THREE, **ALONE), BOTH)
+    assert [one.end_reason for one in prediction.drains] == ["drained", "never"]
+    assert [(one.node, one.certainty) for one in prediction.evictions] == [("a1", CERTAIN)]
+
+
+def test_it_is_given_up_at_its_timeout() -> None:
+    assert ends(cluster(WEB, THREE, **ALONE), drain("a1", "a2", timeout_ns=ns(300))) == [
+        "drained",
+        "timeout",
+    ]
+
+
+def test_it_ends_where_a_node_takes_every_replacement() -> None:
+    assert ends(cluster(WEB, THREE), BOTH) == ["drained", "drained"]
+    roomy = cluster(WEB, {**THREE, "b2": 4000, "b3": 4000}, **ALONE)
+    assert ends(roomy, BOTH) == ["drained", "drained"]
+
+
+def test_a_replacement_without_room_beside_the_others_stays_pending_too() -> None:
+    # The last node has room for one of the two.
+    web = App("web", ["a1", "a2", "b1"], least=3)
+    assert ends(cluster(web, {**THREE, "b1": 2000}), BOTH) == ["never", "never"]
+    web = App("web", ["a1", "a2", "a2", "b1"], most=1)
+    prediction = drained(cluster(web, {**THREE, "b1": 2000}), BOTH)
+    assert [one.end_reason for one in prediction.drains] == ["drained", "never"]
+
+
+def test_where_a_replacement_only_perhaps_fits_the_drain_only_perhaps_ends() -> None:
+    # Somebody may take its gates off.
+    made = cluster(WEB, THREE)
+    [owner] = made.workloads
+    made = replace(made, workloads=(replace(owner, scheduling_gates=("example.com/wait",)),))
+    prediction = drained(made, BOTH)
+    assert [one.end_reason for one in prediction.drains] == ["drained", None]
+    assert {one.node: one.certainty for one in prediction.evictions} == {
+        "a1": CERTAIN,
+        "a2": POSSIBLE,
+    }
+
+
+def test_what_else_happens_to_nodes_may_make_room() -> None:
+    made = cluster(WEB, {**THREE, "b2": 4000}, **ALONE)
+    closed = tuple(replace(one, unschedulable=one.name == "b2") for one in made.nodes)
+    opened = make_event(60, "uncordon", "b2")
+    assert ends(replace(made, nodes=closed), BOTH) == ["drained", "never"]
+    assert ends(replace(made, nodes=closed), BOTH, opened) == ["drained", None]
+
+
+def test_the_pods_of_no_budget_keep_nobody_waiting() -> None:
+    free = App("web", ["a1", "a2", "b1"])
+    assert ends(cluster(free, THREE, **ALONE), BOTH) == ["drained", "drained"]
