@@ -14,7 +14,7 @@ from kubectl_evictplan.impact.findings import find
 from kubectl_evictplan.impact.quorums import quorum_impacts
 from kubectl_evictplan.impact.ready_after import LEARNT
 from kubectl_evictplan.impact.replacements import ASSUMPTION, replacement_fits
-from kubectl_evictplan.impact.services import service_impacts, services_listed
+from kubectl_evictplan.impact.services import by_others, service_impacts, services_listed
 from kubectl_evictplan.impact.volumes import UNKNOWN
 from kubectl_evictplan.impact.workloads import workload_impacts
 from kubectl_evictplan.impact.world import Assumed, World
@@ -23,6 +23,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.scheduling.answers import Verdict
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.impact_document import Impact
+from kubectl_evictplan.scenarios.names import listed
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.drain_runs import AssumeReady
 
@@ -59,7 +60,11 @@ def assess_impact(
         impact,
         findings=find(world, impact),
         assumptions=tuple(_assumptions(impact, ready, given=given)),
-        not_evaluated=(*not_listed(snapshot), *_not_evaluated(impact, len(world.pushed.since_ns))),
+        not_evaluated=(
+            *not_listed(snapshot),
+            *_by_others(snapshot, impact),
+            *_not_evaluated(impact, len(world.pushed.since_ns)),
+        ),
     )
 
 
@@ -106,6 +111,20 @@ def not_listed(snapshot: ClusterSnapshot) -> Iterator[str]:
 
 def _has_driver_volumes(snapshot: ClusterSnapshot) -> bool:
     return any(one.driver for one in snapshot.infrastructure.persistent_volumes)
+
+
+def _by_others(snapshot: ClusterSnapshot, impact: Impact) -> Iterator[str]:
+    touched = {(one.namespace, one.service) for one in impact.services}
+    names = [
+        f"{one.namespace}/{one.name}"
+        for one in snapshot.infrastructure.services
+        if by_others(one) and (one.namespace, one.name) in touched
+    ]
+    if names:
+        yield (
+            f"services: nothing in Kubernetes changes the EndpointSlices of Services without a selector: when whoever manages"
+            f" those of {listed(names)} takes dead addresses out and new ones in is not known"
+        )
 
 
 def _not_evaluated(impact: Impact, pushed: int) -> Iterator[str]:

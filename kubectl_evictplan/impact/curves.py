@@ -30,6 +30,7 @@ class Curves:
         absence_of: Callable[[Fate], Absence],
         *,
         endpoints: bool,
+        limited: bool = True,
     ) -> Availability:
         """See ``World.availability``."""
         moving = list(fates)
@@ -45,7 +46,7 @@ class Curves:
         parts: dict[str, list[Member]] = {"": []}
         for one, absent in zip(moving, absences, strict=True):
             if absent is not NONE:
-                limit = self._asked.get(one.key, "")
+                limit = self._asked.get(one.key, "") if limited else ""
                 parts.setdefault(limit, []).append((one.pod.node_name, absent))
         alone = len(parts) == 1
         groups = [

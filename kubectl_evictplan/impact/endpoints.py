@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.fates import Fate, is_counted
-from kubectl_evictplan.impact.services import APP_LABELS
+from kubectl_evictplan.impact.services import APP_LABELS, by_dns
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.infrastructure import EndpointSlice, Service
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
@@ -32,12 +32,18 @@ class Endpoints:
         # How many endpoints are ready at the start, and by a pod's key the services that it is one of.
         self._before: Counter[ServiceKey] = Counter()
         self._services_of: dict[str, tuple[ServiceKey, ...]] = {}
-        slices = _by_service(snapshot.infrastructure.endpoint_slices)
+        services = snapshot.infrastructure.services
+        names = {(one.namespace, one.name) for one in services if by_dns(one)}
+        slices = _by_service(
+            one
+            for one in snapshot.infrastructure.endpoint_slices
+            if (one.namespace, one.service) not in names
+        )
         by_app = not slices and "Service" not in snapshot.kinds_seen
         selectors = _SelectorIndex(
             service
-            for service in snapshot.infrastructure.services
-            if (service.namespace, service.name) not in slices
+            for service in services
+            if (service.namespace, service.name) not in slices and not by_dns(service)
         )
         memo: dict[tuple[str, int], tuple[ServiceKey, ...]] = {}
         for pod in snapshot.pods:

@@ -29,7 +29,7 @@ from kubectl_evictplan.impact.replacement_words import (
     too_many,
     what_would_help,
 )
-from kubectl_evictplan.impact.services import LABELS
+from kubectl_evictplan.impact.services import LABELS, remedy_of_dead
 from kubectl_evictplan.impact.volumes import FORCE_DETACH, HELD, NEVER_MOVES, STILL_USED
 from kubectl_evictplan.impact.workloads import REPLICATED
 from kubectl_evictplan.impact.world import World
@@ -191,14 +191,19 @@ def _service_object(one: ServiceImpact) -> str:
 
 
 def _outage_undetected(facts: Facts) -> Iterator[Item]:
+    services = facts.world.snapshot.infrastructure.services
+    listed = {(one.namespace, one.name): one for one in services}
     for one in facts.impact.services:
         if (spell := one.undetected) is not None:
             dead = sum(len(hole.pods) for hole in one.black_holes)
             text = f"{dead} of {one.endpoints_before} endpoints of {_service(one)} are dead but offered"
             if spell.most_seconds is not None:
                 text += f" for up to {format_duration(math.ceil(spell.most_seconds) * SECOND_NS)}"
+            else:
+                text += ", perhaps without end"
             weight = dead / max(one.endpoints_before, 1)
-            yield Item(_service_object(one), text, spell.certainty, weight)
+            remedy = remedy_of_dead(listed.get((one.namespace, one.service)))
+            yield Item(_service_object(one), text, spell.certainty, weight, remedy)
 
 
 def _budget_broken(facts: Facts) -> Iterator[Item]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.fates import Fate, is_counted
 from kubectl_evictplan.impact.labelled import Labelled
 from kubectl_evictplan.impact.listed import (
+    dead_until_others_act,
     dropped_early,
+    leaves_by_others,
+    leaves_published,
+    while_left_to_others,
     while_published,
     while_unready_or_dropped,
 )
@@ -32,6 +37,33 @@ APP_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
 _Stretch = tuple[str, Between, Between]
 
 
+class _Listing(NamedTuple):
+    """Who writes a service's endpoints, and by which rule: when a pod is not offered, when it stops being, when it is dead.
+
+    ``follows``: a pod that is not Ready is not offered, so what is offered again answers again.
+    """
+
+    unlisted: Callable[[Fate], Absence] = away
+    leaves: Callable[[Fate], Between] = attrgetter("leaves")
+    dead: Callable[[Fate], Absence] = dead
+    follows: bool = True
+    # Kubernetes writes them: not while its controllers are away, and an owner's budget limits how many are missing.
+    by_kubernetes: bool = True
+
+
+_BY_READINESS = _Listing()
+# publishNotReadyAddresses: pods that are not ready are offered, too, whatever becomes of their node.
+_PUBLISHED = _Listing(while_published, leaves_published, follows=False)
+# No selector: whoever wrote the EndpointSlices changes them, or nobody does.
+_BY_OTHERS = _Listing(
+    while_left_to_others,
+    leaves_by_others,
+    dead_until_others_act,
+    follows=False,
+    by_kubernetes=False,
+)
+
+
 class _Behind(NamedTuple):
     """The pods behind a service: how many are ready at the start, and those that move."""
 
@@ -40,8 +72,7 @@ class _Behind(NamedTuple):
     source: str
     before: int
     fates: list[Fate]
-    # It offers pods that are not ready, too (publishNotReadyAddresses).
-    publishes: bool = False
+    listing: _Listing = _BY_READINESS
 
 
 def service_impacts(world: World) -> tuple[ServiceImpact, ...]:
@@ -52,14 +83,13 @@ def service_impacts(world: World) -> tuple[ServiceImpact, ...]:
 
 
 def _impact(world: World, behind: _Behind, holes: _Holes) -> ServiceImpact:
-    # A Service that publishes addresses offers them whatever becomes of the node.
-    dropped = {} if behind.publishes else dropped_early(behind.fates)
-    unlisted: Callable[[Fate], Absence] = while_published if behind.publishes else away
-    if dropped:
-        unlisted = while_unready_or_dropped(dropped)
-    ready = world.availability(behind.before, behind.fates, unlisted, endpoints=True)
-    answering = world.availability(behind.before, behind.fates, dead)
-    black_holes, undetected = holes.behind(behind.fates, dropped)
+    listing, ours = behind.listing, behind.listing.by_kubernetes
+    dropped = dropped_early(behind.fates) if listing.follows else {}
+    unlisted = while_unready_or_dropped(dropped) if dropped else listing.unlisted
+    known = behind.before, behind.fates
+    ready = world.availability(*known, unlisted, endpoints=ours, limited=ours)
+    answering = world.availability(*known, listing.dead, limited=ours)
+    black_holes, undetected = holes.behind(behind.fates, dropped, listing.leaves)
     owners = {one.owner for one in behind.fates}
     # Whoever was one too many is not missed.
     surplus = sum(one.counted and world.is_surplus(one.key) for one in behind.fates)
@@ -75,7 +105,9 @@ def _impact(world: World, behind: _Behind, holes: _Holes) -> ServiceImpact:
         nobody_ready=telling.spells(ready, 1),
         nobody_answers=telling.spells(answering, 1),
         undetected=undetected,
-        whole_again=telling.whole_again(ready, behind.before - surplus),
+        whole_again=telling.whole_again(
+            ready if listing.follows else answering, behind.before - surplus
+        ),
         steps=telling.steps(ready),
     )
 
@@ -97,11 +129,14 @@ class _Holes:
     def __init__(self, world: World) -> None:
         self._frozen = world.frozen
         # By what they follow from: a node's life and when endpoints leave; equal holes are one object.
-        self._known: dict[tuple[int, int, int], list[_Hole]] = {}
+        self._known: dict[tuple[int, Between, int], list[_Hole]] = {}
         self._equal: dict[_Stretch, _Hole] = {}
 
     def behind(
-        self, fates: Iterable[Fate], dropped: Mapping[str, int]
+        self,
+        fates: Iterable[Fate],
+        dropped: Mapping[str, int],
+        leaves_of: Callable[[Fate], Between],
     ) -> tuple[tuple[BlackHole, ...], Spell | None]:
         """Those of one service, sorted, and the time in which nobody notices them."""
         pods_of: dict[tuple[str, int], tuple[_Hole, list[str]]] = {}
@@ -110,9 +145,10 @@ class _Holes:
                 continue
             node = fate.pod.node_name
             dropped_ns = dropped.get(node, FOREVER_NS) if dropped else FOREVER_NS
-            token = id(fate.life), id(fate.leaves), dropped_ns
+            leaves = leaves_of(fate)
+            token = id(fate.life), leaves, dropped_ns
             if (holes := self._known.get(token)) is None:
-                holes = self._known[token] = self._of(fate, dropped_ns)
+                holes = self._known[token] = self._of(fate, leaves, dropped_ns)
             for hole in holes:
                 if (pods := pods_of.get((node, id(hole)))) is None:
                     pods_of[node, id(hole)] = hole, [fate.pod.name]
@@ -126,8 +162,8 @@ class _Holes:
         distinct = {id(hole): hole.stretch for hole, _ in pods_of.values()}
         return told, _undetected(list(distinct.values()))
 
-    def _of(self, fate: Fate, dropped_ns: int) -> list[_Hole]:
-        leaves = thawed(fate.leaves, self._frozen)
+    def _of(self, fate: Fate, leaves: Between, dropped_ns: int) -> list[_Hole]:
+        leaves = thawed(leaves, self._frozen)
         leaves = leaves._replace(earliest_ns=min(leaves.earliest_ns, dropped_ns))
         return [self._equal.get(one) or self._new(one) for one in _stretches(fate, leaves)]
 
@@ -186,15 +222,43 @@ def _behind(world: World) -> Iterator[_Behind]:
     for key, some in slices.items():
         if key[0] in touched and key[1]:
             service = listed.get(key)
-            publishes = service is not None and service.publish_not_ready_addresses
-            behind = _of_slices(world, key, some, pods)
-            yield from _some(behind._replace(publishes=publishes))
+            if not by_dns(service):
+                behind = _of_slices(world, key, some, pods)
+                yield from _some(behind._replace(listing=_listing(service)))
     selected = [
         service
         for key, service in listed.items()
-        if key not in slices and service.selector and key[0] in touched
+        if key not in slices and service.selector and key[0] in touched and not by_dns(service)
     ]
     yield from _of_selectors(world, selected)
+
+
+def by_dns(service: Service | None) -> bool:
+    """Whether it is a DNS name only (ExternalName): it has no endpoints, whatever its selector."""
+    return service is not None and service.type == "ExternalName"
+
+
+def by_others(service: Service | None) -> bool:
+    """Whether somebody else than Kubernetes writes its endpoints: it has no selector."""
+    return service is not None and not service.selector
+
+
+def remedy_of_dead(service: Service | None) -> str:
+    """What takes a dead address out of a service where noticing the node does not; "" where it does."""
+    if by_others(service):
+        return (
+            "whoever manages its EndpointSlices has to take dead addresses out: Kubernetes does not"
+        )
+    if service is not None and service.publish_not_ready_addresses:
+        return "it publishes addresses of pods that are not ready: they leave only with the pods' objects"
+    return ""
+
+
+def _listing(service: Service | None) -> _Listing:
+    if by_others(service):
+        return _BY_OTHERS
+    publishes = service is not None and service.publish_not_ready_addresses
+    return _PUBLISHED if publishes else _BY_READINESS
 
 
 def _some(behind: _Behind) -> Iterator[_Behind]:
@@ -239,7 +303,7 @@ def _of_selectors(world: World, services: Sequence[Service]) -> Iterator[_Behind
     for some in by_namespace.values():
         for service, behind in some:
             found = _of_pods(service.name, SELECTOR, behind)
-            yield from _some(found._replace(publishes=service.publish_not_ready_addresses))
+            yield from _some(found._replace(listing=_listing(service)))
 
 
 def _of_pods(name: str, source: str, classes: Sequence[Labelled]) -> _Behind:

@@ -476,12 +476,15 @@ class World:
         absence_of: Callable[[Fate], Absence] = away,
         *,
         endpoints: bool = False,
+        limited: bool = True,
     ) -> Availability:
         """How many of ``before`` are there over time; ``fates`` are those of all members that move.
 
         ``absence_of`` says what counts as being away. ``endpoints``: as the EndpointSlices show it.
+        ``limited``: who a budget holds back is there.
         """
-        return self._curves.curve(before, fates, absence_of, endpoints=endpoints)
+        known = before, fates, absence_of
+        return self._curves.curve(*known, endpoints=endpoints, limited=limited)
 
 
 def _without_end(deletion: Deletion | None) -> str:

@@ -85,7 +85,8 @@ class ServiceImpact(Record):
     and ``nobody_ready`` follow the EndpointSlices; ``nobody_answers`` leaves black holes out and is what a client
     notices. ``undetected``: the outage that nobody has noticed yet, from the first last heartbeat to the end of
     the last black hole; null when there is none. ``whole_again``: from when on as many are ready as before, pods that
-    their owner has too many of left out.
+    their owner has too many of left out; of a Service whose endpoints do not follow Ready (publishNotReadyAddresses,
+    no selector): as many answer.
     """
 
     namespace: str

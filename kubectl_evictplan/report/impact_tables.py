@@ -132,7 +132,8 @@ def _services(impact: Impact) -> Iterator[Row]:
     touched = [
         one
         for one in impact.services
-        if one.nobody_answers or one.fewest_ready.least < one.endpoints_before
+        if min(one.fewest_ready.least, one.fewest_answering.least) < one.endpoints_before
+        or one.nobody_answers
     ]
     for one in sorted(
         touched,

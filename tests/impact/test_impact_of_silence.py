@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
 from worlds import cluster, comebacks, finding, impact_of, pods_of, service, workload
 
 from builders import default_tolerations, make_event, make_pod
 from kubectl_evictplan.kube.infrastructure import Endpoint, EndpointSlice, Service
 from kubectl_evictplan.kube.objects import Workload
+from kubectl_evictplan.prediction.impact_document import Instant
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 SILENT = make_event(10, "kubelet-stop", "a1")
 TOLERANT = {"tolerations": default_tolerations(60)}
 WEB = Service("default", "web", {"app": "web"})
+PUBLISHING = replace(WEB, publish_not_ready_addresses=True)
 
 
 def web(*nodes: str, **attributes: object) -> list:
@@ -136,10 +141,49 @@ def test_a_node_that_is_back_stays_out_until_somebody_writes_endpoints() -> None
 
 
 def test_a_service_that_publishes_unready_addresses_offers_them_on() -> None:
-    publishing = Service("default", "web", {"app": "web"}, publish_not_ready_addresses=True)
-    found = service(impact_of(cluster(web("a1"), services=(publishing,)), SILENT), "web")
+    found = service(impact_of(cluster(web("a1"), services=(PUBLISHING,)), SILENT), "web")
     assert (found.nobody_ready, found.fewest_ready.least) == ((), 1)
     assert found.nobody_answers
+
+
+def test_a_published_address_of_a_silent_node_is_a_black_hole_until_its_pod_is_gone() -> None:
+    impact = impact_of(cluster(web("a1", "a2"), services=(PUBLISHING,)), SILENT)
+    found = service(impact, "web")
+    [hole] = found.black_holes
+    assert hole.until == Instant(None, None)
+    assert found.undetected is not None
+    assert found.undetected.most_seconds is None
+    # Only a successor that is Ready answers.
+    ready = workload(impact, "ReplicaSet/web").whole_again
+    assert found.whole_again.latest_seconds == ready.latest_seconds > 100
+
+
+def test_an_external_name_has_no_endpoints_whatever_its_selector() -> None:
+    dns = Service("default", "dns", {"app": "web"}, type="ExternalName")
+    slices = EndpointSlice("default", "dns-x", "dns", "IPv4", (Endpoint("web-0", "a1"),))
+    for endpoint_slices in ((), (slices,)):
+        snapshot = cluster(web("a1"), services=(dns,), endpoint_slices=endpoint_slices)
+        assert impact_of(snapshot, SILENT).services == ()
+
+
+@pytest.mark.parametrize("event", [SILENT, make_event(10, "drain", "a1")])
+def test_slices_without_a_selector_are_never_mended_by_kubernetes(event: ScenarioEvent) -> None:
+    slices = EndpointSlice("default", "x", "web", "IPv4", (Endpoint("web-0", "a1", ready=True),))
+    by_hand = Service("default", "web")
+    snapshot = cluster(web("a1"), services=(by_hand,), endpoint_slices=(slices,))
+    impact = impact_of(snapshot, event)
+    found = service(impact, "web")
+
+    [spell] = found.nobody_answers
+    # Dead for certain; whoever writes them may act at once, or never.
+    assert (spell.certainty, spell.least_seconds, spell.most_seconds) == ("certain", 0.0, None)
+    assert found.whole_again.latest_seconds is None
+    assert {hole.until.latest_seconds for hole in found.black_holes} <= {None}
+    assert [one.certainty for one in found.nobody_ready] == ["possible"]
+    [line] = [one for one in impact.not_evaluated if one.startswith("services: ")]
+    assert "default/web" in line
+    if found.undetected is not None:
+        assert "whoever manages" in finding(impact, "outage-undetected").remedy
 
 
 def test_endpoint_slices_say_who_is_behind_a_service() -> None:
