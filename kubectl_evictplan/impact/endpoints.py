@@ -32,8 +32,8 @@ class Endpoints:
         # How many endpoints are ready at the start, and by a pod's key the services that it is one of.
         self._before: Counter[ServiceKey] = Counter()
         self._services_of: dict[str, tuple[ServiceKey, ...]] = {}
-        services = snapshot.infrastructure.services
-        names = {(one.namespace, one.name) for one in services if by_dns(one)}
+        listed = snapshot.infrastructure.services
+        names = {(one.namespace, one.name) for one in listed if by_dns(one)}
         slices = _by_service(
             one
             for one in snapshot.infrastructure.endpoint_slices
@@ -42,7 +42,7 @@ class Endpoints:
         by_app = not slices and "Service" not in snapshot.kinds_seen
         selectors = _SelectorIndex(
             service
-            for service in services
+            for service in listed
             if (service.namespace, service.name) not in slices and not by_dns(service)
         )
         memo: dict[tuple[str, int], tuple[ServiceKey, ...]] = {}
