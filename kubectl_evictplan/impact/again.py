@@ -64,11 +64,15 @@ def after_losses(
     readiness: Readiness,
     *,
     returns: bool,
+    moves: bool = False,
 ) -> Iterator[Again]:
     """When a successor may be away that came to a node before the change did. ``kind``: of its owner.
 
-    ``returns``: it may come back to its own node, which ``rounds`` tells.
+    ``returns``: it may come back to its own node, which ``rounds`` tells; ``moves``: something else may take it once more.
     """
+    # Who is bound before any of the nodes takes it, and stays, never comes to one.
+    if not moves and all(first.bound.latest_ns < loss.opens_ns for loss in place.losses):
+        return
     for loss in place.losses:
         if returns and loss.returns_to == pod.node_name and place.at_once:
             # ``rounds`` tells them apart.

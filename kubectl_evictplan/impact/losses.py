@@ -27,6 +27,7 @@ class Loss(NamedTuple):
 
     ``back_ns``: at the latest they are Ready again by then if nobody deletes them; ``silent``: nobody may confirm
     their end. ``returns_to``: the one node whose taint is there already and is tolerated for a while; else "".
+    ``opens_ns``: before it none of these nodes takes the pods.
     """
 
     since_ns: int
@@ -34,6 +35,7 @@ class Loss(NamedTuple):
     back_ns: int
     silent: bool
     returns_to: str = ""
+    opens_ns: int = -FOREVER_NS
 
 
 def losses(
@@ -59,6 +61,7 @@ def _as_one(found: Iterable[Loss]) -> Loss:
         _hull(one.deleted for one in several),
         max(one.back_ns for one in several),
         any(one.silent for one in several),
+        opens_ns=min(one.opens_ns for one in several),
     )
 
 
@@ -89,7 +92,7 @@ def _of_node(
             for low, _ in times.possible
         )
         name = report.node if returns else ""
-        yield Loss(max(min(begins), since_ns), deleted, back_ns, silent, name)
+        yield Loss(max(min(begins), since_ns), deleted, back_ns, silent, name, since_ns)
 
 
 def _evictions(

@@ -392,7 +392,9 @@ class World:
         times = [*later_drains(self.prediction.drains, deletion)]
         times += rounds(deletion, life) if returns else ()
         again = [Again(when, successor_after(when, readiness, place).ready) for when in times]
-        again += after_losses(pod, owner[1], place, next_one, readiness, returns=returns)
+        again += after_losses(
+            pod, owner[1], place, next_one, readiness, returns=returns, moves=bool(again)
+        )
         return fate_of(moving, life, next_one, again)
 
     def _begins(self, owner: OwnerKey, deletion: Deletion, pod: Pod) -> Between:

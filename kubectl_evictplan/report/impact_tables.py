@@ -248,7 +248,8 @@ def _spells(spells: tuple[Spell, ...]) -> tuple[Phrase | str, str]:
     text = f"from {instant(first.since)}" + (
         ", without end" if until == "never" else f", until {until}"
     )
-    text += f" and {more} more times" if more else ""
+    if more:
+        text += " and once more" if more == 1 else f" and {more} times more"
     sums = (_sum(one.least_seconds for one in spells), _sum(one.most_seconds for one in spells))
     return Phrase(
         text if sure else f"{text} (possible)", "certain" if sure else "possible"

@@ -152,6 +152,20 @@ def test_who_may_land_on_a_node_that_is_tainted_later_may_go_again() -> None:
     ]
 
 
+def test_who_surely_has_a_place_before_its_node_is_back_never_returns_to_it() -> None:
+    pods = [replace(pod, tolerations=default_tolerations(60)) for pod in web("a1")]
+    events = make_event(10, "kubelet-stop", "a1"), make_event(250, "kubelet-start", "a1")
+    found = of_web(impact_of(clustered([node("a1"), node("b1")], pods), *events))
+
+    # Its toleration of the taint that goes with the silence does not let it go again.
+    [spell] = found.zero
+    assert spell.certainty == "certain"
+    assert found.whole_again.latest_seconds < 250
+
+    full = clustered([node("a1"), node("b1", cpu=500)], pods)
+    assert of_web(impact_of(full, *events)).whole_again.latest_seconds > 250
+
+
 def test_budgets_and_services_follow() -> None:
     from worlds import cluster
 
