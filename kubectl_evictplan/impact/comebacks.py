@@ -47,6 +47,8 @@ from kubectl_evictplan.prediction.impact_document import NotComingBack
 _NOT_CONFIRMED = "not-confirmed"
 # The code VOLUME_HELD where the kubelet is not silent.
 _STAYS_ATTACHED = "stays-attached"
+# The code JOB_FAILED where the Job goes on.
+_INDEX_FAILED = "index-failed"
 _BY_RUNNING = {IDENTITY_HELD: _NOT_CONFIRMED, VOLUME_HELD: _STAYS_ATTACHED}
 # By code: why, and what releases it. "{node}" is the pod's node, "{quoted}" that for a shell.
 _TELL = {
@@ -90,8 +92,15 @@ _TELL = {
         "remove the taint, or add the toleration to the DaemonSet",
     ),
     JOB_FAILED: (
-        "the lost pod fails its Job, or its index: backoffLimit is used up, or a podFailurePolicy rule says so",
+        (
+            "the lost pod fails its Job, which deletes its other pods too: backoffLimit or maxFailedIndexes is used up, "
+            "or a podFailurePolicy rule says so"
+        ),
         "create the Job anew",
+    ),
+    _INDEX_FAILED: (
+        "the lost pod fails its index: backoffLimitPerIndex is used up, or a podFailurePolicy rule says so",
+        "keep the Job: it may go on with its other indexes; run this one again once it has ended",
     ),
     JOB_WAITS: (
         "its Job judges and replaces a pod only when that has ended, and whether {node} ends it is not known",
@@ -119,7 +128,7 @@ _TELL = {
 def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
     """Every pod that is deleted and has nobody in its place by itself, sorted."""
     found = [
-        _row(fate, code)
+        _row(world, fate, code)
         for fate in world.fates.values()
         # Most pods have a ReplicaSet, a place to go to and no claim.
         if (kind := fate.owner[1]) not in AT_DELETION
@@ -131,13 +140,21 @@ def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
     return tuple(sorted(found, key=lambda one: (one.namespace, one.pod, one.code)))
 
 
-def _row(fate: Fate, code: str) -> NotComingBack:
+def _row(world: World, fate: Fate, code: str) -> NotComingBack:
     pod = fate.pod
     told = code if fate.life.may_be_off else _BY_RUNNING.get(code, code)
+    if code == JOB_FAILED and _fails_only_its_index(world, fate):
+        told = _INDEX_FAILED
     why, release = (
         text.format(node=pod.node_name, quoted=shlex.quote(pod.node_name)) for text in _TELL[told]
     )
     return NotComingBack(pod.namespace, pod.name, pod.node_name, code, why, release)
+
+
+def _fails_only_its_index(world: World, fate: Fate) -> bool:
+    job, end = world.workloads.get(fate.owner), world.job_ends.get(fate.owner)
+    by_index = job is not None and job.backoff_limit_per_index is not None
+    return by_index and not (end is not None and end.certain)
 
 
 def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:

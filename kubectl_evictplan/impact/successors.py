@@ -25,7 +25,7 @@ from kubectl_evictplan.kube.objects import Pod, Workload
 # A Job waits that long after a pod of its failed (``DefaultJobPodFailureBackOff``), and a deleted one counts as failed.
 JOB_BACKOFF_NS = 10 * SECOND_NS
 _JOB_BACKOFF_MAX_NS = 10 * MINUTE_NS
-_BACKOFF_LIMIT_DEFAULT = 6
+BACKOFF_LIMIT_DEFAULT = 6
 # They set the condition DisruptionTarget before they delete (1.26 and later by default).
 _MARKED_BY = frozenset((TAINT_EVICTION, EVICTION_API, POD_GC))
 _UNKNOWN = ""
@@ -112,14 +112,14 @@ class Lost(NamedTuple):
 
 def job_replaces(workload: Workload, lost: Sequence[Lost], deletion: Deletion) -> Comes:
     """Whether the Job goes on after it has lost these pods, by its policy and its limits."""
-    action = _action(workload, deletion)
+    action = failure_action(workload, deletion)
     if action == "Ignore":
         return Comes.SURELY
     if action == "FailJob":
         return Comes.NEVER
     if workload.backoff_limit_per_index is not None:
         return _index_replaces(workload, lost, action)
-    limit = _BACKOFF_LIMIT_DEFAULT if workload.backoff_limit is None else workload.backoff_limit
+    limit = BACKOFF_LIMIT_DEFAULT if workload.backoff_limit is None else workload.backoff_limit
     if (workload.failed or 0) + max(len(lost), 1) <= limit and action != _UNKNOWN:
         return Comes.PERHAPS if workload.failed is None else Comes.SURELY
     # One pod more than the limit ends the Job; with several it is not certain that all of them go.
@@ -146,7 +146,7 @@ def _index_replaces(workload: Workload, lost: Sequence[Lost], action: str) -> Co
     return Comes.PERHAPS if over or workload.failed is None else Comes.SURELY
 
 
-def _action(workload: Workload, deletion: Deletion) -> str:
+def failure_action(workload: Workload, deletion: Deletion) -> str:
     """What the first rule that meets the lost pod does, ``Count`` where none does."""
     for rule in workload.failure_rules:
         if rule.on == "disruption":

@@ -29,6 +29,7 @@ from kubectl_evictplan.impact.fates import (
     is_counted,
     successor_after,
 )
+from kubectl_evictplan.impact.job_ends import JOB, end_jobs, job_ends
 from kubectl_evictplan.impact.labelled import Labelled
 from kubectl_evictplan.impact.node_lives import (
     NodeLife,
@@ -66,7 +67,6 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.drain_runs import AssumeReady
 
-JOB = "Job"
 # Nobody makes pods of these anew, or only where they were.
 _NOT_PLACED = frozenset({"Pod", "Node", "DaemonSet"})
 
@@ -133,6 +133,10 @@ class World:
         self._not_wanted = self._find_not_wanted(moving)
         self.placements = Placements() if part else self._places(moving)
         self.fates = dict(self._fates(moving))
+        self.job_ends = job_ends(self.by_owner, self.workloads, self._lost)
+        for one in end_jobs(self.fates, self.job_ends, self.by_owner):
+            moving.append(one)
+            self.by_labels[one.pod.namespace, id(one.pod.labels)].moving.append(one)
         self.pushed = pushed_out(snapshot.pods, self.placements.pushes, self.owner_of)
         if self.pushed.since_ns:
             self._push_out(moving)
@@ -403,11 +407,11 @@ class World:
         life = self.lives.get(pod.node_name, _NOTHING)
         return begins(kind, deletion, life, self.workloads.get(owner), self._lost(owner, pod))
 
-    def _lost(self, owner: OwnerKey, first: Pod) -> Sequence[Lost]:
+    def _lost(self, owner: OwnerKey, first: Pod | None = None) -> Sequence[Lost]:
         """Which pods a Job loses, the one that is asked about before the others; of other owners nobody asks."""
         if owner[1] != JOB:
             return ()
-        pods = (first, *(pod for pod in self.by_owner.get(owner, ()) if pod.key != first.key))
+        pods = sorted(self.by_owner.get(owner, ()), key=lambda pod: pod is not first)
         return [
             Lost(pod, found)
             for pod in pods

@@ -115,3 +115,44 @@ def test_what_becomes_of_a_job_that_another_controller_manages_is_not_known() ->
     impact = sums(managed_elsewhere=True)
     assert comebacks(impact)["sums-0"].code == "unknown-owner"
     assert whole(impact) == (30, None)
+
+
+def spread(**job: Any) -> Impact:
+    """Of an indexed Job with a pod on the tainted node and two elsewhere."""
+    owner = Workload("Job", "default", "sums", replicas=3, **{"failed": 0, **job})
+    return impact_of(cluster(pods_of("Job", "sums", ["a1", "a2", "b1"]), workloads=[owner]), TAINT)
+
+
+FAIL_JOB = {"pod_failure_policy": True, "failure_rules": (FailureRule("disruption", "FailJob"),)}
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"backoff_limit": 0},
+        {"backoff_limit": 3, "failed": 3},
+        {"backoff_limit_per_index": 0, "max_failed_indexes": 0},
+        FAIL_JOB,
+    ],
+)
+def test_a_job_that_fails_ends_all_its_other_pods(job: dict[str, Any]) -> None:
+    found = workload(spread(**job), "Job/sums")
+    assert (found.fewest_ready.least, found.fewest_ready.most) == (0, 0)
+    assert found.whole_again.latest_seconds is None
+    # Nobody evicts the others.
+    assert found.never_replaced == ("sums-0",)
+
+
+def test_a_job_of_which_only_an_index_fails_goes_on_and_is_to_be_kept() -> None:
+    impact = spread(backoff_limit_per_index=0)
+    assert workload(impact, "Job/sums").fewest_ready.least == 2
+    assert "keep the Job" in comebacks(impact)["sums-0"].release
+
+
+def test_a_job_of_which_it_is_not_known_how_often_it_failed_perhaps_ends_all() -> None:
+    found = workload(spread(backoff_limit=1, failed=None), "Job/sums")
+    assert (found.fewest_ready.least, found.fewest_ready.most) == (2, 2)
+    two = Workload("Job", "default", "sums", replicas=3, failed=None, backoff_limit=1)
+    pods = pods_of("Job", "sums", ["a1", "a1", "b1"])
+    found = workload(impact_of(cluster(pods, workloads=[two]), TAINT), "Job/sums")
+    assert (found.fewest_ready.least, found.fewest_ready.most) == (0, 1)
