@@ -15,7 +15,7 @@ from kubectl_evictplan.impact.quorums import quorum_impacts
 from kubectl_evictplan.impact.ready_after import LEARNT
 from kubectl_evictplan.impact.replacements import ASSUMPTION, replacement_fits
 from kubectl_evictplan.impact.services import by_others, service_impacts, services_listed
-from kubectl_evictplan.impact.volumes import UNKNOWN
+from kubectl_evictplan.impact.volumes import SHARED_MODES, UNKNOWN
 from kubectl_evictplan.impact.workloads import workload_impacts
 from kubectl_evictplan.impact.world import Assumed, World
 from kubectl_evictplan.kube.durations import format_duration
@@ -107,6 +107,27 @@ def not_listed(snapshot: ClusterSnapshot) -> Iterator[str]:
     if _has_driver_volumes(snapshot) and "CSINode" not in snapshot.kinds_seen:
         why = "may not be read" if "CSINode" in denied else "are not in the input"
         yield f"volume limits: CSINodes {why}, so how many volumes a node still takes is not known"
+
+    if drivers := _drivers_in_doubt(snapshot):
+        why = "may not be read" if "CSIDriver" in denied else "are not in the input"
+        yield (
+            f"attaching volumes: CSIDrivers {why}; those of {', '.join(drivers)} count as attached to one node at a"
+            " time"
+        )
+
+
+def _drivers_in_doubt(snapshot: ClusterSnapshot) -> list[str]:
+    """Drivers of which nothing in the input says whether they attach volumes."""
+    if "CSIDriver" in snapshot.kinds_seen:
+        return []
+    infrastructure = snapshot.infrastructure
+    attached = {one.attacher for one in infrastructure.volume_attachments}
+    drivers = {
+        one.driver
+        for one in infrastructure.persistent_volumes
+        if one.driver and not SHARED_MODES & set(one.access_modes)
+    }
+    return sorted(drivers - attached)
 
 
 def _has_driver_volumes(snapshot: ClusterSnapshot) -> bool:

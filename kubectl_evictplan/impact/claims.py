@@ -9,6 +9,7 @@ from kubectl_evictplan.impact.volumes import (
     DETACH,
     FORCE_DETACH,
     HELD,
+    LEFT_BEHIND,
     NEVER_MOVES,
     SHARED,
     STILL_USED,
@@ -23,6 +24,7 @@ _WHY = {
     ),
     DETACH: "it is detached after the pod's end and its unmount",
     NEVER_MOVES: "it lies on this node's own disk",
+    LEFT_BEHIND: "it is a directory of this node: on another node the successor finds other data, or none",
     HELD: "the object of the old pod stays, and with it the attachment",
     STILL_USED: (
         "another pod uses it too: it is attached to one node at a time, and the scheduler does not see to it that its"

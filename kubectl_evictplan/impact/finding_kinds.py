@@ -43,13 +43,13 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "high",
         "Fewer pods are healthy than the PodDisruptionBudget wants. Taints, node failures, garbage collection and "
         "plain deletes never ask a budget; only the Eviction API (kubectl drain) does.",
-        "For planned work drain the node first: kubectl drain asks. Against failures only more replicas help.",
+        "For planned work drain the node first: kubectl drain asks. Against failures spread the pods; more replicas help under minAvailable, not under maxUnavailable.",
     ),
     "drain-waits": FindingKind(
         "medium",
         "A budget refuses evictions: kubectl drain asks again every five seconds, without a --timeout for ever. Pods that "
         "are not ready block it too, unless the budget says unhealthyPodEvictionPolicy: AlwaysAllow.",
-        "Scale up before the drain, let the budget allow one disruption, or give the drain a --timeout.",
+        "Scale up before the drain (under minAvailable; under maxUnavailable that changes nothing), let the budget allow one disruption, or give the drain a --timeout.",
     ),
     "identity-held": FindingKind(
         "high",
@@ -94,6 +94,13 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "never confirms its end. The successor is made, and waits on another node in ContainerCreating.",
         "Bring the kubelet back. Only when the machine is surely powered off, taint the node "
         "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: pods are then removed and volumes detached.",
+    ),
+    "volume-left-behind": FindingKind(
+        "high",
+        "A hostPath volume without nodeAffinity is a directory of whatever node its pod is on. Nothing keeps the successor "
+        "on the node: it starts elsewhere, with what lies there under that path, which may be nothing.",
+        "Copy the data first, give the PersistentVolume a nodeAffinity so that the pod waits for its node, or use storage "
+        "that several nodes reach.",
     ),
     "volume-still-used": FindingKind(
         "high",

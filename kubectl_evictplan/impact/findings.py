@@ -22,6 +22,7 @@ from kubectl_evictplan.impact.comebacks import (
 )
 from kubectl_evictplan.impact.fates import Fate, OwnerKey
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
+from kubectl_evictplan.impact.more_replicas import Scaling, scaling
 from kubectl_evictplan.impact.replacement_words import (
     CROWDED,
     PENDING,
@@ -30,7 +31,13 @@ from kubectl_evictplan.impact.replacement_words import (
     what_would_help,
 )
 from kubectl_evictplan.impact.services import LABELS, remedy_of_dead
-from kubectl_evictplan.impact.volumes import FORCE_DETACH, HELD, NEVER_MOVES, STILL_USED
+from kubectl_evictplan.impact.volumes import (
+    FORCE_DETACH,
+    HELD,
+    LEFT_BEHIND,
+    NEVER_MOVES,
+    STILL_USED,
+)
 from kubectl_evictplan.impact.workloads import REPLICATED
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
@@ -49,12 +56,6 @@ from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode
 
 # Who is replaced later than that after a node was given up is slow (``tolerationSeconds`` of most pods).
 _SLOW_SECONDS = 120
-_KUBECTL_KINDS = {
-    "Deployment": "deployment",
-    "StatefulSet": "statefulset",
-    "ReplicaSet": "replicaset",
-    "ReplicationController": "replicationcontroller",
-}
 
 
 class Facts(NamedTuple):
@@ -64,6 +65,7 @@ class Facts(NamedTuple):
     impact: Impact
     # The workloads of the impact, by namespace and "Kind/name".
     workloads: Mapping[tuple[str, str], WorkloadImpact]
+    scaling: Scaling
 
 
 class Item(NamedTuple):
@@ -78,7 +80,8 @@ class Item(NamedTuple):
 
 def find(world: World, impact: Impact) -> tuple[Finding, ...]:
     """Every finding, most severe first, then in the order of the codes."""
-    facts = Facts(world, impact, {(one.namespace, one.workload): one for one in impact.workloads})
+    workloads = {(one.namespace, one.workload): one for one in impact.workloads}
+    facts = Facts(world, impact, workloads, scaling(world, workloads, impact.volumes))
     found = [
         finding
         for code, author in AUTHORS.items()
@@ -148,25 +151,6 @@ def _lasts(spell: Spell) -> float:
     return math.inf if spell.most_seconds is None else spell.most_seconds
 
 
-def _scale(namespace: str, workload: str, replicas: int | None) -> str:
-    """``kubectl scale`` with one replica more; "" for what cannot be scaled."""
-    kind, _, name = workload.partition("/")
-    if kind not in _KUBECTL_KINDS or replicas is None:
-        return ""
-    words = ["kubectl", "-n", namespace, "scale", f"{_KUBECTL_KINDS[kind]}/{name}"]
-    return shlex.join([*words, f"--replicas={replicas + 1}"])
-
-
-def _replicas(facts: Facts, namespace: str, names: Iterable[str]) -> str:
-    """How to run one replica more of the first of the workloads that can be scaled."""
-    for name in names:
-        known = facts.workloads.get((namespace, name))
-        if known is not None and (command := _scale(namespace, name, known.wanted)):
-            spread = "on another node" if known.single_replica else "spread over nodes and zones"
-            return f"before the change: {command}, {spread} (topologySpreadConstraints)"
-    return ""
-
-
 # -- authors: one for each code -----------------------------------------------------------------------------
 
 
@@ -175,7 +159,7 @@ def _service_down(facts: Facts) -> Iterator[Item]:
         spell = _longest((*one.nobody_answers, *one.nobody_ready))
         if spell is not None:
             text = f"nobody answers for {_service(one)} {_spell(spell)}"
-            remedy = _replicas(facts, one.namespace, one.workloads)
+            remedy = facts.scaling.of(one.namespace, one.workloads)
             yield Item(_service_object(one), text, spell.certainty, _lasts(spell), remedy)
 
 
@@ -219,7 +203,7 @@ def _budget_broken(facts: Facts) -> Iterator[Item]:
         if "never-asked" in one.paths:
             text += "; nobody asks it"
         remedy = f"drain first: {planned}" if planned else ""
-        remedy = remedy or _replicas(facts, one.namespace, one.workloads)
+        remedy = remedy or facts.scaling.for_budget(one)
         name = f"PodDisruptionBudget/{one.namespace}/{one.budget}"
         yield Item(name, text, spell.certainty, float(one.broken_by.most), remedy)
 
@@ -248,7 +232,7 @@ def _drain_waits(facts: Facts) -> Iterator[Item]:
                 f"a drain waits for budget {one.namespace}/{one.budget} because of "
                 f"{_count(len(one.waits), 'pod')}"
             )
-            remedy = _replicas(facts, one.namespace, one.workloads)
+            remedy = facts.scaling.for_budget(one)
             name = f"PodDisruptionBudget/{one.namespace}/{one.budget}"
             yield Item(name, text, weight=float(len(one.waits)), remedy=remedy)
 
@@ -260,7 +244,7 @@ def _workload_down(facts: Facts) -> Iterator[Item]:
             continue
         pods = _count(one.ready_before, "Ready pod")
         text = f"{one.workload} in {one.namespace} loses all it has, {pods}: none {_spell(spell)}"
-        remedy = _replicas(facts, one.namespace, [one.workload])
+        remedy = facts.scaling.of(one.namespace, [one.workload])
         yield Item(_workload(one), text, spell.certainty, _lasts(spell), remedy)
 
 
@@ -269,8 +253,8 @@ def _single_replica(facts: Facts) -> Iterator[Item]:
         spell = _longest(one.zero)
         if one.single_replica and spell is not None:
             text = f"{one.workload} in {one.namespace} has one replica: none {_spell(spell)}"
-            scale = _scale(one.namespace, one.workload, one.wanted)
-            yield Item(_workload(one), text, spell.certainty, _lasts(spell), scale)
+            remedy = facts.scaling.command(one)
+            yield Item(_workload(one), text, spell.certainty, _lasts(spell), remedy)
 
 
 def _workload(one: WorkloadImpact) -> str:
@@ -441,7 +425,7 @@ def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[It
                 weight = float(one.pods - one.placed)
                 certainty = CERTAIN if sure else POSSIBLE
                 name = f"{kind}/{one.namespace}/{name}"
-                yield Item(name, text, certainty, weight, what_would_help(one))
+                yield Item(name, text, certainty, weight, what_would_help(one, pods[0].needs))
 
     return author
 
@@ -474,6 +458,11 @@ AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     ),
     "volume-held": _pods(
         VOLUME_HELD, "the volume of {pod} stays attached to {node}: its successor does not start"
+    ),
+    "volume-left-behind": _volumes(
+        frozenset({LEFT_BEHIND}),
+        "{claim} of {pod} is a directory of {node}: its successor finds other data, or none",
+        lambda _: "",
     ),
     "volume-still-used": _volumes(
         frozenset({STILL_USED}),

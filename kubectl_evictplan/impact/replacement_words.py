@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
+from kubectl_evictplan.kube.needs import HONOR, PodNeeds
 from kubectl_evictplan.kube.scheduling.answers import Filter, Unknown, Verdict
 from kubectl_evictplan.prediction.impact_document import ReplacementFit
 
@@ -98,12 +99,25 @@ _HELP = {
 _OF_THE_CHANGE = (Filter.NODE_UNSCHEDULABLE, Filter.TAINT_TOLERATION)
 
 
-def what_would_help(fit: ReplacementFit) -> str:
+def what_would_help(fit: ReplacementFit, needs: PodNeeds | None = None) -> str:
     """Return what to do about the filter that the most nodes fail, "" when none does."""
     others = [one for one in fit.because if one.filter not in _OF_THE_CHANGE] or list(fit.because)
     if not others:
         return ""
-    return _HELP[Filter(max(others, key=lambda one: one.nodes).filter)]
+    worst = Filter(max(others, key=lambda one: one.nodes).filter)
+    if worst is Filter.POD_TOPOLOGY_SPREAD and needs is not None:
+        return _spread_help(needs)
+    return _HELP[worst]
+
+
+def _spread_help(needs: PodNeeds) -> str:
+    """Of constraints that want so many domains, or know of taints, the usual advice does not help."""
+    domains = max((one.min_domains for one in needs.topology_spread), default=1)
+    if domains > 1:
+        return f"keep or add nodes in {domains} domains, as minDomains asks, or lower it"
+    if any(one.node_taints_policy != HONOR for one in needs.topology_spread):
+        return _HELP[Filter.POD_TOPOLOGY_SPREAD]
+    return "add nodes to the domains with the fewest pods, or raise maxSkew"
 
 
 def _unsure(fit: ReplacementFit) -> str:

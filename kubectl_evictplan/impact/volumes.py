@@ -26,10 +26,11 @@ SHARED_MODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 _ATTACHED = frozenset({"force-detach", "detach", "held"})
 _HOST_LABEL = "kubernetes.io/hostname"
 
-FORCE_DETACH, DETACH, NEVER_MOVES, HELD, STILL_USED, SHARED, UNKNOWN = (
+FORCE_DETACH, DETACH, NEVER_MOVES, LEFT_BEHIND, HELD, STILL_USED, SHARED, UNKNOWN = (
     "force-detach",
     "detach",
     "never-moves",
+    "left-behind",
     "held",
     "still-used",
     "shared",
@@ -66,6 +67,9 @@ class Volumes:
             (one.namespace, one.name): one for one in infrastructure.persistent_volume_claims
         }
         self._volumes = {one.name: one for one in infrastructure.persistent_volumes}
+        self._mounted = {
+            one.name for one in infrastructure.storage_drivers if not one.attach_required
+        }
         self._rivals = Rivals(infrastructure.pod_claims, pods)
 
     def claims_of(self, pod: Pod) -> tuple[str, ...]:
@@ -109,7 +113,9 @@ class Volumes:
         modes = (volume.access_modes if volume is not None else ()) or (
             claim.access_modes if claim is not None else ()
         )
-        if SHARED_MODES & set(modes):
+        if volume is not None and volume.host_path:
+            return LEFT_BEHIND, deletion.when
+        if SHARED_MODES & set(modes) or (volume is not None and self._is_mounted_only(volume)):
             return SHARED, deletion.when
         if claim is None:
             return UNKNOWN, Between(deletion.when.earliest_ns, FOREVER_NS)
@@ -123,6 +129,10 @@ class Volumes:
         # Of a deleted Node the machine may have unmounted in good order.
         least_ns = FORCE_DETACH_NS if unheard and life.deleted.never else 0
         return FORCE_DETACH, gone.later(least_ns, FORCE_DETACH_NS + DETACH_MAX_NS)
+
+    def _is_mounted_only(self, volume: PersistentVolume) -> bool:
+        """Whether nothing is attached to nodes, so that nobody waits for another node (``CanAttach``)."""
+        return volume.mounted_only or volume.driver in self._mounted
 
 
 def _beside(rival: Rival, code: str, free: Between) -> tuple[str, Between]:
@@ -156,6 +166,6 @@ def ready_not_before(holds: Iterable[Hold], *, placed: bool) -> Between | None:
     waited = [
         hold.here if placed and hold.bound_here else hold.free
         for hold in holds
-        if hold.code not in (SHARED, UNKNOWN)
+        if hold.code not in (SHARED, UNKNOWN, LEFT_BEHIND)
     ]
     return last_of(*waited) if waited else None

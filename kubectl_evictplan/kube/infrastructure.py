@@ -86,11 +86,15 @@ class PersistentVolume(msgspec.Struct, frozen=True):
     claim_name: str = ""
     access_modes: tuple[str, ...] = ()
     driver: str = ""
-    # On one node's own disk: local or hostPath.
+    # On the own disk of the one node that its ``node_affinity`` names.
     local: bool = False
     node_affinity: tuple[Wishes, ...] = ()
     # What its zone and region labels, of today and of old, ask of nodes.
     zones: Wishes = ()
+    # A directory of whatever node its pod is on.
+    host_path: bool = False
+    # Its plugin, which is part of Kubernetes, attaches nothing to nodes: it is only mounted.
+    mounted_only: bool = False
 
 
 class PersistentVolumeClaim(msgspec.Struct, frozen=True):
@@ -111,6 +115,13 @@ class StorageClass(msgspec.Struct, frozen=True):
     provisioner: str = ""
     waits_for_consumer: bool = False
     topologies: tuple[Wishes, ...] = ()
+
+
+class StorageDriver(msgspec.Struct, frozen=True, gc=False):
+    """``storage.k8s.io`` CSIDriver; without ``attach_required`` its volumes are mounted, never attached to nodes."""
+
+    name: str
+    attach_required: bool = True
 
 
 class CsiDriver(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -163,6 +174,7 @@ class Infrastructure(msgspec.Struct, frozen=True):
     pod_claims: tuple[PodClaims, ...] = ()
     storage_classes: tuple[StorageClass, ...] = ()
     csi_nodes: tuple[CsiNode, ...] = ()
+    storage_drivers: tuple[StorageDriver, ...] = ()
 
 
 # The name under which each is stored while it is read -> its field above.
@@ -177,4 +189,5 @@ FIELD_OF = {
     "PodClaims": "pod_claims",
     "StorageClass": "storage_classes",
     "CSINode": "csi_nodes",
+    "CSIDriver": "storage_drivers",
 }

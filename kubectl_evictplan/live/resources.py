@@ -83,6 +83,7 @@ RESOURCES = (
     Resource("PersistentVolumeClaim", "persistentvolumeclaims"),
     Resource("VolumeAttachment", "volumeattachments", "storage.k8s.io", namespaced=False),
     Resource("StorageClass", "storageclasses", "storage.k8s.io", namespaced=False),
+    Resource("CSIDriver", "csidrivers", "storage.k8s.io", namespaced=False),
     Resource("CSINode", "csinodes", "storage.k8s.io", namespaced=False),
     *(
         Resource(

@@ -28,6 +28,7 @@ from kubectl_evictplan.kube.infrastructure import (
     PodClaims,
     Service,
     StorageClass,
+    StorageDriver,
     VolumeAttachment,
 )
 from kubectl_evictplan.kube.objects import (
@@ -60,6 +61,7 @@ Stored = (
     | VolumeAttachment
     | StorageClass
     | CsiNode
+    | StorageDriver
     | PodClaims
 )
 # Namespace ("" for what has none) and name.

@@ -19,6 +19,7 @@ from kubectl_evictplan.kube.infrastructure import (
     PodClaims,
     Service,
     StorageClass,
+    StorageDriver,
     VolumeAttachment,
     Wishes,
 )
@@ -126,7 +127,7 @@ def _persistent_volume(build: ModelBuilder, decoded: wire_storage.WireVolume) ->
         claim.name if claim else "",
         tuple(map(sys.intern, spec.access_modes)),
         _driver(spec),
-        spec.local is not None or spec.host_path is not None,
+        spec.local is not None,
         tuple(_wishes(term) for term in required),
         tuple(
             # LabelZonesToSet of k8s.io/cloud-provider.
@@ -134,7 +135,15 @@ def _persistent_volume(build: ModelBuilder, decoded: wire_storage.WireVolume) ->
             for key in VOLUME_ZONE_LABELS
             if key in labels
         ),
+        spec.host_path is not None,
+        _mounted_only(spec),
     )
+
+
+def _mounted_only(spec: wire_storage.VolumeSpec) -> bool:
+    """Whether it is of a plugin that is no ``AttachableVolumePlugin``."""
+    plugins = (spec.nfs, spec.glusterfs, spec.cephfs, spec.azure_file, spec.quobyte)
+    return any(one is not None for one in (*plugins, spec.host_path, spec.local))
 
 
 def _driver(spec: wire_storage.VolumeSpec) -> str:
@@ -186,6 +195,11 @@ def _csi_node(_: ModelBuilder, decoded: wire_storage.WireCsiNode) -> CsiNode:
     )
 
 
+def _storage_driver(_: ModelBuilder, decoded: wire_storage.WireCsiDriver) -> StorageDriver:
+    # Unset is true (``SetDefaults_CSIDriver``).
+    return StorageDriver(decoded.metadata.name, decoded.spec.attach_required is not False)
+
+
 def _attachment(build: ModelBuilder, decoded: wire_storage.WireAttachment) -> VolumeAttachment:
     spec = decoded.spec
     return VolumeAttachment(
@@ -211,4 +225,5 @@ BUILDERS: dict[str, Callable[[ModelBuilder, Any], Any]] = {
     "VolumeAttachment": _attachment,
     "StorageClass": _storage_class,
     "CSINode": _csi_node,
+    "CSIDriver": _storage_driver,
 }

@@ -37,6 +37,7 @@ from kubectl_evictplan.sources.wire_object import (
 from kubectl_evictplan.sources.wire_storage import (
     WireAttachment,
     WireClaim,
+    WireCsiDriver,
     WireCsiNode,
     WireStorageClass,
     WireVolume,
@@ -437,6 +438,7 @@ KINDS: dict[str, Kind] = (
         "VolumeAttachment": Kind("storage.k8s.io", frozenset({"v1", "v1beta1"}), WireAttachment),
         "StorageClass": Kind("storage.k8s.io", frozenset({"v1", "v1beta1"}), WireStorageClass),
         "CSINode": Kind("storage.k8s.io", frozenset({"v1", "v1beta1"}), WireCsiNode),
+        "CSIDriver": Kind("storage.k8s.io", frozenset({"v1", "v1beta1"}), WireCsiDriver),
     }
     | {
         kind: _kind(WireWebhooks, kind, "admissionregistration.k8s.io", "v1", "v1beta1")
@@ -455,7 +457,7 @@ CLUSTER_SCOPED = frozenset(
         *WEBHOOK_KINDS,
         *OPERATOR_KINDS,
         *("Node", "Namespace", "PersistentVolume", "VolumeAttachment", "ClusterOperator"),
-        *("StorageClass", "CSINode"),
+        *("StorageClass", "CSINode", "CSIDriver"),
     )
 )
 

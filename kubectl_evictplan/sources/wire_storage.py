@@ -36,6 +36,12 @@ class VolumeSpec(Struct, rename="camel", frozen=True):
     portworx_volume: Present | None = None
     local: Present | None = None
     host_path: Present | None = None
+    # Of plugins that attach nothing.
+    nfs: Present | None = None
+    glusterfs: Present | None = None
+    cephfs: Present | None = None
+    azure_file: Present | None = None
+    quobyte: Present | None = None
     node_affinity: VolumeNodeAffinity | None = None
 
 
@@ -86,6 +92,14 @@ class NodeDrivers(Struct, frozen=True):
 
 class WireCsiNode(WireObject, tag="CSINode"):
     spec: NodeDrivers = NodeDrivers()
+
+
+class DriverSpec(Struct, rename="camel", frozen=True):
+    attach_required: bool | None = None
+
+
+class WireCsiDriver(WireObject, tag="CSIDriver"):
+    spec: DriverSpec = DriverSpec()
 
 
 class AttachmentSource(Struct, rename="camel", frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import replace
 from worlds import cluster, comebacks, finding, impact_of, pods_of, workload
 
 from builders import default_tolerations, make_event, tolerates
@@ -12,6 +13,7 @@ from kubectl_evictplan.kube.infrastructure import (
     PersistentVolume,
     PersistentVolumeClaim,
     PodClaims,
+    StorageDriver,
 )
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 
@@ -92,3 +94,39 @@ def test_a_pod_whose_volume_a_silent_node_holds_does_not_come_back() -> None:
     assert "out-of-service" in comebacks(impact)["db-0"].release
     assert (found := finding(impact, "volume-held")).severity == "high"
     assert (found.certainty, found.objects) == ("certain", ("Pod/default/db-0",))
+
+
+def test_nobody_waits_for_a_volume_that_is_mounted_only() -> None:
+    nfs = PersistentVolume("pv", access_modes=ONCE, mounted_only=True)
+    other = PersistentVolume("pv", access_modes=ONCE, driver="files.csi")
+    drivers = (StorageDriver("files.csi", attach_required=False),)
+    for snapshot in (
+        volume_cluster(volume=nfs),
+        volume_cluster(volume=other, storage_drivers=drivers),
+    ):
+        impact = impact_of(snapshot, SILENT)
+        assert impact.volumes == ()
+        assert workload(impact, "ReplicaSet/db").whole_again.earliest_seconds is not None
+        assert not comebacks(impact)
+
+
+def test_drivers_attach_unless_a_listed_one_says_otherwise() -> None:
+    snapshot = volume_cluster(volume=PersistentVolume("pv", access_modes=ONCE, driver="a.csi"))
+    for listed in (snapshot, replace(snapshot, kinds_seen=(*snapshot.kinds_seen, "CSIDriver"))):
+        impact = impact_of(listed, SILENT)
+        assert [one.code for one in impact.volumes] == ["held"]
+        # Where they are not listed that is assumed, and said.
+        said = [one for one in impact.not_evaluated if "CSIDrivers are not in the input" in one]
+        assert bool(said) == (listed is snapshot)
+
+
+def test_the_directory_of_a_node_is_left_behind() -> None:
+    volume = PersistentVolume("pv", access_modes=ONCE, host_path=True, mounted_only=True)
+    impact = impact_of(volume_cluster(volume=volume), SILENT)
+    assert [one.code for one in impact.volumes] == ["left-behind"]
+    assert finding(impact, "volume-left-behind").severity == "high"
+    assert workload(impact, "ReplicaSet/db").whole_again.earliest_seconds is not None
+    assert not comebacks(impact)
+    here = ((("kubernetes.io/hostname", "In", ("a1",)),),)
+    bound = impact_of(volume_cluster(volume=replace(volume, node_affinity=here)), SILENT)
+    assert [one.code for one in bound.volumes] == ["never-moves"]

@@ -262,7 +262,7 @@ REPLACED = {
     *("PersistentVolumeClaim.volume_name", "VolumeAttachment.name", "VolumeAttachment.attacher"),
     *("VolumeAttachment.node_name", "VolumeAttachment.volume_name"),
     *("PersistentVolumeClaim.storage_class", "StorageClass.name", "StorageClass.provisioner"),
-    *("CsiNode.name", "CsiDriver.name"),
+    *("CsiNode.name", "CsiDriver.name", "StorageDriver.name"),
     *("ControlPlaneFlags.seen_in", "ControlPlaneFlags.origins", "ObservedRenewals.missing"),
     *("ObjectReference.name", "ObjectReference.namespace"),
     *("PodClaims.namespace", "PodClaims.name", "PodClaims.claims", "PodClaims.ephemeral"),

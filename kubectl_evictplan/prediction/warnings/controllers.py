@@ -99,6 +99,7 @@ def kind_not_readable(context: WarningContext) -> Statements:
         "PersistentVolumeClaim": "whether volumes can follow their pods",
         "VolumeAttachment": "whether volumes can follow their pods",
         "StorageClass": "where volumes can be made for claims that have none",
+        "CSIDriver": "which drivers attach volumes to nodes",
         "CSINode": "how many volumes nodes can still take",
         "ValidatingWebhookConfiguration": "whether a webhook may refuse the evictions",
         "KubeControllerManager": "flags of kube-controller-manager",
