@@ -7,7 +7,7 @@ Upstream: ``manageReplicas`` (pkg/controller/replicaset), ``processReplica`` (pk
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -108,6 +108,21 @@ class Lost(NamedTuple):
 
     pod: Pod
     deletion: Deletion
+
+
+def lost_pods(
+    pods: Iterable[Pod],
+    deletions: Mapping[str, Deletion],
+    surplus: Collection[str],
+    first: Pod | None = None,
+) -> list[Lost]:
+    """Which of a Job's pods are deleted, ``first`` before the others; ``surplus``: keys of those that do not count."""
+    return [
+        Lost(pod, found)
+        for pod in sorted(pods, key=lambda pod: pod is not first)
+        if (found := deletions.get(pod.key)) is not None
+        if pod is first or pod.key not in surplus
+    ]
 
 
 def job_replaces(workload: Workload, lost: Sequence[Lost], deletion: Deletion) -> Comes:

@@ -55,6 +55,7 @@ from kubectl_evictplan.impact.successors import (
     Lost,
     begins,
     in_order,
+    lost_pods,
     not_wanted,
     replaced_before,
     successor,
@@ -411,13 +412,8 @@ class World:
         """Which pods a Job loses, the one that is asked about before the others; of other owners nobody asks."""
         if owner[1] != JOB:
             return ()
-        pods = sorted(self.by_owner.get(owner, ()), key=lambda pod: pod is not first)
-        return [
-            Lost(pod, found)
-            for pod in pods
-            if (found := self.deletions.get(pod.key)) is not None
-            if pod is first or pod.key not in self._not_wanted
-        ]
+        pods = self.by_owner.get(owner, ())
+        return lost_pods(pods, self.deletions, self._not_wanted, first)
 
     def _stateful_set(self, owner: OwnerKey, pods: list[Moving]) -> Iterator[tuple[str, Fate]]:
         workload = self.workloads.get(owner)
