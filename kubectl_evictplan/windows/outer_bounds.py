@@ -7,7 +7,10 @@ gets better: in every zone there are more and more nodes that are not ready, unt
   after its last heartbeat; with the phase these two ticks move together, so it costs one period of width, not two;
 * it cannot be served before it is in line, and is in line with that tick, or one tick later;
 * when the last node of its zone is in line, the zone's state and rate are those of the end. From then on each
-  token taints one of those who still wait, and all of them wait: the last one goes with the last token.
+  token taints one of those who still wait, and all of them wait: the last one goes with the last token. In 1.19.0-8
+  and 1.20.0-4 (``SETREMOVE``) tokens also go to what served nodes left behind: there the last may wait for ever.
+
+Nothing is proven of zones in which no node counts.
 
 Where exploration was not complete these bounds are printed, and only what they prove is called certain.
 """
@@ -24,7 +27,6 @@ from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STAL
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneCount, ZoneMembership
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
     FULL,
-    NORMAL,
     compute_zone_state,
     limiter_rate_qps,
 )
@@ -128,9 +130,11 @@ class OuterBounds:
         }
         all_down = all(state == FULL for state in states.values())
         for zone, unknown in silent.items():
-            count = counts.get(zone, ZoneCount(0, 0))
-            rates = None if all_down else self._rates(zone, count, states)
-            self._find_in_zone(zone, unknown, rates, states.get(zone, NORMAL))
+            count = counts.get(zone)
+            # Without a counted node a zone's queue is made anew on nearly every tick: nothing is proven.
+            if count is not None:
+                rates = None if all_down else self._rates(count)
+                self._find_in_zone(zone, unknown, rates, states[zone])
 
     def _last_heartbeats(self) -> Iterator[tuple[str, Span]]:
         for index, event in enumerate(self._scenario.events):
@@ -207,7 +211,7 @@ class OuterBounds:
                 pair[node.name in down] += 1
         return {zone: ZoneCount(*pair) for zone, pair in counts.items()}
 
-    def _rates(self, zone: str, end: ZoneCount, states: dict[str, str]) -> list[float]:
+    def _rates(self, end: ZoneCount) -> list[float]:
         """The rates that the zone goes through, the last one first; one where it stays as it is."""
         configuration = self._configuration
         found: dict[str, float] = {}
@@ -254,6 +258,8 @@ class OuterBounds:
         if not rates or rates[0] <= 0 or (rates[0] == 1.0 and 0.0 in rates):
             return  # a limiter that refused all keeps doing so when it is told one node a second
         profile = self._configuration.profile
+        if profile.queue_mode == "SETREMOVE":
+            return  # what served nodes leave in line takes tokens, and nobody counts it here
         token_ns = int(SECOND_NS / rates[0]) + MICROSECOND_NS + PASS_LAG_MAX_NS
         # A new bucket may be empty, and a pass that still sees the last node as ready wastes a token.
         extra, waits_ns = int(len(rates) > 1), PASS_LAG_MAX_NS
