@@ -238,8 +238,18 @@ class ChainCache:
         return ChainOfKind(chain, entry.pod, entry.node).of_pod(key, node)
 
     def _build(self, causes: tuple[int, ...]) -> tuple[Because, ...]:
-        if len(causes) == 1:
-            return self.chain(causes[0])
+        """A line with one cause each is walked: it may be a thousand taints long."""
+        links: list[Because] = []
+        while len(causes) == 1 and causes not in self._prefixes:
+            entry = self._run.entries[causes[0]]
+            links.append(link(entry))
+            causes = entry.because
+        before = self._prefixes.get(causes)
+        if before is None:
+            before = self._prefixes[causes] = self._of_all(causes)
+        return (*before, *reversed(links))
+
+    def _of_all(self, causes: tuple[int, ...]) -> tuple[Because, ...]:
         seen: dict[int, timeline.Entry] = {}
         stack = list(causes)
         while stack:

@@ -297,7 +297,10 @@ _FOUND_BY_NO_OTHER_RUN = frozenset({DrainLatencies.name})
 def with_nominal(
     explored: Mapping[EvictionKey, PossibleEviction], nominal: Timeline
 ) -> dict[EvictionKey, PossibleEviction]:
-    """What was found over all runs, with the nominal run as the sample where it evicts as well."""
+    """What was found over all runs, with the nominal run as the sample where it evicts as well.
+
+    Of deletes that only the nominal run knows the first one of each object counts.
+    """
     found = dict(explored)
     ordinals: dict[tuple[str, str, str], int] = {}
     replacements = nominal.replacements()
@@ -308,6 +311,8 @@ def with_nominal(
         ordinal = ordinals[name] = ordinals.get(name, -1) + 1
         key, at_ns = EvictionKey(*name, ordinal), entry.at_ns
         other = explored.get(key)
+        if other is None and ordinal:
+            continue  # of an object that was deleted before: it changes nothing any more
         spans = other.spans if other else ()
         if not any(earliest_ns <= at_ns <= latest_ns for earliest_ns, latest_ns in spans):
             spans = tuple(merge_spans(sorted((*spans, (at_ns, at_ns))), 0))

@@ -52,14 +52,33 @@ def node_reports(
     for (key, _), window in sorted(exploration.nodes.windows.items()):
         windows.setdefault(key, []).append(window)
     by_node: dict[str, list[NodeChange]] = {}
+    repeated = set(_put_on_once_more(nominal))
     for key in {**entries, **windows}:
         for found in _matched(entries.get(key, []), windows.get(key, [])):
+            if found[1] is None and id(found[0]) in repeated:
+                continue  # a new timeAdded, in the nominal run only: the node shows the taint already
             by_node.setdefault(key.node, []).append(_change(key, *found, exploration.runs))
     names = exploration.affected | {key.node for key in entries}
     return tuple(
         _report(name, nodes.get(name), by_node.get(name, []), configuration)
         for name in sorted(names)
     )
+
+
+def _put_on_once_more(nominal: Timeline) -> Iterator[int]:
+    """The ids of entries in which node lifecycle writes a taint that it has written already."""
+    shown: set[tuple[str, str]] = set()
+    for entry in nominal.entries:
+        if isinstance(entry, timeline.TaintChanged):
+            taint = entry.node, key_and_effect(entry.taint)
+            if isinstance(entry, timeline.TaintRemoved):
+                shown.discard(taint)
+            elif taint in shown and entry.by == timeline.NODE_LIFECYCLE:
+                yield id(entry)
+            else:
+                shown.add(taint)
+        elif isinstance(entry, timeline.NodeDeleted):
+            shown = {each for each in shown if each[0] != entry.node}
 
 
 def _report(

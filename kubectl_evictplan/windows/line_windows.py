@@ -367,6 +367,12 @@ def _merged(windows: list[WaitWindow], gap_ns: int, padding_ns: int = 0) -> Wait
     )
 
 
+def as_one_wait(waits: list[WaitWindow], gap_ns: int) -> WaitWindow:
+    """Waits of which only the first one that ends with a taint matters: as if they were one."""
+    merged = _merged(waits, gap_ns)
+    return merged._replace(certain=any(wait.certain for wait in waits))
+
+
 def merge_spans(spans: Iterable[Span], gap_ns: int) -> Iterator[Span]:
     """Join sorted spans that lie at most ``gap_ns`` apart."""
     current: Span | None = None

@@ -49,6 +49,7 @@ from kubectl_evictplan.windows.line_windows import (
     Spread,
     WaitWindow,
     ZoneLine,
+    as_one_wait,
     merge_waits,
     wait_windows,
 )
@@ -173,6 +174,20 @@ class NodeRun:
             return self._each_alone().until_queued(name)
         return None if index is None else (self.timeline, index)
 
+    def waits_in_one_go(self, name: str, waits: list[WaitWindow]) -> bool:
+        """Whether nothing comes between the node's waits but a new line: a zone in which no node counts has one at nearly every tick.
+
+        Once it is tainted in one of them, the later ones change nothing any more.
+        """
+        since_ns = waits[0].eligible_ns
+        return self.record(name).is_steady() and not any(
+            operation.at_ns > since_ns
+            and operation.name == name
+            and operation.told in _ENDS_OF_WAITS
+            for line in self.lines.values()
+            for operation in line.operations
+        )
+
     def _read_entries(self) -> None:
         for index, entry in enumerate(self.timeline.entries):
             if isinstance(entry, NodeQueued):
@@ -269,6 +284,7 @@ class NodeRun:
 
 
 _PLACES = (Told.MARK, Told.RETIRED, Told.TAINTED_BEFORE)
+_ENDS_OF_WAITS = (Told.REACHABLE, Told.UNTAINTED, Told.NODE_GONE)
 _OF_ALL_ZONES = (Told.STARTED, Told.STOPPED, Told.MID_TICK)
 
 
@@ -361,8 +377,11 @@ def run_piece(
         waiting[zone] = {name for names in found for name in names}
         for name, windows in merge_waits(found, gap_between_outcomes_ns(configuration)).items():
             waits.setdefault(name, []).extend(windows)
-    for windows in waits.values():
+    gap_ns = gap_between_outcomes_ns(configuration)
+    for name, windows in waits.items():
         windows.sort(key=lambda window: window.eligible_ns)
+        if len(windows) > 1 and all(run.waits_in_one_go(name, windows) for run in runs):
+            waits[name] = [as_one_wait(windows, gap_ns)]
     return PieceRun(piece, first, last, waits, waiting, services)
 
 

@@ -114,7 +114,10 @@ class SimpleFates:
         if not unknown:
             return
         world = self._world(frozenset({name}), list(unknown.values()))
-        played = {name: run.record(name).playback((served_ns,))}
+        record = run.record(name)
+        # Windows that are widened may begin before this very run puts the node in line.
+        served_ns = max(served_ns, *(at_ns for at_ns, _ in record.decisions[:1]))
+        played = {name: record.playback((served_ns,))}
         # Until nothing more happens, whatever the horizon.
         world = world._replace(scenario=replace(world.scenario, horizon_ns=None))
         timeline = world.simulate(played, Timing())

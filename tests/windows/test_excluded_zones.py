@@ -1,0 +1,64 @@
+"""A zone in which no node counts: its queue, with its line and its token, is made anew at nearly every tick."""
+
+from __future__ import annotations
+
+import pytest
+from realities import World
+from test_bounds import check_world
+
+from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
+
+
+def excluded_and_silent(
+    number: int, *, horizon: float, release: str = "1.29.6", heartbeat: float | None = None
+) -> World:
+    """So many excluded nodes of zone a fall silent, each with a pod; the other zone is healthy."""
+    silent = [f"n{index:02}" for index in range(number)]
+    healthy = [f"h{index:02}" for index in range(3)]
+    labels = {EXCLUDE_DISRUPTION: "true"}
+    snapshot = make_snapshot(
+        [
+            *(make_node(name, zone="a", labels=labels) for name in silent),
+            *(make_node(name, zone="b") for name in healthy),
+        ],
+        [make_pod(f"p-{name}", name, tolerations=()) for name in silent],
+        leases=[make_lease(name, -1 - index / 7) for index, name in enumerate((*silent, *healthy))],
+    )
+    stop = make_event(31.7, "kubelet-stop", silent, last_heartbeat=heartbeat)
+    configuration = resolve_configuration(ControllerSettings(release), snapshot.control_plane)
+    return World(snapshot, make_scenario([stop], horizon=horizon), configuration)
+
+
+def test_a_pod_whose_node_is_tainted_over_and_over_has_one_row() -> None:
+    world = excluded_and_silent(1, horizon=200, heartbeat=31)
+    prediction = predict(world.snapshot, world.scenario, world.configuration)
+    assert [each.pod for each in prediction.evictions] == ["p-n00"]
+    [report] = prediction.nodes
+    taints = [change.value for change in report.changes if change.what == "taint-added"]
+    assert len(taints) == len(set(taints))
+
+
+def test_lines_that_are_made_anew_are_waited_in_as_in_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulated: list[object] = []
+    monkeypatch.setattr(
+        "kubectl_evictplan.windows.pod_fates.PodFates._simulate",
+        lambda *arguments: simulated.append(arguments),
+    )
+    world = excluded_and_silent(2, horizon=100, heartbeat=31)
+    prediction = predict(world.snapshot, world.scenario, world.configuration)
+    assert not simulated
+    assert [each.certainty for each in prediction.evictions] == ["possible"] * 2
+    assert {each.latest_seconds for each in prediction.evictions} == {100}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["1.18.6", "1.20.4", "1.29.6", "1.35.0"])
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_zones_in_which_no_node_counts_keep_their_word(release: str, number: int) -> None:
+    check_world(excluded_and_silent(number, horizon=300, release=release), number, 40)
