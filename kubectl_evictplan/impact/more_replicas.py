@@ -28,8 +28,8 @@ _KUBECTL_KINDS = {
 }
 _OF_ONE_NODE = frozenset({DETACH, FORCE_DETACH, HELD, LEFT_BEHIND, NEVER_MOVES, STILL_USED})
 _NEEDS_OTHER_VOLUME = (
-    "its pods share a volume of one node: first use one that several nodes may mount (ReadWriteMany), or a claim for each "
-    "pod (StatefulSet), then run a second replica"
+    "its pods share a volume of one node: replicas on other nodes need one that several nodes may mount (ReadWriteMany), "
+    "or a claim for each pod (StatefulSet)"
 )
 
 WorkloadName = tuple[str, str]  # namespace, "Kind/name"
