@@ -295,7 +295,7 @@ _FOUND_BY_NO_OTHER_RUN = frozenset({DrainLatencies.name})
 
 
 def with_nominal(
-    explored: Mapping[EvictionKey, PossibleEviction], nominal: Timeline
+    explored: Mapping[EvictionKey, PossibleEviction], nominal: Timeline, period_ns: int
 ) -> dict[EvictionKey, PossibleEviction]:
     """What was found over all runs, with the nominal run as the sample where it evicts as well.
 
@@ -315,7 +315,7 @@ def with_nominal(
             continue  # of an object that was deleted before: it changes nothing any more
         spans = other.spans if other else ()
         if not any(earliest_ns <= at_ns <= latest_ns for earliest_ns, latest_ns in spans):
-            spans = tuple(merge_spans(sorted((*spans, (at_ns, at_ns))), 0))
+            spans = _stretched(other, at_ns, period_ns)
         found[key] = PossibleEviction(
             spans=spans,
             certain=other.certain if other else False,
@@ -332,6 +332,16 @@ def with_nominal(
             proven=other.proven if other else False,
         )
     return found
+
+
+def _stretched(found: PossibleEviction | None, at_ns: int, period_ns: int) -> tuple[Span, ...]:
+    """Windows that hold the instant as well; one stretch where windows are no more than what was tried."""
+    if found is None:
+        return ((at_ns, at_ns),)
+    if found.missed == _FOUND_BY_NO_OTHER_RUN or not found.missed:
+        return tuple(merge_spans(sorted((*found.spans, (at_ns, at_ns))), 0))
+    earliest_ns = min(found.earliest_ns, max(at_ns - period_ns, 0))
+    return ((earliest_ns, max(found.latest_ns, at_ns + period_ns)),)
 
 
 def _after_the_wait(

@@ -107,6 +107,10 @@ def _matched(
     left = list(windows)
     for entry in entries:
         own = next((w for w in left if w.earliest_ns <= entry.at_ns <= w.latest_ns), None)
+        if own is None and left:
+            # Not every run was tried, or this one would lie in one of them.
+            own = min(left, key=lambda w: abs(w.earliest_ns - entry.at_ns))
+            own.unsure = own.explored = True
         if own is not None:
             left.remove(own)
         yield entry, own

@@ -137,7 +137,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         nominal,
         job_controller=job_controller_runs_in_the_end(configuration, scenario),
     )
-    shown = with_nominal(exploration.evictions, nominal)
+    shown = with_nominal(exploration.evictions, nominal, configuration.node_monitor_period_ns)
     alike.extend(exploration)
     refusable = pods_refusable(snapshot.webhooks, pods)
     evictions = eviction_list(scenario.start_ns, shown, alike, ends, refusable)

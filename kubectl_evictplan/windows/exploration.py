@@ -22,7 +22,13 @@ from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Node
 from kubectl_evictplan.kube.taints import UNREACHABLE, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.node_runs import NodeRun, NodeRunner, PieceRun, run_piece
+from kubectl_evictplan.windows.explored import follows_ticks, join_samples
+from kubectl_evictplan.windows.node_runs import (
+    NodeRun,
+    NodeRunner,
+    PieceRun,
+    run_piece,
+)
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
@@ -75,6 +81,7 @@ def explore(
     fates = PodFates(snapshot, scenario, configuration, horizon_ns, result, bounds)
     for names in _worlds(result.affected, snapshot, scenario):
         fates.explore(names, runs)
+    join_samples(result, configuration.node_monitor_period_ns, horizon_ns)
     for table in (result.nodes, result.zones, result.cancels):
         table.drop_after(horizon_ns)
     return result
@@ -95,17 +102,18 @@ def _widen(result: Exploration, bounds: OuterBounds, runs: list[PieceRun]) -> No
     if every_piece:
         return
     for (key, _), window in result.nodes.windows.items():
-        if (key.what, key.value) in _WITH_SILENCE:
-            proven = bounds.nodes.get(key.node)
-            if proven is not None:
-                window.earliest_ns, window.latest_ns = proven.unknown
-            window.unsure = window.unsure or proven is None
+        proven = bounds.nodes.get(key.node)
+        if proven is not None and (key.what, key.value) in _WITH_SILENCE:
+            window.earliest_ns, window.latest_ns = proven.unknown
+        elif follows_ticks(key):
+            window.explored = window.unsure = True
     ends = {zone_display_name(zone): end for zone, end in bounds.zones.items()}
     for (state, _), window in result.zones.windows.items():
         end = ends.get(state.zone)
         if end is not None:
             window.earliest_ns = min(window.earliest_ns, end.changes_ns[0])
             window.latest_ns = max(window.latest_ns, end.changes_ns[1])
+        window.explored = end is None
         window.unsure = window.unsure or end is None or end.state != state.state
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import (
@@ -28,6 +29,7 @@ from kubectl_evictplan.windows.outcome import (
     Exploration,
     NodeChangeKey,
     PossibleEviction,
+    WindowTable,
     taint_change,
 )
 from kubectl_evictplan.windows.unknowns.services import Choice
@@ -165,16 +167,23 @@ class Gathered:
             if isinstance(key, _Gone):
                 continue
             spans, certain = found.spans(self._gap_ns), self._always(found)
-            window = spans[0][0], spans[-1][1]
+            low_ns, high_ns = spans[0][0], spans[-1][1]
+            note = partial(
+                WindowTable.add,
+                earliest_ns=low_ns,
+                latest_ns=high_ns,
+                certain=certain,
+                runs=result.runs,
+                explored=bool(self.missed),
+            )
             if isinstance(key, EvictionKey):
                 self._store_eviction(result, key._replace(ordinal=ordinal), found, spans)
             elif isinstance(key, CancelKey):
-                result.cancels.add((key, ordinal), *window, certain=certain, runs=result.runs)
+                note(result.cancels, (key, ordinal))
             elif isinstance(key, _Started):
-                nth = key.cancel, ordinal
-                result.cancelled_starts.add(nth, *window, certain=certain, runs=result.runs)
+                note(result.cancelled_starts, (key.cancel, ordinal))
             else:
-                result.nodes.add((key, ordinal), *window, certain=certain, runs=result.runs)
+                note(result.nodes, (key, ordinal))
 
     def _always(self, found: _Found) -> bool:
         """In every history, of all that there are."""

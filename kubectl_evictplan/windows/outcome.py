@@ -117,6 +117,8 @@ class WindowOverRuns:
     latest_ns: int
     runs: int = 0
     unsure: bool = False
+    # It rests on runs that do not stand for all, and no bound of it is proven.
+    explored: bool = False
 
 
 class WindowTable(Generic[Key]):
@@ -126,7 +128,14 @@ class WindowTable(Generic[Key]):
         self.windows: dict[tuple[Key, int], WindowOverRuns] = {}
 
     def add(
-        self, nth: tuple[Key, int], earliest_ns: int, latest_ns: int, *, certain: bool, runs: int
+        self,
+        nth: tuple[Key, int],
+        earliest_ns: int,
+        latest_ns: int,
+        *,
+        certain: bool,
+        runs: int,
+        explored: bool = False,
     ) -> None:
         """Note that it happens between the instants in so many runs (``certain``: in any order)."""
         window = self.windows.get(nth)
@@ -136,6 +145,7 @@ class WindowTable(Generic[Key]):
         window.latest_ns = max(window.latest_ns, latest_ns)
         window.runs += runs
         window.unsure = window.unsure or not certain
+        window.explored = window.explored or explored
 
     def add_sequence(
         self, items: Iterable[tuple[Key, int]], padding_ns: int, starts_ns: Sequence[int] = ()
@@ -148,7 +158,7 @@ class WindowTable(Generic[Key]):
         for key, at_ns in items:
             ordinal = seen[key] = seen.get(key, -1) + 1
             started_ns = max((ns for ns in starts_ns if ns <= at_ns), default=at_ns - padding_ns)
-            earliest_ns = max(at_ns - padding_ns, started_ns)
+            earliest_ns = max(at_ns - padding_ns, started_ns, 0)
             self.add((key, ordinal), earliest_ns, at_ns + padding_ns, certain=True, runs=1)
 
     def drop_after(self, horizon_ns: int) -> None:

@@ -17,6 +17,7 @@ from kubectl_evictplan.kube.taints import OUT_OF_SERVICE, no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
+from kubectl_evictplan.windows.explored import note_waits
 from kubectl_evictplan.windows.gathered import Gathered, Slot
 from kubectl_evictplan.windows.node_runs import (
     NodeRecord,
@@ -92,6 +93,10 @@ class PodFates:
         gathered = Gathered(self._horizon_ns, gap_between_outcomes_ns(self._configuration))
         self._simulate(world, order, runs, gathered)
         gathered.store(self._result)
+        if gathered.missed:
+            for run in runs:
+                for name in order:
+                    note_waits(self._result, name, run.waits.get(name, []))
 
     def _world(
         self, names: frozenset[str], pods: list[Pod], scenario: Scenario | None = None

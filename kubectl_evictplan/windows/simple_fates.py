@@ -106,7 +106,10 @@ class SimpleFates:
         key = NOT_READY if status == "False" else UNREACHABLE
         change = NodeChangeKey(name, TAINT_ADDED, f"{key}:{NO_EXECUTE}")
         window, runs = (service.spans[0][0], service.spans[-1][1]), self._result.runs
-        self._result.nodes.add((change, 0), *window, certain=service.certain, runs=runs)
+        explored = bool(service.missed) and not service.proven
+        self._result.nodes.add(
+            (change, 0), *window, certain=service.certain, runs=runs, explored=explored
+        )
 
     def _learn(self, name: str, pods: list[Pod], run: NodeRun, served_ns: int) -> None:
         """Simulate one pod of every kind that was not met before."""

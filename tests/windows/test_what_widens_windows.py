@@ -119,7 +119,7 @@ def test_nothing_is_moved_before_the_return_of_the_controller_that_does_it() -> 
     key = ZoneStateKey("a", "Normal")
     table.add_sequence([(key, 7), (key, 105)], 10, starts_ns=(100,))
     first, second = table.windows[key, 0], table.windows[key, 1]
-    assert (first.earliest_ns, first.latest_ns) == (-3, 17)
+    assert (first.earliest_ns, first.latest_ns) == (0, 17)
     assert (second.earliest_ns, second.latest_ns) == (100, 115)
 
 

@@ -1,0 +1,94 @@
+"""What is said where not everything could be explored and nothing is proven.
+
+Runs that were tried are samples then: one that was not tried can lie between two of them, or beyond the outermost by
+a tick or a token. So what rests on them is one stretch from the first to the last of them, widened by as
+much, and never certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from operator import itemgetter
+from typing import TypeVar
+
+from kubectl_evictplan.kube.objects import NO_EXECUTE
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
+from kubectl_evictplan.windows.line_windows import WaitWindow
+from kubectl_evictplan.windows.outcome import (
+    READY,
+    TAINT_ADDED,
+    TAINT_REMOVED,
+    Exploration,
+    NodeChangeKey,
+    PossibleEviction,
+    WindowOverRuns,
+)
+
+_Name = TypeVar("_Name", bound=Hashable)
+_TAINTED = {f"{key}:{NO_EXECUTE}" for key in LIFECYCLE_NO_EXECUTE_KEYS}
+
+
+def follows_ticks(key: NodeChangeKey) -> bool:
+    """Whether node lifecycle decides when it happens, not an event of the scenario."""
+    if key.what == READY:
+        return key.value == "Unknown"
+    in_taint = key.what in (TAINT_ADDED, TAINT_REMOVED)
+    return in_taint and key.value.rpartition(":")[0] in LIFECYCLE_NO_EXECUTE_KEYS
+
+
+def note_waits(result: Exploration, name: str, waits: list[WaitWindow]) -> None:
+    """Let each taint of the node for which it waits in line come at any instant of that wait."""
+    for number, wait in enumerate(waits):
+        if not wait.spans:
+            continue
+        for value in _TAINTED:
+            window = result.nodes.windows.get((NodeChangeKey(name, TAINT_ADDED, value), number))
+            if window is not None and window.explored:
+                window.earliest_ns = min(window.earliest_ns, wait.spans[0][0])
+                window.latest_ns = max(
+                    window.latest_ns, min(wait.spans[-1][1], max(wait.useless_ns, window.latest_ns))
+                )
+
+
+def join_samples(result: Exploration, beyond_ns: int, horizon_ns: int) -> None:
+    """Make stretches of everything that is only explored, ``beyond_ns`` longer at both ends."""
+    for key, found in result.evictions.items():
+        if found.missed and not found.proven:
+            result.evictions[key] = _joined(found, beyond_ns, horizon_ns)
+    _join_table(result.nodes.windows, beyond_ns)
+    _join_table(result.zones.windows, beyond_ns)
+    _join_table(result.cancels.windows, beyond_ns)
+    _join_table(result.cancelled_starts.windows, beyond_ns)
+
+
+def _joined(found: PossibleEviction, beyond_ns: int, horizon_ns: int) -> PossibleEviction:
+    gone_ns = found.gone_earliest_ns
+    return found._replace(
+        spans=(
+            (
+                max(found.earliest_ns - beyond_ns, 0),
+                max(found.latest_ns, min(found.latest_ns + beyond_ns, horizon_ns)),
+            ),
+        ),
+        certain=False,
+        gone_earliest_ns=None if gone_ns is None else max(gone_ns - beyond_ns, 0),
+        gone_latest_ns=None,
+        circumstances=(),
+    )
+
+
+def _join_table(windows: Mapping[tuple[_Name, int], WindowOverRuns], beyond_ns: int) -> None:
+    """The n-th occurrence reaches to the next one: which of them an instant is depends on what was not tried."""
+    by_key: dict[_Name, list[WindowOverRuns]] = {}
+    for key, ordinal in sorted(windows, key=itemgetter(1)):
+        by_key.setdefault(key, []).append(windows[key, ordinal])
+    for several in by_key.values():
+        if not any(window.explored for window in several):
+            continue
+        next_ns = 0
+        for window in reversed(several):
+            own_ns = window.earliest_ns
+            window.earliest_ns = max(own_ns - beyond_ns, 0)
+            window.latest_ns = max(window.latest_ns, next_ns) + beyond_ns
+            window.explored = window.unsure = True
+            next_ns = own_ns

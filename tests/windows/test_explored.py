@@ -1,0 +1,86 @@
+"""Where exploration was partial and nothing is proven: what was tried is a sample, and told as one."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from contradictions import contradictions, node_contradictions, zone_contradictions
+from drain_worlds import DrainedWorld
+from realities import draw_reality
+from soak_worlds import draw_soak_world
+
+from builders import ns
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.windows.explored import join_samples
+from kubectl_evictplan.windows.outcome import (
+    READY,
+    TAINT_ADDED,
+    EvictionKey,
+    Exploration,
+    NodeChangeKey,
+    PossibleEviction,
+)
+
+REALITIES = 6
+# Pod eviction timeouts with nodes that return and others that wait; a start within a window while taints come and go.
+SEEDS = (900024, 900039)
+
+
+def test_a_window_of_samples_is_one_stretch_longer_by_a_tick_and_never_certain() -> None:
+    result = Exploration()
+    key = EvictionKey("default/p", "uid", "node-lifecycle", 0)
+    found = PossibleEviction(
+        (ns_spans((12.1, 12.1), (28.5, 28.6))), True, "n1", None, None, None, missed=frozenset("u")
+    )
+    result.evictions[key] = found
+    proven = result.evictions[key._replace(uid="proven")] = found._replace(proven=True)
+    exact = result.evictions[key._replace(uid="exact")] = found._replace(missed=frozenset())
+    join_samples(result, ns(2), ns(30))
+    assert result.evictions[key].spans == ns_spans((10.1, 30))
+    assert not result.evictions[key].certain
+    assert result.evictions[key._replace(uid="proven")] == proven
+    assert result.evictions[key._replace(uid="exact")] == exact
+
+
+def test_changes_of_a_node_that_are_samples_leave_no_gap_between_them() -> None:
+    result = Exploration()
+    tainted = NodeChangeKey("n1", TAINT_ADDED, "node.kubernetes.io/unreachable:NoExecute")
+    for ordinal, at in enumerate((11.4, 23.5)):
+        at_ns = ns(at)
+        result.nodes.add((tainted, ordinal), at_ns, at_ns, certain=True, runs=1, explored=True)
+    exact = NodeChangeKey("n1", READY, "True")
+    result.nodes.add((exact, 0), ns(3), ns(3), certain=True, runs=1)
+    join_samples(result, ns(1), ns(30))
+    first, second = (result.nodes.windows[tainted, ordinal] for ordinal in (0, 1))
+    assert (first.earliest_ns, first.latest_ns) == (ns(10.4), ns(24.5))
+    assert (second.earliest_ns, second.latest_ns) == (ns(22.5), ns(24.5))
+    assert first.unsure and second.unsure
+    known = result.nodes.windows[exact, 0]
+    assert (known.earliest_ns, known.latest_ns, known.unsure) == (ns(3), ns(3), False)
+
+
+def ns_spans(*spans: tuple[float, float]) -> tuple[tuple[int, int], ...]:
+    return tuple((ns(low), ns(high)) for low, high in spans)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+def test_windows_that_are_only_explored_reach_from_the_first_sample_to_the_last_and_beyond(
+    seed: int,
+) -> None:
+    _, world = draw_soak_world(seed)
+    assert not isinstance(world, DrainedWorld)
+    prediction = predict(world.snapshot, world.scenario, world.configuration)
+    assert prediction.inputs.coverage.explored == len(prediction.evictions)
+    for eviction in prediction.evictions:
+        (window,) = eviction.windows
+        assert eviction.certainty == "possible"
+        assert window.latest_seconds > window.earliest_seconds
+    wrong = []
+    for number in range(REALITIES):
+        reality = draw_reality(world, random.Random(f"explored {number}"))
+        wrong += contradictions(world.scenario.horizon_ns, prediction, reality)
+        wrong += node_contradictions(prediction, reality, world.scenario.horizon_ns)
+        wrong += zone_contradictions(prediction, reality, world.scenario.horizon_ns)
+    assert not wrong
