@@ -342,10 +342,11 @@ def _check_done(told: Story) -> None:
 
 
 def _excused(told: Story, result: RunResult) -> bool:
-    """Without other people a story ends well, but for what webhooks and timeouts do."""
+    """Without other people a story ends well, but for what webhooks, timeouts and lost answers do."""
     return Fault.WEBHOOK_CHANGES in told.bench.cluster.faults.met or result.ending.code.value in (
         "timed-out",
         "changed-since",
+        "unsure",
     )
 
 
