@@ -49,6 +49,7 @@ _NOT_CONFIRMED = "not-confirmed"
 _STAYS_ATTACHED = "stays-attached"
 # The code JOB_FAILED where the Job goes on.
 _INDEX_FAILED = "index-failed"
+_PAST_DEADLINE = "past-deadline"
 _BY_RUNNING = {IDENTITY_HELD: _NOT_CONFIRMED, VOLUME_HELD: _STAYS_ATTACHED}
 # By code: why, and what releases it. "{node}" is the pod's node, "{quoted}" that for a shell.
 _TELL = {
@@ -98,6 +99,10 @@ _TELL = {
         ),
         "create the Job anew",
     ),
+    _PAST_DEADLINE: (
+        "its Job is past activeDeadlineSeconds by then: it fails, deletes its pods and makes no others",
+        "create the Job anew, or give it more time before",
+    ),
     _INDEX_FAILED: (
         "the lost pod fails its index: backoffLimitPerIndex is used up, or a podFailurePolicy rule says so",
         "keep the Job: it may go on with its other indexes; run this one again once it has ended",
@@ -143,18 +148,20 @@ def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
 def _row(world: World, fate: Fate, code: str) -> NotComingBack:
     pod = fate.pod
     told = code if fate.life.may_be_off else _BY_RUNNING.get(code, code)
-    if code == JOB_FAILED and _fails_only_its_index(world, fate):
-        told = _INDEX_FAILED
+    if code == JOB_FAILED:
+        told = _told_of_job(world, fate)
     why, release = (
         text.format(node=pod.node_name, quoted=shlex.quote(pod.node_name)) for text in _TELL[told]
     )
     return NotComingBack(pod.namespace, pod.name, pod.node_name, code, why, release)
 
 
-def _fails_only_its_index(world: World, fate: Fate) -> bool:
+def _told_of_job(world: World, fate: Fate) -> str:
     job, end = world.workloads.get(fate.owner), world.job_ends.get(fate.owner)
+    if end is not None and end.certain:
+        return _PAST_DEADLINE if end.by_deadline else JOB_FAILED
     by_index = job is not None and job.backoff_limit_per_index is not None
-    return by_index and not (end is not None and end.certain)
+    return _INDEX_FAILED if by_index else JOB_FAILED
 
 
 def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:

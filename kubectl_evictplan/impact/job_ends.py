@@ -20,7 +20,12 @@ from kubectl_evictplan.impact.stretches import (
     first_of,
     together,
 )
-from kubectl_evictplan.impact.successors import BACKOFF_LIMIT_DEFAULT, Lost, failure_action
+from kubectl_evictplan.impact.successors import (
+    BACKOFF_LIMIT_DEFAULT,
+    JOB_BACKOFF_NS,
+    Lost,
+    failure_action,
+)
 from kubectl_evictplan.kube.objects import Pod, Workload
 
 JOB = "Job"
@@ -33,6 +38,8 @@ class JobEnd(NamedTuple):
 
     when: Between
     certain: bool
+    # Nothing but activeDeadlineSeconds ends it.
+    by_deadline: bool = False
 
 
 class _Failure(NamedTuple):
@@ -46,6 +53,7 @@ def job_ends(
     by_owner: Iterable[OwnerKey],
     workloads: Mapping[OwnerKey, Workload],
     lost_by: Callable[[OwnerKey], Sequence[Lost]],
+    start_ns: int,
 ) -> dict[OwnerKey, JobEnd]:
     """Return every Job of the input that fails as a whole, perhaps or surely, by what it loses."""
     found: dict[OwnerKey, JobEnd] = {}
@@ -53,19 +61,33 @@ def job_ends(
         job = workloads.get(owner) if owner[1] == JOB else None
         if job is None or job.managed_elsewhere or job.makes_no_more:
             continue
-        if (lost := lost_by(owner)) and (end := _end(job, lost)) is not None:
+        if (lost := lost_by(owner)) and (end := _end(job, lost, start_ns)) is not None:
             found[owner] = end
     return found
 
 
-def _end(job: Workload, lost: Sequence[Lost]) -> JobEnd | None:
-    ends = [one for one in (_by_rule(job, lost), *_by_limits(job, lost)) if one is not None]
+def _end(job: Workload, lost: Sequence[Lost], start_ns: int) -> JobEnd | None:
+    found = (_by_deadline(job, lost, start_ns), _by_rule(job, lost), *_by_limits(job, lost))
+    ends = [one for one in found if one is not None]
     sure = [one.when for one in ends if one.certain]
     if not ends:
         return None
     earliest_ns = min(one.when.earliest_ns for one in ends)
     latest_ns = min((one.latest_ns for one in sure), default=FOREVER_NS)
-    return JobEnd(Between(earliest_ns, latest_ns).later(0, _SYNC_MAX_NS), bool(sure))
+    when = Between(earliest_ns, latest_ns).later(0, _SYNC_MAX_NS)
+    return JobEnd(when, bool(sure), all(one.by_deadline for one in ends))
+
+
+def _by_deadline(job: Workload, lost: Sequence[Lost], start_ns: int) -> JobEnd | None:
+    """``pastActiveDeadline``, where it comes before a lost pod may be replaced; a later one has nothing to do with that."""
+    if job.deadline_ns is None:
+        return None
+    at_ns = max(job.deadline_ns - start_ns, 0)
+    before = [at_ns <= one.deletion.when.earliest_ns for one in lost if one.deletion.certain]
+    perhaps = any(at_ns <= one.deletion.when.latest_ns + JOB_BACKOFF_NS for one in lost)
+    if not perhaps:
+        return None
+    return JobEnd(Between(at_ns, at_ns), any(before), by_deadline=True)
 
 
 def _by_rule(job: Workload, lost: Sequence[Lost]) -> JobEnd | None:

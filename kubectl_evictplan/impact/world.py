@@ -134,7 +134,7 @@ class World:
         self._not_wanted = self._find_not_wanted(moving)
         self.placements = Placements() if part else self._places(moving)
         self.fates = dict(self._fates(moving))
-        self.job_ends = job_ends(self.by_owner, self.workloads, self._lost)
+        self.job_ends = job_ends(self.by_owner, self.workloads, self._lost, scenario.start_ns)
         for one in end_jobs(self.fates, self.job_ends, self.by_owner):
             moving.append(one)
             self.by_labels[one.pod.namespace, id(one.pod.labels)].moving.append(one)

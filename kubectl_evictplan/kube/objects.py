@@ -217,6 +217,8 @@ class Workload(msgspec.Struct, frozen=True):
     failed_indexes: Count = 0
     # Of a Job: it is suspended, has ended, or is a work queue of which a pod has succeeded.
     makes_no_more: bool = False
+    # Of a Job: when status.startTime and spec.activeDeadlineSeconds end it, as an instant since the epoch.
+    deadline_ns: int | None = None
 
     @property
     def waits_for_ends(self) -> bool:

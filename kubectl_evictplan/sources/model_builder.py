@@ -223,7 +223,14 @@ class ModelBuilder:
             spec.max_failed_indexes,
             _count_indexes(decoded.status.failed_indexes),
             kind == "Job" and _makes_no_more(decoded),
+            self._deadline_ns(decoded),
         )
+
+    def _deadline_ns(self, job: wire.WireWorkload) -> int | None:
+        seconds, since_ns = job.spec.active_deadline_seconds, self.times[job.status.start_time]
+        if seconds is None or since_ns is None or job.spec.suspend:
+            return None
+        return since_ns + max(seconds, 0) * SECOND_NS
 
     def _template(self, template: wire.TemplateSpec) -> Iterator[ContainerRequests]:
         for container in (*template.containers, *template.init_containers):

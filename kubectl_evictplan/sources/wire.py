@@ -302,12 +302,14 @@ class WorkloadSpec(Struct, frozen=True, rename="camel"):
     completions: Int64 | None = None
     suspend: bool = False
     max_failed_indexes: Int64 | None = None
+    active_deadline_seconds: Int64 | None = None
 
 
 class WorkloadStatus(Struct, frozen=True, rename="camel"):
     failed: Int64 | None = None
     failed_indexes: str = ""
     succeeded: Int64 | None = None
+    start_time: Timestamp = ""
     conditions: tuple[PodCondition, ...] = ()
 
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from worlds import cluster, comebacks, finding, impact_of, pods_of, workload
 
-from builders import make_event
+from builders import START_NS, make_event, ns
 from kubectl_evictplan.kube.objects import FailureRule, Workload
 from kubectl_evictplan.prediction.impact_document import Impact
 
@@ -156,3 +156,13 @@ def test_a_job_of_which_it_is_not_known_how_often_it_failed_perhaps_ends_all() -
     pods = pods_of("Job", "sums", ["a1", "a1", "b1"])
     found = workload(impact_of(cluster(pods, workloads=[two]), TAINT), "Job/sums")
     assert (found.fewest_ready.least, found.fewest_ready.most) == (0, 1)
+
+
+def test_a_job_whose_deadline_comes_before_the_deletion_ends_then_and_makes_no_other() -> None:
+    impact = spread(deadline_ns=START_NS + ns(5))
+    found = workload(impact, "Job/sums")
+    assert (found.fewest_ready.least, found.fewest_ready.most) == (0, 0)
+    assert "activeDeadlineSeconds" in comebacks(impact)["sums-0"].why
+    # Within the back-off it is not certain which comes first; one much later changes nothing.
+    assert workload(spread(deadline_ns=START_NS + ns(12)), "Job/sums").fewest_ready.least == 0
+    assert workload(spread(deadline_ns=START_NS + ns(3600)), "Job/sums").fewest_ready.least == 2

@@ -64,8 +64,9 @@ def test_of_an_indexed_job_its_limits_and_how_often_each_index_failed_are_read(l
             "managedBy": "kueue.x-k8s.io/multikueue",
             "backoffLimitPerIndex": 2,
             "maxFailedIndexes": 5,
+            "activeDeadlineSeconds": 60,
         },
-        "status": {"failedIndexes": "1,3-5"},
+        "status": {"failedIndexes": "1,3-5", "startTime": "1970-01-01T00:01:00Z"},
     }
     counted = {"batch.kubernetes.io/job-index-failure-count": "3"}
     odd = {"batch.kubernetes.io/job-index-failure-count": "-1"}
@@ -74,6 +75,7 @@ def test_of_an_indexed_job_its_limits_and_how_often_each_index_failed_are_read(l
     [found] = snapshot.workloads
     assert found.managed_elsewhere
     assert (found.max_failed_indexes, found.failed_indexes) == (5, 4)
+    assert found.deadline_ns == 120_000_000_000
     assert [one.index_failures for one in snapshot.pods] == [3, 0]
 
 
