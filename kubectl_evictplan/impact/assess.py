@@ -59,7 +59,7 @@ def assess_impact(
     return replace(
         impact,
         findings=find(world, impact),
-        assumptions=tuple(_assumptions(impact, ready, given=given)),
+        assumptions=tuple(_assumptions(impact, ready, given=given, drained=world.drained)),
         not_evaluated=(
             *not_listed(snapshot),
             *_by_others(snapshot, impact),
@@ -68,7 +68,9 @@ def assess_impact(
     )
 
 
-def _assumptions(impact: Impact, ready: AssumeReady, *, given: bool) -> Iterator[str]:
+def _assumptions(
+    impact: Impact, ready: AssumeReady, *, given: bool, drained: bool
+) -> Iterator[str]:
     if not impact.workloads:
         return
     low_ns, high_ns = ready
@@ -81,7 +83,8 @@ def _assumptions(impact: Impact, ready: AssumeReady, *, given: bool) -> Iterator
     if given:
         yield f"a replacement is Ready {span} after it is bound (--assume-ready)"
     elif learnt < len(impact.workloads):
-        yield f"a replacement is Ready {span} after it is bound, where its owner's pods do not tell (the default)"
+        why = "for drains never learnt" if drained else "where its owner's pods do not tell"
+        yield f"a replacement is Ready {span} after it is bound, {why} (the default)"
     if learnt:
         yield f"replacements of {learnt} workloads take as long to be Ready as their owners' pods took"
     if impact.replacements:

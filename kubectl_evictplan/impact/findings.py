@@ -252,7 +252,8 @@ def _single_replica(facts: Facts) -> Iterator[Item]:
     for one in facts.impact.workloads:
         spell = _longest(one.zero)
         if one.single_replica and spell is not None:
-            text = f"{one.workload} in {one.namespace} has one replica: none {_spell(spell)}"
+            has = "has one replica" if one.wanted is not None else "has one pod in the input"
+            text = f"{one.workload} in {one.namespace} {has}: none {_spell(spell)}"
             remedy = facts.scaling.command(one)
             yield Item(_workload(one), text, spell.certainty, _lasts(spell), remedy)
 

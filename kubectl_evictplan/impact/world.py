@@ -112,7 +112,7 @@ class World:
         self._has_gates = any(one.scheduling_gates for one in snapshot.workloads)
         self._deployments = deployments_of(snapshot.workloads)
         self._assumed = assumed
-        self._drained = bool(drained_nodes(scenario))
+        self.drained = bool(drained_nodes(scenario))
         self._owners: dict[tuple[str, int], OwnerKey] = {}
         rows = rows_of(prediction)
         touched = self._touched_pods(rows)
@@ -338,7 +338,7 @@ class World:
     def _learn(self, owner: OwnerKey) -> Readiness:
         low_ns, high_ns = self._assumed.ready
         most_ns = FOREVER_NS if high_ns is None else high_ns
-        if not self._assumed.given and not self._drained:
+        if not self._assumed.given and not self.drained:
             found = learnt(self.by_owner.get(owner, ()))
             if found is not None:
                 return found

@@ -33,7 +33,7 @@ from kubectl_evictplan.prediction.document import (
     Sourced,
 )
 from kubectl_evictplan.prediction.impact_differences import impact_differences
-from kubectl_evictplan.prediction.impact_document import Impact
+from kubectl_evictplan.prediction.impact_document import Impact, ReadyAfter
 
 NEW, GONE = "new", "gone"
 EARLIER, LATER = "earlier", "later"
@@ -240,21 +240,31 @@ def _input_differences(a: Inputs, b: Inputs) -> Iterator[InputDifference]:
 
 
 def _assumed_differences(a: Impact | None, b: Impact | None) -> Iterator[InputDifference]:
-    """Yield what was given for the time that replacements take, where both have an impact and it is another."""
+    """Yield the time that replacements take, where both have an impact and it is another, for any workload of both."""
+    if a is None or b is None:
+        return
     one, other = (_assumed(side) for side in (a, b))
-    if a is not None and b is not None and one != other:
+    if one == other:
+        known = {(w.namespace, w.workload): w.ready_after for w in b.workloads}
+        for workload in a.workloads:
+            after = known.get((workload.namespace, workload.workload))
+            if after is not None and _took(after) != _took(workload.ready_after):
+                one, other = _took(workload.ready_after), _took(after)
+                break
+    if one != other:
         yield InputDifference("--assume-ready", one, other)
 
 
-def _assumed(impact: Impact | None) -> Sourced | None:
+def _assumed(impact: Impact) -> Sourced | None:
     """Return that time; None where it was learnt, or nobody needs it."""
-    for workload in impact.workloads if impact is not None else ():
-        after = workload.ready_after
-        if after.source != "learnt":
-            most = "perhaps never" if after.most_seconds is None else f"{after.most_seconds:g}s"
-            least = f"{after.least_seconds:g}s"
-            return Sourced(least if least == most else f"{least} to {most}", after.source)
-    return None
+    took = (_took(w.ready_after) for w in impact.workloads if w.ready_after.source != "learnt")
+    return next(took, None)
+
+
+def _took(after: ReadyAfter) -> Sourced:
+    most = "perhaps never" if after.most_seconds is None else f"{after.most_seconds:g}s"
+    least = f"{after.least_seconds:g}s"
+    return Sourced(least if least == most else f"{least} to {most}", after.source)
 
 
 def _named_inputs(inputs: Inputs) -> Mapping[str, Sourced]:

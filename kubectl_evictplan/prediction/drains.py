@@ -251,7 +251,7 @@ def drain_assumptions(assume_ready: AssumeReady) -> tuple[str, ...]:
     elif high_ns != low_ns:
         ready += f" to {format_duration(high_ns)}"
     return (
-        f"a replacement is Ready {ready} after it is bound (--assume-ready)",
+        f"a replacement is Ready {ready} after it is bound (--assume-ready, or its default: for drains it is never learnt)",
         "where a replacement lands is not predicted; some node takes it if any is schedulable",
         "pods that are not Ready stay so, but for those younger than --assume-ready",
         "kubectl's first eviction comes 0.03 to 0.5s after its start, a retry 5 to 5.2s after a refusal",

@@ -23,6 +23,7 @@ from kubectl_evictplan.kube.objects import (
     Workload,
 )
 from kubectl_evictplan.prediction.impact_document import Impact
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 TAINT = make_event(10, "taint", "a1", taint="maint=yes:NoExecute")
 UNTAINT = make_event(100, "untaint", "a1", taint="maint:NoExecute")
@@ -137,6 +138,20 @@ def test_a_deployment_is_told_by_its_own_name() -> None:
     assert (found.wanted, found.single_replica) == (1, True)
     remedy = finding(impact, "single-replica").remedy
     assert remedy == "kubectl -n default scale deployment/web --replicas=2"
+
+
+def test_how_many_an_owner_wants_that_is_not_in_the_input_is_not_asserted() -> None:
+    impact = impact_of(cluster(pods_of("ReplicaSet", "nope", ["a1"])), TAINT)
+    assert "has one pod in the input" in finding(impact, "single-replica").summary
+
+
+@pytest.mark.parametrize("event", [TAINT, make_event(10, "drain", "a1")])
+def test_whether_times_of_replacements_are_learnt_is_said_for_drains_too(
+    event: ScenarioEvent,
+) -> None:
+    impact = impact_of(cluster(pods_of("ReplicaSet", "web", ["a1"])), event, assume_ready=None)
+    [said] = [line for line in impact.assumptions if "(the default)" in line]
+    assert ("never learnt" in said) == (event is not TAINT)
 
 
 def _owned(name: str) -> tuple:

@@ -395,3 +395,23 @@ def test_what_is_touched_in_one_of_them_only_is_new_or_gone() -> None:
     a, b = prediction(impact=Impact((), (), (), (), (), (), findings=())), with_workload((1.0, 2.0))
     assert {one.change for one in compare(a, b).impacts} == {"new"}
     assert {one.change for one in compare(b, a).impacts} == {"gone"}
+
+
+def test_times_that_differ_for_any_workload_of_both_are_told() -> None:
+    a, b = (
+        with_workload((378.0, 400.0), ready_after=ReadyAfter(*after))
+        for after in ((9.0, 12.0, "learnt"), (30.0, 30.0, "default"))
+    )
+    mixed = replace(
+        a, impact=replace(a.impact, workloads=(*other_of(b).workloads, *a.impact.workloads))
+    )
+
+    for one in (a, mixed):
+        [found] = compare(one, b).inputs
+        assert (found.name, found.b) == ("--assume-ready", Sourced("30s", "default"))
+
+
+def other_of(found: Prediction) -> Impact:
+    """Its impact, of a workload of another name."""
+    [one] = found.impact.workloads
+    return replace(found.impact, workloads=(replace(one, workload="ReplicaSet/other"),))
