@@ -98,10 +98,11 @@ def test_a_job_wants_no_more_pods_than_it_can_still_use(
     assert (found.replicas, found.makes_no_more) == (wanted, no_more)
 
 
-def test_volumes_and_classes_of_old_plugins_belong_to_the_drivers_that_took_over(load: Any) -> None:
-    def stored(kind: str, name: str, api: str = "v1", **fields: Any) -> dict[str, Any]:
-        return {"apiVersion": api, "kind": kind, "metadata": {"name": name, "uid": name}, **fields}
+def stored(kind: str, name: str, api: str = "v1", **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, "uid": name}, **fields}
 
+
+def test_volumes_and_classes_of_old_plugins_belong_to_the_drivers_that_took_over(load: Any) -> None:
     ebs = stored("PersistentVolume", "a", spec={"awsElasticBlockStore": {"volumeID": "vol-1"}})
     nfs = stored("PersistentVolume", "b", spec={"nfs": {"server": "s", "path": "/"}})
     storage = "storage.k8s.io/v1"
@@ -113,6 +114,22 @@ def test_volumes_and_classes_of_old_plugins_belong_to_the_drivers_that_took_over
         "pd.csi.storage.gke.io",
         "disk.example",
     ]
+
+
+def test_what_attaches_volumes_to_nodes_is_read(load: Any) -> None:
+    storage = "storage.k8s.io/v1"
+    listed = items(
+        stored("PersistentVolume", "a", spec={"nfs": {"server": "x", "path": "/"}}),
+        stored("PersistentVolume", "b", spec={"hostPath": {"path": "/x"}}),
+        stored("PersistentVolume", "c", spec={"csi": {"driver": "x.csi"}}),
+        stored("CSIDriver", "x.csi", storage, spec={"attachRequired": False}),
+        stored("CSIDriver", "y.csi", storage, spec={}),
+    )
+    found = load(listed).infrastructure
+    told = [(one.name, one.mounted_only, one.host_path) for one in found.persistent_volumes]
+    assert told == [("a", True, False), ("b", True, True), ("c", False, False)]
+    drivers = [(one.name, one.attach_required) for one in found.storage_drivers]
+    assert drivers == [("x.csi", False), ("y.csi", True)]
 
 
 def test_lists_of_every_shape(load: Any) -> None:
