@@ -150,3 +150,11 @@ def test_a_chain_of_another_run_says_why_the_node_was_tainted() -> None:
             "deletePodHandler",
         ]
         assert "tryUpdateNodeHealth" in rules
+
+
+def test_a_finalizer_on_a_silent_node_is_told_with_the_silence() -> None:
+    held = make_pod("p", "n1", grace_seconds=30, finalizers=["a.b/c"])
+    gone = only(run([make_event(5, "kubelet-stop", "n1"), TAINT], held)).gone
+
+    assert gone.stuck == (f"{Stuck.FINALIZERS.value}: a.b/c; and {Stuck.KUBELET_SILENT.value}")
+    assert only(run([TAINT], held)).gone.stuck == f"{Stuck.FINALIZERS.value}: a.b/c"

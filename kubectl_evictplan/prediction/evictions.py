@@ -120,6 +120,9 @@ class PodEnds:
         why = stuck.value
         if stuck is Stuck.FINALIZERS and pod is not None:
             why += ": " + ", ".join(self._lasting(pod))
+            # Who takes them off still waits for the kubelet, or for what ends its silence.
+            if deleted.node in self.silent_nodes:
+                why += f"; and {Stuck.KUBELET_SILENT.value}"
         return _end(first_ns, None, why)
 
     def _lasting(self, pod: Pod) -> tuple[str, ...]:
