@@ -369,6 +369,8 @@ def _merged(windows: list[WaitWindow], gap_ns: int, padding_ns: int = 0) -> Wait
 
 def as_one_wait(waits: list[WaitWindow], gap_ns: int) -> WaitWindow:
     """Waits of which only the first one that ends with a taint matters: as if they were one."""
+    if len(waits) == 1:
+        return waits[0]
     merged = _merged(waits, gap_ns)
     return merged._replace(certain=any(wait.certain for wait in waits))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from types import MappingProxyType
 from typing import NamedTuple
@@ -174,19 +174,24 @@ class NodeRun:
             return self._each_alone().until_queued(name)
         return None if index is None else (self.timeline, index)
 
-    def waits_in_one_go(self, name: str, waits: list[WaitWindow]) -> bool:
-        """Whether nothing comes between the node's waits but a new line: a zone in which no node counts has one at nearly every tick.
+    def has_news_between(self, name: str, since_ns: int, until_ns: int) -> bool:
+        """Whether something ends a wait of the node there, other than a line that is made anew.
 
-        Once it is tainted in one of them, the later ones change nothing any more.
+        A zone in which no node counts has a new one at nearly every tick.
         """
-        since_ns = waits[0].eligible_ns
-        return self.record(name).is_steady() and not any(
-            operation.at_ns > since_ns
-            and operation.name == name
-            and operation.told in _ENDS_OF_WAITS
-            for line in self.lines.values()
-            for operation in line.operations
-        )
+        ends = (*self._ends_of_waits.get(name, ()), *self.stops)
+        return any(since_ns <= at_ns <= until_ns for at_ns in ends)
+
+    @cached_property
+    def _ends_of_waits(self) -> dict[str, list[int]]:
+        ends: dict[str, list[int]] = {}
+        for line in self.lines.values():
+            for name, leaves_ns in line.leaving.items():
+                ends.setdefault(name, []).extend(leaves_ns)
+            for operation in line.operations:
+                if operation.told is Told.UNTAINTED:
+                    ends.setdefault(operation.name, []).append(operation.at_ns)
+        return ends
 
     def _read_entries(self) -> None:
         for index, entry in enumerate(self.timeline.entries):
@@ -284,7 +289,6 @@ class NodeRun:
 
 
 _PLACES = (Told.MARK, Told.RETIRED, Told.TAINTED_BEFORE)
-_ENDS_OF_WAITS = (Told.REACHABLE, Told.UNTAINTED, Told.NODE_GONE)
 _OF_ALL_ZONES = (Told.STARTED, Told.STOPPED, Told.MID_TICK)
 
 
@@ -366,6 +370,7 @@ def run_piece(
     waiting: dict[str, set[str]] = {}
     services: dict[str, set[tuple[int, ...]]] = {}
     runs = (first,) if first is last else (first, last)
+    gap_ns = gap_between_outcomes_ns(configuration)
     for zone in sorted({*first.lines, *last.lines}):
         lines = [(run, run.lines[zone]) for run in runs if zone in run.lines]
         served = services[zone] = set()
@@ -375,14 +380,28 @@ def run_piece(
             for view in views(rules, [line for _, line in lines], configuration)
         ]
         waiting[zone] = {name for names in found for name in names}
-        for name, windows in merge_waits(found, gap_between_outcomes_ns(configuration)).items():
+        for name, windows in merge_waits(found, gap_ns).items():
+            if len(windows) > 1:
+                windows = list(_without_news(name, windows, runs, gap_ns))
             waits.setdefault(name, []).extend(windows)
-    gap_ns = gap_between_outcomes_ns(configuration)
-    for name, windows in waits.items():
+    for windows in waits.values():
         windows.sort(key=lambda window: window.eligible_ns)
-        if len(windows) > 1 and all(run.waits_in_one_go(name, windows) for run in runs):
-            waits[name] = [as_one_wait(windows, gap_ns)]
     return PieceRun(piece, first, last, waits, waiting, services)
+
+
+def _without_news(
+    name: str, windows: list[WaitWindow], runs: tuple[NodeRun, ...], gap_ns: int
+) -> Iterator[WaitWindow]:
+    """A node's waits in a zone; those between which only a line is made anew are one: only its first taint matters."""
+    together: list[WaitWindow] = []
+    for window in sorted(windows, key=lambda each: each.eligible_ns):
+        since_ns = together[-1].eligible_ns if together else window.eligible_ns
+        if any(run.has_news_between(name, since_ns, window.eligible_ns) for run in runs):
+            if together:
+                yield as_one_wait(together, gap_ns)
+            together = []
+        together.append(window)
+    yield as_one_wait(together, gap_ns)
 
 
 def _waits_of(

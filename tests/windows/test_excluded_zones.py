@@ -58,6 +58,16 @@ def test_lines_that_are_made_anew_are_waited_in_as_in_one(
 
 
 @pytest.mark.slow
+def test_the_return_of_nodes_from_lines_made_anew_keeps_its_word() -> None:
+    """Twenty minutes of ticks, and nodes that come back: no wait per tick, and no end to their combinations."""
+    world = excluded_and_silent(3, horizon=1200)
+    back = make_event(900, "kubelet-start", ["n00", "n01"])
+    events = (*world.scenario.events, back)
+    scenario = make_scenario(list(events), horizon=1200)
+    check_world(World(world.snapshot, scenario, world.configuration), 9, 40)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["1.18.6", "1.20.4", "1.29.6", "1.35.0"])
 @pytest.mark.parametrize("number", [1, 2, 5])
 def test_zones_in_which_no_node_counts_keep_their_word(release: str, number: int) -> None:

@@ -7,7 +7,7 @@ takes the taint off, meets the end of a timer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby, product
+from itertools import groupby, islice, product
 from math import prod
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ from kubectl_evictplan.windows.unknowns.unknown import Unknown
 # Instants tried inside a span, where a pod's fate can change, and histories tried for several waits.
 _INNER_INSTANTS_MAX = 6
 _HISTORIES_MAX = 48
+# And where each wait is varied for itself: more waits than that leave no end to it.
+_VARIED_MAX = 192
 
 # For each wait the place of the span in which it is served, or None when it is not.
 Choice = tuple[int | None, ...]
@@ -69,7 +71,7 @@ class Services(Unknown[History]):
         options = [list(self._few_inside(choice)) for choice in self._options]
         if options != self._options or prod(map(len, options)) > most:
             part = part._replace(missed=part.missed | {self.name})
-        for chosen in _combinations(options, most):
+        for chosen in islice(_combinations(options, most), max(most, _VARIED_MAX)):
             served = tuple(sorted(option.at_ns for option in chosen if option.place is not None))
             choice = tuple(option.place for option in chosen)
             yield part._replace(choice=choice, served_ns=served)
