@@ -124,8 +124,24 @@ def _provenance(inputs: Inputs, clock: Clock) -> Figures:
             ("Flags", words.flags(inputs)),
             ("Start", f"{start} ({inputs.start.source}) is +0s; horizon {horizon}"),
             *gained,
+            *_not_exact(inputs.coverage),
         ),
     )
+
+
+def _not_exact(found: Coverage | None) -> Iterator[tuple[str, str]]:
+    """Say in one line that some windows shown are not exact; nothing where all are."""
+    if found is None:
+        return
+    told = []
+    if found.outer_bound:
+        told.append(
+            f"{words.count(found.outer_bound, 'eviction')} (may be wider than what can happen)"
+        )
+    if found.explored:
+        told.append(f"{words.count(found.explored, 'eviction')} (may be too narrow)")
+    if told:
+        yield "Windows", f"not exact: {', '.join(told)}; -o wide tells why"
 
 
 def facts(inputs: Inputs, clock: Clock) -> Iterator[tuple[str, str]]:
@@ -170,6 +186,8 @@ def covered(found: Coverage) -> str:
         )
     partly = [unknown.name for unknown in found.unknowns if unknown.explored == PARTLY]
     because = f"; not every choice could be tried of: {', '.join(partly)}" if partly else ""
+    if partly:
+        because += "; changes of nodes and zones may rest on the same and are not counted here"
     return ("; ".join(told) or "no eviction has a window") + because
 
 

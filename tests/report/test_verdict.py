@@ -14,6 +14,7 @@ from report.builders import (
 
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import (
+    Coverage,
     Eviction,
     Joint,
     Prediction,
@@ -248,13 +249,25 @@ def test_an_input_that_is_not_the_whole_cluster_is_said_first_and_loudly(code: s
     assert "\x1b[32mNo pod is evicted" not in colored
 
 
+NOT_EXACT = (
+    "Windows: not exact: 2 evictions (may be wider than what can happen), 1 eviction (may be "
+    "too narrow); -o wide tells why"
+)
+
+
 def test_every_report_ends_with_what_was_read_and_where_the_flags_come_from() -> None:
     last = text_of(prediction()).split("\n\n")[-1].replace("\n  ", " ").splitlines()
     assert last == [
         "Read: 3 nodes, 12 pods in 2 namespaces; Kubernetes 1.29.6 (detected); -o wide tells all",
         "Flags: node-eviction-rate=0.25, node-monitor-grace-period=6s (given); 1 at default of release",
         "Start: 2026-11-20 22:00:00 UTC (given) is +0s; horizon 30m0s (given)",
+        NOT_EXACT,
     ]
+
+
+def test_a_report_whose_windows_are_all_exact_says_nothing_of_them() -> None:
+    exact = prediction(inputs=inputs(coverage=Coverage(3, 0, 0)))
+    assert "Windows:" not in text_of(exact)
 
 
 def test_wide_has_every_flag_event_and_assumption() -> None:
