@@ -43,7 +43,8 @@ def drain_rooms(snapshot: ClusterSnapshot, scenario: Scenario) -> Rooms:
     # Cordons and drains only take nodes away; whatever else happens may open some.
     closing = all(isinstance(event, Drain) or event.unschedulable for event in scenario.events)
     settled = closing and all(pod.resized is None for pod in snapshot.pods)
-    return _rooms(fits(_surroundings(snapshot, scenario, drained, evicted), replaced), settled)
+    found = fits(_surroundings(snapshot, scenario, drained, evicted), replaced)
+    return _rooms(_limits(found, settled, snapshot.pods_of_all_namespaces))
 
 
 def _is_evicted(pod: Pod) -> bool:
@@ -92,11 +93,11 @@ def _cordoned(node: Node) -> Node:
     )
 
 
-def _rooms(found: Iterable[Fit], settled: bool) -> Rooms:
+def _rooms(limits: Iterable[tuple[Fit, int, int]]) -> Rooms:
     groups: dict[Hashable, int] = {}
     rooms: list[Room] = []
     limited = False
-    for fit, least, most in _limits(found, settled):
+    for fit, least, most in limits:
         limited = limited or least < len(fit.pods)
         keys = {room_key(pod) for pod in fit.pods}
         # Pods of one owner may differ in their needs; which of them a replacement copies is not known.
@@ -109,11 +110,16 @@ def _rooms(found: Iterable[Fit], settled: bool) -> Rooms:
     return Rooms(groups, rooms) if limited else NO_LIMITS
 
 
-def _limits(found: Iterable[Fit], settled: bool) -> Iterator[tuple[Fit, int, int]]:
+def _limits(found: Iterable[Fit], settled: bool, all_pods: bool) -> Iterator[tuple[Fit, int, int]]:
+    """At least and at most so many of each group find a node.
+
+    What namespaces hold that are not in the input (not ``all_pods``) is assumed to leave room, as drains assume of
+    whatever is not known: ``single-namespace`` warns of it.
+    """
     for fit in found:
         # Whoever tolerates a cordon comes back to where it was.
         stays_away = not get_matching_tolerations((CORDON,), fit.pods[0].tolerations)[0]
         if stays_away and not any(chance.assumed for chance in fit.chances):
             count = len(fit.pods)
-            least = min(chance.now for chance in fit.chances)
+            least = min(one.now if all_pods else one.most for one in fit.chances)
             yield fit, least, max(one.most for one in fit.chances) if settled else count
