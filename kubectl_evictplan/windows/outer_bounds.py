@@ -30,7 +30,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
     compute_zone_state,
     limiter_rate_qps,
 )
-from kubectl_evictplan.kube.durations import MICROSECOND_NS, SECOND_NS
+from kubectl_evictplan.kube.durations import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
@@ -43,6 +43,10 @@ from kubectl_evictplan.windows.unknowns.last_heartbeats import (
 )
 from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
+
+# Bounds that differ by less are told as one, so that what follows from them is found out once for many nodes: it is
+# a fiftieth of a period of the monitor, by which bounds are wide anyhow.
+_CLOSE_NS = 100 * MILLISECOND_NS
 
 
 class NodeBounds(NamedTuple):
@@ -239,7 +243,7 @@ class OuterBounds:
         latest = tuple(self._latest_tokens(settled_ns + later_ns[1], len(unknown), rates))
         self.zones[zone] = ZoneEnd(state, (first_ns, settled_ns), latest)
         end_ns = latest[-1] if latest else self._last_token(settled_ns, rates)
-        for name, span in unknown.items():
+        for name, span in _joined_where_close(unknown).items():
             served = span[0] + later_ns[0], end_ns
             self.nodes[name] = NodeBounds(span, served, bool(latest))
 
@@ -268,6 +272,19 @@ class OuterBounds:
             waits_ns += STALE_LISTER_NS + self._step_max_ns
         for number in range(nodes):
             yield in_line_ns + waits_ns + (number + extra) * token_ns
+
+
+def _joined_where_close(spans: dict[str, Span]) -> dict[str, Span]:
+    """The spans, those that begin and end in the same ``_CLOSE_NS`` as one: it is still a bound for each."""
+    joined: dict[Span, Span] = {}
+    for low_ns, high_ns in spans.values():
+        place = low_ns // _CLOSE_NS, high_ns // _CLOSE_NS
+        first_ns, last_ns = joined.get(place, (low_ns, high_ns))
+        joined[place] = min(low_ns, first_ns), max(high_ns, last_ns)
+    return {
+        name: joined[low_ns // _CLOSE_NS, high_ns // _CLOSE_NS]
+        for name, (low_ns, high_ns) in spans.items()
+    }
 
 
 def _leaves_others_alone(event: ScenarioEvent) -> bool:
