@@ -27,20 +27,19 @@ def stories(evictions: Sequence[Eviction]) -> Stories:
         return at
 
     of_row = []
-    # By the links before the last, of which none is about a pod, and what the last one tells of the row's own.
+    # By the links before the last ones about the row's own pod, and by what those tell.
     alike: dict[tuple[object, ...], int] = {}
     for entry in evictions:
-        because = entry.because
-        last = because[-1] if because else None
-        token: tuple[object, ...] = ()
-        if last is not None and last.object == f"pod/{entry.namespace}/{entry.pod}":
-            token = (*map(id, because[:-1]), last.offset_seconds, last.what, last.rule)
+        because, mine = entry.because, f"pod/{entry.namespace}/{entry.pod}"
+        before = len(because)
+        while before and because[before - 1].object == mine:
+            before -= 1
+        own = [(link.offset_seconds, link.what, link.rule) for link in because[before:]]
+        token = (*map(id, because[:before]), *own)
         if (number := alike.get(token)) is None:
             known = zip(map(shared.get, map(id, because)), because, strict=True)
             chain = tuple([new(link, entry) if at is None else at for at, link in known])
-            number = chains.setdefault(chain, len(chains))
-            if token and not any(link.object.startswith("pod/") for link in because[:-1]):
-                alike[token] = number
+            number = alike[token] = chains.setdefault(chain, len(chains))
         of_row.append(number)
     moments = [
         Moment("", words.offset(at), f"{_of(subject)}{what or words.UNKNOWN}", rule)
