@@ -7,7 +7,7 @@ much, and never certain.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from operator import itemgetter
 from typing import TypeVar
 
@@ -36,6 +36,14 @@ def follows_ticks(key: NodeChangeKey) -> bool:
     return in_taint and key.value.rpartition(":")[0] in LIFECYCLE_NO_EXECUTE_KEYS
 
 
+def waits_in_line(key: NodeChangeKey) -> bool:
+    """Whether others matter for when it happens.
+
+    What a tick finds out about a node depends on the node's own silence alone, and both ends of that were tried.
+    """
+    return key.what != READY and key.value in _TAINTED
+
+
 def note_waits(result: Exploration, name: str, waits: list[WaitWindow]) -> None:
     """Let each taint of the node for which it waits in line come at any instant of that wait."""
     for number, wait in enumerate(waits):
@@ -55,7 +63,7 @@ def join_samples(result: Exploration, beyond_ns: int, horizon_ns: int) -> None:
     for key, found in result.evictions.items():
         if found.missed and not found.proven:
             result.evictions[key] = _joined(found, beyond_ns, horizon_ns)
-    _join_table(result.nodes.windows, beyond_ns)
+    _join_table(result.nodes.windows, beyond_ns, waits_in_line)
     _join_table(result.zones.windows, beyond_ns)
     _join_table(result.cancels.windows, beyond_ns)
     _join_table(result.cancelled_starts.windows, beyond_ns)
@@ -77,13 +85,21 @@ def _joined(found: PossibleEviction, beyond_ns: int, horizon_ns: int) -> Possibl
     )
 
 
-def _join_table(windows: Mapping[tuple[_Name, int], WindowOverRuns], beyond_ns: int) -> None:
+def _join_table(
+    windows: Mapping[tuple[_Name, int], WindowOverRuns],
+    beyond_ns: int,
+    reaches_beyond: Callable[[_Name], bool] = lambda _: True,
+) -> None:
     """The n-th occurrence reaches to the next one: which of them an instant is depends on what was not tried."""
     by_key: dict[_Name, list[WindowOverRuns]] = {}
     for key, ordinal in sorted(windows, key=itemgetter(1)):
         by_key.setdefault(key, []).append(windows[key, ordinal])
-    for several in by_key.values():
+    for key, several in by_key.items():
         if not any(window.explored for window in several):
+            continue
+        if not reaches_beyond(key):
+            for window in several:
+                window.explored = window.unsure = True
             continue
         next_ns = 0
         for window in reversed(several):
