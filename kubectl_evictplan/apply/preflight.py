@@ -78,8 +78,8 @@ def before_the_lock(
     """Return the checks that change nothing and need no lock: whose cluster, which rights, which APIs."""
     return (
         lambda: same_cluster(plan.cluster, identity),
-        lambda: rights(run.api, rights_of(plan, lock_namespace)),
-        lambda: evictions_served(run.api, plan.operations),
+        lambda: run.read(lambda: rights(run.api, rights_of(plan, lock_namespace))),
+        lambda: run.read(lambda: evictions_served(run.api, plan.operations)),
     )
 
 

@@ -171,6 +171,8 @@ def take_lock(run: Working, run_id: str, options: RunOptions) -> None:
     if not options.lock_namespace:
         run.say(LockNoted(at_ns=run.now_ns, what="not-used"))
         return
+    # Nobody asks again here: in a run that goes on as patiently as in one that begins.
+    run.api.ask_briefly(None)
     place = lock_place(options, run_id)
     lock = locks.Lock(place, run.api, run.world, run.journal, run.state.begin)
     told = lock.acquire(steal=options.steal_lock)
