@@ -6,7 +6,7 @@ the nodes, and the server's dry run of every patch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -222,6 +222,19 @@ def nodes_as_planned(
     Later operations are judged on what earlier ones will have made of the node. ``may_be_absent``: a
     node that is gone is nothing to end for.
     """
+    for live, mine in _live_nodes(run, operations, uids, may_be_absent=may_be_absent):
+        _each_wanted(run, live, mine, lambda _node, _wanted: None)
+    return Check("nodes", "ok")
+
+
+def _live_nodes(
+    run: Looking,
+    operations: Iterable[AnyOperation],
+    uids: Mapping[str, str],
+    *,
+    may_be_absent: bool,
+) -> Iterator[tuple[LiveNode, list[AnyOperation]]]:
+    """Read each node of the operations, one after the other, and yield it with its own."""
     for node, mine in _by_node(operations).items():
         try:
             live = _node(run, node, uids[node])
@@ -229,8 +242,7 @@ def nodes_as_planned(
             if may_be_absent:
                 continue
             raise
-        _each_wanted(run, live, mine, lambda _node, _wanted: None)
-    return Check("nodes", "ok")
+        yield live, mine
 
 
 def dry_runs(
@@ -242,13 +254,7 @@ def dry_runs(
 ) -> Check:
     """Let the server try every patch without keeping it, admission webhooks included."""
     unsupported: list[str] = []
-    for node, mine in _by_node(operations).items():
-        try:
-            live = _node(run, node, uids[node])
-        except _Gone:
-            if may_be_absent:
-                continue
-            raise
+    for live, mine in _live_nodes(run, operations, uids, may_be_absent=may_be_absent):
 
         def tried(before: LiveNode, wanted: NodeImage) -> None:
             reply = _dry_run(run, _request(run.api, before, wanted))

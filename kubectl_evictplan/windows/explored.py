@@ -2,7 +2,7 @@
 
 Runs that were tried are samples then: one that was not tried can lie between two of them, or beyond the outermost by
 a tick or a token. So what rests on them is one stretch from the first to the last of them, widened by as
-much, and never certain.
+much, and never certain. What a tick finds out about a node's own silence stays as it was tried, and is not certain either.
 """
 
 from __future__ import annotations
