@@ -110,6 +110,7 @@ EVICTION_API = [
 SCHEDULER = [
     Change("resized_pods_hold", "spec", "container", "1.26.15", "1.27.0"),
     Change("resized_pods_hold", "container", "pod", "1.36.4", "1.37.0"),
+    Change("storage_capacity", False, True, "1.20.15", "1.21.0"),
 ]
 CHANGES = [*NODE_LIFECYCLE, *TAINT_EVICTION, *POD_GARBAGE_COLLECTION, *EVICTION_API, *SCHEDULER]
 

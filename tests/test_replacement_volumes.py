@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from builders import make_node, make_pod
+from kubectl_evictplan.controllers.releases import release_profile
 from kubectl_evictplan.kube.infrastructure import (
     CsiDriver,
     CsiNode,
@@ -15,13 +16,16 @@ from kubectl_evictplan.kube.infrastructure import (
     PersistentVolume,
     PersistentVolumeClaim,
     PodClaims,
+    StorageCapacity,
     StorageClass,
+    StorageDriver,
     VolumeAttachment,
 )
 from kubectl_evictplan.kube.needs import PodNeeds
-from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.scheduling.answers import Fit, Surroundings, Unknown, Verdict
 from kubectl_evictplan.kube.scheduling.fit import fits
+from kubectl_evictplan.kube.scheduling.storage_capacity import published
 
 ZONE = "topology.kubernetes.io/zone"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
@@ -178,3 +182,106 @@ def test_the_limits_of_an_ephemeral_claim_follow_its_class() -> None:
         csi_nodes=limits(n=0),
     )
     assert (fit.verdict, because(fit)) == (Verdict.NOWHERE, {"NodeVolumeLimits": 1})
+
+
+# -- capacity that drivers publish -------------------------------------------------------------------
+
+GIB = 1 << 30
+FAST = StorageClass("fast", DRIVER, True)
+PUBLISHING = (StorageDriver(DRIVER, storage_capacity=True),)
+
+
+def capacity(
+    zone: str, gibibytes: int | None, kind: str = "fast", **fields: Any
+) -> StorageCapacity:
+    most = None if gibibytes is None else gibibytes * GIB
+    known = {"volume_bytes_max": most, "nodes": ((ZONE, "In", (zone,)),), **fields}
+    return StorageCapacity("kube-system", f"{kind}-{zone}", kind, **known)
+
+
+def wanting(
+    gibibytes: int | None, *capacities: StorageCapacity, at: str = "gone", **more: Any
+) -> Fit:
+    """What is said of a pod whose new claim of class "fast" asks for so much."""
+    size = None if gibibytes is None else gibibytes * GIB
+    claim = PersistentVolumeClaim("default", "p", storage_class="fast", storage_bytes=size)
+    known = {
+        "pod_claims": claims("p"),
+        "persistent_volume_claims": (claim,),
+        "storage_classes": (FAST,),
+        "storage_drivers": PUBLISHING,
+        **more,
+    }
+    around = Surroundings(
+        [node("a", zone="a"), node("b", zone="b")],
+        infrastructure=Infrastructure(**known),
+        storage_capacities=capacities,
+    )
+    (found,) = fits(around, [pod("p", at)])
+    return found
+
+
+def test_a_volume_is_made_only_where_its_driver_publishes_room_for_it() -> None:
+    fit = wanting(10, capacity("a", 10), capacity("b", 9), capacity("b", 50, "slow"))
+    assert (fit.nodes, because(fit)) == (("a",), {"VolumeBinding": 1})
+    # That it is made there is not promised.
+    assert fit.verdict == Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "capacities",
+    [(), (capacity("a", 9),), (capacity("a", None),), (capacity("a", 99, nodes=None),)],
+    ids=["none", "too-small", "not-told", "out-of-reach"],
+)
+def test_where_no_room_is_published_no_volume_is_made(
+    capacities: tuple[StorageCapacity, ...],
+) -> None:
+    fit = wanting(10, *capacities)
+    assert (fit.verdict, because(fit)) == (Verdict.NOWHERE, {"VolumeBinding": 2})
+
+
+def test_storage_without_a_topology_of_its_own_is_reached_from_everywhere() -> None:
+    assert wanting(10, capacity("anywhere", 10, nodes=())).on_nodes == 2
+
+
+def test_storage_on_nodes_is_told_as_one_term_for_one_label() -> None:
+    found = wanting(10, *(capacity(zone, 10) for zone in ("a", "b", "c")))
+    assert found.on_nodes == 2
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"storage_drivers": (StorageDriver(DRIVER),)},
+        {"storage_drivers": ()},
+        {"persistent_volumes": (PersistentVolume("free", "Available"),)},
+    ],
+    ids=["driver-does-not-publish", "no-driver", "a-volume-is-there"],
+)
+def test_capacity_is_asked_only_where_a_driver_that_publishes_it_makes_the_volume(
+    more: dict[str, Any],
+) -> None:
+    assert wanting(10, **more).on_nodes == 2
+
+
+def test_a_claim_that_asks_for_no_size_fits_any_capacity() -> None:
+    assert wanting(None).on_nodes == 2
+
+
+def test_storage_of_a_claim_that_goes_away_with_its_pod_may_be_free_again() -> None:
+    ephemeral = claims("p", ephemeral=("p",))
+    full = (capacity("a", 0), capacity("b", 0))
+    fit = wanting(10, *full, at="a", pod_claims=ephemeral)
+    assert (fit.nodes, fit.verdict) == (("a",), Verdict.UNKNOWN)
+
+
+def test_capacity_counts_from_1_21_on_where_it_was_read_of_all_namespaces() -> None:
+    read = ClusterSnapshot(0, (), (), kinds_seen=("CSIDriver", "CSIStorageCapacity"))
+    asked = {
+        minor: release_profile(minor).storage_capacity for minor in ("1.18", "1.20", "1.21", "1.37")
+    }
+    assert asked == {"1.18": False, "1.20": False, "1.21": True, "1.37": True}
+    assert published(read, asked=True) == ()
+    assert published(read, asked=False) is None
+    assert published(replace(read, kinds_seen=("CSIDriver",)), asked=True) is None
+    assert published(replace(read, pods_of_all_namespaces=False), asked=True) is None

@@ -76,6 +76,8 @@ class ReleaseProfile(msgspec.Struct, frozen=True):
     # -- kube-scheduler ------------------------------------------------------------------------
     # What counts of a pod that was resized in place: spec | container | pod (``kube/pod_requests.py``).
     resized_pods_hold: str = "spec"
+    # VolumeBinding asks for the capacity that drivers publish (alpha and off in 1.19 and 1.20).
+    storage_capacity: bool = False
 
 
 class _Change(NamedTuple):
@@ -119,6 +121,7 @@ _CHANGES: tuple[_Change, ...] = (
     _Change("evicts_pending_unasked", True, 19),
     _Change("evicts_unready_pods", True, 20),
     _Change("unhealthy_pod_eviction_policy", True, 27),
+    _Change("storage_capacity", True, 21),
     # Alpha up to 1.32: without the gate no status tells of resizes.
     _Change("resized_pods_hold", "container", 27),
     _Change("resized_pods_hold", "pod", 37),

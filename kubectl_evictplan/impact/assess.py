@@ -21,6 +21,7 @@ from kubectl_evictplan.impact.world import Assumed, World
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.scheduling.answers import Verdict
+from kubectl_evictplan.kube.scheduling.storage_capacity import KIND as CAPACITIES
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.impact_document import Impact
 from kubectl_evictplan.scenarios.names import listed
@@ -110,7 +111,12 @@ def not_listed(snapshot: ClusterSnapshot) -> Iterator[str]:
     if _has_driver_volumes(snapshot) and "CSINode" not in snapshot.kinds_seen:
         why = "may not be read" if "CSINode" in denied else "are not in the input"
         yield f"volume limits: CSINodes {why}, so how many volumes a node still takes is not known"
-
+    if classes := _classes_of_unread_capacity(snapshot):
+        why = "may not be read" if CAPACITIES in denied else "are not in the input"
+        yield (
+            f"storage capacity: CSIStorageCapacities {why}, so from which nodes new volumes of {listed(classes)} can be"
+            " reached is not known"
+        )
     if drivers := _drivers_in_doubt(snapshot):
         why = "may not be read" if "CSIDriver" in denied else "are not in the input"
         yield (
@@ -131,6 +137,27 @@ def _drivers_in_doubt(snapshot: ClusterSnapshot) -> list[str]:
         if one.driver and not SHARED_MODES & set(one.access_modes)
     }
     return sorted(drivers - attached)
+
+
+def _classes_of_unread_capacity(snapshot: ClusterSnapshot) -> list[str]:
+    """StorageClasses of claims that wait for a pod, or go away with it, whose driver publishes capacity that was not read."""
+    infrastructure = snapshot.infrastructure
+    if CAPACITIES in snapshot.kinds_seen:
+        return []
+    publishing = {one.name for one in infrastructure.storage_drivers if one.storage_capacity}
+    ephemeral = {
+        (one.namespace, name) for one in infrastructure.pod_claims for name in one.ephemeral
+    }
+    to_be_made = {
+        one.storage_class
+        for one in infrastructure.persistent_volume_claims
+        if not one.volume_name or (one.namespace, one.name) in ephemeral
+    }
+    return sorted(
+        one.name
+        for one in infrastructure.storage_classes
+        if one.waits_for_consumer and one.provisioner in publishing and one.name in to_be_made
+    )
 
 
 def _has_driver_volumes(snapshot: ClusterSnapshot) -> bool:

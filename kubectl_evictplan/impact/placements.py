@@ -23,6 +23,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.pod_requests import BY_SPEC
 from kubectl_evictplan.kube.scheduling.answers import Fit, Push, Surroundings
 from kubectl_evictplan.kube.scheduling.fit import fits
+from kubectl_evictplan.kube.scheduling.storage_capacity import published
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
@@ -127,6 +128,8 @@ class Change(NamedTuple):
     gated: Collection[str] = ()
     # How the release's scheduler counts pods that were resized in place (``kube/pod_requests.py``).
     resized_pods_hold: str = BY_SPEC
+    # Whether that scheduler asks for published capacity of storage.
+    storage_capacity: bool = False
 
 
 def placements_of(change: Change, replaced: Sequence[Pod]) -> Placements:
@@ -262,6 +265,7 @@ def _surroundings(
         _keys(change, [one for one in distinct if not one.certain]),
         [pod for pod in snapshot.pods if not pod.node_name and not pod.finished],
         change.gated,
+        published(snapshot, asked=change.storage_capacity),
     )
     return around, phases
 

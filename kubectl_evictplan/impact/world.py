@@ -101,7 +101,7 @@ class World:
     ) -> None:
         """``part``: the snapshot is a part of the cluster, so nobody can say where successors find room."""
         self.snapshot, self.scenario, self._part = snapshot, scenario, part
-        self._resized_pods_hold = configuration.profile.resized_pods_hold
+        self._profile = configuration.profile
         self.prediction = prediction
         self.lives = node_lives(
             snapshot, scenario, prediction, configuration.node_monitor_period_ns
@@ -216,7 +216,8 @@ class World:
             self.deletions,
             evicted,
             gated,
-            self._resized_pods_hold,
+            self._profile.resized_pods_hold,
+            self._profile.storage_capacity,
         )
         return placements_of(
             change, [self._made_anew(one.pod, one.owner) for _, _, one in replaced]

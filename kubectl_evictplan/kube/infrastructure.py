@@ -106,6 +106,8 @@ class PersistentVolumeClaim(msgspec.Struct, frozen=True):
     phase: str = ""
     access_modes: tuple[str, ...] = ()
     storage_class: str = ""
+    # spec.resources.requests.storage; None: it does not say.
+    storage_bytes: int | None = None
 
 
 class StorageClass(msgspec.Struct, frozen=True):
@@ -118,10 +120,28 @@ class StorageClass(msgspec.Struct, frozen=True):
 
 
 class StorageDriver(msgspec.Struct, frozen=True, gc=False):
-    """``storage.k8s.io`` CSIDriver; without ``attach_required`` its volumes are mounted, never attached to nodes."""
+    """``storage.k8s.io`` CSIDriver; without ``attach_required`` its volumes are mounted, never attached to nodes.
+
+    ``storage_capacity``: it publishes how much room its storage has, and kube-scheduler asks.
+    """
 
     name: str
     attach_required: bool = True
+    storage_capacity: bool = False
+
+
+class StorageCapacity(msgspec.Struct, frozen=True):
+    """``storage.k8s.io`` CSIStorageCapacity: the largest volume of a class that can be made where some nodes reach it.
+
+    ``volume_bytes_max``: maximumVolumeSize, else capacity; None: no room is told. ``nodes``: what their labels must
+    meet; None: no node reaches it.
+    """
+
+    namespace: str
+    name: str
+    storage_class: str = ""
+    volume_bytes_max: int | None = None
+    nodes: Wishes | None = None
 
 
 class CsiDriver(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -175,6 +195,7 @@ class Infrastructure(msgspec.Struct, frozen=True):
     storage_classes: tuple[StorageClass, ...] = ()
     csi_nodes: tuple[CsiNode, ...] = ()
     storage_drivers: tuple[StorageDriver, ...] = ()
+    storage_capacities: tuple[StorageCapacity, ...] = ()
 
 
 # The name under which each is stored while it is read -> its field above.
@@ -190,4 +211,5 @@ FIELD_OF = {
     "StorageClass": "storage_classes",
     "CSINode": "csi_nodes",
     "CSIDriver": "storage_drivers",
+    "CSIStorageCapacity": "storage_capacities",
 }

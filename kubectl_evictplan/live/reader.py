@@ -221,7 +221,8 @@ class _Reader:
                 if found.denied:
                     raise self._missing_rule([(resource, found)])
                 self._no_such_api(resource, found)
-            self._assembly.denied.add(resource.kind)
+            if found.denied or not resource.newer:
+                self._assembly.denied.add(resource.kind)
         else:
             self._assembly.absorb(scratch[0])
             self._assembly.kinds_seen.add(resource.kind)

@@ -26,6 +26,8 @@ class Resource(NamedTuple):
     required: bool = False
     # Read as a whole even when one namespace is asked for: a fact of the cluster, not of its users.
     whole_cluster: bool = False
+    # Older servers have none of its versions: that they miss it is nothing to warn of.
+    newer: bool = False
     # Nothing but the objects' metadata; a server that cannot leave the rest out may send it.
     metadata_only: bool = False
 
@@ -85,6 +87,14 @@ RESOURCES = (
     Resource("StorageClass", "storageclasses", "storage.k8s.io", namespaced=False),
     Resource("CSIDriver", "csidrivers", "storage.k8s.io", namespaced=False),
     Resource("CSINode", "csinodes", "storage.k8s.io", namespaced=False),
+    # v1beta1 came with 1.21, v1 with 1.24.
+    Resource(
+        "CSIStorageCapacity",
+        "csistoragecapacities",
+        "storage.k8s.io",
+        ("v1", "v1beta1"),
+        newer=True,
+    ),
     *(
         Resource(
             f"{name}WebhookConfiguration",

@@ -116,7 +116,7 @@ def simulated(
         drain=DrainTiming(ready_low_ns=ready.earliest_ns, ready_high_ns=ready.latest_ns),
     )
     alike = AlikePods(relevant, scenario, whole.steady_nodes)
-    rooms = drain_rooms(whole.snapshot, scenario)
+    rooms = drain_rooms(whole.snapshot, scenario, configuration.profile)
     nominal = simulate(alike.snapshot, scenario, configuration, timing, rooms=rooms)
     exploration = explore(
         alike.snapshot, without_drains(scenario), configuration, nominal, progress

@@ -18,13 +18,16 @@ from kubectl_evictplan.kube.infrastructure import (
     PersistentVolumeClaim,
     PodClaims,
     Service,
+    StorageCapacity,
     StorageClass,
     StorageDriver,
     VolumeAttachment,
     Wishes,
 )
+from kubectl_evictplan.kube.quantities import parse_quantity
 from kubectl_evictplan.sources import wire, wire_needs, wire_storage
 from kubectl_evictplan.sources.model_builder import ModelBuilder
+from kubectl_evictplan.sources.needs_builder import selector_wishes
 
 CONTROL_PLANE_NAMESPACE = "kube-system"
 # Of whatever cloud, and under the names that distributions give them.
@@ -161,7 +164,7 @@ def _driver(spec: wire_storage.VolumeSpec) -> str:
     return next(plugins, "")
 
 
-def _claim(_: ModelBuilder, decoded: wire_storage.WireClaim) -> PersistentVolumeClaim:
+def _claim(build: ModelBuilder, decoded: wire_storage.WireClaim) -> PersistentVolumeClaim:
     meta, spec = decoded.metadata, decoded.spec
     return PersistentVolumeClaim(
         sys.intern(meta.namespace),
@@ -170,6 +173,7 @@ def _claim(_: ModelBuilder, decoded: wire_storage.WireClaim) -> PersistentVolume
         sys.intern(decoded.status.phase),
         tuple(map(sys.intern, spec.access_modes)),
         sys.intern(spec.storage_class_name),
+        build.requested(spec.resources).get("storage"),
     )
 
 
@@ -197,7 +201,25 @@ def _csi_node(_: ModelBuilder, decoded: wire_storage.WireCsiNode) -> CsiNode:
 
 def _storage_driver(_: ModelBuilder, decoded: wire_storage.WireCsiDriver) -> StorageDriver:
     # Unset is true (``SetDefaults_CSIDriver``).
-    return StorageDriver(decoded.metadata.name, decoded.spec.attach_required is not False)
+    spec = decoded.spec
+    return StorageDriver(
+        decoded.metadata.name, spec.attach_required is not False, spec.storage_capacity is True
+    )
+
+
+def _storage_capacity(
+    _: ModelBuilder, decoded: wire_storage.WireStorageCapacity
+) -> StorageCapacity:
+    """maximumVolumeSize is preferred (``volumeLimit``; from 1.21 on, before that nobody asks by default)."""
+    most = decoded.maximum_volume_size
+    told = decoded.capacity if most is None else most
+    return StorageCapacity(
+        sys.intern(decoded.metadata.namespace),
+        decoded.metadata.name,
+        sys.intern(decoded.storage_class_name),
+        None if told is None else parse_quantity(told),
+        selector_wishes(decoded.node_topology),
+    )
 
 
 def _attachment(build: ModelBuilder, decoded: wire_storage.WireAttachment) -> VolumeAttachment:
@@ -226,4 +248,5 @@ BUILDERS: dict[str, Callable[[ModelBuilder, Any], Any]] = {
     "StorageClass": _storage_class,
     "CSINode": _csi_node,
     "CSIDriver": _storage_driver,
+    "CSIStorageCapacity": _storage_capacity,
 }

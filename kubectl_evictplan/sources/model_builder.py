@@ -82,7 +82,7 @@ class ModelBuilder:
         self.owners = _Memo(_owners)
         self.allocatable: dict[bytes, dict[str, int]] = _Memo(_sorted_amounts)
         needs = NeedsBuilder()
-        self.needs, self._requested = needs.needs, needs.requested
+        self.needs, self.requested = needs.needs, needs.requested
         self._resized = ResizeBuilder(needs).resized
         self._equal_tolerations: dict[tuple[Toleration, ...], tuple[Toleration, ...]] = {}
 
@@ -234,7 +234,7 @@ class ModelBuilder:
 
     def _template(self, template: wire.TemplateSpec) -> Iterator[ContainerRequests]:
         for container in (*template.containers, *template.init_containers):
-            if requests := in_order(self._requested(container.resources)):
+            if requests := in_order(self.requested(container.resources)):
                 yield ContainerRequests(sys.intern(container.name), requests)
 
     def webhooks(self, decoded: wire.WireWebhooks) -> list[DeleteWebhook]:

@@ -207,9 +207,9 @@ def _pod_terms(affinity: wire_needs.RequiredPods | None) -> tuple[PodAffinityTer
     return tuple(
         PodAffinityTerm(
             sys.intern(term.topology_key),
-            _selector(term.label_selector),
+            selector_wishes(term.label_selector),
             tuple(sorted(set(term.namespaces))),
-            _selector(term.namespace_selector),
+            selector_wishes(term.namespace_selector),
         )
         for term in (affinity.required if affinity else ())
     )
@@ -222,7 +222,7 @@ def _spread(
         TopologySpreadConstraint(
             sys.intern(one.topology_key),
             one.max_skew,
-            _selector(one.label_selector),
+            selector_wishes(one.label_selector),
             1 if one.min_domains is None else one.min_domains,
             one.match_label_keys,
             one.node_affinity_policy or HONOR,
@@ -233,7 +233,8 @@ def _spread(
     )
 
 
-def _selector(selector: wire_needs.LabelSelector | None) -> Wishes | None:
+def selector_wishes(selector: wire_needs.LabelSelector | None) -> Wishes | None:
+    """Return the parts of a selector that all must hold; None for none."""
     if selector is None:
         return None
     wanted = ((key, "In", (value,)) for key, value in sorted(selector.match_labels.items()))

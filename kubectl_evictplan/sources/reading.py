@@ -31,7 +31,7 @@ STDIN = "-"
 GET_COMMAND = (
     "kubectl get nodes,pods,leases,deployments,replicasets,statefulsets,daemonsets,jobs,"
     "replicationcontrollers,poddisruptionbudgets,services,endpointslices,persistentvolumes,"
-    "persistentvolumeclaims,storageclasses,csinodes,csidrivers -A -o json"
+    "persistentvolumeclaims,storageclasses,csinodes,csidrivers,csistoragecapacities -A -o json"
 )
 
 _CHUNK = MIB

@@ -55,6 +55,7 @@ WISHES = frozenset(
     {
         *("PodDisruptionBudget.match_expressions", "PersistentVolume.node_affinity"),
         *("PersistentVolume.zones", "StorageClass.topologies"),
+        "StorageCapacity.nodes",
         *("DeleteWebhook.object_selector", "DeleteWebhook.namespace_selector"),
         *("NodeSelectorTerm.match_expressions", "NodeSelectorTerm.match_fields"),
         *("PodAffinityTerm.selector", "PodAffinityTerm.namespace_selector"),

@@ -39,6 +39,7 @@ from kubectl_evictplan.sources.wire_storage import (
     WireClaim,
     WireCsiDriver,
     WireCsiNode,
+    WireStorageCapacity,
     WireStorageClass,
     WireVolume,
 )
@@ -441,6 +442,9 @@ KINDS: dict[str, Kind] = (
         "StorageClass": Kind("storage.k8s.io", frozenset({"v1", "v1beta1"}), WireStorageClass),
         "CSINode": Kind("storage.k8s.io", frozenset({"v1", "v1beta1"}), WireCsiNode),
         "CSIDriver": Kind("storage.k8s.io", frozenset({"v1", "v1beta1"}), WireCsiDriver),
+        "CSIStorageCapacity": _kind(
+            WireStorageCapacity, "CSIStorageCapacity", "storage.k8s.io", "v1", "v1beta1", "v1alpha1"
+        ),
     }
     | {
         kind: _kind(WireWebhooks, kind, "admissionregistration.k8s.io", "v1", "v1beta1")

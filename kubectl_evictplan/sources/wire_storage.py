@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kubectl_evictplan.sources.wire_needs import NodeSelector
+from kubectl_evictplan.sources.wire_needs import (
+    NULL,
+    AnyResources,
+    LabelSelector,
+    NodeSelector,
+    Quantity,
+)
 from kubectl_evictplan.sources.wire_object import (
     LabelledMeta,
     ObjectMeta,
@@ -55,6 +61,7 @@ class ClaimSpec(Struct, rename="camel", frozen=True):
     volume_name: str = ""
     access_modes: tuple[str, ...] = ()
     storage_class_name: str = ""
+    resources: AnyResources = NULL
 
 
 class WireClaim(WireObject, tag="PersistentVolumeClaim"):
@@ -96,10 +103,18 @@ class WireCsiNode(WireObject, tag="CSINode"):
 
 class DriverSpec(Struct, rename="camel", frozen=True):
     attach_required: bool | None = None
+    storage_capacity: bool | None = None
 
 
 class WireCsiDriver(WireObject, tag="CSIDriver"):
     spec: DriverSpec = DriverSpec()
+
+
+class WireStorageCapacity(WireObject, tag="CSIStorageCapacity", rename="camel"):
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
 
 
 class AttachmentSource(Struct, rename="camel", frozen=True):

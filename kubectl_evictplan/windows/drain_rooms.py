@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.rooms import NO_LIMITS, Room, Rooms, room_key
+from kubectl_evictplan.controllers.releases import ReleaseProfile
 from kubectl_evictplan.controllers.replication import (
     REPLACED_AT_ONCE,
     STATEFUL_SET,
@@ -21,6 +22,7 @@ from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Node, P
 from kubectl_evictplan.kube.scheduling.answers import Fit, Phase, Surroundings
 from kubectl_evictplan.kube.scheduling.fit import fits
 from kubectl_evictplan.kube.scheduling.node_filters import CORDON
+from kubectl_evictplan.kube.scheduling.storage_capacity import published
 from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations
 from kubectl_evictplan.scenarios.actions.drain import Drain
@@ -30,7 +32,7 @@ from kubectl_evictplan.simulation.drain_parts import drained_nodes
 _REPLACED = frozenset((*REPLACED_AT_ONCE, STATEFUL_SET))
 
 
-def drain_rooms(snapshot: ClusterSnapshot, scenario: Scenario) -> Rooms:
+def drain_rooms(snapshot: ClusterSnapshot, scenario: Scenario, profile: ReleaseProfile) -> Rooms:
     """Return the rooms of all groups that are not sure of a node for each of their pods.
 
     ``snapshot`` is the whole cluster: whoever takes no part in the drain takes room all the same.
@@ -43,7 +45,9 @@ def drain_rooms(snapshot: ClusterSnapshot, scenario: Scenario) -> Rooms:
     # Cordons and drains only take nodes away; whatever else happens may open some.
     closing = all(isinstance(event, Drain) or event.unschedulable for event in scenario.events)
     settled = closing and all(pod.resized is None for pod in snapshot.pods)
-    found = fits(_surroundings(snapshot, scenario, drained, evicted), replaced)
+    around = _surroundings(snapshot, scenario, drained, evicted)
+    capacities = published(snapshot, asked=profile.storage_capacity)
+    found = fits(around._replace(storage_capacities=capacities), replaced)
     return _rooms(_limits(found, settled, snapshot.pods_of_all_namespaces))
 
 

@@ -47,6 +47,7 @@ KINDS = {
     "volumeattachments": ("storage.k8s.io", "VolumeAttachment", "v1"),
     "storageclasses": ("storage.k8s.io", "StorageClass", "v1"),
     "csidrivers": ("storage.k8s.io", "CSIDriver", "v1"),
+    "csistoragecapacities": ("storage.k8s.io", "CSIStorageCapacity", "v1"),
     "csinodes": ("storage.k8s.io", "CSINode", "v1"),
     "endpointslices": ("discovery.k8s.io", "EndpointSlice", "v1"),
     "services": ("", "Service", "v1"),

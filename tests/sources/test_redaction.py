@@ -263,6 +263,7 @@ REPLACED = {
     *("VolumeAttachment.node_name", "VolumeAttachment.volume_name"),
     *("PersistentVolumeClaim.storage_class", "StorageClass.name", "StorageClass.provisioner"),
     *("CsiNode.name", "CsiDriver.name", "StorageDriver.name"),
+    *("StorageCapacity.namespace", "StorageCapacity.name", "StorageCapacity.storage_class"),
     *("ControlPlaneFlags.seen_in", "ControlPlaneFlags.origins", "ObservedRenewals.missing"),
     *("ObjectReference.name", "ObjectReference.namespace"),
     *("PodClaims.namespace", "PodClaims.name", "PodClaims.claims", "PodClaims.ephemeral"),

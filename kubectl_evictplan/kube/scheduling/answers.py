@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kubectl_evictplan.kube.infrastructure import Infrastructure
+from kubectl_evictplan.kube.infrastructure import Infrastructure, StorageCapacity
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.kube.scheduling.inter_pod import NamespaceLabels
@@ -173,7 +173,7 @@ class Surroundings(NamedTuple):
     None when they were not read. ``all_pods``: no pod of any namespace is missing. What bounds ask for besides:
     ``phases``, ``evicted``: the pods of which ``running`` has none but those that are stuck, ``may_stay``: keys of those that are not evicted in every
     run, ``waiting``: pods that look for a place already. ``gated``: keys of pods whose successors nobody schedules until
-    somebody takes their gates off.
+    somebody takes their gates off. ``storage_capacities``: what drivers publish (``published``).
     """
 
     nodes: Sequence[Node]
@@ -188,3 +188,4 @@ class Surroundings(NamedTuple):
     may_stay: Collection[str] = ()
     waiting: Sequence[Pod] = ()
     gated: Collection[str] = ()
+    storage_capacities: Sequence[StorageCapacity] | None = None

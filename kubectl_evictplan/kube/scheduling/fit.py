@@ -36,6 +36,7 @@ from kubectl_evictplan.kube.scheduling.node_filters import NodeFilters
 from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, Topologies, first_place, places
 from kubectl_evictplan.kube.scheduling.peers import PodIndex
 from kubectl_evictplan.kube.scheduling.spread import Spread
+from kubectl_evictplan.kube.scheduling.storage_capacity import StorageRoom, volumes_going
 from kubectl_evictplan.kube.scheduling.volume_limits import AttachedVolumes
 from kubectl_evictplan.kube.scheduling.volumes import Reach, Volumes
 
@@ -123,7 +124,7 @@ class _Check:
         self._around = around
         self._filters = NodeFilters(self._nodes)
         self._former = NodeFilters(around.leaving)
-        self._volumes = Volumes(around.infrastructure)
+        self._volumes = Volumes(around.infrastructure, self._storage_room(replacements))
         self._groups = list(self._grouped(replacements))
         place_of = {node.name: place for place, node in enumerate(self._nodes)}
         # Pods of which the scheduler knows.
@@ -146,6 +147,15 @@ class _Check:
         )
         self._topologies = Topologies(self._nodes)
         self._index, self._spread, self._inter_pod = self._peers()
+
+    def _storage_room(self, replacements: Sequence[Pod]) -> StorageRoom | None:
+        around = self._around
+        if around.storage_capacities is None:
+            return None
+        labels_of = {node.name: node.labels for node in (*around.leaving, *self._nodes)}
+        going = (*replacements, *around.evicted)
+        freed = volumes_going(going, around.infrastructure, labels_of)
+        return StorageRoom(around.infrastructure, around.storage_capacities, freed)
 
     def answers(self) -> Iterator[Fit]:
         """Yield one answer for each group, by priority."""

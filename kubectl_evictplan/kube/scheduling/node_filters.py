@@ -94,7 +94,7 @@ class NodeFilters:
         found = self._volumes.get(terms)
         if found is None:
             found = nodes_where(
-                any(_meets_all(node.labels, wishes) for wishes in terms) for node in self._nodes
+                any(meets_all(node.labels, wishes) for wishes in terms) for node in self._nodes
             )
             self._volumes[terms] = found
         return found
@@ -112,7 +112,7 @@ def matches_node(needs: PodNeeds, node: Node, own_node: str) -> bool:
 def _meets_term(term: NodeSelectorTerm, node: Node, own_node: str) -> bool:
     if not term.match_expressions and not term.match_fields:
         return False
-    if not _meets_all(node.labels, term.match_expressions):
+    if not meets_all(node.labels, term.match_expressions):
         return False
     for _, operator, values in term.match_fields:
         names = {own_node if value == OWN_NODE else value for value in values}
@@ -122,7 +122,8 @@ def _meets_term(term: NodeSelectorTerm, node: Node, own_node: str) -> bool:
     return True
 
 
-def _meets_all(labels: Mapping[str, str], wishes: Wishes) -> bool:
+def meets_all(labels: Mapping[str, str], wishes: Wishes) -> bool:
+    """Whether the labels meet all of them."""
     return all(
         # A comparison has one value, by API validation.
         (len(values) == 1 or operator not in ("Gt", "Lt"))

@@ -1,8 +1,8 @@
 """What the scheduler asks of a pod's volumes: from where they can be reached, and whether they are free.
 
 Upstream: VolumeBinding (``checkBoundClaims``, ``checkVolumeProvisions``), VolumeZone (``getPVbyPod``), VolumeRestrictions
-(``calPreFilterState``), NodeVolumeLimits (``filterAttachableVolumes``) of 1.37; the same in 1.30. The capacity that drivers publish (CSIStorageCapacity) is
-not read: where a volume is still to be made nothing surely fits.
+(``calPreFilterState``), NodeVolumeLimits (``filterAttachableVolumes``) of 1.37; the same in 1.30. Where a volume is still to be made nothing surely
+fits: the capacity that drivers publish (``storage_capacity``) refuses nodes, and does not promise that one is made.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kubectl_evictplan.kube.infrastructure import (
 )
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.kube.scheduling.node_filters import VolumeTerms
+from kubectl_evictplan.kube.scheduling.storage_capacity import StorageRoom
 
 # A class of it makes no volumes.
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -51,13 +52,14 @@ class Reach(NamedTuple):
 class Volumes:
     """Looks up what the claims of pods lead to."""
 
-    def __init__(self, infrastructure: Infrastructure) -> None:
+    def __init__(self, infrastructure: Infrastructure, room: StorageRoom | None = None) -> None:
         self._claims_of = {(one.namespace, one.name): one for one in infrastructure.pod_claims}
         self._claims = {
             (one.namespace, one.name): one for one in infrastructure.persistent_volume_claims
         }
         self._volumes = {one.name: one for one in infrastructure.persistent_volumes}
         self._classes = {one.name: one for one in infrastructure.storage_classes}
+        self._room = room
         self._unclaimed = any(not one.claim_name for one in infrastructure.persistent_volumes)
 
     def reach(self, pod: Pod) -> Reach:
@@ -108,8 +110,10 @@ class Volumes:
         if not self._unclaimed:
             if kind.provisioner == NO_PROVISIONER:
                 terms = (_NOWHERE,)
-            elif kind.topologies:
-                terms = (kind.topologies,)
+            else:
+                room = self._room.terms(claim, kind) if self._room is not None else None
+                asked = (kind.topologies or None, room)
+                terms = tuple(one for one in asked if one is not None)
         return found._replace(
             volumes=(*found.volumes, *terms),
             attached=(*found.attached, *self._to_be_attached(claim)),

@@ -101,6 +101,7 @@ def kind_not_readable(context: WarningContext) -> Statements:
         "StorageClass": "where volumes can be made for claims that have none",
         "CSIDriver": "which drivers attach volumes to nodes",
         "CSINode": "how many volumes nodes can still take",
+        "CSIStorageCapacity": "from where volumes that are still to be made can be reached",
         "ValidatingWebhookConfiguration": "whether a webhook may refuse the evictions",
         "KubeControllerManager": "flags of kube-controller-manager",
         "KubeAPIServer": "default toleration seconds of new pods",
