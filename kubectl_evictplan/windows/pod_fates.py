@@ -157,9 +157,8 @@ class PodFates:
         self, world: PodWorld, names: list[str], runs: list[PieceRun], gathered: Gathered
     ) -> None:
         seen: dict[object, list[int]] = {}
-        # How long a deleted pod lingers matters only if something happens to the node afterwards.
         lifecycle = any(name in run.waits for run in runs for name in names)
-        exits = PodExit(matters=lifecycle or len(world.scenario.events) > 1)
+        exits = PodExit(matters=lifecycle or _meet_terminating_pods(world))
         gathered.exits_varied = exits.matters
         base, timers = base_timings(world, exits), running_timers(world)
         worlds = self._moved_worlds(world, runs)
@@ -189,6 +188,15 @@ class PodFates:
                 seen[key] = [
                     gathered.add(slot, world.simulate(played, each.timing)) for each in parts
                 ]
+
+
+def _meet_terminating_pods(world: PodWorld) -> bool:
+    """Whether events may come after a deletion: how long a deleted pod lingers matters only then."""
+    nodes, pods = world.snapshot.nodes, world.snapshot.pods
+    deleted_at_start = any(no_execute_taints(node.taints) for node in nodes) or any(
+        pod.deletion_timestamp_ns is not None for pod in pods
+    )
+    return len(world.scenario.events) + deleted_at_start > 1
 
 
 def _touched_otherwise(scenario: Scenario, runs: Iterable[PieceRun]) -> Iterator[str]:
