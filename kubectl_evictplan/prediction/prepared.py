@@ -23,6 +23,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.drain_world import coupled_pods
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
+from kubectl_evictplan.windows.spent_tokens import may_have_taken_a_token
 
 
 class PreparedCluster:
@@ -144,7 +145,8 @@ class PreparedCluster:
             steady = ready is not None and ready.status == "True"
             steady = steady and is_up_at_start(node, lease, seen_ns)
             slow = renew_period_ns(lease) > self._given.node_monitor_grace_period_ns
-            if not steady or slow or no_execute_taints(node.taints):
+            back = may_have_taken_a_token(node, self.start_ns, self._given)
+            if not steady or slow or back or no_execute_taints(node.taints):
                 moving.add(node.name)
         return frozenset(moving)
 

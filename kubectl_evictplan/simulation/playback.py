@@ -76,13 +76,18 @@ class LifecyclePlayback:
             self._by_timeout.node_added(name)
             for at_ns in played.unknown_ns:
                 self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._write_unknown, name)
+            newest = dict(played.decisions)
+            inside = {at_ns for at_ns in played.served_ns if at_ns in newest}
             for at_ns, status in played.decisions:
+                # A pass inside a tick comes before what that tick does at its end: taking the taints off all nodes.
+                if at_ns in inside and status == TRUE == newest[at_ns]:
+                    self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._serve_in_tick, name)
                 self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._decide, name, status)
-            for at_ns in played.served_ns:
-                priority = Priority.EVICTION_PASS
-                if any(at_ns == decided_ns for decided_ns, _ in played.decisions):
-                    priority = Priority.MONITOR_TICK  # a pass inside the tick that put it in line
-                self._at(start_ns + at_ns, priority, self._serve, name)
+            for at_ns in inside:
+                if newest[at_ns] != TRUE:
+                    self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._serve, name)
+            for at_ns in set(played.served_ns) - inside:
+                self._at(start_ns + at_ns, Priority.EVICTION_PASS, self._serve, name)
         if not self._taint_mode:
             self._state.watch_pods(self._pod_changed)
         assert events.now_ns == start_ns, "played back from the start"
@@ -102,10 +107,7 @@ class LifecyclePlayback:
         node = self._state.nodes.get(name)
         if node is None:
             return
-        now_ns = self._state.now_ns
-        if self._copies.get(name, (None, node))[0] != now_ns:
-            self._copies[name] = now_ns, node
-        node = self._copies[name][1]
+        node = self._copy(name, node)
         if status != TRUE and name not in self._wanted and not self._tainter.owns_taint(node):
             zone = zone_display_name(self._zones.zone_key(node))
             self._state.record_node(NodeQueued, self._state.node_causes[name], name, zone)
@@ -114,6 +116,19 @@ class LifecyclePlayback:
             self._tainter.process(node, status)
         elif status == TRUE:
             self._by_timeout.cancel_eviction(name)
+
+    def _copy(self, name: str, node: Node) -> Node:
+        """The node as the tick of this instant took it when it began."""
+        now_ns = self._state.now_ns
+        if self._copies.get(name, (None, node))[0] != now_ns:
+            self._copies[name] = now_ns, node
+        return self._copies[name][1]
+
+    def _serve_in_tick(self, name: str) -> None:
+        node = self._state.nodes.get(name)
+        if node is not None:
+            self._copy(name, node)
+            self._serve(name)
 
     def _serve(self, name: str) -> None:
         if self._taint_mode:

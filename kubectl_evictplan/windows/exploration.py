@@ -38,6 +38,7 @@ from kubectl_evictplan.windows.outcome import (
 )
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pod_fates import PodFates
+from kubectl_evictplan.windows.spent_tokens import zones_without_token
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
 Progress = Callable[[str, int, int], None]
@@ -67,12 +68,14 @@ def explore(
     result.runs = 2 * len(plan)
     result.padding_ns = max(piece.left_out_ns for piece in plan)
     starts_ns = tuple(event.at_ns for event in scenario.events if event.manager_up)
+    without_token = zones_without_token(snapshot, scenario.start_ns, configuration)
     runner, runs = NodeRunner(snapshot, configuration), []
     for number, piece in enumerate(plan, 1):
         first, last = runner.run(piece), runner.run(piece, last=True)
         for node_run in (first, last):
             _note_nodes_and_zones(result, node_run, piece.left_out_ns, starts_ns)
-        runs.append(_note_waits(result, run_piece(piece, first, last, configuration)))
+        found = run_piece(piece, first, last, configuration, without_token)
+        runs.append(_note_waits(result, found))
         if progress is not None:
             progress("exploring timings", number, len(plan))
     _find_affected(result.affected, snapshot, scenario, runs)

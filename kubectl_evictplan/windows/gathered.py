@@ -123,6 +123,8 @@ class Gathered:
                     self._cut_off.add(entry.pod)
                 continue
             ordinal = ordinals[key] = ordinals.get(key, -1) + 1
+            if isinstance(key, EvictionKey) and ordinal:
+                continue  # the object is Terminating or gone: another DELETE of it changes nothing
             nth = (key, ordinal)
             if nth not in self._found and not isinstance(key, NodeChangeKey):
                 self._found[nth] = _Found((timeline, index))

@@ -126,13 +126,9 @@ class ZoneLine:
         return True
 
     @property
-    def waits_at_start(self) -> bool:
-        """Whether somebody was not ready at the start: the zone may just have used its token."""
-        not_ready = any(
-            o.told is Told.STATUS and o.at_ns <= 0 and o.status != TRUE for o in self.operations
-        )
-        # A process that starts at that very instant has spent nothing.
-        return not_ready and any(o.told is Told.SPENT for o in self.operations)
+    def ran_before_start(self) -> bool:
+        """Whether a process may have used the zone's token: one that starts at that very instant has spent nothing."""
+        return any(operation.told is Told.SPENT for operation in self.operations)
 
     def replay(
         self,

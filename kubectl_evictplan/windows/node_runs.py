@@ -8,7 +8,7 @@ each node can be served between the runs at both ends of a piece of phases.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import groupby
@@ -43,6 +43,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
+from kubectl_evictplan.windows.early_swaps import as_waits, early_swaps
 from kubectl_evictplan.windows.line_replay import NEVER_NS, LineRules
 from kubectl_evictplan.windows.line_windows import (
     Span,
@@ -363,9 +364,16 @@ class PieceRun(NamedTuple):
 
 
 def run_piece(
-    piece: Piece, first: NodeRun, last: NodeRun, configuration: ControllerConfiguration
+    piece: Piece,
+    first: NodeRun,
+    last: NodeRun,
+    configuration: ControllerConfiguration,
+    without_token: Collection[str],
 ) -> PieceRun:
-    """Find every node's waits, zone by zone, in the order of time."""
+    """Find every node's waits, zone by zone, in the order of time.
+
+    ``without_token``: zones that may have used theirs just before the start.
+    """
     waits: Waits = {}
     waiting: dict[str, set[str]] = {}
     services: dict[str, set[tuple[int, ...]]] = {}
@@ -376,7 +384,7 @@ def run_piece(
         served = services[zone] = set()
         rules = _rules(lines[0][0], configuration)
         found = [
-            _waits_of(piece, lines, configuration, view, served)
+            _waits_of(piece, lines, configuration, view, served, zone in without_token)
             for view in views(rules, [line for _, line in lines], configuration)
         ]
         waiting[zone] = {name for names in found for name in names}
@@ -384,9 +392,22 @@ def run_piece(
             if len(windows) > 1:
                 windows = list(_without_news(name, windows, runs, gap_ns))
             waits.setdefault(name, []).extend(windows)
+        for name in waiting[zone]:
+            swaps = [_early_swaps(name, run, line, configuration) for run, line in lines]
+            waits[name].extend(as_waits(swaps[0], swaps[-1]))
     for windows in waits.values():
         windows.sort(key=lambda window: window.eligible_ns)
     return PieceRun(piece, first, last, waits, waiting, services)
+
+
+def _early_swaps(
+    name: str, run: NodeRun, line: ZoneLine, configuration: ControllerConfiguration
+) -> list[Span]:
+    record = run.record(name)
+    if len(record.decisions) < 2 or not record.ready:
+        return []
+    step_ns = configuration.node_monitor_period_ns + run.timing.monitor_cost_ns
+    return list(early_swaps(record.ready, record.decisions, line.operations, step_ns))
 
 
 def _without_news(
@@ -410,8 +431,9 @@ def _waits_of(
     configuration: ControllerConfiguration,
     view: LineRules,
     services: set[tuple[int, ...]],
+    may_lack_token: bool,
 ) -> Waits:
-    token = TokenAtStart([line for _, line in lines])
+    token = TokenAtStart([line for _, line in lines], may_lack=may_lack_token)
     replayed = [
         (line, rules)
         for run, line in lines
@@ -419,7 +441,7 @@ def _waits_of(
     ]
     end_ns = piece.scenario.end_ns
     base_ns = piece.spread_ns(configuration.node_monitor_period_ns, end_ns)
-    if token.someone_waits:
+    if token.may_lack:
         base_ns += _refill_ns(configuration.node_eviction_rate_qps)
     spread = Spread(base_ns, PASS_LAG_MAX_NS, gap_between_outcomes_ns(configuration), end_ns)
     return wait_windows(replayed, spread, piece.left_out_ns, services)

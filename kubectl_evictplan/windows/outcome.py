@@ -162,12 +162,12 @@ class WindowTable(Generic[Key]):
             self.add((key, ordinal), earliest_ns, at_ns + padding_ns, certain=True, runs=1)
 
     def drop_after(self, horizon_ns: int) -> None:
-        """Forget what only happens after the horizon; what may is not certain within it."""
+        """Forget what only happens after the horizon; what may is not certain, and told up to it."""
         for key, window in list(self.windows.items()):
             if window.earliest_ns > horizon_ns:
                 del self.windows[key]
             elif window.latest_ns > horizon_ns:
-                window.unsure = True
+                window.latest_ns, window.unsure = horizon_ns, True
 
 
 class Exploration:

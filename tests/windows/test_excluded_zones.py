@@ -57,6 +57,17 @@ def test_lines_that_are_made_anew_are_waited_in_as_in_one(
     assert {each.latest_seconds for each in prediction.evictions} == {100}
 
 
+def test_a_pass_may_swap_the_taint_of_a_node_that_is_in_line_again_before_a_tick_does() -> None:
+    """The node is in the new line of the tick that writes Unknown; up to 1.33 the next tick decides on it."""
+    world = excluded_and_silent(1, horizon=200, heartbeat=31)
+    not_ready = make_event(10, "node-ready", ["n00"], status="False")
+    scenario = make_scenario([not_ready, *world.scenario.events], horizon=200)
+    [report] = predict(world.snapshot, scenario, world.configuration).nodes
+    earliest = {(each.what, each.value): each.earliest_seconds for each in report.changes}
+    unreachable = earliest["taint-added", "node.kubernetes.io/unreachable:NoExecute"]
+    assert unreachable == pytest.approx(earliest["ready", "Unknown"], abs=0.001)
+
+
 @pytest.mark.slow
 def test_the_return_of_nodes_from_lines_made_anew_keeps_its_word() -> None:
     """Twenty minutes of ticks, and nodes that come back: no wait per tick, and no end to their combinations."""

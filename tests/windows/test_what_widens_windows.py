@@ -157,3 +157,13 @@ def test_up_to_1_32_a_stale_key_may_shield_the_next_pod_of_that_name(
     ]
     found = [(one.uid, one.certainty) for one in all_evictions(first, events, release=release)]
     assert found == [("one", "certain"), ("two", certainty)]
+
+
+def test_what_may_come_after_the_horizon_is_told_up_to_it() -> None:
+    snapshot = make_snapshot([make_node("n0")], [make_pod("p", "n0")])
+    silent = make_event(10, "kubelet-stop", "n0", last_heartbeat=9)
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario([silent], horizon=52), configuration)
+    [report] = prediction.nodes
+    [unknown] = [each for each in report.changes if each.value == "Unknown"]
+    assert (unknown.certainty, unknown.latest_seconds) == ("possible", 52)

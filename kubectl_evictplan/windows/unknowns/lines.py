@@ -30,17 +30,20 @@ class PassLag(Unknown[LineRules]):
 
 
 class TokenAtStart(Unknown[LineRules]):
-    """A zone can only have used its token on a node that is not ready."""
+    """A zone can only have used its token on a node that was not ready: see ``zones_without_token``."""
 
     name = "token at the start"
-    what = "whether a zone in which nodes wait had just used its token before the start"
+    what = (
+        "whether a zone had just used its token before the start, on a node that was not ready then"
+    )
 
-    def __init__(self, lines: Collection[ZoneLine]) -> None:
-        self.someone_waits = any(line.waits_at_start for line in lines)
+    def __init__(self, lines: Collection[ZoneLine], *, may_lack: bool) -> None:
+        """``may_lack``: the snapshot leaves it open."""
+        self.may_lack = may_lack and any(line.ran_before_start for line in lines)
 
     def settle(self, part: LineRules, most: int) -> Iterator[LineRules]:
-        """It is there; and where somebody waits, it is not."""
-        for spent in (False, True) if self.someone_waits else (False,):
+        """It is there; and where it may be spent, it is not."""
+        for spent in (False, True) if self.may_lack else (False,):
             yield part._replace(spent_at_start=spent)
 
 

@@ -25,6 +25,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.circumstances import Moment, MomentKind
 from kubectl_evictplan.windows.pieces import Grid, Piece
+from kubectl_evictplan.windows.spent_tokens import zones_without_token
 from kubectl_evictplan.windows.unknowns.drawn import sequence
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
 
@@ -266,7 +267,7 @@ def _critical_moments(
 ) -> Iterable[Moment]:
     """Offsets at which it matters whether a tick comes just before or just after."""
     yield from _moments_of_nodes(snapshot, scenario, configuration)
-    if any(node.ready_status != TRUE for node in snapshot.nodes):
+    if zones_without_token(snapshot, scenario.start_ns, configuration):
         # A zone may have used its token just before the start: a tick that changes its rate meets a new one or not.
         rates_qps = {
             configuration.node_eviction_rate_qps,

@@ -1,0 +1,42 @@
+"""Zones in which no node counts: who is tainted there stays in line, and a pass may change the taint before a tick does.
+
+Such a zone gets a new queue, with a token, at nearly every tick, and each tick puts all who are not ready into it
+(``addPodEvictorForNewZone``, ``markNodeForTainting``). What a pass reads is the node's newest Ready condition. So where that
+changes between False and Unknown, and ticks decide on what they saw before (up to 1.33), a pass can swap the taint first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from kubectl_evictplan.cluster.timeline import QueueOperation, Told
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.windows.line_windows import Span, WaitWindow
+
+# Instants with the Ready status that is written, or decided on, then.
+Statuses = Sequence[tuple[int, str]]
+
+
+def early_swaps(
+    ready: Statuses, decisions: Statuses, operations: Sequence[QueueOperation], step_ns: int
+) -> Iterator[Span]:
+    """From when to when a pass can swap the taint of one node, in one run with a tick every ``step_ns``."""
+    made_anew_ns = [each.at_ns for each in operations if each.told is Told.CREATED]
+    for at_ns, status in ready:
+        before = next((was for ns, was in reversed(decisions) if ns < at_ns), TRUE)
+        after_ns = next((ns for ns, _ in decisions if ns >= at_ns), None)
+        in_line = any(at_ns - step_ns < made_ns <= at_ns for made_ns in made_anew_ns)
+        if in_line and after_ns is not None and TRUE not in (status, before) and status != before:
+            # A tick that takes the taints off all nodes looks at them as they were when it began.
+            yield min(at_ns + 1, after_ns), max(after_ns - 1, at_ns)
+
+
+def as_waits(first: Sequence[Span], last: Sequence[Span]) -> Iterator[WaitWindow]:
+    """Waits of a piece, of the spans in the runs at both its ends; no pass needs to come."""
+    for one, other in zip_longest(first, last):
+        low_ns, _ = one or other
+        _, high_ns = other or one
+        yield WaitWindow(
+            ((low_ns, high_ns),), certain=False, eligible_ns=low_ns, useless_ns=high_ns
+        )

@@ -1,0 +1,61 @@
+"""Zones that may have used their token just before the start, by what the snapshot shows.
+
+A bucket holds one token. It is spent on a node that is not ready, on one that was ready again, or gone, when
+its turn came (``RateLimitedTimedQueue.Try``), and is there again after 1 / rate seconds.
+"""
+
+from __future__ import annotations
+
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Node
+
+# A node stays in line until the next tick finds it ready; conditions have whole seconds.
+_ROUNDING_NS = SECOND_NS
+
+
+def zones_without_token(
+    snapshot: ClusterSnapshot, start_ns: int, configuration: ControllerConfiguration
+) -> frozenset[str]:
+    """Keys of the zones whose token may be spent at the start.
+
+    A node in it is not ready, or was not until just before; a node of which only pods are left may have been in any.
+    """
+    zones = ZoneMembership(configuration)
+    keys = {zones.zone_key(node) for node in snapshot.nodes}
+    if _never_refilled(configuration) or _lost_a_node(snapshot):
+        return frozenset({*keys, *snapshot.bystanders})
+    return frozenset(
+        zones.zone_key(node)
+        for node in snapshot.nodes
+        if may_have_taken_a_token(node, start_ns, configuration)
+    )
+
+
+def may_have_taken_a_token(
+    node: Node, start_ns: int, configuration: ControllerConfiguration
+) -> bool:
+    """Whether its zone can have used its token on the node and have no other one yet."""
+    ready = node.condition(READY)
+    if ready is None or ready.status != TRUE:
+        return True
+    since_ns = ready.last_transition_time_ns
+    rate_qps = configuration.node_eviction_rate_qps
+    if since_ns is None or rate_qps <= 0:
+        return False
+    in_line_until_ns = since_ns + _ROUNDING_NS + configuration.node_monitor_period_ns
+    return in_line_until_ns + int(SECOND_NS / rate_qps) > start_ns
+
+
+def _never_refilled(configuration: ControllerConfiguration) -> bool:
+    """Whether a bucket gives one token and then none, which may have been long ago."""
+    accepts = configuration.profile.rate_zero_accepts
+    return configuration.node_eviction_rate_qps <= 0 and not accepts
+
+
+def _lost_a_node(snapshot: ClusterSnapshot) -> bool:
+    """Whether a node was deleted so recently that garbage collection has not deleted its pods yet."""
+    names = {node.name for node in snapshot.nodes}
+    return any(pod.node_name and pod.node_name not in names for pod in snapshot.pods)
