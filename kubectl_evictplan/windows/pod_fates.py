@@ -145,6 +145,8 @@ class PodFates:
             return False
         if no_execute_taints(node.taints) or any(t.key == OUT_OF_SERVICE for t in node.taints):
             return False
+        if any(pod.deletion_timestamp_ns is not None for pod in self._pods_by_node.get(name, ())):
+            return False  # it may be gone before its kubelet falls silent
         return all(
             len(run.waits.get(name, ())) <= 1
             and all(end.record(name).is_steady() for end in (run.first, run.last))

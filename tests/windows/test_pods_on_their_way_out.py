@@ -25,6 +25,14 @@ def told(events: Iterable[ScenarioEvent]) -> list[tuple[str, float, str]]:
     ]
 
 
+def test_a_pod_terminating_at_the_start_may_be_gone_before_its_kubelet_falls_silent() -> None:
+    snapshot = make_snapshot([make_node("n0"), make_node("n1")], [make_pod("p", "n0", deleted=-1)])
+    silent = make_event(5, "kubelet-stop", "n0", last_heartbeat=4)
+    configuration = resolve_configuration(ControllerSettings("1.33.4"), snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario([silent], horizon=120), configuration)
+    assert [each.certainty for each in prediction.evictions] == ["possible"]
+
+
 def test_a_delete_of_a_pod_that_is_terminating_already_is_no_row_of_its_own() -> None:
     taint = make_event(11, "taint", ["n0"], taint="B:NoExecute")
     assert told([taint]) == [("taint-eviction", 0.0, "certain")]

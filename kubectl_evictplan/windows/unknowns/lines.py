@@ -33,9 +33,7 @@ class TokenAtStart(Unknown[LineRules]):
     """A zone can only have used its token on a node that was not ready: see ``zones_without_token``."""
 
     name = "token at the start"
-    what = (
-        "whether a zone had just used its token before the start, on a node that was not ready then"
-    )
+    what = "whether a zone in which nodes wait had just used its token before the start"
 
     def __init__(self, lines: Collection[ZoneLine], *, may_lack: bool) -> None:
         """``may_lack``: the snapshot leaves it open."""
