@@ -15,6 +15,22 @@ class Grid(NamedTuple):
     cost_ns: int
 
 
+class Corner(NamedTuple):
+    """Where several critical phases meet, at one cost of ticks: only the stretches beside them change there.
+
+    ``vanishing``: only the stretches between them, which vanish where they meet.
+    """
+
+    instants: frozenset[int]
+    vanishing: bool
+
+    def touches(self, low_ns: int, high_ns: int, step_ns: int) -> bool:
+        """Whether a stretch of phases has a corner there."""
+        phases = {at_ns % step_ns for at_ns in self.instants}
+        begins, ends = low_ns in phases, (high_ns + 1) % step_ns in phases
+        return begins and ends if self.vanishing else begins or ends
+
+
 class Piece(NamedTuple):
     """Grids from ``first`` to ``last`` for a scenario with every last heartbeat filled in.
 
@@ -35,6 +51,8 @@ class Piece(NamedTuple):
     missed: frozenset[str] = frozenset()
     # The number of a piece that is drawn: one choice of everything, where not all of them can be explored.
     drawn: int | None = None
+    # Of all stretches of phases only those that have a corner here.
+    corner: Corner | None = None
     # One phase stands for all that are admissible.
     phase_is_chosen: bool = False
 

@@ -64,6 +64,20 @@ def test_a_cost_with_which_two_moments_have_one_phase_is_told_from_both_sides() 
     assert {piece.first.cost_ns for piece in case.pieces()} >= {0, most}
 
 
+def test_at_such_a_cost_only_the_stretches_count_that_end_where_the_phases_meet() -> None:
+    apart = [stop("n2", at=41, last=40.9), stop("n3", at=44, last=43.6)]
+    events = [stop("n0"), *apart, stop("n1", at=61, last=59.06)]
+    meets, step = ns(0.005), ns(5.005)
+    at_the_meeting = [
+        (piece.first.phase_ns, piece.last.phase_ns + 1)
+        for piece in Case(events, ("n0", "n1", "n2", "n3")).pieces()
+        if piece.first.cost_ns == meets
+    ]
+    phase = ns(-1) % step
+    before, after = ns(43.6) % step, step
+    assert at_the_meeting == [(before, phase), (phase, after)]
+
+
 def test_where_the_first_tick_is_known_pieces_end_at_costs_with_which_a_tick_just_meets_a_moment() -> (
     None
 ):

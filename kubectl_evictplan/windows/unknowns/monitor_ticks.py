@@ -24,7 +24,7 @@ from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.circumstances import Moment, MomentKind
-from kubectl_evictplan.windows.pieces import Grid, Piece
+from kubectl_evictplan.windows.pieces import Corner, Grid, Piece
 from kubectl_evictplan.windows.spent_tokens import zones_without_token
 from kubectl_evictplan.windows.unknowns.drawn import sequence
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
@@ -109,18 +109,19 @@ class TickCost(Unknown[Piece]):
             for low_ns, high_ns in _between(costs, cost_max_ns + 1):
                 yield part._replace(first=Grid(fixed_ns, low_ns), last=Grid(fixed_ns, high_ns))
             return
-        if len(meetings.instants(part.scenario)) < most:
-            own.update(self._of_pairs(part.scenario))
-        else:
-            part = part.missing(self.name)  # there are more phases than will be told apart
-        levels = {0, cost_max_ns, *own, *(cost_ns - 1 for cost_ns in own)}
         if most < self.fewest(part):
             part = part.missing(self.name)
             yield part._replace(first=Grid(0, 0), last=Grid(0, cost_max_ns))
             return
-        if len(levels) <= most:
+        levels = {0, cost_max_ns, *own, *(cost_ns - 1 for cost_ns in own)}
+        instants = len(meetings.instants(part.scenario))
+        # With as many instants there are more phases than will be told apart.
+        crossings = self._crossings(part.scenario) if instants < most else None
+        if crossings is not None and len(levels) + 4 * len(crossings) // (instants + 1) <= most:
             for cost_ns in sorted(levels):
                 yield part._replace(first=Grid(0, cost_ns), last=Grid(0, cost_ns))
+            for cost_ns, meeting in sorted(crossings.items()):
+                yield from _corners(part, cost_ns, frozenset(meeting))
             return
         part = part.missing(self.name)
         for cost_ns in (0, cost_max_ns, cost_max_ns // 2)[:most]:
@@ -164,12 +165,15 @@ class TickCost(Unknown[Piece]):
                     if 0 < cost_ns <= self._meetings.cost_max_ns:
                         yield cost_ns
 
-    def _of_pairs(self, scenario: Scenario) -> Iterator[int]:
-        """Costs with which two instants have the same phase."""
+    def _crossings(self, scenario: Scenario) -> dict[int, set[int]]:
+        """Costs with which instants have the same phase, and which these are."""
         instants = sorted({0, *self._meetings.instants(scenario)})
+        crossings: dict[int, set[int]] = {}
         for place, later_ns in enumerate(instants):
             for earlier_ns in instants[:place]:
-                yield from self._whole_ticks(later_ns - earlier_ns)
+                for cost_ns in self._whole_ticks(later_ns - earlier_ns):
+                    crossings.setdefault(cost_ns, set()).update((earlier_ns, later_ns))
+        return crossings
 
     def _whole_ticks(self, apart_ns: int) -> Iterator[int]:
         most = apart_ns // self._period_ns
@@ -194,6 +198,8 @@ class MonitorPhase(Unknown[Piece]):
         """Every stretch."""
         if self._meetings.fixed_phase_ns(part.scenario) is not None:
             return 1
+        if part.corner is not None:
+            return len(part.corner.instants) + (-1 if part.corner.vanishing else 1)
         return len(self._meetings.instants(part.scenario)) + 1
 
     def settle(self, part: Piece, most: int) -> Iterator[Piece]:
@@ -210,13 +216,15 @@ class MonitorPhase(Unknown[Piece]):
             ]
             yield spans[int(sequence(1, part.drawn) * len(spans))]
             return
-        if len(phases) > most:
+        if part.corner is None and len(phases) > most:
             yield from self._thinned(part, phases, step_ns, most)
             return
         moment_at = {
             moment.at_ns % step_ns: moment for moment in self._meetings.moments(part.scenario)
         }
         for low_ns, high_ns in _between(phases, step_ns):
+            if part.corner is not None and not part.corner.touches(low_ns, high_ns, step_ns):
+                continue
             after, before = moment_at.get(low_ns), moment_at.get((high_ns + 1) % step_ns)
             known = None
             if cost_ns == 0 and after is not None and before is not None:
@@ -246,6 +254,13 @@ class MonitorPhase(Unknown[Piece]):
                     first=part.first._replace(phase_ns=max(low_ns, first_ns)),
                     last=part.last._replace(phase_ns=min(high_ns, last_ns)),
                 )
+
+
+def _corners(part: Piece, cost_ns: int, meeting: frozenset[int]) -> Iterator[Piece]:
+    """Just before instants have the same phase, and when they have."""
+    for level_ns, vanishing in ((cost_ns - 1, True), (cost_ns, False)):
+        grid = Grid(0, level_ns)
+        yield part._replace(first=grid, last=grid, corner=Corner(meeting, vanishing))
 
 
 def _between(starts: Iterable[int], end: int) -> Iterator[tuple[int, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -9,7 +11,7 @@ from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost, TickMeetings
 from kubectl_evictplan.windows.unknowns.starts import KubeletReturns, ProcessStarts
-from kubectl_evictplan.windows.unknowns.unknown import settled
+from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
 from kubectl_evictplan.windows.unknowns.zone_walk import ZoneWalk
 
 
@@ -26,6 +28,9 @@ def pieces(
     ticks = (TickCost(meetings), MonitorPhase(meetings))
     walk = ZoneWalk(snapshot, configuration)
     most = max(runs_max // 2, 1)
+    whole = _wholly_settled(Piece(scenario), (*starts, *ticks, heartbeats, walk), most)
+    if whole is not None:
+        return whole
     found = settled(Piece(scenario), (*starts, *ticks, heartbeats, walk), most)
     if heartbeats.is_known(scenario) or not any(piece.missed for piece in found):
         return found
@@ -38,3 +43,18 @@ def pieces(
         drawn = heartbeats.drawn(begun[index % len(begun)], index)
         found += settled(drawn, (*ticks, walk), 1)
     return found
+
+
+def _wholly_settled(
+    piece: Piece, unknowns: Sequence[Unknown[Piece]], most: int
+) -> list[Piece] | None:
+    """As ``settled``, but for whoever needs more than an equal share; None where ``most`` is not enough for all."""
+    pieces = [piece]
+    for unknown in unknowns:
+        found: list[Piece] = []
+        for each in pieces:
+            found += unknown.settle(each, most)
+            if len(found) > most or any(part.missed for part in found[-1:]):
+                return None
+        pieces = found
+    return pieces
