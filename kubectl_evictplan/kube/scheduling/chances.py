@@ -31,8 +31,6 @@ from kubectl_evictplan.kube.scheduling.inter_pod import InterPodAffinity, Unknow
 from kubectl_evictplan.kube.scheduling.node_filters import NodeFilters
 from kubectl_evictplan.kube.scheduling.node_sets import (
     NodeSet,
-    Topologies,
-    first_place,
     nodes_where,
     places,
 )
@@ -41,6 +39,7 @@ from kubectl_evictplan.kube.scheduling.peers import PodIndex, selects
 from kubectl_evictplan.kube.scheduling.preemption import Preemption, Pushing
 from kubectl_evictplan.kube.scheduling.rivals import Rival, Rivals
 from kubectl_evictplan.kube.scheduling.spread import Bounds, Spread
+from kubectl_evictplan.kube.scheduling.topologies import Topologies
 from kubectl_evictplan.kube.scheduling.volume_limits import AttachedVolumes
 
 # Where the input has no needs or no offers at all, nothing is said against a place: that is told as an assumption.
@@ -433,14 +432,10 @@ class Chances:
 
     def _one_of_each_domain(self, nodes: NodeSet, keys: Iterable[str], held: NodeSet) -> NodeSet:
         """Nodes no two of which lie in one domain of any key, and none with a node that is held."""
+        topologies = self._ground.topologies
         for key in sorted(keys):
-            chosen = 0
-            domains = self._ground.topologies.domains(key)
-            for members in domains.values():
-                if members & nodes and not members & held:
-                    chosen |= 1 << first_place(members & nodes)
             # Without the key there is no domain to share.
-            nodes = chosen | nodes & ~self._ground.topologies.with_key(key)
+            nodes = topologies.one_of_each(key, nodes, held) | nodes & ~topologies.with_key(key)
         return nodes
 
     def _spread_out(self, group: Group, doubtful: Opened, nodes: NodeSet, conflicts: int) -> int:

@@ -33,10 +33,11 @@ from kubectl_evictplan.kube.scheduling.inter_pod import (
     UnknownNamespaces,
 )
 from kubectl_evictplan.kube.scheduling.node_filters import NodeFilters
-from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, Topologies, first_place, places
+from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, first_place, places
 from kubectl_evictplan.kube.scheduling.peers import PodIndex
 from kubectl_evictplan.kube.scheduling.spread import Spread
 from kubectl_evictplan.kube.scheduling.storage_capacity import StorageRoom, volumes_going
+from kubectl_evictplan.kube.scheduling.topologies import Topologies
 from kubectl_evictplan.kube.scheduling.volume_limits import AttachedVolumes
 from kubectl_evictplan.kube.scheduling.volumes import Reach, Volumes
 

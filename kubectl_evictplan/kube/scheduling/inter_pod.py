@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds
-from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, Topologies
+from kubectl_evictplan.kube.scheduling.node_sets import NodeSet
 from kubectl_evictplan.kube.scheduling.peers import Namespaces, Peers, PodIndex, Tally, selects
+from kubectl_evictplan.kube.scheduling.topologies import Topologies
 
 # Labels by namespace; None when namespaces were not read.
 NamespaceLabels = Mapping[str, Mapping[str, str]] | None

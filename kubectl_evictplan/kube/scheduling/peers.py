@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from kubectl_evictplan.kube.infrastructure import Wishes
 from kubectl_evictplan.kube.objects import Pod
-from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, Topologies
+from kubectl_evictplan.kube.scheduling.node_sets import NodeSet
+from kubectl_evictplan.kube.scheduling.topologies import Topologies
 from kubectl_evictplan.kube.selectors import meets
 
 # None is every namespace.

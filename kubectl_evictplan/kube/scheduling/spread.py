@@ -6,13 +6,15 @@ matchLabelKeys since 1.27, minDomains since 1.25 by default).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kubectl_evictplan.kube.infrastructure import Wishes
 from kubectl_evictplan.kube.needs import HONOR, PodNeeds, TopologySpreadConstraint
-from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, Topologies
+from kubectl_evictplan.kube.scheduling.node_sets import NodeSet
 from kubectl_evictplan.kube.scheduling.peers import Peers, PodIndex, Tally, selects
+from kubectl_evictplan.kube.scheduling.topologies import Topologies
 
 
 class Bounds(NamedTuple):
@@ -96,11 +98,7 @@ class Spread:
         takers = bounds.takers if moving <= bounds.own else -1
         itself = selects(selector, peers.labels)
         others = max(moving - itself, 0)
-        ends = [
-            most.get(domain, 0) + gone.get(domain, 0) + (others if nodes & takers else 0)
-            for domain, nodes in domains.items()
-            if nodes & sure
-        ]
+        ends = list(self._ends(key, Counter(most) + Counter(gone), sure, takers, others))
         if not ends:
             return 0
         fewest = min(ends)
@@ -111,6 +109,23 @@ class Spread:
             if count + itself - fewest > constraint.max_skew:
                 crowded |= domains[domain]
         return crowded
+
+    def _ends(
+        self, key: str, counts: Mapping[str, int], sure: NodeSet, takers: NodeSet, others: int
+    ) -> Iterator[int]:
+        """Yield how many each domain that surely counts may have in the end: those without any are told as one.
+
+        ``others`` may come to where ``takers`` are.
+        """
+        domains, counted = self._topologies.domains(key), 0
+        for domain, count in counts.items():
+            nodes = domains[domain]
+            counted |= nodes
+            if nodes & sure:
+                yield count + (others if nodes & takers else 0)
+        # Of thousands of hosts a few have any.
+        if empty := self._topologies.whole_domains(key, sure) & ~counted:
+            yield 0 if empty & ~self._topologies.whole_domains(key, takers) else others
 
     def counts(self, constraint: TopologySpreadConstraint, peers: Peers) -> Mapping[str, int]:
         """How many pods that count for a constraint of such pods are in each domain."""
