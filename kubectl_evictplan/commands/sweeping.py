@@ -124,21 +124,16 @@ class Sweeping:
         self, snapshot: ClusterSnapshot, failures: Sequence[Failure], what: str, progress: Progress
     ) -> Sweep:
         """Return the ranked rows of all failures."""
-        from kubectl_evictplan.impact.assess import not_listed
         from kubectl_evictplan.sweeps.document import Sweep
-        from kubectl_evictplan.sweeps.failures import NO_NEEDS, NOT_PLACED, needs_listed
-        from kubectl_evictplan.sweeps.second_look import looked_at_again
+        from kubectl_evictplan.sweeps.second_look import looked_at_again, not_evaluated
 
         failing = self.failing(snapshot)
         failing.prepare(failures)
         rows = list(self.answers(failing.row, failures, progress))
         ranked = looked_at_again(rows, lambda few: self.answers(failing.placed_row, few, progress))
         inputs = failing.inputs(failures[0]) if failures else None
-        asked = all(row.placement_asked for row in ranked)
-        unknown = [*not_listed(snapshot), *(() if asked else (NOT_PLACED,))]
-        if not needs_listed(snapshot):
-            unknown.append(NO_NEEDS)
-        return Sweep(what, inputs, failures=ranked, not_evaluated=tuple(unknown))
+        unknown = not_evaluated(snapshot, ranked)
+        return Sweep(what, inputs, failures=ranked, not_evaluated=unknown)
 
     def answers(
         self, function: Callable[[Any], _Answer], tasks: Sequence[Any], progress: Progress

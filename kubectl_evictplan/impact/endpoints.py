@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.fates import Fate, is_counted
-from kubectl_evictplan.impact.services import APP_LABELS, by_dns
+from kubectl_evictplan.impact.services import APP_LABELS, by_dns, listing_of, offered
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.infrastructure import EndpointSlice, Service
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
@@ -33,6 +33,7 @@ class Endpoints:
         self._before: Counter[ServiceKey] = Counter()
         self._services_of: dict[str, tuple[ServiceKey, ...]] = {}
         listed = snapshot.infrastructure.services
+        self._listed = {(one.namespace, one.name): one for one in listed}
         names = {(one.namespace, one.name) for one in listed if by_dns(one)}
         slices = _by_service(
             one
@@ -69,7 +70,8 @@ class Endpoints:
         for service, fates in moving.items():
             # Endpoints that nothing happens to stay.
             if len(fates) == self._before[service]:
-                there = world.availability(len(fates), fates, endpoints=True)
+                listing = listing_of(self._listed.get(service))
+                there = offered(world, len(fates), fates, listing)
                 if spells := telling.spells(there, 1):
                     yield service, spells
 

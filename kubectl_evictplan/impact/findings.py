@@ -240,7 +240,7 @@ def _drain_waits(facts: Facts) -> Iterator[Item]:
 def _workload_down(facts: Facts) -> Iterator[Item]:
     for one in facts.impact.workloads:
         spell = _longest(one.zero)
-        if spell is None or one.single_replica or one.workload.partition("/")[0] not in REPLICATED:
+        if spell is None or _may_be_one(one) or one.workload.partition("/")[0] not in REPLICATED:
             continue
         pods = _count(one.ready_before, "Ready pod")
         text = f"{one.workload} in {one.namespace} loses all it has, {pods}: none {_spell(spell)}"
@@ -248,11 +248,18 @@ def _workload_down(facts: Facts) -> Iterator[Item]:
         yield Item(_workload(one), text, spell.certainty, _lasts(spell), remedy)
 
 
+def _may_be_one(one: WorkloadImpact) -> bool:
+    """Whether it wants one pod, or may: one is in the input, without its owner."""
+    return one.single_replica is not False
+
+
 def _single_replica(facts: Facts) -> Iterator[Item]:
     for one in facts.impact.workloads:
         spell = _longest(one.zero)
-        if one.single_replica and spell is not None:
-            has = "has one replica" if one.wanted is not None else "has one pod in the input"
+        if _may_be_one(one) and spell is not None:
+            has = "has one replica"
+            if one.single_replica is None:
+                has = "has one pod in the input, which does not say how many it wants"
             text = f"{one.workload} in {one.namespace} {has}: none {_spell(spell)}"
             remedy = facts.scaling.command(one)
             yield Item(_workload(one), text, spell.certainty, _lasts(spell), remedy)

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from kubectl_evictplan.impact import telling
+from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.fates import Fate, is_counted
 from kubectl_evictplan.impact.labelled import Labelled
 from kubectl_evictplan.impact.listed import (
@@ -37,7 +38,7 @@ APP_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
 _Stretch = tuple[str, Between, Between]
 
 
-class _Listing(NamedTuple):
+class Listing(NamedTuple):
     """Who writes a service's endpoints, and by which rule: when a pod is not offered, when it stops being, when it is dead.
 
     ``follows``: a pod that is not Ready is not offered, so what is offered again answers again.
@@ -51,11 +52,11 @@ class _Listing(NamedTuple):
     by_kubernetes: bool = True
 
 
-_BY_READINESS = _Listing()
+BY_READINESS = Listing()
 # publishNotReadyAddresses: pods that are not ready are offered, too, whatever becomes of their node.
-_PUBLISHED = _Listing(while_published, leaves_published, follows=False)
+_PUBLISHED = Listing(while_published, leaves_published, follows=False)
 # No selector: whoever wrote the EndpointSlices changes them, or nobody does.
-_BY_OTHERS = _Listing(
+_BY_OTHERS = Listing(
     while_left_to_others,
     leaves_by_others,
     dead_until_others_act,
@@ -72,7 +73,7 @@ class _Behind(NamedTuple):
     source: str
     before: int
     fates: list[Fate]
-    listing: _Listing = _BY_READINESS
+    listing: Listing = BY_READINESS
 
 
 def service_impacts(world: World) -> tuple[ServiceImpact, ...]:
@@ -83,12 +84,10 @@ def service_impacts(world: World) -> tuple[ServiceImpact, ...]:
 
 
 def _impact(world: World, behind: _Behind, holes: _Holes) -> ServiceImpact:
-    listing, ours = behind.listing, behind.listing.by_kubernetes
+    listing, known = behind.listing, (behind.before, behind.fates)
     dropped = dropped_early(behind.fates) if listing.follows else {}
-    unlisted = while_unready_or_dropped(dropped) if dropped else listing.unlisted
-    known = behind.before, behind.fates
-    ready = world.availability(*known, unlisted, endpoints=ours, limited=ours)
-    answering = world.availability(*known, listing.dead, limited=ours)
+    ready = offered(world, *known, listing, dropped)
+    answering = world.availability(*known, listing.dead, limited=listing.by_kubernetes)
     black_holes, undetected = holes.behind(behind.fates, dropped, listing.leaves)
     owners = {one.owner for one in behind.fates}
     # Whoever was one too many is not missed.
@@ -110,6 +109,19 @@ def _impact(world: World, behind: _Behind, holes: _Holes) -> ServiceImpact:
         ),
         steps=telling.steps(ready),
     )
+
+
+def offered(
+    world: World,
+    before: int,
+    fates: Sequence[Fate],
+    listing: Listing,
+    dropped: Mapping[str, int] | None = None,
+) -> Availability:
+    """How many of ``before`` endpoints are offered over time; ``dropped``: nodes whose pods may leave early."""
+    ours = listing.by_kubernetes
+    unlisted = while_unready_or_dropped(dropped) if dropped else listing.unlisted
+    return world.availability(before, fates, unlisted, endpoints=ours, limited=ours)
 
 
 # -- black holes ------------------------------------------------------------------------------------------
@@ -224,7 +236,7 @@ def _behind(world: World) -> Iterator[_Behind]:
             service = listed.get(key)
             if not by_dns(service):
                 behind = _of_slices(world, key, some, pods)
-                yield from _some(behind._replace(listing=_listing(service)))
+                yield from _some(behind._replace(listing=listing_of(service)))
     selected = [
         service
         for key, service in listed.items()
@@ -254,11 +266,12 @@ def remedy_of_dead(service: Service | None) -> str:
     return ""
 
 
-def _listing(service: Service | None) -> _Listing:
+def listing_of(service: Service | None) -> Listing:
+    """By which rule its endpoints are written."""
     if by_others(service):
         return _BY_OTHERS
     publishes = service is not None and service.publish_not_ready_addresses
-    return _PUBLISHED if publishes else _BY_READINESS
+    return _PUBLISHED if publishes else BY_READINESS
 
 
 def _some(behind: _Behind) -> Iterator[_Behind]:
@@ -303,7 +316,7 @@ def _of_selectors(world: World, services: Sequence[Service]) -> Iterator[_Behind
     for some in by_namespace.values():
         for service, behind in some:
             found = _of_pods(service.name, SELECTOR, behind)
-            yield from _some(found._replace(listing=_listing(service)))
+            yield from _some(found._replace(listing=listing_of(service)))
 
 
 def _of_pods(name: str, source: str, classes: Sequence[Labelled]) -> _Behind:

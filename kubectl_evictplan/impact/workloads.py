@@ -85,8 +85,7 @@ def _impact(
         namespace=key[0],
         workload=key[1],
         wanted=wanted,
-        single_replica=key[1].partition("/")[0] in REPLICATED
-        and (len(pods) if wanted is None else wanted) == 1,
+        single_replica=_single_replica(key[1].partition("/")[0], wanted, len(pods)),
         ready_before=before,
         fewest_ready=curve.fewest,
         below_before=curve.below,
@@ -109,6 +108,15 @@ def _impact(
         ready_after=_readiness(world, owners).document(),
         steps=curve.steps,
     )
+
+
+def _single_replica(kind: str, wanted: int | None, pods: int) -> bool | None:
+    """Whether it wants one pod; None: its owner is not in the input, and one pod of it is."""
+    if kind not in REPLICATED:
+        return False
+    if wanted is None:
+        return None if pods == 1 else False
+    return wanted == 1
 
 
 def _wanted(world: World, key: tuple[str, str], pods: list[Pod]) -> int | None:

@@ -118,7 +118,8 @@ class TwoCopies(Record):
 class WorkloadImpact(Record):
     """One workload ("Kind/name"; bare pods: "Pod/name") with pods that become unready or go away.
 
-    ``wanted`` is what it asks for, null where that is not known. ``ready_before`` pods are Ready at the start,
+    ``wanted`` is what it asks for, null where that is not known; ``single_replica``: that is one, null where one pod of an
+    owner is in the input that is not. ``ready_before`` pods are Ready at the start,
     ``below_before`` is when there are fewer, of a workload with more than it wants fewer than wanted, ``zero`` when there
     are none. ``whole_again``: from when on that many are there again. ``never_replaced``: pods that nobody makes anew, but for
     those that have ended or been replaced before, and those too many. ``ready_after`` is what
@@ -128,7 +129,7 @@ class WorkloadImpact(Record):
     namespace: str
     workload: str
     wanted: int | None
-    single_replica: bool
+    single_replica: bool | None
     ready_before: int
     fewest_ready: Count
     below_before: tuple[Spell, ...]

@@ -345,6 +345,7 @@ def _provenance(sweep: Sweep, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
         yield "Assumed", assumption
     for what in sweep.not_evaluated:
         yield "Not evaluated", what
+    yield from _not_evaluated_of_fleet(sweep.clusters)
     inputs = sweep.inputs
     if inputs is None:
         return
@@ -358,3 +359,14 @@ def _provenance(sweep: Sweep, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
     if not all(row.placement_asked for row in rows):
         same = "says of one failure why, and asks besides whether replacements find a node"
     yield "Reasons", f"kubectl evictplan what-if fail {same}"
+
+
+def _not_evaluated_of_fleet(clusters: Sequence[ClusterRow]) -> Iterator[tuple[str, str]]:
+    """Each gap once, with the clusters that have it."""
+    where: dict[str, list[str]] = {}
+    for cluster in clusters:
+        for what in cluster.not_evaluated:
+            where.setdefault(what, []).append(cluster.cluster)
+    for what, names in where.items():
+        of = "every cluster" if len(names) == len(clusters) else words.listed(names, 5)
+        yield "Not evaluated", f"{what} ({of})"

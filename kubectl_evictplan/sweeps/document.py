@@ -67,7 +67,7 @@ class FlagRow(Record):
 class ClusterRow(Record):
     """One cluster of a fleet: how many failures were tried, how many cost something, and the worst of them.
 
-    ``worst`` is null where none costs anything.
+    ``worst`` is null where none costs anything. ``not_evaluated``: as in ``Sweep``, of this cluster.
     """
 
     cluster: str
@@ -76,6 +76,7 @@ class ClusterRow(Record):
     tried: int
     costly: int
     worst: FailureRow | None
+    not_evaluated: tuple[str, ...] = ()
 
 
 class Sweep(Record):

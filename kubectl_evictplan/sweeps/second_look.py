@@ -10,9 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from kubectl_evictplan.impact.assess import not_listed
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.sweeps.document import ClusterRow, FailureRow
-from kubectl_evictplan.sweeps.failures import NODE, Failing, Failure, is_costly, ranked
+from kubectl_evictplan.sweeps.failures import (
+    NO_NEEDS,
+    NODE,
+    NOT_PLACED,
+    Failing,
+    Failure,
+    is_costly,
+    needs_listed,
+    ranked,
+)
 
 # So many rows; each is held against the whole cluster.
 LOOKED_AT = 20
@@ -56,4 +66,15 @@ def cluster_row(name: str, snapshot: ClusterSnapshot, failing: Failing) -> Clust
         tried=len(rows),
         costly=sum(map(is_costly, rows)),
         worst=worst,
+        not_evaluated=not_evaluated(snapshot, rows),
     )
+
+
+def not_evaluated(snapshot: ClusterSnapshot, rows: Iterable[FailureRow]) -> tuple[str, ...]:
+    """What these rows of a cluster do not tell, because the input does not, or nobody asked."""
+    found = list(not_listed(snapshot))
+    if not all(row.placement_asked for row in rows):
+        found.append(NOT_PLACED)
+    if not needs_listed(snapshot):
+        found.append(NO_NEEDS)
+    return tuple(found)

@@ -142,7 +142,9 @@ def test_a_deployment_is_told_by_its_own_name() -> None:
 
 def test_how_many_an_owner_wants_that_is_not_in_the_input_is_not_asserted() -> None:
     impact = impact_of(cluster(pods_of("ReplicaSet", "nope", ["a1"])), TAINT)
+    assert workload(impact, "ReplicaSet/nope").single_replica is None
     assert "has one pod in the input" in finding(impact, "single-replica").summary
+    assert "does not say how many it wants" in finding(impact, "single-replica").summary
 
 
 @pytest.mark.parametrize("event", [TAINT, make_event(10, "drain", "a1")])

@@ -65,7 +65,12 @@ def drawn_pods(draw: random.Random) -> list[Pod]:
 
 def drawn_infrastructure(draw: random.Random, pods: list[Pod]) -> Infrastructure:
     services = tuple(
-        Service(namespace, name, draw.choice(({"app": "web"}, {"tier": "x"}, {"tier": "y"}, None)))
+        Service(
+            namespace,
+            name,
+            draw.choice(({"app": "web"}, {"tier": "x"}, {"tier": "y"}, None)),
+            publish_not_ready_addresses=draw.random() < 0.3,
+        )
         for namespace in NAMESPACES
         for name in ("one", "two", "three")
     )

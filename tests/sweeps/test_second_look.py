@@ -14,7 +14,7 @@ from kubectl_evictplan.report import render_document
 from kubectl_evictplan.report.sweeps import sweep_contents
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.sweeps.document import FailureRow, Sweep
-from kubectl_evictplan.sweeps.failures import NODE, Failing, Failure, needs_listed, ranked
+from kubectl_evictplan.sweeps.failures import NO_NEEDS, NODE, Failing, Failure, needs_listed, ranked
 from kubectl_evictplan.sweeps.second_look import cluster_row, looked_at_again
 
 SIZES = {"n1": 500, "n2": 3000, "n3": 500, "n4": 500}
@@ -90,6 +90,20 @@ def test_the_worst_failure_of_a_cluster_of_a_fleet_is_asked(cluster: Failing) ->
     worst = cluster_row("one", cluster._snapshot, cluster).worst
     assert worst is not None
     assert worst.placement_asked
+
+
+def test_a_fleet_tells_of_each_cluster_what_its_input_does_not_say(cluster: Failing) -> None:
+    whole = cluster_row("whole", cluster._snapshot, cluster)
+    pods = tuple(replace(one, needs=None) for one in cluster._snapshot.pods)
+    poor = cluster_row("poor", replace(cluster._snapshot, pods=pods), cluster)
+    assert NO_NEEDS in poor.not_evaluated
+    assert NO_NEEDS not in whole.not_evaluated
+    sweep = Sweep("fleet", None, clusters=(poor, whole))
+    content = sweep_contents(sweep, wide=True, zone=None)
+    said = " ".join("".join(render_document(sweep, lambda wide: content, "wide")).split())
+    assert f"{NO_NEEDS} (poor)" in said
+    # Where all are alike no names are needed.
+    assert "budgets: PodDisruptionBudgets are not in the input (every cluster)" in said
 
 
 def test_the_table_says_which_rows_were_asked(cluster: Failing) -> None:
