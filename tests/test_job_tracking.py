@@ -86,3 +86,15 @@ def test_without_its_controller_the_finalizer_stays_until_that_is_back() -> None
     assert gone_by_hand(STOP, BY_HAND) == []
     [end] = gone_by_hand(STOP, BY_HAND, START)
     assert 100 <= end <= 101.5
+
+
+def test_the_finalizer_of_a_job_that_another_controller_manages_is_that_controllers_to_take() -> (
+    None
+):
+    job = Workload("Job", "default", "sums", managed_elsewhere=True)
+    snapshot = replace(make_snapshot(["a1", "b1"], [job_pod()]), workloads=(job,))
+    configuration = resolve_configuration(ControllerSettings("1.37"), snapshot.control_plane)
+    found = predict(snapshot, make_scenario([TAINT], horizon=300), configuration)
+    [eviction] = found.evictions
+    assert JOB_TRACKING in (eviction.gone.stuck or "")
+    assert "finalizers-block" in {warning.code for warning in found.warnings}

@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterable
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
-from kubectl_evictplan.kube.finalizers import JOB_TRACKING, is_tracked_by_job_controller
+from kubectl_evictplan.kube.finalizers import (
+    JOB_TRACKING,
+    is_tracked_by_job_controller,
+    jobs_managed_elsewhere,
+)
 from kubectl_evictplan.kube.objects import Pod, Workload
 from kubectl_evictplan.scenarios.scenario import Scenario
 
@@ -38,6 +42,8 @@ class JobTracking:
     ) -> None:
         self._state = state
         self._delay_ns = delay_ns
+        workloads = list(workloads)
+        self._elsewhere = jobs_managed_elsewhere(workloads)
         # A deleted pod of theirs has not failed before its containers have ended. With failure rules that is the default.
         self._patient = {
             (one.namespace, one.name)
@@ -73,7 +79,9 @@ class JobTracking:
 
     def _counts_as_failed(self, pod: Pod) -> bool:
         """``isPodFailed`` of a pod that has the finalizer and is deleted."""
-        if pod.deletion_timestamp_ns is None or not is_tracked_by_job_controller(pod):
+        if pod.deletion_timestamp_ns is None or not is_tracked_by_job_controller(
+            pod, self._elsewhere
+        ):
             return False
         owner = pod.controller()
         if owner is None or (pod.namespace, owner.name) not in self._patient:

@@ -10,7 +10,7 @@ from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, NodeLife, between
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.finalizers import lasting_finalizers
+from kubectl_evictplan.kube.finalizers import Jobs, is_tracked_by_job_controller, lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction
 from kubectl_evictplan.scenarios.actions.pods import DeletePods
@@ -62,10 +62,11 @@ def deletions(
     lives: Mapping[str, NodeLife],
     *,
     job_controller: bool = True,
+    elsewhere: Jobs = (),
 ) -> dict[str, Deletion]:
     """Return the deletion of every pod of the input that is deleted in some run, by its key.
 
-    ``job_controller``: it runs in the end.
+    ``job_controller``: it runs in the end; ``elsewhere``: Jobs that others manage.
     """
     # Pods of one node share all of it.
     memo: dict[object, Deletion] = {}
@@ -82,7 +83,8 @@ def deletions(
         for key in event.pods if isinstance(event, DeletePods) else ():
             pod = pods.get(key)
             if pod is not None:
-                other = _by_scenario(pod, event.at_ns, lives.get(pod.node_name), end)
+                tracked_ns = end if is_tracked_by_job_controller(pod, elsewhere) else FOREVER_NS
+                other = _by_scenario(pod, event.at_ns, lives.get(pod.node_name), tracked_ns)
                 known = found.get(key)
                 found[key] = other if known is None or other.when < known.when else known
     return found

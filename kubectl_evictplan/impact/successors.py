@@ -173,47 +173,6 @@ def failure_action(workload: Workload, deletion: Deletion) -> str:
     return _UNKNOWN if workload.pod_failure_policy and not workload.failure_rules else "Count"
 
 
-def replaced_before(kind: str, pod: Pod, workload: Workload | None) -> bool:
-    """Whether its owner does not count it any more: what happens to it now makes no other pod.
-
-    Upstream: ``IsPodActive``; a Job counts what has ended once (``getNewFinishedPods``) and, where it waits for ends, a
-    deleted pod only then.
-    """
-    if kind in AT_DELETION:
-        return pod.finished or pod.deletion_timestamp_ns is not None
-    if kind != "Job":
-        return False
-    waits = workload is None or workload.waits_for_ends
-    return pod.finished or (pod.deletion_timestamp_ns is not None and not waits)
-
-
-def not_wanted(
-    kind: str,
-    workload: Workload | None,
-    pods: Sequence[Pod],
-    deletions: Mapping[str, Deletion],
-) -> Iterable[str]:
-    """Keys of deleted pods of one owner that it has too many of, and makes no others for (``manageReplicas``).
-
-    Which of a ReplicaSet's go first is not known: as many as there are too many, whoever asks for their number.
-    """
-    if workload is None or workload.replicas is None:
-        return ()
-    if kind == "StatefulSet":
-        first = workload.first_ordinal
-        wanted = {f"{workload.name}-{first + n}" for n in range(workload.replicas)}
-        return [pod.key for pod in pods if pod.name not in wanted and pod.key in deletions]
-    if kind not in AT_DELETION or len(pods) <= workload.replicas:
-        return ()
-    active = [pod for pod in pods if not pod.finished and pod.deletion_timestamp_ns is None]
-    going = sorted(
-        (not deletions[pod.key].certain, deletions[pod.key].when.latest_ns, pod.key)
-        for pod in active
-        if pod.key in deletions
-    )
-    return [key for _, _, key in going[: max(len(active) - workload.replicas, 0)]]
-
-
 def _daemon_set(deletion: Deletion, life: NodeLife) -> Between:
     if not life.deleted.never:
         return NEVER

@@ -56,11 +56,11 @@ from kubectl_evictplan.impact.successors import (
     begins,
     in_order,
     lost_pods,
-    not_wanted,
-    replaced_before,
     successor,
 )
 from kubectl_evictplan.impact.volumes import Hold, Volumes, ready_not_before
+from kubectl_evictplan.impact.wanted import not_wanted
+from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.workloads import deployments_of, top_workload
@@ -117,7 +117,14 @@ class World:
         rows = rows_of(prediction)
         touched = self._touched_pods(rows)
         tracked = job_controller_runs_in_the_end(configuration, scenario)
-        self.deletions = deletions(scenario, rows, touched, self.lives, job_controller=tracked)
+        self.deletions = deletions(
+            scenario,
+            rows,
+            touched,
+            self.lives,
+            job_controller=tracked,
+            elsewhere=jobs_managed_elsewhere(snapshot.workloads),
+        )
         self.returning = {
             name
             for warning in prediction.warnings
@@ -131,7 +138,9 @@ class World:
         self._group(moving)
         self._out_of_service = out_of_service_taints(prediction)
         self._readiness: dict[OwnerKey, Readiness] = {}
-        self._not_wanted = self._find_not_wanted(moving)
+        self._not_wanted, self._perhaps_not_wanted = not_wanted(
+            moving, self.workloads, self.by_owner, self.deletions
+        )
         self.placements = Placements() if part else self._places(moving)
         self.fates = dict(self._fates(moving))
         self.job_ends = job_ends(self.by_owner, self.workloads, self._lost, scenario.start_ns)
@@ -174,23 +183,6 @@ class World:
             for key, pod in touched.items()
             if key in deletions or pod.node_name in disturbed
         ]
-
-    def _find_not_wanted(self, moving: Iterable[Moving]) -> set[str]:
-        """Deleted pods that their owners make no others for: they want fewer, or have done so before."""
-        moving = list(moving)
-        found = {
-            one.key
-            for one in moving
-            if one.pod.finished or one.pod.deletion_timestamp_ns is not None
-            if replaced_before(one.owner[1], one.pod, self.workloads.get(one.owner))
-        }
-        return found.union(
-            key
-            for owner in {one.owner for one in moving}
-            for key in not_wanted(
-                owner[1], self.workloads.get(owner), self.by_owner.get(owner, ()), self.deletions
-            )
-        )
 
     def _places(self, moving: Iterable[Moving]) -> Placements:
         """Where successors can run, and when they find their place."""
@@ -350,13 +342,14 @@ class World:
         memo: dict[object, Fate] = {}
         likes: dict[int, str] = {}
         claims_of, returning, lives = self.volumes.claims_of, self.returning, self.lives
+        perhaps = self._perhaps_not_wanted
         for one in moving:
             key, pod, owner, deletion = one
             if owner[1] == STATEFUL_SET:
                 sets.setdefault(owner, []).append(one)
                 continue
             plain = deletion is None or owner[1] in AT_DELETION
-            if not plain or key in self._not_wanted or claims_of(pod):
+            if not plain or key in self._not_wanted or claims_of(pod) or key in perhaps:
                 yield key, self._fate(one, None)
                 continue
             readiness = self.readiness_of(owner)
@@ -407,7 +400,9 @@ class World:
         """From when on the owner makes another for that pod."""
         kind = "" if owner[1] == "Pod" else owner[1]
         life = self.lives.get(pod.node_name, _NOTHING)
-        return begins(kind, deletion, life, self.workloads.get(owner), self._lost(owner, pod))
+        found = begins(kind, deletion, life, self.workloads.get(owner), self._lost(owner, pod))
+        perhaps = pod.key in self._perhaps_not_wanted
+        return found._replace(latest_ns=FOREVER_NS) if perhaps else found
 
     def _lost(self, owner: OwnerKey, first: Pod | None = None) -> Sequence[Lost]:
         """Which pods a Job loses, the one that is asked about before the others; of other owners nobody asks."""

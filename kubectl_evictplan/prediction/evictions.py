@@ -20,7 +20,7 @@ from kubectl_evictplan.cluster.timeline import (
     Timeline,
 )
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
-from kubectl_evictplan.kube.finalizers import lasting_finalizers
+from kubectl_evictplan.kube.finalizers import Jobs, lasting_finalizers
 from kubectl_evictplan.kube.objects import Node, Pod, Taint
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import document
@@ -73,10 +73,11 @@ class PodEnds:
         nominal: Timeline,
         *,
         job_controller: bool = True,
+        elsewhere: Jobs = (),
     ) -> None:
-        """``job_controller``: it runs in the end, and takes its finalizer from what is deleted."""
+        """``job_controller``: it runs in the end, and takes its finalizer from what is deleted, but not of Jobs ``elsewhere``."""
         self.pods = pods
-        self._job_controller = job_controller
+        self._job_controller, self._elsewhere = job_controller, elsewhere
         self._by_node = _why_nodes_end_no_pods(nodes, nominal)
         self.silent_nodes = frozenset(
             name for name, why in self._by_node.items() if why is Stuck.KUBELET_SILENT
@@ -126,7 +127,9 @@ class PodEnds:
         return _end(first_ns, None, why)
 
     def _lasting(self, pod: Pod) -> tuple[str, ...]:
-        return lasting_finalizers(pod, job_controller=self._job_controller)
+        return lasting_finalizers(
+            pod, job_controller=self._job_controller, elsewhere=self._elsewhere
+        )
 
     @staticmethod
     def _ends_at_once(key: EvictionKey, pod: Pod | None) -> bool:

@@ -19,6 +19,7 @@ from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import pods_refusable
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, format_duration
+from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import control_plane
@@ -136,6 +137,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         pods,
         nominal,
         job_controller=job_controller_runs_in_the_end(configuration, scenario),
+        elsewhere=jobs_managed_elsewhere(snapshot.workloads),
     )
     shown = with_nominal(exploration.evictions, nominal, configuration.node_monitor_period_ns)
     alike.extend(exploration)

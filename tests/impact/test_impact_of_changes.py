@@ -101,6 +101,18 @@ def test_a_pod_too_many_is_missed_by_nobody() -> None:
     assert (spell.certainty, spell.until.earliest_seconds) == ("certain", 30)
 
 
+def test_who_goes_is_perhaps_replaced_where_pods_too_many_are_not_ready_and_stay() -> None:
+    """``ActivePodsWithRanks``: the ReplicaSet deletes those first, and makes another for whoever is evicted."""
+    owner = Workload("ReplicaSet", "default", "web", replicas=2)
+    *ready, broken = pods_of("ReplicaSet", "web", ["a1", "b1", "b1"])
+    pods = [*ready, replace(broken, ready="False")]
+    found = workload(impact_of(cluster(pods, workloads=[owner]), TAINT), "ReplicaSet/web")
+    assert found.never_replaced == ()
+    last = found.steps[-1]
+    assert last.least == 1
+    assert last.most >= 2
+
+
 def test_a_statefulset_makes_no_pod_beyond_its_replicas() -> None:
     owner = Workload("StatefulSet", "default", "db", replicas=1, pod_management_policy="Parallel")
     pods = pods_of("StatefulSet", "db", ["a1", "a1"])

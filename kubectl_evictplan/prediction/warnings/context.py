@@ -16,6 +16,7 @@ import msgspec
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, Entry, NodeQueued, TaintAdded
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod, Taint, Toleration
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.prediction.alike_pods import AlikePods
@@ -112,6 +113,7 @@ class WarningContext:
         self.evicted_by_owner: dict[str, list[EvictedPod]] = {}
         for evicted in self.evicted:
             self.evicted_by_owner.setdefault(evicted.owner, []).append(evicted)
+        self.jobs_managed_elsewhere = jobs_managed_elsewhere(snapshot.workloads)
         self.unusual = [evicted for evicted in self.evicted if evicted.unusual]
         # Every taint that a node carries at some time, NoExecute and others, without timeAdded.
         self.taints_of = self._taints_of_nodes()

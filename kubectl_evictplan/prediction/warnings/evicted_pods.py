@@ -118,7 +118,11 @@ finalizers_block = PlainWarning(
     lambda context: (
         e.key
         for e in context.unusual
-        if lasting_finalizers(e.pod, job_controller=context.configuration.job_enabled)
+        if lasting_finalizers(
+            e.pod,
+            job_controller=context.configuration.job_enabled,
+            elsewhere=context.jobs_managed_elsewhere,
+        )
     ),
 )
 replacement_may_return = PlainWarning(
