@@ -21,11 +21,11 @@ from kubectl_evictplan.impact.stretches import (
     together,
 )
 from kubectl_evictplan.impact.successors import (
-    BACKOFF_LIMIT_DEFAULT,
     JOB_BACKOFF_NS,
     Lost,
     failure_action,
 )
+from kubectl_evictplan.kube.jobs import BACKOFF_LIMIT_DEFAULT
 from kubectl_evictplan.kube.objects import Pod, Workload
 
 JOB = "Job"

@@ -20,12 +20,12 @@ from kubectl_evictplan.impact.placements import AT_ONCE, Placement
 from kubectl_evictplan.impact.ready_after import Readiness
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between, Stretch, first_outside
 from kubectl_evictplan.kube.durations import MINUTE_NS, SECOND_NS
+from kubectl_evictplan.kube.jobs import BACKOFF_LIMIT_DEFAULT
 from kubectl_evictplan.kube.objects import Pod, Workload
 
 # A Job waits that long after a pod of its failed (``DefaultJobPodFailureBackOff``), and a deleted one counts as failed.
 JOB_BACKOFF_NS = 10 * SECOND_NS
 _JOB_BACKOFF_MAX_NS = 10 * MINUTE_NS
-BACKOFF_LIMIT_DEFAULT = 6
 # They set the condition DisruptionTarget before they delete (1.26 and later by default).
 _MARKED_BY = frozenset((TAINT_EVICTION, EVICTION_API, POD_GC))
 _UNKNOWN = ""

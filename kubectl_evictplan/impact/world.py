@@ -18,6 +18,7 @@ from kubectl_evictplan.impact.again import after_losses, later_drains, rounds
 from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked
 from kubectl_evictplan.impact.curves import Curves
+from kubectl_evictplan.impact.deadlines import end_at_deadlines
 from kubectl_evictplan.impact.deletions import Deletion, Rows, deletions, rows_of
 from kubectl_evictplan.impact.fates import (
     NOBODY,
@@ -117,14 +118,9 @@ class World:
         rows = rows_of(prediction)
         touched = self._touched_pods(rows)
         tracked = job_controller_runs_in_the_end(configuration, scenario)
-        self.deletions = deletions(
-            scenario,
-            rows,
-            touched,
-            self.lives,
-            job_controller=tracked,
-            elsewhere=jobs_managed_elsewhere(snapshot.workloads),
-        )
+        others = jobs_managed_elsewhere(snapshot.workloads)
+        known = scenario, rows, touched, self.lives
+        self.deletions = deletions(*known, job_controller=tracked, elsewhere=others)
         self.returning = {
             name
             for warning in prediction.warnings
@@ -138,11 +134,10 @@ class World:
         self._group(moving)
         self._out_of_service = out_of_service_taints(prediction)
         self._readiness: dict[OwnerKey, Readiness] = {}
-        self._not_wanted, self._perhaps_not_wanted = not_wanted(
-            moving, self.workloads, self.by_owner, self.deletions
-        )
+        self._not_wanted = not_wanted(moving, self.workloads, self.by_owner, self.deletions)
         self.placements = Placements() if part else self._places(moving)
         self.fates = dict(self._fates(moving))
+        end_at_deadlines(self.fates, scenario.start_ns)
         self.job_ends = job_ends(self.by_owner, self.workloads, self._lost, scenario.start_ns)
         for one in end_jobs(self.fates, self.job_ends, self.by_owner):
             moving.append(one)
@@ -237,7 +232,7 @@ class World:
 
     def _replaced(self, moving: Moving, deletion: Deletion) -> bool:
         """Whether the owner may make another: whoever never comes takes nobody's room."""
-        if moving.key in self._not_wanted:
+        if moving.key in self._not_wanted.surely:
             return False
         if moving.owner[1] in AT_DELETION:
             return True
@@ -245,7 +240,7 @@ class World:
 
     def is_surplus(self, key: str) -> bool:
         """Whether that pod is deleted and not missed: its owner has too many, or has replaced it before."""
-        return key in self._not_wanted
+        return key in self._not_wanted.surely
 
     def owner_of(self, pod: Pod) -> OwnerKey:
         """The managing owner; of a bare pod itself, with the kind "Pod"."""
@@ -342,14 +337,14 @@ class World:
         memo: dict[object, Fate] = {}
         likes: dict[int, str] = {}
         claims_of, returning, lives = self.volumes.claims_of, self.returning, self.lives
-        perhaps = self._perhaps_not_wanted
+        perhaps = self._not_wanted.perhaps
         for one in moving:
             key, pod, owner, deletion = one
             if owner[1] == STATEFUL_SET:
                 sets.setdefault(owner, []).append(one)
                 continue
             plain = deletion is None or owner[1] in AT_DELETION
-            if not plain or key in self._not_wanted or claims_of(pod) or key in perhaps:
+            if not plain or key in self._not_wanted.surely or claims_of(pod) or key in perhaps:
                 yield key, self._fate(one, None)
                 continue
             readiness = self.readiness_of(owner)
@@ -375,7 +370,7 @@ class World:
     def _fate(self, moving: Moving, lower: Mapping[str, Absence] | None) -> Fate:
         key, pod, owner, deletion = moving
         life = self.lives.get(pod.node_name, _NOTHING)
-        if deletion is None or key in self._not_wanted:
+        if deletion is None or key in self._not_wanted.surely:
             return fate_of(moving, life, NOBODY)
         readiness, place = self.readiness_of(owner), self._place_of(key, owner)
         since = self._begins(owner, deletion, pod)
@@ -401,7 +396,7 @@ class World:
         kind = "" if owner[1] == "Pod" else owner[1]
         life = self.lives.get(pod.node_name, _NOTHING)
         found = begins(kind, deletion, life, self.workloads.get(owner), self._lost(owner, pod))
-        perhaps = pod.key in self._perhaps_not_wanted
+        perhaps = pod.key in self._not_wanted.perhaps
         return found._replace(latest_ns=FOREVER_NS) if perhaps else found
 
     def _lost(self, owner: OwnerKey, first: Pod | None = None) -> Sequence[Lost]:
@@ -409,7 +404,7 @@ class World:
         if owner[1] != JOB:
             return ()
         pods = self.by_owner.get(owner, ())
-        return lost_pods(pods, self.deletions, self._not_wanted, first)
+        return lost_pods(pods, self.deletions, self._not_wanted.surely, first)
 
     def _stateful_set(self, owner: OwnerKey, pods: list[Moving]) -> Iterator[tuple[str, Fate]]:
         workload = self.workloads.get(owner)

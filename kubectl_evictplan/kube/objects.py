@@ -157,6 +157,8 @@ class Pod(msgspec.Struct, frozen=True):
     # Of an indexed Job: how often its index has failed before, as its annotations count; those that policies ignored.
     index_failures: Count = 0
     index_failures_ignored: Count = 0
+    # When status.startTime and its own spec.activeDeadlineSeconds end it, as an instant since the epoch.
+    deadline_ns: int | None = None
 
     @property
     def key(self) -> str:

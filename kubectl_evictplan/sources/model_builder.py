@@ -143,6 +143,14 @@ class ModelBuilder:
             None if needs is None else self._resized(decoded, needs.requests),
             _int32(meta.annotations.index_failures),
             _int32(meta.annotations.index_failures_ignored),
+            self._ends_ns(spec.active_deadline_seconds, status.start_time),
+        )
+
+    def _ends_ns(self, seconds: int | None, started: str) -> int | None:
+        """When activeDeadlineSeconds are over; None without any, or before it was started."""
+        since_ns = None if seconds is None else self.times[started]
+        return (
+            None if since_ns is None or seconds is None else since_ns + max(seconds, 0) * SECOND_NS
         )
 
     def node(self, decoded: wire.WireNode) -> Node:
@@ -227,10 +235,9 @@ class ModelBuilder:
         )
 
     def _deadline_ns(self, job: wire.WireWorkload) -> int | None:
-        seconds, since_ns = job.spec.active_deadline_seconds, self.times[job.status.start_time]
-        if seconds is None or since_ns is None or job.spec.suspend:
+        if job.spec.suspend:
             return None
-        return since_ns + max(seconds, 0) * SECOND_NS
+        return self._ends_ns(job.spec.active_deadline_seconds, job.status.start_time)
 
     def _template(self, template: wire.TemplateSpec) -> Iterator[ContainerRequests]:
         for container in (*template.containers, *template.init_containers):

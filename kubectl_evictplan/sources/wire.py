@@ -151,6 +151,7 @@ class PodSpec(Struct, rename="camel", frozen=True):
     preemption_policy: str = ""
     scheduler_name: str = ""
     resource_claims: tuple[Present, ...] = ()
+    active_deadline_seconds: Int64 | None = None
 
 
 class PodCondition(Struct, rename="camel", gc=False):
@@ -169,6 +170,7 @@ class ContainerStatus(Struct, rename="camel"):
 class PodStatus(Struct, rename="camel", frozen=True):
     phase: str = ""
     reason: str = ""
+    start_time: Timestamp = ""
     conditions: tuple[PodCondition, ...] = ()
     # What containers have got by now: of a release that resizes in place.
     container_statuses: tuple[ContainerStatus, ...] = ()

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from worlds import cluster, comebacks, finding, impact_of, pods_of, workload
 
 from builders import START_NS, make_event, ns
-from kubectl_evictplan.kube.objects import FailureRule, Workload
+from kubectl_evictplan.kube.objects import FailureRule, Pod, Workload
 from kubectl_evictplan.prediction.impact_document import Impact
 
 TAINT = make_event(10, "taint", "a1", taint="maint=yes:NoExecute")
@@ -166,3 +166,17 @@ def test_a_job_whose_deadline_comes_before_the_deletion_ends_then_and_makes_no_o
     # Within the back-off it is not certain which comes first; one much later changes nothing.
     assert workload(spread(deadline_ns=START_NS + ns(12)), "Job/sums").fewest_ready.least == 0
     assert workload(spread(deadline_ns=START_NS + ns(3600)), "Job/sums").fewest_ready.least == 2
+
+
+def test_a_pod_is_perhaps_away_from_its_own_deadline_on() -> None:
+    owner = Workload("Job", "default", "sums", replicas=1, failed=0)
+    [pod] = pods_of("Job", "sums", ["a1"])
+
+    def first_away(pod: Pod) -> float:
+        impact = impact_of(cluster([pod], workloads=[owner]), SILENT)
+        return min(step.at_seconds for step in workload(impact, "Job/sums").steps if not step.least)
+
+    # Its node is given up 40 seconds and more after the last heartbeat.
+    assert first_away(pod) > 40
+    assert first_away(replace(pod, deadline_ns=START_NS + ns(20))) == 20
+    assert first_away(replace(pod, deadline_ns=START_NS + ns(9000))) > 40

@@ -79,6 +79,17 @@ def test_of_an_indexed_job_its_limits_and_how_often_each_index_failed_are_read(l
     assert [one.index_failures for one in snapshot.pods] == [3, 0]
 
 
+def test_a_pods_own_deadline_counts_from_its_start(load: Any) -> None:
+    limited, without, waiting = (pod(name) for name in ("a", "b", "c"))
+    for one in (limited, waiting):
+        one.setdefault("spec", {})["activeDeadlineSeconds"] = 60
+    for one in (limited, without):
+        one.setdefault("status", {})["startTime"] = "1970-01-01T00:01:00Z"
+    waiting.get("status", {}).pop("startTime", None)
+    snapshot = load(items(limited, without, waiting))
+    assert [one.deadline_ns for one in snapshot.pods] == [120_000_000_000, None, None]
+
+
 @pytest.mark.parametrize(
     ("spec", "status", "wanted", "no_more"),
     [

@@ -16,13 +16,14 @@ from kubectl_evictplan.prediction.warnings import (
     drains,
     evicted_pods,
     nodes,
+    other_ends,
     scenario_events,
     tolerations,
 )
 from kubectl_evictplan.prediction.warnings.context import PlainWarning, WarningContext
 
 # In the order in which a reader wants to know: what the events do, what the pods lose, then the rest.
-_MODULES = (scenario_events, drains, tolerations, evicted_pods, controllers, nodes)
+_MODULES = (scenario_events, drains, tolerations, evicted_pods, other_ends, controllers, nodes)
 
 
 CODES: dict[str, FunctionType | PlainWarning] = {
