@@ -136,6 +136,27 @@ def fate_of(
     return Fate(*moving, life, successor, away, dead, leaves, True, twice)
 
 
+def end_at_deadlines(fates: dict[str, Fate], start_ns: int) -> None:
+    """Let pods be perhaps away from their own activeDeadlineSeconds on, unless they surely go before.
+
+    The kubelet ends them then (``pastActiveDeadline`` of pkg/kubelet), and their owner, mostly a Job that counts it as
+    a failure, makes another or not: nothing is promised.
+    """
+    for key, fate in fates.items():
+        deadline_ns, deletion = fate.pod.deadline_ns, fate.deletion
+        if deadline_ns is None or not fate.counted:
+            continue
+        ends = Between(max(deadline_ns - start_ns, 0), FOREVER_NS)
+        if deletion is not None and deletion.certain and deletion.when.latest_ns <= ends[0]:
+            continue
+        gone = absence(ends, NEVER, certain=False)
+        fates[key] = fate._replace(
+            away=together(fate.away, gone),
+            dead=together(fate.dead, gone),
+            leaves=first_of(fate.leaves, ends),
+        )
+
+
 def _twice(life: NodeLife, deletion: Deletion | None, successor: Successor) -> Between | None:
     if deletion is None or successor.starts.never:
         return None

@@ -18,7 +18,6 @@ from kubectl_evictplan.impact.again import after_losses, later_drains, rounds
 from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked
 from kubectl_evictplan.impact.curves import Curves
-from kubectl_evictplan.impact.deadlines import end_at_deadlines
 from kubectl_evictplan.impact.deletions import Deletion, Rows, deletions, rows_of
 from kubectl_evictplan.impact.fates import (
     NOBODY,
@@ -26,6 +25,7 @@ from kubectl_evictplan.impact.fates import (
     Fate,
     Moving,
     OwnerKey,
+    end_at_deadlines,
     fate_of,
     is_counted,
     successor_after,
