@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from kubectl_evictplan.commands.connection_options import connection_words
 from kubectl_evictplan.commands.file_arguments import refuse_existing
-from kubectl_evictplan.commands.ledgers import beside
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import Correction, mistake
 
@@ -116,6 +115,7 @@ def plan_file(plan: Plan | None, options: WhatIfOptions) -> PlanFile | None:
     if plan is None or not options.out:
         return None
     from kubectl_evictplan.apply.files import JOURNAL_ENDING
+    from kubectl_evictplan.commands.ledgers import beside
     from kubectl_evictplan.report.commands_to_run import PlanFile
 
     cluster = plan.cluster

@@ -7,6 +7,7 @@ the least at any instant, once as it refuses the most.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -26,6 +27,9 @@ from kubectl_evictplan.windows.outcome import TAINT_ADDED, TAINT_REMOVED
 _OPENINGS_MAX = 6
 _CLOSINGS_MAX = 4
 _ALWAYS: Stretch = (-FOREVER_NS, FOREVER_NS)
+_NOTHING = NodeLife()
+# All of a change but who makes it, and when in the one run that the report tells.
+_HAPPENS = attrgetter("what", "value", "certainty", "earliest_seconds", "latest_seconds")
 
 
 class TimedPhase(NamedTuple):
@@ -45,11 +49,17 @@ class Refusal(NamedTuple):
 
     def throughout(self, since_ns: int, until_ns: int) -> bool:
         """Whether it surely is, at every instant."""
-        return any(low <= since_ns and until_ns <= high for low, high in self.sure)
+        for low, high in self.sure:  # noqa: SIM110 - asked of every node
+            if low <= since_ns and until_ns <= high:
+                return True
+        return False
 
     def ever(self, since_ns: int, until_ns: int) -> bool:
         """Whether it possibly is, at any instant."""
-        return any(low < until_ns and since_ns < high for low, high in self.possible)
+        for low, high in self.possible:  # noqa: SIM110 - asked of every node
+            if low < until_ns and since_ns < high:
+                return True
+        return False
 
 
 class _Change(NamedTuple):
@@ -60,10 +70,9 @@ class _Change(NamedTuple):
     certain: bool = True
 
 
-class _NodeTimes(NamedTuple):
-    """What keeps pods off one node. ``node`` is it as it is at the start."""
+class _Times(NamedTuple):
+    """What keeps pods off a node."""
 
-    node: Node
     taints: Mapping[Taint, Refusal]
     cordon: Refusal
     silent: Refusal
@@ -71,6 +80,23 @@ class _NodeTimes(NamedTuple):
 
     def refusals(self) -> Iterator[Refusal]:
         yield from (*self.taints.values(), self.cordon, self.silent, self.missing)
+
+
+# Nodes as they are at the start, each with its times; of nodes to which the same happens these are one object.
+_TimesOfNodes = Sequence[tuple[Node, _Times]]
+
+
+class _State(NamedTuple):
+    """What holds of nodes with the same times in one phase: as they refuse the least, and the most."""
+
+    least: tuple[Taint, ...]
+    most: tuple[Taint, ...]
+    surely_cordoned: bool
+    perhaps_cordoned: bool
+    surely_missing: bool
+    perhaps_missing: bool
+    surely_silent: bool
+    perhaps_silent: bool
 
 
 def node_phases(
@@ -100,11 +126,11 @@ def node_phases(
     )
 
 
-def _instants(times: Iterable[_NodeTimes], since_ns: int) -> tuple[list[int], list[int]]:
+def _instants(times: _TimesOfNodes, since_ns: int) -> tuple[list[int], list[int]]:
     """When nodes may open, and when they may close."""
     openings: set[int] = set()
     closings: set[int] = set()
-    for one in times:
+    for one in _distinct(times):
         for refusal in one.refusals():
             for low, high in (*refusal.possible, *refusal.sure):
                 if since_ns < high < FOREVER_NS:
@@ -115,35 +141,46 @@ def _instants(times: Iterable[_NodeTimes], since_ns: int) -> tuple[list[int], li
     return sorted(openings), sorted(closings)
 
 
+def _distinct(times: _TimesOfNodes) -> Iterable[_Times]:
+    return {id(one): one for _, one in times}.values()
+
+
 def _thinned(instants: Sequence[int], count: int) -> list[int]:
     if len(instants) <= count:
         return list(instants)
     return [instants[at * (len(instants) - 1) // (count - 1)] for at in range(count)]
 
 
-def _phase(
-    times: Iterable[_NodeTimes], listed: Collection[str], since_ns: int, until_ns: int
-) -> Phase:
+def _phase(times: _TimesOfNodes, listed: Collection[str], since_ns: int, until_ns: int) -> Phase:
     hopeful: dict[str, Node | None] = {}
     doubtful: dict[str, Node | None] = {}
     silent, perhaps, elsewhere = set[str](), set[str](), set[str]()
-    span = since_ns, until_ns
-    for one in times:
-        node, name = one.node, one.node.name
-        least = tuple(taint for taint, when in one.taints.items() if when.throughout(*span))
-        most = tuple(taint for taint, when in one.taints.items() if when.ever(*span))
-        gone = one.missing.throughout(*span)
-        hopeful[name] = None if gone else _with(node, least, one.cordon.throughout(*span))
-        doubtful[name] = (
-            None if one.missing.ever(*span) else _with(node, most, one.cordon.ever(*span))
-        )
+    states = {id(one): _state(one, (since_ns, until_ns)) for one in _distinct(times)}
+    for node, one in times:
+        name, state = node.name, states[id(one)]
+        gone, perhaps_gone = state.surely_missing, state.perhaps_missing
+        hopeful[name] = None if gone else _with(node, state.least, state.surely_cordoned)
+        doubtful[name] = None if perhaps_gone else _with(node, state.most, state.perhaps_cordoned)
         if not gone and name not in listed:
             elsewhere.add(name)
-        if one.silent.throughout(*span):
+        if state.surely_silent:
             silent.add(name)
-        if one.silent.ever(*span):
+        if state.perhaps_silent:
             perhaps.add(name)
     return Phase(hopeful, doubtful, silent, perhaps, frozenset(elsewhere))
+
+
+def _state(one: _Times, span: Stretch) -> _State:
+    return _State(
+        tuple(taint for taint, when in one.taints.items() if when.throughout(*span)),
+        tuple(taint for taint, when in one.taints.items() if when.ever(*span)),
+        one.cordon.throughout(*span),
+        one.cordon.ever(*span),
+        one.missing.throughout(*span),
+        one.missing.ever(*span),
+        one.silent.throughout(*span),
+        one.silent.ever(*span),
+    )
 
 
 def _with(node: Node, taints: tuple[Taint, ...], unschedulable: bool) -> Node:
@@ -161,29 +198,40 @@ def _times(
     events: Sequence[ScenarioEvent],
     lives: Mapping[str, NodeLife],
     first: Collection[Drain],
-) -> Iterator[_NodeTimes]:
+) -> Iterator[tuple[Node, _Times]]:
     by_name = {report.node: report for report in reports}
     values = {key_and_effect(e.taint): e.taint for e in events if isinstance(e, AddTaint)}
     cordons = _cordons(events, first)
     created = {e.node.name: e for e in events if isinstance(e, CreateNode)}
     known = set[str]()
+    alike: dict[object, _Times] = {}
+
+    def of_node(node: Node, created_ns: int | None) -> tuple[Node, _Times]:
+        report, life = by_name.get(node.name), lives.get(node.name, _NOTHING)
+        changes = tuple(cordons.get(node.name, ()))
+        told = None if report is None else (*map(_HAPPENS, report.changes), report.taints_at_start)
+        token = id(life), told, node.taints, node.unschedulable, changes, created_ns
+        if (found := alike.get(token)) is None:
+            found = alike[token] = _of_node(node, report, values, changes, life, created_ns)
+        return node, found
+
     for node in nodes:
         known.add(node.name)
         if node.name in by_name or node.name in cordons:
-            yield _of_node(node, by_name.get(node.name), values, cordons, lives, None)
+            yield of_node(node, None)
     for name, event in created.items():
         if name not in known:
-            yield _of_node(event.node, by_name.get(name), values, cordons, lives, event.at_ns)
+            yield of_node(event.node, event.at_ns)
 
 
 def _of_node(
     node: Node,
     report: NodeReport | None,
     values: Mapping[str, Taint],
-    cordons: Mapping[str, list[_Change]],
-    lives: Mapping[str, NodeLife],
+    cordons: Sequence[_Change],
+    life: NodeLife,
     created_ns: int | None,
-) -> _NodeTimes:
+) -> _Times:
     own = {key_and_effect(taint): taint for taint in node.taints}
     times = {
         **{name: Refusal((_ALWAYS,), (_ALWAYS,)) for name in own},
@@ -193,7 +241,6 @@ def _of_node(
     taints = {
         own.get(name) or values.get(name) or _taint(name): when for name, when in times.items()
     }
-    life = lives.get(node.name, NodeLife())
     silences = [
         one
         for silence in life.silences
@@ -207,10 +254,9 @@ def _of_node(
     if created_ns is not None:
         # Whether its kubelet comes up nobody says.
         heard = heard._replace(possible=(_ALWAYS,))
-    return _NodeTimes(
-        node,
+    return _Times(
         taints,
-        _refusal(cordons.get(node.name, ()), node.unschedulable),
+        _refusal(cordons, node.unschedulable),
         heard,
         _refusal(missing, created_ns is not None),
     )

@@ -137,7 +137,8 @@ def placements_of(change: Change, replaced: Sequence[Pod]) -> Placements:
     if not replaced:
         return Placements()
     # Each once: pods that are alike share one object.
-    distinct = list({id(one): one for one in change.deletions.values()}.values())
+    every = change.deletions.values()
+    distinct = list(dict(zip(map(id, every), every, strict=True)).values())
     going = [pod for pod in change.snapshot.pods if pod.deletion_timestamp_ns is not None]
     ending = list(_ending(change, going))
     around, phases = _surroundings(change, distinct, going, [pod for pod, _ in ending])
@@ -145,10 +146,9 @@ def placements_of(change: Change, replaced: Sequence[Pod]) -> Placements:
     ends = [one.gone.latest_ns for one in distinct if one.certain and not one.held]
     gone_ns = max([*ends, *(ends_ns for _, ends_ns in ending)], default=0)
     waiting: dict[str, Placement] = {}
-    # One object for all that are equal: what follows from it is found out once.
-    equal: dict[Placement, Placement] = {}
+    groups = _Groups(phases, change, gone_ns)
     for fit in found:
-        waiting.update(_of_group(fit, phases, change, gone_ns, equal))
+        waiting.update(groups.of(fit))
     return Placements(found, waiting, tuple(_pushes(found, change)))
 
 
@@ -159,37 +159,50 @@ def _pushes(found: Iterable[Fit], change: Change) -> Iterable[TimedPush]:
             yield from (TimedPush(push, since_ns) for push in fit.pushes)
 
 
-def _of_group(
-    fit: Fit,
-    phases: Sequence[TimedPhase],
-    change: Change,
-    gone_ns: int,
-    equal: dict[Placement, Placement],
-) -> Mapping[str, Placement]:
-    count, deletions = len(fit.pods), change.deletions
-    lost = _losses(fit, phases, change)
-    if not lost and all(chance.now == count for chance in fit.chances):
-        if not any(chance.assumed for chance in fit.chances):
-            return {}
-    # Who asks about some of them only must not be told the count of all.
-    labels = fit.pods[0].labels
-    alike = all(pod.labels is labels or pod.labels == labels for pod in fit.pods)
-    nowhere = not any(chance.most for chance in fit.chances)
-    assumed = any(chance.assumed for chance in fit.chances)
+class _Groups:
+    """Makes placements of answers. Equal ones are one object: what follows from it is found out once."""
 
-    def placement(rank: int) -> Placement:
-        stages = tuple(_stages(fit, phases, rank, alike=alike))
-        found = Placement(stages, gone_ns, assumed, lost, nowhere)
-        return equal.setdefault(found, found)
+    def __init__(self, phases: Sequence[TimedPhase], change: Change, gone_ns: int) -> None:
+        self._phases, self._change, self._gone_ns = phases, change, gone_ns
+        self._equal: dict[Placement, Placement] = {}
+        # Alike groups have the same chances, as one object, and so the same placements, from the first to the last.
+        self._known: dict[tuple[int, int, int, bool], Sequence[Placement]] = {}
 
-    # A later rank never fares better.
-    if (first := placement(0)) is placement(count - 1):
-        return {pod.key: first for pod in fit.pods}
-    ordered = sorted(
-        fit.pods,
-        key=lambda pod: (not deletions[pod.key].certain, deletions[pod.key].when[1], pod.key),
-    )
-    return {pod.key: placement(rank) for rank, pod in enumerate(ordered)}
+    def of(self, fit: Fit) -> Mapping[str, Placement]:
+        """By key the placement of each pod; empty where all find a node at once."""
+        labels = fit.pods[0].labels
+        # Who asks about some of them only must not be told the count of all.
+        alike = all(pod.labels is labels or pod.labels == labels for pod in fit.pods)
+        token = id(fit.chances), id(fit.pods[0].tolerations), len(fit.pods), alike
+        if (placements := self._known.get(token)) is None:
+            placements = self._known[token] = self._by_rank(fit, alike=alike)
+        if len(placements) <= 1:
+            return {pod.key: one for one in placements for pod in fit.pods}
+        deletions = self._change.deletions
+        ordered = sorted(
+            fit.pods,
+            key=lambda pod: (not deletions[pod.key].certain, deletions[pod.key].when[1], pod.key),
+        )
+        return {pod.key: one for pod, one in zip(ordered, placements, strict=True)}
+
+    def _by_rank(self, fit: Fit, *, alike: bool) -> Sequence[Placement]:
+        """Of whoever comes first, second, …; one where it is the same for all, none where all find a node at once."""
+        count = len(fit.pods)
+        lost = _losses(fit, self._phases, self._change)
+        assumed = any(chance.assumed for chance in fit.chances)
+        if not lost and not assumed and all(chance.now == count for chance in fit.chances):
+            return ()
+        nowhere = not any(chance.most for chance in fit.chances)
+
+        def placement(rank: int) -> Placement:
+            stages = tuple(_stages(fit, self._phases, rank, alike=alike))
+            found = Placement(stages, self._gone_ns, assumed, lost, nowhere)
+            return self._equal.setdefault(found, found)
+
+        # A later rank never fares better.
+        if (first := placement(0)) is placement(count - 1):
+            return (first,)
+        return list(map(placement, range(count)))
 
 
 def _stages(fit: Fit, phases: Sequence[TimedPhase], rank: int, *, alike: bool) -> Iterable[Stage]:

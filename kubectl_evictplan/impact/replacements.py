@@ -6,10 +6,12 @@ change is on its nodes, one after the other, each on the first that passes. What
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.stretches import Between, last_of
 from kubectl_evictplan.impact.world import World
-from kubectl_evictplan.kube.scheduling.answers import Fit, Verdict
+from kubectl_evictplan.kube.scheduling.answers import Fit, Unknown, Verdict
 from kubectl_evictplan.prediction.impact_document import FilterCount, ReplacementFit
 
 ASSUMPTION = (
@@ -27,24 +29,30 @@ _VERDICTS = [
 
 def replacement_fits(world: World) -> tuple[ReplacementFit, ...]:
     """Return where successors can run, by owner and needs: those that find no place first, then by name."""
-    found = [_record(world, fit) for fit in world.placements.fits]
     worst = {verdict: place for place, verdict in enumerate(_VERDICTS)}
-    found.sort(key=lambda one: (worst[Verdict(one.verdict)], one.namespace, one.workload, one.pod))
-    return tuple(found)
+    words: dict[tuple[Unknown, ...], tuple[str, ...]] = {}
+    found: list[tuple[tuple[int, str, str, str], ReplacementFit]] = []
+    for fit in world.placements.fits:
+        verdict = fit.verdict
+        if (unknown := words.get(fit.unknown)) is None:
+            unknown = words[fit.unknown] = tuple(map(str, fit.unknown))
+        one = _record(world, fit, verdict, unknown)
+        found.append(((worst[verdict], one.namespace, one.workload, one.pod), one))
+    found.sort(key=itemgetter(0))
+    return tuple([one for _, one in found])
 
 
-def _record(world: World, fit: Fit) -> ReplacementFit:
-    pod = fit.pods[0]
+def _record(world: World, fit: Fit, verdict: Verdict, unknown: tuple[str, ...]) -> ReplacementFit:
+    pod, chances = fit.pods[0], fit.chances
     namespace, workload = world.workload_of(world.owner_of(pod))
-    verdict = fit.verdict
     # What is assumed is not sure.
-    assumed = any(chance.assumed for chance in fit.chances)
+    assumed = any(chance.assumed for chance in chances)
     return ReplacementFit(
         namespace=namespace,
         workload=workload,
         pod=pod.name,
         pods=len(fit.pods),
-        verdict=str(verdict),
+        verdict=verdict.value,
         on_nodes=fit.on_nodes,
         nodes=fit.nodes,
         placed=fit.placed,
@@ -52,14 +60,16 @@ def _record(world: World, fit: Fit) -> ReplacementFit:
         nowhere=verdict is Verdict.NOWHERE,
         returns_to=fit.returns_to,
         lower_priority=fit.lower_priority,
-        because=tuple(FilterCount(str(one.filter), one.nodes) for one in fit.because),
-        unknown=tuple(map(str, fit.unknown)),
-        sure_of_a_node=0 if assumed else fit.chances[0].later,
-        may_find_one=fit.chances[0].most,
+        because=tuple([FilterCount(one.filter.value, one.nodes) for one in fit.because]),
+        unknown=unknown,
+        sure_of_a_node=0 if assumed else chances[0].later,
+        may_find_one=chances[0].most,
         all_have_one=telling.instant(_all_have_one(world, fit)),
         assumed=assumed,
     )
 
 
 def _all_have_one(world: World, fit: Fit) -> Between:
-    return last_of(*[world.fates[pod.key].successor.bound for pod in fit.pods])
+    fates = world.fates
+    # Alike pods share theirs.
+    return last_of(*{fates[pod.key].successor.bound for pod in fit.pods})

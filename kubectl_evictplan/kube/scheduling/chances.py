@@ -7,28 +7,27 @@ find one although all others take the worst places for them. Preemption may only
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, reduce
 from itertools import starmap
 from operator import or_
-from typing import NamedTuple
 
 from kubectl_evictplan.kube.needs import PodNeeds
-from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.kube.scheduling.alike_groups import AlikeGroups
 from kubectl_evictplan.kube.scheduling.answers import (
     Chance,
     Group,
     Phase,
     Push,
-    Surroundings,
     Unknown,
 )
 from kubectl_evictplan.kube.scheduling.capacity import Capacity
 from kubectl_evictplan.kube.scheduling.company import Company
+from kubectl_evictplan.kube.scheduling.ground import Ground
 from kubectl_evictplan.kube.scheduling.guarantee import Competing, Guarantee, TooMany
 from kubectl_evictplan.kube.scheduling.inter_pod import InterPodAffinity, UnknownNamespaces
-from kubectl_evictplan.kube.scheduling.node_filters import NodeFilters
 from kubectl_evictplan.kube.scheduling.node_sets import (
     NodeSet,
     nodes_where,
@@ -39,8 +38,6 @@ from kubectl_evictplan.kube.scheduling.peers import PodIndex, selects
 from kubectl_evictplan.kube.scheduling.preemption import Preemption, Pushing
 from kubectl_evictplan.kube.scheduling.rivals import Rival, Rivals
 from kubectl_evictplan.kube.scheduling.spread import Bounds, Spread
-from kubectl_evictplan.kube.scheduling.topologies import Topologies
-from kubectl_evictplan.kube.scheduling.volume_limits import AttachedVolumes
 
 # Where the input has no needs or no offers at all, nothing is said against a place: that is told as an assumption.
 # Where only pods are missing, of which some may hold the room, whether it is there is not known.
@@ -49,22 +46,6 @@ _OTHER_RULES = frozenset({Unknown.SCHEDULER})
 _NOT_PREEMPTING = frozenset({Unknown.SCHEDULER, Unknown.NEEDS})
 # Whoever is pushed out may make others unsure, who push out more: so many times, then nothing is sure.
 _ROUNDS_MAX = 4
-
-
-class Ground(NamedTuple):
-    """What a check knows before it places anything. ``evicted``: by place of the node, in the order of ``around``."""
-
-    around: Surroundings
-    nodes: Sequence[Node]
-    filters: NodeFilters
-    capacity: Capacity
-    running: Sequence[tuple[int, PodNeeds | None, int]]
-    topologies: Topologies
-    pods: PodIndex
-    spread: Spread
-    inter_pod: InterPodAffinity
-    asks_for_peers: bool
-    attached: AttachedVolumes
 
 
 class Chances:
@@ -81,6 +62,7 @@ class Chances:
             for phase in around.phases
         }
         self._groups = list(groups)
+        self._alike = AlikeGroups(self._groups, asks_for_peers=ground.asks_for_peers)
         self._number = {id(one.pods): number for number, one in enumerate(self._groups)}
         rivals = [Rival(one.pods[0].labels, one.needs, len(one.pods)) for one in self._groups]
         rivals += [Rival(pod.labels, pod.needs, 1) for pod in around.waiting if pod.needs]
@@ -133,17 +115,23 @@ class Chances:
 
     def pushes(self) -> list[tuple[Push, ...]]:
         """Whom each group may push out, and whom those; once ``of_all`` was asked."""
+        if not self._pushing:
+            return [()] * len(self._groups)
         return [
             tuple(self._preemption.chain(self._pushing[number])) if number in self._pushing else ()
             for number in range(len(self._groups))
         ]
 
     def _all_competing(self) -> Iterator[Competing]:
-        for group in self._groups:
-            nodes = 0
-            for _, hopeful, _ in self._phases:
-                nodes |= self._standing(group, hopeful)
-            yield Competing(group.needs, len(group.pods), nodes & self._with_room(group.needs))
+        known: dict[Hashable, Competing] = {}
+        for kind, group in zip(self._alike.kinds, self._groups, strict=True):
+            if (found := known.get(kind)) is None:
+                nodes = 0
+                for _, hopeful, _ in self._phases:
+                    nodes |= self._standing(group, hopeful)
+                nodes &= self._with_room(group.needs)
+                found = known[kind] = Competing(group.needs, len(group.pods), nodes)
+            yield found
         for pod in self._ground.around.waiting:
             if pod.needs:
                 yield Competing(pod.needs, 1, self._with_room(pod.needs))
@@ -154,6 +142,7 @@ class Chances:
         return capacity.fitting(needs) | capacity.unknown | self._stuck
 
     def _let_in(self, pushed: Mapping[PodNeeds, int]) -> None:
+        self._alike.forget()
         self._pushed = sum(pushed.values())
         again = [needs.priority for needs in pushed if self._preemption.preempts(needs)]
         self._pushed_again = max(again, default=None)
@@ -170,12 +159,21 @@ class Chances:
             if (gone := frozenset(hopeless)) == self._company.hopeless:
                 break
             self._company.hopeless = gone
+            self._alike.forget()
             for place in self._wishing:
                 found[place] = self._of(place, unknown[place])
 
     def _of(self, number: int, unknown: Sequence[Unknown]) -> tuple[Chance, ...]:
-        group = self._groups[number]
         self.too_many.discard(number)
+        if (found := self._alike.find(number, unknown)) is None:
+            found = self._find(number, unknown)
+            # Of whoever pushes out others, or is not known of, each is noted.
+            if number not in self._pushing and number not in self.too_many:
+                self._alike.note(number, unknown, found)
+        return found
+
+    def _find(self, number: int, unknown: Sequence[Unknown]) -> tuple[Chance, ...]:
+        group = self._groups[number]
         lacking = bool(NOT_IN_THE_INPUT.intersection(unknown))
         without = NOT_IN_THE_INPUT | {Unknown.OTHER_PODS} if lacking else NOT_IN_THE_INPUT
         uncertain = not without.issuperset(unknown)
@@ -209,6 +207,7 @@ class Chances:
             pushing = self._preemption.pushing(group.needs, count, nodes, plain=plain)
             if pushing.nodes:
                 self._pushing[number] = pushing
+                self._alike.forget()
                 at = group.needs.priority
                 self._pushing_of.setdefault(at, {})[number] = pushing.nodes
                 self._pushed_on.pop(at, None)

@@ -27,7 +27,8 @@ from kubectl_evictplan.kube.scheduling.answers import (
     Unknown,
 )
 from kubectl_evictplan.kube.scheduling.capacity import Capacity
-from kubectl_evictplan.kube.scheduling.chances import Chances, Ground
+from kubectl_evictplan.kube.scheduling.chances import Chances
+from kubectl_evictplan.kube.scheduling.ground import Ground
 from kubectl_evictplan.kube.scheduling.inter_pod import (
     InterPodAffinity,
     UnknownNamespaces,
@@ -43,6 +44,7 @@ from kubectl_evictplan.kube.scheduling.volumes import Reach, Volumes
 
 # So many nodes are named.
 _NODES_NAMED = 5
+_FINISHED = frozenset(("Succeeded", "Failed"))
 
 
 def fits(surroundings: Surroundings, replacements: Sequence[Pod]) -> tuple[Fit, ...]:
@@ -132,7 +134,7 @@ class _Check:
         self._alive = [
             pod
             for pod in around.running
-            if pod.node_name in place_of and pod.phase not in ("Succeeded", "Failed")
+            if pod.phase not in _FINISHED and pod.node_name in place_of
         ]
         self._attached = AttachedVolumes(
             self._nodes, around.infrastructure, self._volumes, self._alive
@@ -205,10 +207,9 @@ class _Check:
         found: dict[object, Group] = {}
         claiming = {(one.namespace, one.name) for one in self._around.infrastructure.pod_claims}
         # Pods of one template share all that decides, as objects: those need be compared once only.
-        alike: dict[tuple[int, int, int, str], Group] = {}
+        alike: dict[tuple[object, ...], Group] = {}
         key_of = _GroupKeys(self._volumes)
-        for pod in replacements:
-            token = (id(pod.owner_references), id(pod.needs), id(pod.tolerations), pod.namespace)
+        for token, pod in zip(_alike(replacements), replacements, strict=True):
             has_claims = bool(claiming) and (pod.namespace, pod.name) in claiming
             group = None if has_claims else alike.get(token)
             if group is None:
@@ -224,7 +225,7 @@ class _Check:
     def _count_running(self, place_of: Mapping[str, int]) -> list[tuple[int, PodNeeds | None, int]]:
         """Return how many pods with which needs are on which node."""
         needs = [pod.needs for pod in self._alive]
-        needs_of = {id(one): one for one in needs}
+        needs_of = dict(zip(map(id, needs), needs, strict=True))
         nodes = [pod.node_name for pod in self._alive]
         counts = Counter(zip(nodes, map(id, needs), strict=True))
         return [(place_of[node], needs_of[at], count) for (node, at), count in counts.items()]
@@ -435,6 +436,14 @@ class _Check:
             self._nodes,
             [one for one in self._running if one[1] is None or one[1].priority >= priority],
         )
+
+
+def _alike(pods: Sequence[Pod]) -> Iterator[tuple[object, ...]]:
+    """Of each pod what is one object for all pods of a template."""
+    owners = map(id, [pod.owner_references for pod in pods])
+    needs = map(id, [pod.needs for pod in pods])
+    tolerations = map(id, [pod.tolerations for pod in pods])
+    return zip(owners, needs, tolerations, [pod.namespace for pod in pods], strict=True)
 
 
 _NO_NEEDS = PodNeeds()
