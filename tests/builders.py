@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     Lease,
@@ -19,6 +21,7 @@ from kubectl_evictplan.kube.objects import (
     Taint,
     Toleration,
 )
+from kubectl_evictplan.prediction.grouped_evictions import plain
 from kubectl_evictplan.scenarios.actions import ACTIONS
 from kubectl_evictplan.scenarios.field_types import Manifest, file_fields
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
@@ -31,6 +34,11 @@ ZONE_LABEL = "topology.kubernetes.io/zone"
 EXCLUDE_LABEL = "node.kubernetes.io/exclude-disruption"
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
+
+
+def encoded(document: object) -> bytes:
+    """The JSON of a Prediction, or of what holds one, in one go."""
+    return msgspec.json.encode(document, order="deterministic", enc_hook=plain)
 
 
 def ns(seconds: float) -> int:

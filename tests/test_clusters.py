@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from builders import encoded
 from kubectl_evictplan import cli
 from kubectl_evictplan.prediction.document import CERTAIN, Prediction
 from kubectl_evictplan.report import render
@@ -96,7 +97,7 @@ def keys(entries: Any) -> list[str]:
 def test_the_document_is_a_prediction_and_nothing_more(path: Path, question: str) -> None:
     text = answer(path, question)
     prediction = msgspec.json.decode(text, type=Prediction)
-    assert json.loads(msgspec.json.encode(prediction)) == json.loads(text)
+    assert json.loads(encoded(prediction)) == json.loads(text)
 
 
 @each_question

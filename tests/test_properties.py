@@ -43,6 +43,7 @@ from builders import (
     SECOND_NS,
     UNREACHABLE,
     default_tolerations,
+    encoded,
     make_event,
     make_node,
     make_pod,
@@ -468,5 +469,5 @@ def test_predictions_are_plain_data() -> None:
     snapshot = make_snapshot(["n0", "n1"], [make_pod("p", "n0")])
     scenario = make_scenario([make_event(1, "taint", "n0", taint="A:NoExecute")], horizon=60)
     prediction = predicted(snapshot, scenario, configuration_of())
-    decoded = msgspec.json.decode(msgspec.json.encode(prediction), type=Prediction)
+    decoded = msgspec.json.decode(encoded(prediction), type=Prediction)
     assert decoded == prediction

@@ -109,7 +109,7 @@ def differences_of_begun(
 def _of_these(prediction: Prediction, names: Collection[str]) -> Prediction:
     return replace(
         prediction,
-        evictions=tuple(row for row in prediction.evictions if row.node in names),
+        evictions=prediction.evictions.on_nodes(names),
         drains=tuple(row for row in prediction.drains if row.node in names),
     )
 

@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from kubectl_evictplan.errors import mistake
 from kubectl_evictplan.plans.document import Plan
 from kubectl_evictplan.prediction import fingerprint as predictions
+from kubectl_evictplan.prediction.grouped_evictions import plain
 
 PREFIX = "sha256:"
 # So many hexadecimal digits of a fingerprint are enough to name a plan.
 SHORT_MIN = 8
 SHORT = 12
 
-_encoder = msgspec.json.Encoder(order="deterministic")
+_encoder = msgspec.json.Encoder(order="deterministic", enc_hook=plain)
 
 
 def fingerprint(plan: Plan) -> str:

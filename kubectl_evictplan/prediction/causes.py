@@ -10,15 +10,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import msgspec
-
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.timeline import CancelReason, DeleteFailure, GarbageReason
 from kubectl_evictplan.kube.drain_filters import Reason
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import key_and_effect
-from kubectl_evictplan.prediction.document import Because
+from kubectl_evictplan.prediction.grouped_evictions import Chain, SharedChain
+from kubectl_evictplan.prediction.records import Because
 from kubectl_evictplan.scenarios.outages import AWAY
 from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
 from kubectl_evictplan.windows.circumstances import (
@@ -215,29 +214,46 @@ def _object(entry: timeline.Entry) -> str:
     return "kube-controller-manager"
 
 
+# What pods of one node share of a chain, and what follows.
+CutChain = tuple[Chain, Chain]
+
+
 class ChainCache:
     """Chains of one timeline; the part that a node's pods share is built once."""
 
     def __init__(self, run: timeline.Timeline) -> None:
         self._run = run
-        self._prefixes: dict[tuple[int, ...], tuple[Because, ...]] = {}
+        self._prefixes: dict[tuple[int, ...], Chain] = {}
 
-    def chain(self, index: int) -> tuple[Because, ...]:
+    def chain(self, index: int) -> Chain:
         """The entry at ``index`` and all its causes, oldest first."""
+        shared, own = self.cut(index)
+        return (*shared, *own)
+
+    def cut(self, index: int) -> CutChain:
+        """The chain, cut before what is about the pod of the entry: pods of one node have the very same first part."""
         entry = self._run.entries[index]
+        own = [link(entry)]
+        while isinstance(entry, timeline.AboutPod) and len(entry.because) == 1:
+            before = self._run.entries[entry.because[0]]
+            if not isinstance(before, timeline.AboutPod):
+                break
+            entry = before
+            own.append(link(entry))
         prefix = self._prefixes.get(entry.because)
         if prefix is None:
             prefix = self._prefixes[entry.because] = self._build(entry.because)
-        return (*prefix, link(entry))
+        return prefix, tuple(reversed(own))
 
-    def of_pod(self, index: int, key: str, node: str) -> tuple[Because, ...]:
+    def of_pod(self, index: int, key: str, node: str) -> Chain:
         """The chain of the entry at ``index``, told of the pod ``key`` of that node, which is alike."""
-        chain, entry = self.chain(index), self._run.entries[index]
+        entry = self._run.entries[index]
         if not isinstance(entry, timeline.AboutPod) or entry.pod == key:
-            return chain
-        return ChainOfKind(chain, entry.pod, entry.node).of_pod(key, node)
+            return self.chain(index)
+        kind = ChainOfKind(entry.pod, entry.node, lambda: self.cut(index))
+        return kind.on(node).of_pod(key)
 
-    def _build(self, causes: tuple[int, ...]) -> tuple[Because, ...]:
+    def _build(self, causes: tuple[int, ...]) -> Chain:
         """A line with one cause each is walked: it may be a thousand taints long."""
         links: list[Because] = []
         while len(causes) == 1 and causes not in self._prefixes:
@@ -249,7 +265,7 @@ class ChainCache:
             before = self._prefixes[causes] = self._of_all(causes)
         return (*before, *reversed(links))
 
-    def _of_all(self, causes: tuple[int, ...]) -> tuple[Because, ...]:
+    def _of_all(self, causes: tuple[int, ...]) -> Chain:
         seen: dict[int, timeline.Entry] = {}
         stack = list(causes)
         while stack:
@@ -261,39 +277,44 @@ class ChainCache:
 
 
 class ChainOfKind:
-    """The chain of one pod, to be told of others that are alike: what is another's own is made anew."""
+    """The chain of one pod, to be told of others that are alike: what is the pod's or its node's own is told anew."""
 
-    def __init__(self, chain: tuple[Because, ...], key: str, node: str) -> None:
-        self._chain, self._key = chain, key
-        self._pod, self._node = f"pod/{key}", f"node/{node}"
-        first = next((i for i, each in enumerate(chain) if each.object == self._pod), len(chain))
-        self._before = {node: chain[:first]}
-        # By node what follows: whose own a link is, the pod's or nobody's.
-        self._rest = {node: [(each, each.object == self._pod) for each in chain[first:]]}
+    def __init__(self, key: str, node: str, find_chain: Callable[[], CutChain]) -> None:
+        """``find_chain`` is asked once, for the chain of the pod ``key`` of that node."""
+        self._key, self._node = key, node
+        self._find_chain = find_chain
+        self._on: dict[str, SharedChain] = {}
 
-    def of_pod(self, key: str, node: str) -> tuple[Because, ...]:
-        """The chain of the pod of that key, on that node."""
-        if key == self._key:
-            return self._chain
-        if node not in self._before:
-            self._move_to(node)
-        pod = f"pod/{key}"
-        rest = [
-            Because(each.offset_seconds, each.what, pod, each.rule) if own else each
-            for each, own in self._rest[node]
-        ]
-        return (*self._before[node], *rest)
+    def on(self, node: str) -> SharedChain:
+        """The chain of pods of that node: what is told of the pod's own is told of it as well."""
+        found = self._on.get(node)
+        if found is None:
+            found = self._own() if node == self._node else self._moved_to(node)
+            self._on[node] = found
+        return found
 
-    def _move_to(self, node: str) -> None:
-        """What is told of the node is told of another one as well."""
-        there = next(iter(self._before))
+    def _own(self) -> SharedChain:
+        shared, own = self._find_chain()
+        pod = f"pod/{self._key}"
+        first = next((i for i, each in enumerate(shared) if each.object == pod), None)
+        if first is not None:
+            shared, own = shared[:first], (*shared[first:], *own)
+        return SharedChain(
+            shared, tuple([_moved(each, "") if each.object == pod else each for each in own])
+        )
 
-        def told(each: Because) -> Because:
-            mine = each.object == self._node
-            return msgspec.structs.replace(each, object=f"node/{node}") if mine else each
+    def _moved_to(self, node: str) -> SharedChain:
+        here, there = f"node/{self._node}", f"node/{node}"
+        return SharedChain(
+            *(
+                tuple([_moved(each, there) if each.object == here else each for each in part])
+                for part in self.on(self._node)
+            )
+        )
 
-        self._before[node] = tuple(map(told, self._before[there]))
-        self._rest[node] = [(told(each), own) for each, own in self._rest[there]]
+
+def _moved(each: Because, to: str) -> Because:
+    return Because(each.offset_seconds, each.what, to, each.rule)
 
 
 _MOMENTS: dict[MomentKind, str] = {

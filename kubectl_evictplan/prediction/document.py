@@ -7,19 +7,47 @@ six digits; lists are sorted so that identical input gives identical bytes.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from kubectl_evictplan.kube.api_version import API_VERSION
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Warning
 from kubectl_evictplan.prediction import records
 from kubectl_evictplan.prediction.evicted_pods import EvictedPods
+from kubectl_evictplan.prediction.grouped_evictions import Evictions
 from kubectl_evictplan.prediction.impact_document import Impact
-from kubectl_evictplan.prediction.records import Record
+from kubectl_evictplan.prediction.records import (
+    Because,
+    Eviction,
+    OutcomeWindow,
+    PodRow,
+    Record,
+    TaintReference,
+    TolerationReference,
+    Window,
+)
 from kubectl_evictplan.windows.outcome import READY
 
+# Rows are parts of the document, wherever they are defined.
+__all__ = [
+    "Because",
+    "Eviction",
+    "OutcomeWindow",
+    "PodRow",
+    "TaintReference",
+    "TolerationReference",
+    "Window",
+]
+
 CERTAIN, POSSIBLE = records.CERTAIN, records.POSSIBLE
+
+if TYPE_CHECKING:
+    _Evictions = Evictions
+else:
+    # What is read and what the schema says; the document makes ``Evictions`` of any rows.
+    _Evictions = tuple[Eviction, ...]
 
 
 class Sourced(Record):
@@ -136,46 +164,6 @@ class Inputs(Record):
     coverage: Coverage | None = None
 
 
-class Because(Record):
-    """One link of a causal chain, oldest first. ``rule`` names the upstream function."""
-
-    offset_seconds: float | None
-    what: str
-    object: str
-    rule: str
-
-
-class TaintReference(Record):
-    """The taint that decided."""
-
-    key: str
-    effect: str
-    value: str = ""
-
-
-class TolerationReference(Record):
-    """The toleration that decided: its place in the pod's list and its seconds (null: forever)."""
-
-    index: int
-    toleration_seconds: int | None
-
-
-class Window(Record):
-    """From when to when something can happen; null latest means "never, or not within reach"."""
-
-    earliest_seconds: float | None
-    latest_seconds: float | None
-    stuck: str | None = None
-
-
-class OutcomeWindow(Record):
-    """One of several disjoint outcomes of an eviction; ``when`` says which timing leads there."""
-
-    earliest_seconds: float
-    latest_seconds: float
-    when: str = ""
-
-
 JointWhat = Literal["nodes tainted", "pods evicted"]
 NODES_TAINTED: Final = "nodes tainted"
 PODS_EVICTED: Final = "pods evicted"
@@ -201,41 +189,6 @@ class Joint(Record):
         """The one pod, as "namespace/name", that it is about; "" when it is about several objects."""
         kind, _, name = self.scope.partition("/")
         return name if kind == "pod" else ""
-
-
-class PodRow(Record):
-    """What happens to one pod object."""
-
-    namespace: str
-    pod: str
-    uid: str
-    node: str
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return f"{self.namespace}/{self.pod}"
-
-
-class Eviction(PodRow):
-    """One DELETE that a controller issues for a pod.
-
-    ``windows`` are the disjoint outcomes, in order; ``earliest_seconds`` and ``latest_seconds`` are
-    their hull.
-    """
-
-    certainty: str
-    offset_seconds: float
-    earliest_seconds: float
-    latest_seconds: float
-    windows: tuple[OutcomeWindow, ...]
-    time: str
-    controller: str
-    taint: TaintReference | None
-    toleration: TolerationReference | None
-    gone: Window
-    owner: str = ""
-    because: tuple[Because, ...] = ()
 
 
 class Kept(PodRow):
@@ -396,7 +349,7 @@ class Prediction(Record, dict=True, gc=True):
     """
 
     inputs: Inputs
-    evictions: tuple[Eviction, ...]
+    evictions: _Evictions
     kept: tuple[Kept, ...]
     cancelled: tuple[Cancelled, ...]
     nodes: tuple[NodeReport, ...]
@@ -409,6 +362,9 @@ class Prediction(Record, dict=True, gc=True):
     fingerprint: str = ""
     api_version: str = API_VERSION
     kind: str = "Prediction"
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "evictions", Evictions.of(self.evictions))
 
     @cached_property
     def evicted(self) -> EvictedPods:

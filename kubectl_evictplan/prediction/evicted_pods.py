@@ -3,39 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kubectl_evictplan.prediction.records import CERTAIN
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.prediction.document import Eviction, Prediction, WorkloadReport
+    from kubectl_evictplan.prediction.document import Prediction, WorkloadReport
+    from kubectl_evictplan.prediction.grouped_evictions import Evictions
 
 
 class EvictedPods:
     """The pods of some evictions, by "namespace/name". Read only.
 
-    ``keys`` are those of the evictions, in their order; ``every`` all of them, ``certain`` those that surely go,
+    ``every`` are all of them, ``certain`` those that surely go,
     ``by_somebody`` those among these of which no single deletion is certain, ``stuck`` those that stay Terminating in some eviction, by why.
     """
 
-    def __init__(self, evictions: Sequence[Eviction], by_somebody: Iterable[str] = ()) -> None:
-        self.keys = keys = [f"{entry.namespace}/{entry.pod}" for entry in evictions]
-        self.every = frozenset(keys)
+    def __init__(self, evictions: Evictions, by_somebody: Iterable[str] = ()) -> None:
+        self._evictions = evictions
+        every, certain, stuck = set[str](), set[str](), dict[str, set[str]]()
+        for group in evictions.groups:
+            keys = [f"{names.namespace}/{names.pod}" for names in group.pods]
+            every.update(keys)
+            if group.shared.certainty == CERTAIN:
+                certain.update(keys)
+            if (why := group.shared.gone.stuck) is not None:
+                stuck.setdefault(why, set()).update(keys)
+        self.every = frozenset(every)
         # No pod is evicted twice: evictions can be counted instead of pods.
-        self.once = len(self.every) == len(keys)
-        certain, stuck = set[str](), dict[str, set[str]]()
-        for key, entry in zip(keys, evictions, strict=True):
-            if entry.certainty == CERTAIN:
-                certain.add(key)
-            why = entry.gone.stuck
-            if why is not None:
-                if (known := stuck.get(why)) is None:
-                    known = stuck[why] = set()
-                known.add(key)
+        self.once = len(self.every) == len(evictions)
         self.by_somebody = frozenset(by_somebody) - certain
         self.certain = frozenset(certain) | self.by_somebody
         self.stuck = stuck
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The pod of every row, in the order of rows."""
+        return [names.key for names, _ in self._evictions.in_order]
 
     @property
     def possible(self) -> frozenset[str]:
@@ -51,13 +57,21 @@ class EvictedPods:
 def emptied_workloads(prediction: Prediction) -> list[WorkloadReport]:
     """Return the workloads of which every pod is evicted for certain."""
     evicted = prediction.evicted
-    sure = [entry for entry in prediction.evictions if entry.certainty == CERTAIN]
-    owners = [(entry.namespace, entry.owner) for entry in sure]
+    owners = [
+        (names.namespace, names.owner)
+        for group in prediction.evictions.groups
+        if group.shared.certainty == CERTAIN
+        for names in group.pods
+    ]
     if not evicted.once:
-        entries = zip(evicted.keys, prediction.evictions, strict=True)
-        sure = [entry for key, entry in entries if key in evicted.certain]
-        pods = {(entry.namespace, entry.owner, entry.pod) for entry in sure}
-        owners = [(namespace, owner) for namespace, owner, _ in pods]
+        groups = prediction.evictions.groups
+        sure = {
+            names[:2] + names[3:]
+            for group in groups
+            for names in group.pods
+            if names.key in evicted.certain
+        }
+        owners = [(namespace, owner) for namespace, _, owner in sure]
     going = Counter(owners)
     return [
         report

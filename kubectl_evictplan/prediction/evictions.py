@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
-from operator import attrgetter
+
+from msgspec.structs import replace
 
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.state import ClusterState
@@ -28,20 +29,23 @@ from kubectl_evictplan.prediction.alike_pods import AlikePods, SomePod
 from kubectl_evictplan.prediction.causes import (
     ChainCache,
     ChainOfKind,
+    CutChain,
     describe_circumstance,
     link,
     seconds,
 )
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE
-from kubectl_evictplan.prediction.object_ends import with_one_end
+from kubectl_evictplan.prediction.grouped_evictions import (
+    Chain,
+    EvictionGroup,
+    Evictions,
+    PodNames,
+)
 from kubectl_evictplan.prediction.workloads import OwnerNames
 from kubectl_evictplan.windows.circumstances import Circumstance
 from kubectl_evictplan.windows.line_windows import Span, merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
-
-# Evictions of one instant are told in this order.
-_BY_NAME = attrgetter("namespace", "pod", "uid", "controller")
 
 
 class Stuck(Enum):
@@ -177,46 +181,40 @@ def eviction_list(
     alike: AlikePods,
     ends: PodEnds,
     refusable: Collection[str],
-) -> tuple[document.Eviction, ...]:
-    """All evictions, sorted by offset, namespace, name: those of ``shown`` and of all pods that are ``alike``.
+) -> Evictions:
+    """All evictions: those of ``shown`` and of all pods that are ``alike``.
 
     ``refusable`` are pods whose DELETE an admission webhook may refuse: never certain.
     """
     chains: dict[int, ChainCache] = {}
     owners = OwnerNames()
-    by_offset: dict[float, list[document.Eviction]] = {}
+    groups: list[EvictionGroup] = []
     for key, found in shown.items():
-        offset_ns, because = _in_one_run(key, found, chains)
-        row = _eviction(key, found, start_ns, offset_ns, ends, because)
-        rows = by_offset.setdefault(row.offset_seconds, [])
+        offset_ns, find_chain = _in_one_run(key, found, chains)
+        row = _shared_row(key, found, start_ns, offset_ns, ends)
         pods = alike.pods(key.pod, key.uid, found.node)
-        rows += _rows_of_kind(row, found.certain, pods, ends.pods, owners, refusable)
-    for rows in by_offset.values():
-        rows.sort(key=_BY_NAME)
-    rows_in_order = [row for offset in sorted(by_offset) for row in by_offset[offset]]
+        chain = ChainOfKind(key.pod, found.node, find_chain)
+        groups += _groups(row, chain, _names_by_node(pods, ends.pods, owners), refusable)
     if len({(key.pod, key.uid) for key in shown}) < len(shown):
-        rows_in_order = list(with_one_end(rows_in_order))
-    return tuple(rows_in_order)
+        from kubectl_evictplan.prediction.object_ends import with_one_end
+
+        return Evictions.of(with_one_end(Evictions(groups)))
+    return Evictions(groups)
 
 
-def _eviction(
-    key: EvictionKey,
-    found: PossibleEviction,
-    start_ns: int,
-    offset_ns: int,
-    ends: PodEnds,
-    because: tuple[document.Because, ...],
+def _shared_row(
+    key: EvictionKey, found: PossibleEviction, start_ns: int, offset_ns: int, ends: PodEnds
 ) -> document.Eviction:
-    namespace, _, name = key.pod.partition("/")
+    """What the rows of all pods of a kind have in common."""
     index, toleration = found.toleration_index, None
     if index is not None:
         toleration = document.TolerationReference(index, found.toleration_seconds)
     return document.Eviction(
-        namespace=namespace,
-        pod=name,
-        uid=key.uid,
+        namespace="",
+        pod="",
+        uid="",
         node=found.node,
-        certainty=CERTAIN,
+        certainty=CERTAIN if found.certain else POSSIBLE,
         offset_seconds=seconds(offset_ns),
         earliest_seconds=seconds(found.earliest_ns),
         latest_seconds=seconds(found.latest_ns),
@@ -226,7 +224,6 @@ def _eviction(
         taint=None if found.taint is None else _taint(found.taint),
         toleration=toleration,
         gone=ends.window(key, found),
-        because=because,
     )
 
 
@@ -248,52 +245,75 @@ def _taint(taint: Taint) -> document.TaintReference:
     return document.TaintReference(taint.key, taint.effect, taint.value)
 
 
-def _rows_of_kind(
-    row: document.Eviction,
-    certain: bool,
-    pods: Sequence[SomePod],
-    known: Mapping[str, Pod],
-    owners: OwnerNames,
-    refusable: Collection[str],
-) -> Iterator[document.Eviction]:
-    """The rows of all pods that are like that of ``row``; what is no pod's own is stored once."""
-    chain = ChainOfKind(row.because, row.key, row.node)
-    sure = CERTAIN if certain else POSSIBLE
-    when = (row.offset_seconds, row.earliest_seconds, row.latest_seconds, row.windows, row.time)
-    why = (row.controller, row.taint, row.toleration, row.gone)
+def _names_by_node(
+    pods: Sequence[SomePod], known: Mapping[str, Pod], owners: OwnerNames
+) -> dict[str, list[PodNames]]:
+    found: dict[str, list[PodNames]] = {}
     for key, uid, node, like in pods:
         pod = like or known.get(key)
         if pod is None:
-            (namespace, _, name), owner = key.partition("/"), ""
+            namespace, _, name = key.partition("/")
+            names = PodNames(namespace, name, uid, "")
         else:
-            namespace, name, owner = pod.namespace, pod.name, owners.of(pod)
-        certainty = POSSIBLE if key in refusable else sure
-        because = chain.of_pod(key, node)
-        yield document.Eviction(namespace, name, uid, node, certainty, *when, *why, owner, because)
+            names = PodNames(pod.namespace, pod.name, uid, owners.of(pod))
+        if (there := found.get(node)) is None:
+            there = found[node] = []
+        there.append(names)
+    return found
+
+
+def _groups(
+    row: document.Eviction,
+    chain: ChainOfKind,
+    on_nodes: Mapping[str, Sequence[PodNames]],
+    refusable: Collection[str],
+) -> Iterator[EvictionGroup]:
+    """The evictions of all pods of a kind: on each node those that may be refused and the others."""
+    for node, pods in on_nodes.items():
+        here = row if node == row.node else replace(row, node=node)
+        find_chain = partial(chain.on, node)
+        if refusable and row.certainty == CERTAIN:
+            refused = [names for names in pods if names.key in refusable]
+            if refused:
+                yield EvictionGroup(replace(here, certainty=POSSIBLE), refused, find_chain)
+                pods = [names for names in pods if names.key not in refusable]
+        if pods:
+            yield EvictionGroup(here, pods, find_chain)
 
 
 def _in_one_run(
     key: EvictionKey, found: PossibleEviction, chains: dict[int, ChainCache]
-) -> tuple[int, tuple[document.Because, ...]]:
-    """When the pod is deleted in the sample run, and the chain of causes that ends with that."""
+) -> tuple[int, Callable[[], CutChain]]:
+    """When the pod is deleted in the sample run, and how to find the chain of causes that ends with that."""
     sample = found.sample
     if sample is None and found.until_queued is not None:
         sample = found.until_queued()
     if sample is None:
         at_ns = found.earliest_ns
-        return at_ns, tuple(map(link, _after_the_wait(key, found, at_ns, at_ns)))
+        return at_ns, lambda: ((), _links_after_the_wait(key, found, at_ns, at_ns))
     run, index = sample
     if (cache := chains.get(id(run))) is None:
         cache = chains[id(run)] = ChainCache(run)
-    entry, chain = run.entries[index], cache.chain(index)
+    entry = run.entries[index]
     if isinstance(entry, PodDeleted) and entry.at_ns <= found.latest_ns:
-        return entry.at_ns, chain
+        return entry.at_ns, partial(cache.cut, index)
     # The run stops short of the deletion (it has no pods) or goes on after the horizon.
     delay_ns = found.delay_ns or 0
     offset_ns = max(found.earliest_ns, min(entry.at_ns + delay_ns, found.latest_ns))
-    rest = tuple(map(link, _after_the_wait(key, found, offset_ns - delay_ns, offset_ns)))
-    wait_ends = rest[0].offset_seconds or 0
-    return offset_ns, (*(c for c in chain if (c.offset_seconds or 0) <= wait_ends), *rest)
+
+    def find_chain() -> CutChain:
+        rest = _links_after_the_wait(key, found, offset_ns - delay_ns, offset_ns)
+        wait_ends = rest[0].offset_seconds or 0
+        before = (c for c in cache.chain(index) if (c.offset_seconds or 0) <= wait_ends)
+        return tuple(before), rest
+
+    return offset_ns, find_chain
+
+
+def _links_after_the_wait(
+    key: EvictionKey, found: PossibleEviction, tainted_ns: int, deleted_ns: int
+) -> Chain:
+    return tuple(map(link, _after_the_wait(key, found, tainted_ns, deleted_ns)))
 
 
 # Only what is drawn can leave out the nominal run.

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import msgspec
 
 from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.eviction_json import EvictionTexts
+from kubectl_evictplan.prediction.grouped_evictions import Evictions, plain
 
-_encoder = msgspec.json.Encoder(order="deterministic")
+_encoder = msgspec.json.Encoder(order="deterministic", enc_hook=plain)
 _ROWS_AT_ONCE = 500
 
 
@@ -25,7 +27,7 @@ def fingerprint(prediction: Prediction) -> str:
         for part in _canonical(bare):
             digest.update(part)
     except UnicodeEncodeError:
-        content = repr(msgspec.to_builtins(bare)).encode("utf-8", "surrogatepass")
+        content = repr(msgspec.to_builtins(bare, enc_hook=plain)).encode("utf-8", "surrogatepass")
         digest = hashlib.sha256(content)
     return f"sha256:{digest.hexdigest()}"
 
@@ -36,11 +38,20 @@ def _canonical(prediction: Prediction) -> Iterator[bytes]:
     for field in msgspec.structs.fields(prediction):
         yield before + _encoder.encode(field.encode_name) + b":"
         before, value = b",", getattr(prediction, field.name)
-        if isinstance(value, tuple):
-            yield from _list(value)
+        if isinstance(value, Evictions) and value.grouped:
+            yield from _grouped(value)
+        elif isinstance(value, tuple | Evictions):
+            yield from _list(tuple(value))
         else:
             yield _encoder.encode(value)
     yield b"}"
+
+
+def _grouped(evictions: Evictions) -> Iterator[bytes]:
+    yield b"["
+    for chunk in EvictionTexts(lambda value: _encoder.encode(value).decode()).chunks(evictions):
+        yield chunk.encode()
+    yield b"]"
 
 
 def _list(rows: tuple[object, ...]) -> Iterator[bytes]:

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from operator import attrgetter
 
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
 from kubectl_evictplan.prediction import document
+from kubectl_evictplan.prediction.grouped_evictions import Evictions
 
 # ``ComputeHash`` of a pod template: decimal digits after ``rand.SafeEncodeString``.
 _TEMPLATE_HASH = re.compile(r"-[4-9bcdf]{6,10}$")
@@ -48,14 +48,14 @@ class WorkloadIndex:
         self._owners = self._by_workload(self._numbers)
 
     def reports(
-        self, evictions: Iterable[document.Eviction], created: Iterable[Pod]
+        self, evictions: Evictions, created: Iterable[Pod]
     ) -> tuple[document.WorkloadReport, ...]:
         """Return the workloads of evicted pods, sorted; bare pods have none.
 
         ``created`` are pods that the scenario adds; those of the snapshot may be among them.
         """
         # A node owns the images of its static pods: no workload.
-        owners_hit = set(map(attrgetter("namespace", "owner"), evictions))
+        owners_hit = {(n.namespace, n.owner) for group in evictions.groups for n in group.pods}
         hit = {key for key in owners_hit if key[1] and not key[1].startswith("Node/")}
         numbers, owners = self._numbers, self._owners
         new = {pod.key: pod for pod in created}

@@ -8,7 +8,7 @@ U+FFFD, as Go's decoder would read it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +16,8 @@ import msgspec
 
 from kubectl_evictplan.display import visible
 from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.eviction_json import EvictionTexts
+from kubectl_evictplan.prediction.grouped_evictions import Evictions, plain
 from kubectl_evictplan.prediction.impact_document import Impact
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -23,7 +25,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 def only_pod(prediction: Prediction, pod: str) -> Prediction:
     """Return ``prediction`` with the entries of one pod ("namespace/name"); the rest stays as it is."""
-    rows = {name: getattr(prediction, name) for name in ("evictions", "kept", "cancelled")}
+    rows = {name: getattr(prediction, name) for name in ("kept", "cancelled")}
     only = {name: tuple(row for row in rows[name] if row.key == pod) for name in rows}
     drains = tuple(
         msgspec.structs.replace(
@@ -35,7 +37,8 @@ def only_pod(prediction: Prediction, pod: str) -> Prediction:
         )
         for drain in prediction.drains
     )
-    return msgspec.structs.replace(prediction, **only, drains=drains)
+    evictions = prediction.evictions.of_pod(pod)
+    return msgspec.structs.replace(prediction, **only, evictions=evictions, drains=drains)
 
 
 def _parts(document: msgspec.Struct) -> Iterator[tuple[str, Any]]:
@@ -48,7 +51,7 @@ def _parts(document: msgspec.Struct) -> Iterator[tuple[str, Any]]:
 
 def _plain(value: Any) -> Any:
     """Return ``value`` as dicts, lists and scalars, keys in order, lone surrogates replaced."""
-    return _without_surrogates(msgspec.to_builtins(value, order="deterministic"))
+    return _without_surrogates(msgspec.to_builtins(value, order="deterministic", enc_hook=plain))
 
 
 def _without_surrogates(value: Any) -> Any:
@@ -63,7 +66,7 @@ def _without_surrogates(value: Any) -> Any:
 
 # -- json ---------------------------------------------------------------------------------------------
 
-_encoder = msgspec.json.Encoder(order="deterministic")
+_encoder = msgspec.json.Encoder(order="deterministic", enc_hook=plain)
 # Many rows are written faster together than one by one; all at once they would be in memory twice.
 _ITEMS_AT_ONCE = 50
 # Outside strings JSON has only printable ASCII and newlines, so this touches strings alone.
@@ -89,7 +92,9 @@ def _fields(document: msgspec.Struct, depth: int) -> Iterator[str]:
     for key, value in _parts(document):
         yield f"{before}{indent}{_encode(key)}: "
         before = ",\n"
-        if isinstance(value, tuple) and value:
+        if isinstance(value, Evictions) and value.grouped and value:
+            yield from _grouped(value, depth + 1)
+        elif isinstance(value, tuple | Evictions) and value:
             yield from _list(value, depth + 1)
         elif isinstance(value, Impact):
             yield from _fields(value, depth + 1)
@@ -98,7 +103,7 @@ def _fields(document: msgspec.Struct, depth: int) -> Iterator[str]:
     yield f"\n{'  ' * depth}}}"
 
 
-def _list(items: tuple[Any, ...], depth: int) -> Iterator[str]:
+def _list(items: Sequence[Any], depth: int) -> Iterator[str]:
     indent = "  " * (depth + 1)
     before = f"[\n{indent}"
     for at in range(0, len(items), _ITEMS_AT_ONCE):
@@ -107,7 +112,13 @@ def _list(items: tuple[Any, ...], depth: int) -> Iterator[str]:
     yield f"\n{'  ' * depth}]"
 
 
-def _items(items: tuple[Any, ...], depth: int) -> str:
+def _grouped(evictions: Evictions, depth: int) -> Iterator[str]:
+    yield "[\n" + "  " * (depth + 1)
+    yield from EvictionTexts(_encode, depth + 1).chunks(evictions)
+    yield f"\n{'  ' * depth}]"
+
+
+def _items(items: Sequence[Any], depth: int) -> str:
     """Items of a list, from the first one to the last: in so many lists they stand where they belong."""
     nested = items
     for _ in range(1, depth):
@@ -158,7 +169,7 @@ def render_yaml(document: msgspec.Struct) -> Iterator[str]:
     JSON string in ASCII. Lists stand at their key's indent, as kubectl prints them.
     """
     for key, value in _parts(document):
-        if isinstance(value, tuple) and value:
+        if isinstance(value, tuple | Evictions) and value:
             yield f"{key}:\n"
             for item in value:
                 yield _lines(_block([_plain(item)], ""))
@@ -240,5 +251,5 @@ def render_names(prediction: Prediction) -> Iterator[str]:
     whoever predicts for several namespaces at once wants ``-o json``. What cannot be in a Kubernetes name
     is escaped: a line is always one word.
     """
-    for _, pod in dict.fromkeys((row.namespace, row.pod) for row in prediction.evictions):
+    for _, pod in dict.fromkeys(names[:2] for names, _ in prediction.evictions.in_order):
         yield f"pod/{_NOT_IN_A_WORD.sub(lambda match: visible(match.group()), pod)}\n"

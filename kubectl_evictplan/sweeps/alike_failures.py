@@ -20,6 +20,7 @@ from kubectl_evictplan.kube.budgets import pods_refusable
 from kubectl_evictplan.kube.objects import Pod, Warning
 from kubectl_evictplan.prediction.alike_pods import kind_of
 from kubectl_evictplan.prediction.document import Eviction, Kept, Prediction
+from kubectl_evictplan.prediction.grouped_evictions import Evictions
 from kubectl_evictplan.prediction.predict import simulated, told
 from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.prediction.workloads import owner_name
@@ -170,12 +171,13 @@ class AlikeFailures:
         rest = iter(seconds[line.others_at :])
         evictions += [dated(row, rest) for row in others.evictions]
         evictions.sort(key=lambda e: (e.offset_seconds, e.namespace, e.pod, e.uid, e.controller))
+        in_order = Evictions.of(evictions)
         return replace(
             line.like,
-            evictions=tuple(evictions),
+            evictions=in_order,
             kept=tuple(sorted(kept, key=lambda one: (one.namespace, one.pod))),
             nodes=tuple([dated_report(report, name, rest) for report in nodes]),
-            workloads=self._prepared.workloads.reports(evictions, ()),
+            workloads=self._prepared.workloads.reports(in_order, ()),
             warnings=tuple(
                 Warning(code, "", tuple(sorted(named[code]))) for code in CODES if code in named
             ),

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from kubelets import MERGE_PATCH
 from live.apply_driver import Carrier
 from live.applying import drain_of, plan_of
 from objects import create_budget, create_deployment
 from plane import ControlPlane
 
+from builders import encoded
 from kubectl_evictplan.apply.cluster import ClusterApi
 from kubectl_evictplan.apply.files import LocalFiles
 from kubectl_evictplan.apply.status import status
@@ -46,7 +46,7 @@ class Change:
         folder.mkdir()
         self._plan = folder / "plan.json"
         self.journal = folder / "journal.jsonl"
-        self._plan.write_bytes(msgspec.json.encode(self.plan))
+        self._plan.write_bytes(encoded(self.plan))
 
     def begin(self, what: str, user: str = "jane", faster: float = PAUSES_SHORTER) -> Carrier:
         return Carrier(what, str(self._plan), str(self.journal), self._flags, faster, user)

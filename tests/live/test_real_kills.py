@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from live.apply_driver import Carrier
 from live.applying import drain_of, drainable_cluster, plan_of
@@ -21,6 +20,7 @@ from live.real_clock import RealClock
 from live.requests_answered import Asked
 from live.writable_server import WritableServer
 
+from builders import encoded
 from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.files import LocalFiles
@@ -68,7 +68,7 @@ def prepared(folder: Path, seed: int) -> Iterator[tuple[WritableServer, tuple[An
             plan = plan_of(cluster, drain_of(cluster, "n1", "n2"))
         busy(api, seed)
         path = folder / "plan.json"
-        path.write_bytes(msgspec.json.encode(plan))
+        path.write_bytes(encoded(plan))
         flags = {"server": api.url, "token": TOKEN}
         yield api, (str(path), str(folder / "journal.jsonl"), flags, FACTOR)
 

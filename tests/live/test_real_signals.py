@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from live.apply_driver import Carrier
 from live.applying import drain_of, drainable_cluster, plan_of
@@ -20,6 +19,7 @@ from live.real_clock import RealClock
 from live.requests_answered import Asked
 from live.writable_server import WritableServer
 
+from builders import encoded
 from kubectl_evictplan.apply.files import LocalFiles
 from kubectl_evictplan.apply.states import Phase
 from kubectl_evictplan.apply.status import status
@@ -35,7 +35,7 @@ def prepared(folder: Path) -> Iterator[tuple[WritableServer, tuple[Any, ...]]]:
         with changing(api) as cluster:
             plan = plan_of(cluster, drain_of(cluster, "n1", "n2"))
         path = folder / "plan.json"
-        path.write_bytes(msgspec.json.encode(plan))
+        path.write_bytes(encoded(plan))
         flags = {"server": api.url, "token": TOKEN}
         yield api, (str(path), str(folder / "journal.jsonl"), flags)
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from report.builders import eviction, inputs, one_of_each, prediction
 from ruamel.yaml import YAML
 
+from builders import encoded
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import Prediction, Sourced
@@ -212,7 +213,7 @@ def test_explain_limits_data_to_the_pod(output: str) -> None:
 @pytest.mark.parametrize("rows", [0, 1, 1001])
 def test_a_fingerprint_counts_the_bytes_of_the_document_that_is_encoded_at_once(rows: int) -> None:
     value = prediction(evictions=tuple(eviction(f"web-{index}") for index in range(rows)))
-    canonical = msgspec.json.encode(value, order="deterministic")
+    canonical = encoded(value)
     assert fingerprint(value) == f"sha256:{hashlib.sha256(canonical).hexdigest()}"
 
 

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from report.builders import eviction, inputs, kept, one_of_each, prediction
 
+from builders import encoded
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.prediction.difference_document import (
     FindingDifference,
@@ -224,7 +225,7 @@ def test_the_comparison_is_read_back_as_it_was_written() -> None:
 
 
 def written(value: Prediction) -> bytes:
-    return msgspec.json.encode(value)
+    return encoded(value)
 
 
 def refused(data: bytes) -> str:

@@ -9,6 +9,7 @@ from report.builders import eviction
 from builders import make_pod, make_snapshot
 from kubectl_evictplan.kube.objects import OwnerReference, Pod, Workload
 from kubectl_evictplan.prediction.document import WorkloadReport
+from kubectl_evictplan.prediction.grouped_evictions import Evictions
 from kubectl_evictplan.prediction.workloads import WorkloadIndex
 
 
@@ -19,7 +20,7 @@ def owned(name: str, kind: str, owner: str) -> Pod:
 
 def reports(pods: list[Pod], *workloads: Workload, owner: str) -> tuple[WorkloadReport, ...]:
     snapshot = replace(make_snapshot(["n1"], pods), workloads=workloads)
-    return WorkloadIndex(snapshot).reports([eviction(owner=owner)], ())
+    return WorkloadIndex(snapshot).reports(Evictions.of([eviction(owner=owner)]), ())
 
 
 def test_every_pod_of_the_workload_counts_evicted_or_not() -> None:

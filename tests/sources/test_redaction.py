@@ -29,6 +29,7 @@ from kubectl_evictplan.kube.objects import (
     Warning,
     Workload,
 )
+from kubectl_evictplan.prediction.grouped_evictions import plain
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario
 from kubectl_evictplan.sources.files import load_files
@@ -45,7 +46,9 @@ def told(snapshot: ClusterSnapshot, node: str) -> dict[str, Any]:
     event = make_event(0, "kubelet-stop", node)
     scenario = Scenario(snapshot.taken_at_ns, (event,), horizon_ns=600 * SECOND_NS)
     configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
-    document: dict[str, Any] = msgspec.to_builtins(predict(snapshot, scenario, configuration))
+    document: dict[str, Any] = msgspec.to_builtins(
+        predict(snapshot, scenario, configuration), enc_hook=plain
+    )
     del document["inputs"]["sourceDigest"]
     return document
 

@@ -1,0 +1,191 @@
+"""The evictions of a Prediction: what pods share is there once, and rows are made when somebody reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import cached_property
+from operator import attrgetter, itemgetter
+from typing import NamedTuple, overload
+
+from kubectl_evictplan.prediction.records import Because, Eviction
+
+Chain = tuple[Because, ...]
+
+
+class PodNames(NamedTuple):
+    """All that is a pod's own in the row of its eviction; ``owner`` is "Kind/name", "" for a bare pod."""
+
+    namespace: str
+    pod: str
+    uid: str
+    owner: str
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.pod}"
+
+
+class SharedChain(NamedTuple):
+    """The chain of causes of pods of one node: what leads there, then links of which some are about the pod.
+
+    Pods of one node have the very same ``before``. In ``rest`` the object "" is the pod itself.
+    """
+
+    before: Chain
+    rest: Chain = ()
+
+    def of_pod(self, key: str) -> Chain:
+        """The chain of the pod "namespace/name"."""
+        pod = f"pod/{key}"
+        rest = [
+            each if each.object else Because(each.offset_seconds, each.what, pod, each.rule)
+            for each in self.rest
+        ]
+        return (*self.before, *rest)
+
+
+class EvictionGroup:
+    """Evictions of pods of one node that differ in nothing but the pods' names and owners.
+
+    ``shared`` is a row of which names, owner and chain count for nothing: the rest holds for all ``pods``.
+    """
+
+    def __init__(
+        self, shared: Eviction, pods: Sequence[PodNames], find_chain: Callable[[], SharedChain]
+    ) -> None:
+        """``find_chain`` is called when somebody asks for causes."""
+        self.shared = shared
+        self.pods = pods
+        self._find_chain = find_chain
+
+    @cached_property
+    def chain(self) -> SharedChain:
+        """What led to these evictions."""
+        return self._find_chain()
+
+    def row(self, names: PodNames) -> Eviction:
+        """Make the row of one of the pods."""
+        shared = self.shared
+        return Eviction(
+            names.namespace,
+            names.pod,
+            names.uid,
+            shared.node,
+            shared.certainty,
+            shared.offset_seconds,
+            shared.earliest_seconds,
+            shared.latest_seconds,
+            shared.windows,
+            shared.time,
+            shared.controller,
+            shared.taint,
+            shared.toleration,
+            shared.gone,
+            names.owner,
+            self.chain.of_pod(names.key),
+        )
+
+
+OneOfGroup = tuple[PodNames, EvictionGroup]
+
+
+class Evictions(Sequence[Eviction]):
+    """Rows, sorted by offset, namespace, name. Immutable; equal to a tuple of the same rows.
+
+    A large cluster has 50,000 rows in some thousand ``groups``: who counts or compares reads the groups
+    (``group.shared.latest_seconds``, ``len(group.pods)``), who needs the order of rows ``in_order``, and neither makes a
+    row. Iterating makes all of them; they are kept from then on.
+    """
+
+    def __init__(self, groups: Iterable[EvictionGroup]) -> None:
+        """``groups`` in any order."""
+        self.groups = tuple(groups)
+        # Whether rows share what they have in common, or came one by one.
+        self.grouped = True
+
+    @classmethod
+    def of(cls, rows: Iterable[Eviction]) -> Evictions:
+        """Rows that are there already, in their order."""
+        if isinstance(rows, Evictions):
+            return rows
+        found = cls.__new__(cls)
+        found.rows = tuple(rows)
+        found.grouped = False
+        return found
+
+    @cached_property
+    def groups(self) -> tuple[EvictionGroup, ...]:
+        """What the rows share; each row that was given is a group of its own."""
+        return tuple(map(_group_of_one, self.rows))
+
+    @cached_property
+    def rows(self) -> tuple[Eviction, ...]:
+        """All rows."""
+        return tuple([group.row(names) for names, group in self.in_order])
+
+    @cached_property
+    def in_order(self) -> Sequence[OneOfGroup]:
+        """The names of every row with its group, in the order of the rows."""
+        if not self.grouped:
+            return [(group.pods[0], group) for group in self.groups]
+        by_offset: dict[float, list[EvictionGroup]] = {}
+        for group in self.groups:
+            by_offset.setdefault(group.shared.offset_seconds, []).append(group)
+        return [one for offset in sorted(by_offset) for one in _by_name(by_offset[offset])]
+
+    def on_nodes(self, names: Container[str]) -> Evictions:
+        """Those of pods of these nodes."""
+        if not self.grouped:
+            return Evictions.of(row for row in self.rows if row.node in names)
+        return Evictions(group for group in self.groups if group.shared.node in names)
+
+    def of_pod(self, key: str) -> Evictions:
+        """Those of the pod "namespace/name"."""
+        return Evictions.of(group.row(names) for names, group in self.in_order if names.key == key)
+
+    def __len__(self) -> int:
+        if not self.grouped:
+            return len(self.rows)
+        return sum([len(group.pods) for group in self.groups])
+
+    def __iter__(self) -> Iterator[Eviction]:
+        return iter(self.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> Eviction: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Eviction, ...]: ...
+    def __getitem__(self, at: int | slice) -> Eviction | tuple[Eviction, ...]:
+        return self.rows[at]
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Evictions | tuple) and self.rows == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self.rows)
+
+    def __repr__(self) -> str:
+        return repr(self.rows)
+
+
+def _group_of_one(row: Eviction) -> EvictionGroup:
+    names = PodNames(row.namespace, row.pod, row.uid, row.owner)
+    return EvictionGroup(row, (names,), lambda: SharedChain(row.because))
+
+
+def _by_name(groups: list[EvictionGroup]) -> list[OneOfGroup]:
+    """The pods of groups of one instant by namespace and name; who deletes them decides where these are equal."""
+    groups.sort(key=attrgetter("shared.controller"))
+    found = [(names, group) for group in groups for names in group.pods]
+    found.sort(key=itemgetter(0))
+    return found
+
+
+def plain(value: object) -> tuple[Eviction, ...]:
+    """Rows as msgspec can encode them: an ``enc_hook``."""
+    if isinstance(value, Evictions):
+        return value.rows
+    raise NotImplementedError(f"no JSON of {type(value)}")

@@ -1,0 +1,121 @@
+"""Evictions are groups of what pods share; whoever reads rows, or JSON, cannot tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+from report.builders import eviction, prediction
+
+from builders import encoded
+from kubectl_evictplan.prediction.document import Because, Eviction, Prediction
+from kubectl_evictplan.prediction.fingerprint import fingerprint
+from kubectl_evictplan.prediction.grouped_evictions import (
+    EvictionGroup,
+    Evictions,
+    PodNames,
+    SharedChain,
+)
+from kubectl_evictplan.report import render
+
+BEFORE = (Because(1.0, 'says "object":"" and %s', "node/n1", "scenario"),)
+OWN = (Because(2.0, 'a timer starts: "object": ""', "", "processPodOnNode"),)
+CHAIN = SharedChain(BEFORE, OWN)
+PLAIN, QUOTES, WIDE = ("web-0", "web-1"), ('a"b', 'a","b', "a\\", "%(x)s"), ("ä", "\u2028")
+
+
+def group(
+    *pods: str,
+    at: float = 3.0,
+    chain: SharedChain = CHAIN,
+    controller: str = "taint-eviction",
+) -> EvictionGroup:
+    shared = eviction("", at, controller=controller)
+    shared = replace(shared, namespace="", uid="", owner="", because=())
+    names = [PodNames(f"ns of {pod}", pod, f"uid of {pod}", f"Job/{pod}") for pod in pods]
+    return EvictionGroup(shared, names, lambda: chain)
+
+
+def both_ways(*groups: EvictionGroup) -> Iterator[Prediction]:
+    """Told by groups, and row by row."""
+    for evictions in (Evictions(groups), Evictions.of(list(Evictions(groups)))):
+        yield prediction(evictions=evictions)
+
+
+@pytest.mark.parametrize("pods", [PLAIN, QUOTES, WIDE, ()], ids=ascii)
+@pytest.mark.parametrize(
+    "chain",
+    [CHAIN, SharedChain(BEFORE), SharedChain((), OWN * 2), SharedChain(())],
+    ids=("both", "before", "own", "none"),
+)
+def test_json_of_groups_is_that_of_their_rows(pods: tuple[str, ...], chain: SharedChain) -> None:
+    groups = group(*pods, chain=chain), group("other", at=1.0)
+    told, by_row = ("".join(render(one, "json")) for one in both_ways(*groups))
+    assert told == by_row
+    assert len(json.loads(told)["evictions"]) == len(pods) + 1
+
+
+def test_half_a_character_is_replaced_in_groups_as_in_rows() -> None:
+    told, by_row = ("".join(render(one, "json")) for one in both_ways(group("\ud800")))
+    assert json.loads(told) == json.loads(by_row)
+    assert json.loads(told)["evictions"][0]["pod"] == "\ufffd"
+
+
+@pytest.mark.parametrize("pods", [PLAIN, QUOTES, WIDE, ("\ud800",)], ids=ascii)
+def test_a_fingerprint_does_not_tell_groups_from_rows(pods: tuple[str, ...]) -> None:
+    told, by_row = map(fingerprint, both_ways(group(*pods)))
+    assert told == by_row
+
+
+def test_rows_stand_by_offset_namespace_name_and_who_deletes() -> None:
+    late, mixed = group("a", at=9.0), group("c", "b")
+    by_another = group("b", controller="pod-gc")
+    rows = list(Evictions([late, by_another, mixed]))
+    assert [(row.offset_seconds, row.pod, row.controller) for row in rows] == [
+        (3.0, "b", "pod-gc"),
+        (3.0, "b", "taint-eviction"),
+        (3.0, "c", "taint-eviction"),
+        (9.0, "a", "taint-eviction"),
+    ]
+
+
+def test_a_link_that_is_the_pods_own_names_each_pod() -> None:
+    first, second = Evictions([group(*PLAIN)])
+    assert [link.object for link in first.because] == ["node/n1", "pod/ns of web-0/web-0"]
+    assert [link.object for link in second.because] == ["node/n1", "pod/ns of web-1/web-1"]
+
+
+def test_causes_are_looked_for_when_a_row_is_read() -> None:
+    asked: list[str] = []
+
+    def chain() -> SharedChain:
+        asked.append("causes")
+        return SharedChain(BEFORE)
+
+    value = prediction(evictions=Evictions([EvictionGroup(eviction(), group("a").pods, chain)]))
+    assert (len(value.evictions), value.evicted.every) == (1, {"ns of a/a"})
+    assert asked == []
+    assert [row.because for row in value.evictions] == [BEFORE]
+
+
+def test_rows_that_are_read_back_are_evictions_again() -> None:
+    rows: tuple[Eviction, ...] = (eviction("a"), eviction("b"))
+    value = prediction(evictions=rows)
+    assert value.evictions == rows
+    assert [(one.shared.uid, len(one.pods)) for one in value.evictions.groups] == [
+        ("uid-a", 1),
+        ("uid-b", 1),
+    ]
+    assert (
+        json.loads(encoded(value))["evictions"]
+        == json.loads("".join(render(value, "json")))["evictions"]
+    )
+
+
+def test_a_part_of_them_is_taken_from_groups_as_from_rows() -> None:
+    for value in both_ways(group(*PLAIN)):
+        assert [row.pod for row in value.evictions.of_pod("ns of web-1/web-1")] == ["web-1"]
+        assert len(value.evictions.on_nodes({"n1"})) == 2
+        assert len(value.evictions.on_nodes({"n2"})) == 0
