@@ -87,7 +87,9 @@ class LifecyclePlayback:
                 if newest[at_ns] != TRUE:
                     self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._serve, name)
             for at_ns in set(played.served_ns) - inside:
-                self._at(start_ns + at_ns, Priority.EVICTION_PASS, self._serve, name)
+                writes = at_ns in played.unknown_ns  # a pass inside a tick sees what it wrote
+                priority = Priority.MONITOR_TICK if writes else Priority.EVICTION_PASS
+                self._at(start_ns + at_ns, priority, self._serve, name)
         if not self._taint_mode:
             self._state.watch_pods(self._pod_changed)
         assert events.now_ns == start_ns, "played back from the start"

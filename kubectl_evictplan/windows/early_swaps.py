@@ -1,13 +1,13 @@
-"""Zones in which no node counts: who is tainted there stays in line, and a pass may change the taint before a tick does.
+"""Nodes that are in line although no tick has just put them there, so that a pass may taint them before a tick decides.
 
-Such a zone gets a new queue, with a token, at nearly every tick, and each tick puts all who are not ready into it
+Zones in which no node counts: who is tainted there stays in line, and a pass may change the taint before a tick does. Such a zone gets a new queue, with a token, at nearly every tick, and each tick puts all who are not ready into it
 (``addPodEvictorForNewZone``, ``markNodeForTainting``). What a pass reads is the node's newest Ready condition. So where that
 changes between False and Unknown, and ticks decide on what they saw before (up to 1.33), a pass can swap the taint first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
@@ -19,17 +19,35 @@ Statuses = Sequence[tuple[int, str]]
 
 
 def early_swaps(
-    ready: Statuses, decisions: Statuses, operations: Sequence[QueueOperation], step_ns: int
+    changes_ns: Iterable[int],
+    decisions: Statuses,
+    operations: Sequence[QueueOperation],
+    step_ns: int,
 ) -> Iterator[Span]:
-    """From when to when a pass can swap the taint of one node, in one run with a tick every ``step_ns``."""
+    """From when to when a pass can swap the taint of one node, in one run with a tick every ``step_ns``.
+
+    ``changes_ns``: when its Ready changes between False and Unknown.
+    """
     made_anew_ns = [each.at_ns for each in operations if each.told is Told.CREATED]
-    for at_ns, status in ready:
-        before = next((was for ns, was in reversed(decisions) if ns < at_ns), TRUE)
+    for at_ns in changes_ns:
         after_ns = next((ns for ns, _ in decisions if ns >= at_ns), None)
         in_line = any(at_ns - step_ns < made_ns <= at_ns for made_ns in made_anew_ns)
-        if in_line and after_ns is not None and TRUE not in (status, before) and status != before:
+        if in_line and after_ns is not None:
             # A tick that takes the taints off all nodes looks at them as they were when it began.
             yield min(at_ns + 1, after_ns), max(after_ns - 1, at_ns)
+
+
+def left_in_line(ready: Statuses, decisions: Statuses, step_ns: int) -> Iterator[Span]:
+    """From when to when what a node left in line can get it tainted before a tick puts it there again.
+
+    In 1.19.0-8 and 1.20.0-4 entries stay when a node gets ready (``SetRemove``), and each takes every token that comes.
+    """
+    for at_ns, status in ready:
+        waited = any(was != TRUE for ns, was in decisions if ns < at_ns)
+        before = next((was for ns, was in reversed(decisions) if ns < at_ns), TRUE)
+        if status != TRUE and before == TRUE and waited:
+            after_ns = next((ns for ns, _ in decisions if ns > at_ns), at_ns + step_ns)
+            yield at_ns, after_ns - 1
 
 
 def as_waits(first: Sequence[Span], last: Sequence[Span]) -> Iterator[WaitWindow]:

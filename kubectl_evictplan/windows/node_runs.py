@@ -43,7 +43,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
-from kubectl_evictplan.windows.early_swaps import as_waits, early_swaps
+from kubectl_evictplan.windows.early_swaps import as_waits, early_swaps, left_in_line
 from kubectl_evictplan.windows.line_replay import NEVER_NS, LineRules
 from kubectl_evictplan.windows.line_windows import (
     Span,
@@ -77,6 +77,8 @@ class NodeRecord:
     # Ticks that take the node out of line at their end, because all zones are down: a pass inside them may
     # still taint it, and what they took for its taints does not show that.
     taken_back: set[int] = field(default_factory=set)
+    # What it leaves in line when it gets ready (1.19.0-8, 1.20.0-4) may have it tainted before a tick puts it there again.
+    leaves_entries: bool = False
     # Taints that come and go, as ``taint_change`` tells them: what, value, instant. Not those that the
     # controller writes where it serves nodes: when these come is for ``PodFates`` to say.
     changes: list[tuple[str, str, int]] = field(default_factory=list)
@@ -87,6 +89,11 @@ class NodeRecord:
         since: int | None = None
         # Of equal instants in the order of decisions: a new process finds nodes reachable first.
         changes = [(at_ns, TRUE) for at_ns in stops] + self.decisions
+        if self.leaves_entries:
+            first_ns = min((at_ns for at_ns, _ in self.decisions), default=NEVER_NS)
+            changes += [
+                change for change in self.ready if change[0] > first_ns and change[1] != TRUE
+            ]
         for at_ns, status in sorted(changes, key=lambda change: change[0]):
             if status == TRUE and since is not None:
                 # A pass may fall inside the very tick that, zones being what they are, wants it no more.
@@ -95,6 +102,13 @@ class NodeRecord:
             elif status != TRUE and since is None:
                 since = at_ns
         return [*spans, (since, NEVER_NS)] if since is not None else spans
+
+    def taint_changes_ns(self) -> Iterator[int]:
+        """When Ready changes between False and Unknown while the node is wanted: a pass writes the taint that fits."""
+        for at_ns, status in self.ready:
+            before = next((was for ns, was in reversed(self.decisions) if ns < at_ns), TRUE)
+            if TRUE not in (status, before) and status != before:
+                yield at_ns
 
     @property
     def newest_decision(self) -> str | None:
@@ -108,7 +122,7 @@ class NodeRecord:
 
     def may_untaint(self, at_ns: int) -> bool:
         """Whether a tick that finds the node reachable may have a taint to take off."""
-        if self.newest_decision != TRUE or at_ns in self.taints:
+        if self.newest_decision != TRUE or at_ns in self.taints or self.leaves_entries:
             return True
         return self.decided_ns in self.taken_back
 
@@ -144,6 +158,8 @@ class NodeRun:
         timeline: Timeline,
         members: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
         each_alone: Callable[[], NodeRun] | None = None,
+        *,
+        leaves_entries: bool = False,
     ) -> None:
         self.scenario = scenario
         self.timing = timing
@@ -151,7 +167,9 @@ class NodeRun:
         # Nodes that stand for several: see ``alike_nodes``; and the same run with all of them in it.
         self.members = members
         self._each_alone = each_alone
-        self.nodes: dict[str, NodeRecord] = defaultdict(NodeRecord)
+        self.nodes: dict[str, NodeRecord] = defaultdict(
+            partial(NodeRecord, leaves_entries=leaves_entries)
+        )
         self.stops: list[int] = []
         self.lines: dict[str, ZoneLine] = {}
         # The newest tick whose zone logic has begun.
@@ -299,6 +317,7 @@ class NodeRunner:
     def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
         self._snapshot = replace(snapshot, pods=())
         # How a waiting node stays in line is the business of the replays: no tick is needed for it.
+        self._leaves_entries = configuration.profile.queue_mode == "SETREMOVE"
         profile = replace(configuration.profile, queue_mode="REMOVE_ADD")
         # Without pods the controllers of pods have nothing to do.
         self._configuration = replace(
@@ -326,7 +345,8 @@ class NodeRunner:
             snapshot, shown, members = self._alike.one_of_each(scenario, timing)
             timeline = self._simulate(snapshot, shown, timing)
             each_alone = partial(self._each_alone, scenario, timing) if members else None
-            found = NodeRun(scenario, timing, timeline, members, each_alone)
+            leaves = self._leaves_entries
+            found = NodeRun(scenario, timing, timeline, members, each_alone, leaves_entries=leaves)
             self._runs[id(scenario), timing] = found
         return found
 
@@ -407,7 +427,10 @@ def _early_swaps(
     if len(record.decisions) < 2 or not record.ready:
         return []
     step_ns = configuration.node_monitor_period_ns + run.timing.monitor_cost_ns
-    return list(early_swaps(record.ready, record.decisions, line.operations, step_ns))
+    if record.leaves_entries:
+        return list(left_in_line(record.ready, record.decisions, step_ns))
+    changes_ns = record.taint_changes_ns()
+    return list(early_swaps(changes_ns, record.decisions, line.operations, step_ns))
 
 
 def _without_news(

@@ -61,8 +61,9 @@ class Services(Unknown[History]):
         changes_ns: Iterable[int],
     ) -> None:
         wanted = record.wanted_spans(stops)
-        # Just before the end of such a tick the pods' fate is another one than inside it.
-        self._always_ns = {at_ns - 1 for at_ns in record.taken_back}
+        # Just before such a tick the pods' fate is another one than inside it.
+        self._always_ns = {at_ns - side for at_ns in record.taken_back for side in (0, 1)}
+        changes_ns = {*changes_ns, *record.taint_changes_ns()}
         inner_ns = {at_ns + side for at_ns in changes_ns for side in (-1, 1)} | self._always_ns
         self._options = [list(_options(wait, wanted, inner_ns, latest=latest)) for wait in waits]
 
@@ -102,8 +103,9 @@ def _options(
         if not within:
             continue
         low_ns, high_ns = within[0][0], within[-1][1]
-        yield _Option(place, high_ns if latest else low_ns)
-        for at_ns in sorted(at for at in inner_ns if low_ns < at < high_ns):
+        end_ns = high_ns if latest else low_ns
+        yield _Option(place, end_ns)
+        for at_ns in sorted(at for at in inner_ns if low_ns <= at <= high_ns and at != end_ns):
             yield _Option(place, at_ns)
     if not wait.certain:
         yield _Option(None, 0)

@@ -1,0 +1,68 @@
+"""A pass writes the taint of the Ready status that it finds, whatever the tick decided that put the node in line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from builders import make_event, make_lease, make_node, make_scenario, make_snapshot
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.windows.line_windows import WaitWindow
+from kubectl_evictplan.windows.node_runs import NodeRecord
+from kubectl_evictplan.windows.unknowns.services import Services
+
+UNKNOWN = ("ready", "Unknown")
+UNREACHABLE = ("taint-added", "node.kubernetes.io/unreachable:NoExecute")
+
+
+def earliest(
+    events: Iterable[ScenarioEvent],
+    *,
+    nodes: int,
+    release: str = "1.29.6",
+) -> dict[tuple[str, str], float]:
+    """When each thing can happen to n00 first, or next where it happens more than once."""
+    names = [f"n{index:02}" for index in range(nodes)]
+    leases = [make_lease(name, -0.5) for name in names]
+    snapshot = make_snapshot([make_node(name) for name in names], leases=leases)
+    configuration = resolve_configuration(ControllerSettings(release), snapshot.control_plane)
+    scenario = make_scenario(list(events), horizon=200)
+    reports = predict(snapshot, scenario, configuration).nodes
+    [report] = [report for report in reports if report.node == "n00"]
+    return {(each.what, each.value): each.earliest_seconds for each in report.changes}
+
+
+def test_a_node_that_waits_as_not_ready_is_tainted_as_unreachable_once_it_is_silent() -> None:
+    """Five wait, for 40 s; meanwhile the kubelet of one falls silent and the monitor gives it up."""
+    waiting = [f"n{index:02}" for index in range(5)]
+    not_ready = make_event(1, "node-ready", waiting, status="False")
+    silent = make_event(1.5, "kubelet-stop", "n00", last_heartbeat=1.5)
+    found = earliest([not_ready, silent], nodes=20)
+    assert found[UNREACHABLE] == pytest.approx(found[UNKNOWN], abs=0.001)
+
+
+@pytest.mark.parametrize("release", ["1.19.8", "1.20.4"])
+def test_what_a_node_left_in_line_may_have_it_tainted_before_a_tick_puts_it_there_again(
+    release: str,
+) -> None:
+    events = [
+        make_event(25, "kubelet-stop", "n00", last_heartbeat=21),
+        make_event(86, "kubelet-start", "n00"),
+        make_event(104, "kubelet-stop", "n00", last_heartbeat=96),
+    ]
+    found = earliest(events, nodes=1, release=release)
+    assert found[UNREACHABLE] == pytest.approx(found[UNKNOWN], abs=0.001)
+
+
+@pytest.mark.parametrize("latest", [False, True])
+def test_a_node_may_be_tainted_just_before_the_tick_that_clears_all_taints_and_inside_it(
+    latest: bool,
+) -> None:
+    record = NodeRecord(decisions=[(5, "False"), (20, "True")], taken_back={20})
+    wait = WaitWindow(((10, 30),), certain=True, eligible_ns=5, useless_ns=30)
+    services = Services([wait], record, [], latest=latest, changes_ns=())
+    served = {history.served_ns for history in services.histories()}
+    assert {(19,), (20,)} <= served
