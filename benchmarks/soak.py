@@ -99,7 +99,7 @@ def _drain_contradictions(
 ) -> Iterator[str]:
     for number in range(realities):
         timeline = drawn_drains.reality(world, random.Random(f"reality {seed} {number}"), number)
-        for wrong in drawn_drains.contradictions(timeline, prediction):
+        for wrong in drawn_drains.contradictions(timeline, prediction, world.scenario):
             yield f"reality {number}: {wrong}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 from drain_worlds import DrainedWorld, draw_drained_world
 from msgspec.structs import replace
@@ -12,12 +13,15 @@ from kubectl_evictplan.cluster.timeline import (
     DrainProcessEnded,
     EvictionNotAllowed,
     NodeDrainEnded,
+    NodeDrainStarted,
     PodDeleted,
     Timeline,
 )
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.prediction.document import DrainReport, Prediction
+from kubectl_evictplan.prediction.document import CERTAIN, DrainReport, Prediction
+from kubectl_evictplan.prediction.drains import NEVER
+from kubectl_evictplan.scenarios.actions.drain import drains_among
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import simulate
 
@@ -38,9 +42,16 @@ def reality(world: DrainedWorld, rng: random.Random, number: int) -> Timeline:
     return simulate(world.snapshot, world.scenario, world.configuration, Timing(drain=timing))
 
 
-def contradictions(timeline: Timeline, prediction: Prediction) -> list[str]:
-    """What of a run no window of a prediction holds."""
-    found = []
+def contradictions(timeline: Timeline, prediction: Prediction, scenario: Scenario) -> list[str]:
+    """What of a run no window of a prediction holds, and what is certain and absent."""
+    return [
+        *_outside(timeline, prediction),
+        *_absent(timeline, prediction),
+        *_wrong_exits(timeline, prediction, scenario),
+    ]
+
+
+def _outside(timeline: Timeline, prediction: Prediction) -> Iterator[str]:
     windows: dict[str, list[tuple[float, float]]] = {}
     for eviction in prediction.evictions:
         windows.setdefault(eviction.key, []).extend(
@@ -52,22 +63,64 @@ def contradictions(timeline: Timeline, prediction: Prediction) -> list[str]:
         at = round(entry.at_ns / 1e9, 6)
         if isinstance(entry, PodDeleted) and entry.uid not in replacements:
             if not any(low <= at <= high for low, high in windows.get(entry.pod, ())):
-                found.append(f"{entry.pod} at {at}")
+                yield f"{entry.pod} at {at}"
         elif isinstance(entry, EvictionNotAllowed) and entry.uid not in replacements:
             if entry.pod not in waits:
-                found.append(f"{entry.pod} waits")
+                yield f"{entry.pod} waits"
+        elif isinstance(entry, NodeDrainStarted):
+            if not any(_may_start(report, entry.node, at) for report in prediction.drains):
+                yield f"{entry.node} starts at {at}"
         elif isinstance(entry, NodeDrainEnded):
-            if not any(_may_end(report, entry.node, at) for report in prediction.drains):
-                found.append(f"{entry.node} ends at {at}")
-        elif isinstance(entry, DrainProcessEnded):
-            if not any(r.exit_code in (None, entry.exit_code) for r in prediction.drains):
-                found.append(f"exit {entry.exit_code}")
-    return found
+            if not any(_may_end(report, entry, at) for report in prediction.drains):
+                yield f"{entry.node} ends at {at}: {entry.reason.value}"
 
 
-def _may_end(report: DrainReport, node: str, at: float) -> bool:
-    first, last = report.end_earliest_seconds, report.end_latest_seconds
+def _absent(timeline: Timeline, prediction: Prediction) -> Iterator[str]:
+    """Evictions and waits that are certain, and ends that a drain surely has."""
+    deleted = {(e.pod, e.controller) for e in timeline.entries if isinstance(e, PodDeleted)}
+    refused = {entry.pod for entry in timeline.entries if isinstance(entry, EvictionNotAllowed)}
+    ended = {entry.node for entry in timeline.entries if isinstance(entry, NodeDrainEnded)}
+    for eviction in prediction.evictions:
+        if eviction.certainty == CERTAIN and (eviction.key, eviction.controller) not in deleted:
+            yield f"{eviction.key} is absent"
+    for report in prediction.drains:
+        for wait in (*report.waiting, *report.failed):
+            if wait.certainty == CERTAIN and wait.pod not in refused:
+                yield f"{wait.pod} does not wait"
+        if report.end_latest_seconds is not None and report.node not in ended:
+            yield f"{report.node} does not end"
+
+
+def _wrong_exits(timeline: Timeline, prediction: Prediction, scenario: Scenario) -> Iterator[str]:
+    """How kubectl ends, process by process."""
+    exits = {
+        timeline.entries[entry.process].event: entry.exit_code
+        for entry in timeline.entries
+        if isinstance(entry, DrainProcessEnded)
+    }
+    reports = iter(prediction.drains)
+    for event in drains_among(scenario.events):
+        for report in (next(reports) for _ in event.nodes):
+            code = exits.get(event)
+            if report.exit_code is not None and code != report.exit_code:
+                yield f"{report.node}: exit {code} instead of {report.exit_code}"
+            if report.end_reason == NEVER and code is not None:
+                yield f"{report.node}: exit {code} although it never ends"
+
+
+def _may_start(report: DrainReport, node: str, at: float) -> bool:
+    first, last = report.start_seconds, report.start_latest_seconds
     return report.node == node and first is not None and first <= at <= (last or at)
+
+
+def _may_end(report: DrainReport, entry: NodeDrainEnded, at: float) -> bool:
+    first, last = report.end_earliest_seconds, report.end_latest_seconds
+    return (
+        report.node == entry.node
+        and first is not None
+        and first <= at <= (last or at)
+        and report.end_reason in (None, entry.reason.value)
+    )
 
 
 def bounded(scenario: Scenario, rng: random.Random) -> Scenario:

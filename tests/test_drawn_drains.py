@@ -25,7 +25,7 @@ def test_drawn_realities_lie_in_the_windows(seed: int) -> None:
     prediction = predict(*world, assume_ready=READY)
     rng = random.Random(seed)
     for number in range(12):
-        assert contradictions(reality(world, rng, number), prediction) == []
+        assert contradictions(reality(world, rng, number), prediction, world.scenario) == []
 
 
 @pytest.mark.slow
@@ -36,7 +36,7 @@ def test_none_of_many_drawn_realities_lies_outside() -> None:
         prediction = predict(*world, assume_ready=READY)
         rng = random.Random(seed)
         for number in range(40):
-            missed += contradictions(reality(world, rng, number), prediction)
+            missed += contradictions(reality(world, rng, number), prediction, world.scenario)
     assert missed == []
 
 
@@ -48,7 +48,7 @@ def test_realities_of_drains_of_some_pods_at_a_time_lie_in_the_windows() -> None
         world = draw_bounded_world(seed, rng)
         prediction = predict(*world, assume_ready=READY)
         for number in range(30):
-            missed += contradictions(reality(world, rng, number), prediction)
+            missed += contradictions(reality(world, rng, number), prediction, world.scenario)
     assert missed == []
 
 
@@ -58,9 +58,10 @@ def test_a_pod_that_a_second_kubectl_finds_terminating_is_evicted_once_more() ->
     rng = random.Random(20067)
     world = draw_bounded_world(20067, rng)
     prediction = predict(*world, assume_ready=READY)
-    assert [contradictions(reality(world, rng, number), prediction) for number in range(5)] == [
-        [] for _ in range(5)
-    ]
+    assert [
+        contradictions(reality(world, rng, number), prediction, world.scenario)
+        for number in range(5)
+    ] == [[] for _ in range(5)]
 
 
 @pytest.mark.slow
@@ -77,9 +78,10 @@ def test_who_may_lose_to_a_rival_of_its_budget_is_told_to_wait(seed: int, runs: 
     rng = random.Random(seed)
     world = draw_bounded_world(seed, rng)
     prediction = predict(*world, assume_ready=READY)
-    assert [contradictions(reality(world, rng, number), prediction) for number in range(runs)] == [
-        [] for _ in range(runs)
-    ]
+    assert [
+        contradictions(reality(world, rng, number), prediction, world.scenario)
+        for number in range(runs)
+    ] == [[] for _ in range(runs)]
 
 
 @pytest.mark.slow
@@ -88,9 +90,10 @@ def test_a_refused_pod_gives_up_at_its_first_try_after_the_timeout() -> None:
     rng = random.Random(30199)
     world = draw_bounded_world(30199, rng)
     prediction = predict(*world, assume_ready=READY)
-    assert [contradictions(reality(world, rng, number), prediction) for number in range(13)] == [
-        [] for _ in range(13)
-    ]
+    assert [
+        contradictions(reality(world, rng, number), prediction, world.scenario)
+        for number in range(13)
+    ] == [[] for _ in range(13)]
 
 
 SECOND = 10**9
@@ -135,6 +138,7 @@ def test_a_request_that_loses_twice_at_its_budget_lies_in_its_window() -> None:
     world = draw_drained_world(random.Random(31044))
     prediction = predict(*world, assume_ready=READY)
     rng = random.Random(30044)
-    assert [contradictions(reality(world, rng, number), prediction) for number in range(12)] == [
-        []
-    ] * 12
+    assert [
+        contradictions(reality(world, rng, number), prediction, world.scenario)
+        for number in range(12)
+    ] == [[]] * 12

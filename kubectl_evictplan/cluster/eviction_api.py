@@ -22,7 +22,7 @@ CREATED, NOT_FOUND, TOO_MANY_REQUESTS, INTERNAL_ERROR, TIMEOUT = 201, 404, 429, 
 # ``EvictionsRetry.Steps``.
 _TRIES_MAX = 20
 # Two requests, or a request and the disruption controller, meet within that.
-_SHORTLY_NS = 150 * MILLISECOND_NS
+MEETS_NS = 150 * MILLISECOND_NS
 
 
 class EvictionAnswer(NamedTuple):
@@ -123,7 +123,7 @@ class EvictionApi:
     def _may_conflict(self, request: _Request, place: int, tries: int) -> bool:
         """Whether the budget was written so shortly before that the request might have read it before."""
         written_ns = self._budgets.written_ns(place)
-        if written_ns is None or self._state.events.now_ns - written_ns > _SHORTLY_NS:
+        if written_ns is None or self._state.events.now_ns - written_ns > MEETS_NS:
             return False
         return self._timing.conflicts(request.number, tries)
 

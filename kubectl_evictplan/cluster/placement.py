@@ -45,7 +45,7 @@ class Elsewhere:
         key = (id(pod.needs), id(pod.tolerations), pod.resized is None)
         known = self._known.get(key)
         if known is None:
-            fitting = (node for node in self._nodes if _lets_in(node, pod))
+            fitting = (node for node in self._nodes if lets_in(node, pod))
             found = next((node for node in fitting if self._has_room(node, pod)), None)
             known = self._known[key] = (pod, found)
         return known[1]
@@ -160,7 +160,7 @@ class Placement:
             for name in self._drained
             if (node := self._state.nodes.get(name)) is not None
             and _is_ready(node)
-            and _lets_in(node, pod)
+            and lets_in(node, pod)
         ]
         number = self._state.number(key)
         joins = self._timing.draw("joins", number) < self._timing.joins_drained_nodes
@@ -226,7 +226,7 @@ def _is_ready(node: Node) -> bool:
     return ready is not None and ready.status == "True"
 
 
-def _lets_in(node: Node, pod: Pod) -> bool:
+def lets_in(node: Node, pod: Pod) -> bool:
     """Whether the pod tolerates the node's cordon and taints and, where its needs are known, wants its labels."""
     taints = tuple(t for t in node.taints if t.effect in (NO_SCHEDULE, NO_EXECUTE))
     if node.unschedulable:

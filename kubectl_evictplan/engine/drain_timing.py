@@ -151,6 +151,12 @@ def range_ns(latency: Latency) -> tuple[int, int]:
     return low_ms * MILLISECOND_NS, high_ms * MILLISECOND_NS
 
 
+def jitter_range_ns(jitter: Jitter) -> tuple[int, int]:
+    """The least and the most that chance adds."""
+    low_ms, high_ms = _JITTERS_MS[jitter]
+    return low_ms * MILLISECOND_NS, high_ms * MILLISECOND_NS
+
+
 def _within(range_ms: tuple[int, int], place: float) -> int:
     low_ms, high_ms = range_ms
     return int((low_ms + (high_ms - low_ms) * place) * MILLISECOND_NS)

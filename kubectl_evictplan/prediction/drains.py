@@ -28,7 +28,6 @@ from kubectl_evictplan.windows.drain_outcomes import DrainOutcome
 from kubectl_evictplan.windows.drain_runs import AssumeReady, DrainExploration
 from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
-from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
 
 _Value = TypeVar("_Value")
 
@@ -44,7 +43,7 @@ def drain_reports(explored: DrainExploration | None, scenario: Scenario) -> tupl
     if explored is None:
         return ()
     events = drains_among(scenario.events)
-    outcomes = explored.gathered.outcomes
+    outcomes = explored.answers.outcomes
     unsure = _protectable(explored) if explored.world.budgets_denied else {}
     return tuple(
         _report(
@@ -88,6 +87,8 @@ def _report(
         end_latest, reason, exit_code = None, None, None
     elif outcome.end is not None and end is None:
         reason, exit_code = HORIZON, None
+    elif not outcome.proven:
+        reason = None
     waits = [(key, wait) for key, wait in sorted(outcome.waits.items()) if wait.from_ns <= until_ns]
     return DrainReport(
         node=node,
@@ -151,18 +152,20 @@ def merge_drains(
         return
     drained = set(drained_nodes(scenario))
     until_ns = _until_ns(scenario)
-    found = explored.gathered.evictions
+    found = explored.answers.evictions
     kept: dict[EvictionKey, PossibleEviction] = {}
     for key, other in exploration.evictions.items():
         if other.node not in drained:
             kept[key] = other
-        elif key in found:
-            # Drawn runs do not reach the very ends of what the monitor's phase decides.
-            both = found[key]
-            kept[key] = both._replace(
-                spans=other.spans if both.certain else both.spans,
-                certain=both.certain and other.certain,
+            continue
+        if other.certain:
+            # With a drain it goes no later.
+            going = exploration.going
+            going[key.pod, key.uid] = min(
+                other.latest_ns, going.get((key.pod, key.uid), HORIZON_DEFAULT_MAX_NS)
             )
+        if key in found:
+            kept[key] = _with_drains(key, other, explored, found[key])
     for key, eviction in found.items():
         cut = _within_horizon(eviction, until_ns)
         if cut is not None and (key not in kept) and eviction.node in drained:
@@ -172,12 +175,23 @@ def merge_drains(
         for key, eviction in kept.items():
             if key.pod in protectable and key.controller == EVICTION_API:
                 kept[key] = eviction._replace(certain=False)
-    for key, eviction in kept.items():
-        if eviction.node in drained:
-            missed = eviction.missed | {DrainLatencies.name}
-            kept[key] = eviction._replace(missed=missed, proven=False)
     exploration.evictions = kept
-    exploration.drain_runs = explored.gathered.runs
+    exploration.drain_runs = explored.answers.runs
+
+
+def _with_drains(
+    key: EvictionKey,
+    other: PossibleEviction,
+    explored: DrainExploration,
+    drawn: PossibleEviction,
+) -> PossibleEviction:
+    """A deletion by somebody else than kubectl, which a drain may forestall."""
+    if other.certain and explored.answers.stays_certain(key, other):
+        # Drawn runs do not reach the very ends of what the monitor's phase decides.
+        return drawn._replace(
+            spans=other.spans, certain=True, missed=other.missed, proven=other.proven
+        )
+    return drawn._replace(certain=False)
 
 
 def _within_horizon(eviction: PossibleEviction, until_ns: int) -> PossibleEviction | None:
@@ -202,8 +216,8 @@ def drain_joint(explored: DrainExploration | None, scenario: Scenario) -> Iterat
     if explored is None:
         return
     horizon_ns = scenario.end_ns
-    others = {key.pod for key in explored.gathered.evictions if key.controller != EVICTION_API}
-    for pods, nths in explored.gathered.classes(EVICTION_API):
+    others = {key.pod for key in explored.answers.evictions if key.controller != EVICTION_API}
+    for pods, nths in explored.answers.classes(EVICTION_API):
         if others.intersection(pod.key for pod in pods):
             continue
         scope = f"node/{pods[0].node_name}"
@@ -227,18 +241,15 @@ def drain_going(
     """
     if explored is None or explored.world.budgets_denied or not explored.world.budgets_listed:
         return
-    gathered, horizon_ns = explored.gathered, scenario.end_ns
+    horizon_ns = scenario.end_ns
     rows: dict[tuple[str, str], list[EvictionKey]] = {}
     for key in exploration.evictions:
-        if (key.pod, key.uid) in gathered.going:
+        if (key.pod, key.uid) in exploration.going:
             rows.setdefault((key.pod, key.uid), []).append(key)
-    for (pod, _), keys in sorted(rows.items()):
+    for (pod, uid), keys in sorted(rows.items()):
         sure = any(exploration.evictions[key].certain for key in keys)
-        if len(keys) < 2 or sure or pod in refusable:
-            continue
-        whole = [gathered.evictions.get(key, exploration.evictions[key]) for key in keys]
-        by_ns = max(one.latest_ns for one in whole)
-        if by_ns <= horizon_ns:
+        by_ns = exploration.going[pod, uid]
+        if len(keys) > 1 and not sure and pod not in refusable and by_ns <= horizon_ns:
             yield Joint(f"pod/{pod}", PODS_EVICTED, 1, 1, 1, seconds(by_ns))
 
 

@@ -63,6 +63,15 @@ def known_daemon_sets(snapshot: ClusterSnapshot) -> frozenset[str] | None:
     )
 
 
+def eviction_rules(profile: ReleaseProfile) -> EvictionRules:
+    """What the Eviction API of a release knows."""
+    return EvictionRules(
+        profile.evicts_pending_unasked,
+        profile.evicts_unready_pods,
+        profile.unhealthy_pod_eviction_policy,
+    )
+
+
 def drain_parts(
     state: ClusterState,
     snapshot: ClusterSnapshot,
@@ -84,12 +93,7 @@ def drain_parts(
     placement = Placement(state, timing, drained, elsewhere=elsewhere, rooms=rooms)
     placement.start_pods_of_snapshot(state.events.now_ns)
     disruption = DisruptionController(state, budgets, OwnerScales(snapshot.workloads), timing)
-    rules = EvictionRules(
-        profile.evicts_pending_unasked,
-        profile.evicts_unready_pods,
-        profile.unhealthy_pod_eviction_policy,
-    )
-    api = EvictionApi(state, budgets, timing, rules)
+    api = EvictionApi(state, budgets, timing, eviction_rules(profile))
     daemon_sets = known_daemon_sets(snapshot)
     return DrainParts(
         KubectlDrains(state, budgets, api, daemon_sets, timing), (disruption, replication)

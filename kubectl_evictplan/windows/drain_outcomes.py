@@ -73,6 +73,8 @@ class DrainOutcome(NamedTuple):
     refused: tuple[Refusal, ...]
     skipped: tuple[Skipped, ...]
     waits: Mapping[WaitKey, Wait]
+    # False: as in drawn runs, of which nothing is certain.
+    proven: bool = False
 
 
 class _Deleted(NamedTuple):
@@ -137,8 +139,6 @@ class DrainGathered:
         self._exits: dict[int, set[int | None]] = {}
         self._refused: dict[NodeDrain, dict[Refusal, None]] = {}
         self._skipped: dict[NodeDrain, dict[Skipped, None]] = {}
-        # In how many runs somebody deletes a pod, and how many of a class over all runs.
-        self._going: Counter[tuple[str, str] | int] = Counter()
         self._waits = Waits(classes, self._class_of, self._uid, asks)
         self._asks = asks
         # How many pods meet at each budget.
@@ -215,8 +215,6 @@ class DrainGathered:
                 deletions.append(_Deletion(entry.at_ns, index, key))
             elif isinstance(entry, PodGone) and (uid := self._uid(entry)) is not None:
                 gone_of[entry.pod, uid] = entry.at_ns
-        for pod, uid in {(one.key.pod, one.key.uid) for one in deletions}:
-            self._going[self._class_of.get(pod, (pod, uid))] += 1
         nth: dict[object, int] = {}
         for deletion in sorted(deletions):
             key = deletion.key
@@ -397,19 +395,6 @@ class DrainGathered:
         stays = sum(self._gone.runs.get(name, 0) for name in names) < deleted
         latest_ns = None if stays else max(high_ns for _, high_ns in spans)
         return Within(min(low_ns for low_ns, _ in spans), latest_ns)
-
-    @cached_property
-    def going(self) -> frozenset[tuple[str, str]]:
-        """(pod, uid) of those that are deleted in every run, by whomever."""
-        found: set[tuple[str, str]] = set()
-        for what, number in self._going.items():
-            if isinstance(what, int):
-                members = self._members[what]
-                if number == self.runs * len(members):
-                    found.update((pod.key, pod.uid) for pod in members)
-            elif number == self.runs:
-                found.add(what)
-        return frozenset(found)
 
     @cached_property
     def outcomes(self) -> dict[NodeDrain, DrainOutcome]:

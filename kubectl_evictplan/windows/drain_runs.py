@@ -27,8 +27,10 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.actions.nodes import Cordon
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.simulation.drain_parts import drained_nodes
+from kubectl_evictplan.simulation.drain_parts import drained_nodes, eviction_rules
 from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.windows.drain_answers import DrainAnswers
+from kubectl_evictplan.windows.drain_bounds import DrainBounds
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain
 from kubectl_evictplan.windows.drain_outcomes import DrainGathered
 from kubectl_evictplan.windows.drain_world import DrainWorld, drain_world
@@ -53,7 +55,7 @@ class DrainExploration(NamedTuple):
 
     world: DrainWorld
     drains: tuple[NodeDrain, ...]
-    gathered: DrainGathered
+    answers: DrainAnswers
 
 
 def explore_drains(
@@ -95,7 +97,10 @@ def explore_drains(
         gathered.add(seed, _play(world, played, timing, rooms), drains)
         if progress is not None:
             progress("exploring drains", index + 1, len(plan))
-    return DrainExploration(world, drains, gathered)
+    bounds = DrainBounds(
+        world, scenario, assume_ready, rooms, eviction_rules(configuration.profile)
+    )
+    return DrainExploration(world, drains, DrainAnswers(gathered, bounds))
 
 
 def node_drains(scenario: Scenario) -> tuple[NodeDrain, ...]:

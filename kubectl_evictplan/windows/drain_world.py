@@ -29,6 +29,7 @@ _BUDGET = "PodDisruptionBudget"
 class DrainWorld(NamedTuple):
     """What is simulated. ``quiet``: nothing but drains and what follows from them happens.
 
+    ``steady``: every node is healthy at the start.
     ``budgets_denied``: budgets could not be read, ``budgets_listed``: the input has any.
     """
 
@@ -36,6 +37,7 @@ class DrainWorld(NamedTuple):
     configuration: ControllerConfiguration
     budgets: tuple[PodDisruptionBudget, ...]
     quiet: bool
+    steady: bool
     budgets_denied: bool
     budgets_listed: bool
 
@@ -48,9 +50,10 @@ def drain_world(
     pods = coupled_pods(snapshot, drained)
     named = {key for event in scenario.events for key in event.pods}
     keys = {pod.key for pod in pods}
-    quiet = all(
+    steady = all(is_steady(node, snapshot, scenario) for node in snapshot.nodes)
+    quiet = steady and all(
         isinstance(event, Drain | Cordon) or event.pods_only for event in scenario.events
-    ) and all(_is_steady(node, snapshot, scenario) for node in snapshot.nodes)
+    )
     if quiet:
         used = {pod.node_name for pod in pods} | {
             name for event in scenario.events for name in event.touched_nodes
@@ -83,6 +86,7 @@ def drain_world(
         configuration,
         budgets,
         quiet,
+        steady,
         budgets_denied=_BUDGET in snapshot.denied,
         budgets_listed=_BUDGET in snapshot.kinds_seen or bool(snapshot.budgets),
     )
@@ -159,7 +163,8 @@ def _budgets_of(snapshot: ClusterSnapshot, pods: Iterable[Pod]) -> tuple[PodDisr
     return tuple(snapshot.budgets[place] for place in sorted(places))
 
 
-def _is_steady(node: Node, snapshot: ClusterSnapshot, scenario: Scenario) -> bool:
+def is_steady(node: Node, snapshot: ClusterSnapshot, scenario: Scenario) -> bool:
+    """Whether the node's kubelet lives and nothing about the node evicts pods."""
     ready = node.condition("Ready")
     return (
         ready is not None

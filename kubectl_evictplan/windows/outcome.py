@@ -185,6 +185,8 @@ class Exploration:
         self.runs = 0
         # Runs with drains in them: they say nothing of nodes.
         self.drain_runs = 0
+        # By (pod, uid) on drained nodes: until when somebody surely deletes it, if kubectl does not before.
+        self.going: dict[tuple[str, str], int] = {}
         self.affected: set[str] = set()
         # Nodes that only fall silent: of their pods each was looked at for itself (``SimpleFates``).
         self.only_silent: set[str] = set()

@@ -18,7 +18,7 @@ from kubectl_evictplan.windows.drain_outcomes import DrainOutcome
 
 def _outcomes(context: WarningContext) -> dict[NodeDrain, DrainOutcome]:
     found = context.drains
-    return {} if found is None else found.gathered.outcomes
+    return {} if found is None else found.answers.outcomes
 
 
 def _drained_pods(context: WarningContext) -> list[Pod]:
@@ -149,7 +149,7 @@ def _is_stale(budget: PodDisruptionBudget) -> bool:
 
 replacement_may_be_drained = PlainWarning(
     "a replacement may land on a node that is drained later, and is evicted there again",
-    lambda context: context.drains.gathered.replaced_owners if context.drains else (),
+    lambda context: context.drains.answers.replaced_owners if context.drains else (),
 )
 
 

@@ -1,0 +1,135 @@
+"""What is said of drains: what is proven of them, and what drawn runs found where nothing is.
+
+Drawn runs are samples. Of what rests on them alone nothing is certain, and its windows are told as explored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+from kubectl_evictplan.cluster.timeline import DrainEnd
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.windows.drain_bounds import DrainBounds, RowBounds, TurnBounds
+from kubectl_evictplan.windows.drain_instants import NodeDrain, Within
+from kubectl_evictplan.windows.drain_outcomes import DrainGathered, DrainOutcome
+from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
+from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
+from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
+
+_DRAWN = frozenset((DrainLatencies.name,))
+# Of kubectl that never exits, and where it is not proven how.
+_NEVER: frozenset[DrainEnd | None] = frozenset((None,))
+_ANY_EXIT: frozenset[int | None] = frozenset((0, 1, None))
+
+
+class DrainAnswers:
+    """``gathered`` has every run, ``bounds`` what is proven."""
+
+    def __init__(self, gathered: DrainGathered, bounds: DrainBounds) -> None:
+        self._gathered = gathered
+        self._bounds = bounds
+
+    @property
+    def runs(self) -> int:
+        """How many runs were drawn."""
+        return self._gathered.runs
+
+    @property
+    def replaced_owners(self) -> frozenset[str]:
+        """Owners ("namespace/Kind/name") whose replacements are evicted themselves in some run."""
+        return self._gathered.replaced_owners
+
+    def stays_certain(self, key: EvictionKey, other: PossibleEviction) -> bool:
+        """Whether a deletion by somebody else, which is certain without drains, is so with them: kubectl is not first."""
+        name = key.pod, key.uid
+        if name in self._bounds.left_alone:
+            return True
+        held_ns = self._bounds.held_until_ns.get(name, 0)
+        # A budget that lets nobody go at an event does not do so within the second after it.
+        return bool(held_ns) and other.latest_ns <= held_ns + SECOND_NS
+
+    @cached_property
+    def evictions(self) -> dict[EvictionKey, PossibleEviction]:
+        """Deletions with their windows: proven ones, and those of the runs, of which nothing is certain."""
+        rows, sure = self._bounds.rows, self._bounds.sure.evicted
+        found = {
+            key: _proven(drawn, rows[key])
+            if key in rows
+            else drawn._replace(certain=drawn.certain and key in sure, missed=_DRAWN)
+            for key, drawn in self._gathered.evictions.items()
+        }
+        for key, row in rows.items():
+            if key not in found:
+                found[key] = _proven(_never_drawn(row), row)
+        return found
+
+    @cached_property
+    def outcomes(self) -> dict[NodeDrain, DrainOutcome]:
+        """Every node of every process, in their order."""
+        return {drain: self._told(drain, drawn) for drain, drawn in self._gathered.outcomes.items()}
+
+    def _told(self, drain: NodeDrain, drawn: DrainOutcome) -> DrainOutcome:
+        bounds = self._bounds
+        turn, end = bounds.turns.get(drain), bounds.sure.ends.get(drain)
+        if turn is not None:
+            told = _as_proven(drawn, turn)
+        elif drain in bounds.never_begun:
+            told = drawn._replace(start=None, end=None, reasons=_NEVER, waits={}, proven=True)
+        elif end is not None:
+            waits = _possible(drawn.waits)
+            told = drawn._replace(reasons=frozenset((end,)), waits=waits, proven=True)
+        else:
+            told = drawn._replace(waits=_possible(drawn.waits))
+        codes = bounds.exit_codes.get(drain.process)
+        if codes is None:
+            code = bounds.sure.exit_codes.get(drain.process)
+            codes = _ANY_EXIT if code is None else frozenset((code,))
+        return told._replace(exit_codes=codes)
+
+    def classes(self, controller: str) -> Iterator[tuple[Sequence[Pod], list[Within | None]]]:
+        """For each class of exchangeable pods the window of its n-th eviction, where that is proven."""
+        for pods, _ in self._gathered.classes(controller):
+            known = self._bounds.together.get(pods[0].key)
+            if known is not None:
+                number, nths = known
+                yield pods, [_nth_of(place, len(pods), number, nths) for place in range(len(pods))]
+
+
+def _nth_of(place: int, size: int, number: int, nths: Sequence[tuple[int, int]]) -> Within | None:
+    """The n-th of a class, of which others may be before and after it: of ``number`` the n-th, to the last but so many."""
+    if place >= len(nths):
+        return None
+    last = number - size + place
+    return Within(nths[place][0], nths[last][1] if last < len(nths) else None)
+
+
+def _proven(drawn: PossibleEviction, row: RowBounds) -> PossibleEviction:
+    gone = row.gone
+    return drawn._replace(
+        spans=row.spans,
+        certain=row.certain,
+        gone_earliest_ns=gone.earliest_ns if gone is not None else drawn.gone_earliest_ns,
+        gone_latest_ns=gone.latest_ns if gone is not None else drawn.gone_latest_ns,
+        missed=frozenset() if row.exact else _DRAWN,
+        proven=not row.exact,
+    )
+
+
+def _never_drawn(row: RowBounds) -> PossibleEviction:
+    """A deletion that is possible, and that no run shows."""
+    return PossibleEviction(row.spans, row.certain, row.node, None, None, None)
+
+
+def _as_proven(drawn: DrainOutcome, turn: TurnBounds) -> DrainOutcome:
+    """The node as it is proven; what kubectl refuses and passes over is the same in every run."""
+    end = None if turn.end is None else Within(*turn.end)
+    waits = turn.waits if turn.whole else {**_possible(drawn.waits), **turn.waits}
+    return drawn._replace(
+        start=Within(*turn.start), end=end, reasons=turn.reasons, waits=waits, proven=True
+    )
+
+
+def _possible(waits: Mapping[WaitKey, Wait]) -> dict[WaitKey, Wait]:
+    return {key: wait._replace(certain=False) for key, wait in waits.items()}

@@ -1,0 +1,88 @@
+"""What surely happens in drains although nobody knows when: kubectl asks until it is let through.
+
+Without ``--timeout`` a drain ends in one way only, when every pod is gone. So it is enough that each budget that it asks is open
+again and again: in the end it has a token, all of its evicted pods are replaced and Ready, and so few are evicted that it
+comes to everybody. Who asks at the same time matters not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, DrainEnd
+from kubectl_evictplan.kube.disruption import EvictionRules, can_ignore_budgets
+from kubectl_evictplan.kube.finalizers import lasting_finalizers
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.windows.drain_instants import NodeDrain
+from kubectl_evictplan.windows.drain_ledgers import Ledgers
+from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
+from kubectl_evictplan.windows.outcome import EvictionKey
+
+_FAILING = (DrainEnd.ERROR, DrainEnd.REFUSED)
+
+
+class SureDrains:
+    """``evicted`` surely are; ``ends`` are nodes with which kubectl is through some day, and how.
+
+    ``exit_codes`` are those of processes that surely exit in one way.
+    """
+
+    def __init__(
+        self, plan: DrainPlan, ledgers: Ledgers, rules: EvictionRules, *, known_budgets: bool
+    ) -> None:
+        self.evicted: set[EvictionKey] = set()
+        self.ends: dict[NodeDrain, DrainEnd] = {}
+        self.exit_codes: dict[int, int] = {}
+        self._ledgers = ledgers
+        self._rules = rules
+        self._known_budgets = known_budgets
+        for process, turns in enumerate(plan.processes):
+            self._follow(process, turns)
+
+    def _follow(self, process: int, turns: Sequence[PlannedTurn]) -> None:
+        told = True
+        for turn in turns:
+            if not turn.listed or not turn.calm_for_ever:
+                return
+            end = self._end(turn)
+            if end is not None:
+                self.ends[turn.drain] = end
+            elif turn.options.timeout_ns:
+                # It is over some day, one way or the other.
+                told = False
+            else:
+                return
+        if told:
+            failed = any(self.ends[turn.drain] in _FAILING for turn in turns)
+            self.exit_codes[process] = int(failed)
+
+    def _end(self, turn: PlannedTurn) -> DrainEnd | None:
+        """How kubectl gets through with a node to which it comes; None: perhaps not, or in several ways."""
+        if turn.refused:
+            return DrainEnd.REFUSED
+        if turn.options.timeout_ns:
+            return DrainEnd.DRAINED if not turn.pods and not turn.guests else None
+        ends = [self._end_of(pod, turn) for pod in turn.pods]
+        for pod, end in zip(turn.pods, ends, strict=True):
+            if end is DrainEnd.DRAINED and turn.sole_controller:
+                by_delete = turn.options.disable_eviction
+                controller = KUBECTL_DELETE if by_delete else EVICTION_API
+                self.evicted.add(EvictionKey(pod.key, pod.uid, controller, 0))
+        guests = [self._end_of(pod, turn) for pod in turn.guests]
+        gone = not any(lasting_finalizers(pod) for pod in (*turn.pods, *turn.guests))
+        if None in ends or not gone or any(end is not DrainEnd.DRAINED for end in guests):
+            return None
+        return DrainEnd.ERROR if DrainEnd.ERROR in ends else DrainEnd.DRAINED
+
+    def _end_of(self, pod: Pod, turn: PlannedTurn) -> DrainEnd | None:
+        """How kubectl gets through with a pod, whose object ends some day."""
+        if turn.options.disable_eviction or can_ignore_budgets(pod, self._rules):
+            return DrainEnd.DRAINED
+        if not self._known_budgets:
+            return None
+        places = self._ledgers.covering(pod)
+        if len(places) > 1:
+            # A pod that another process evicts first needs no budget.
+            return DrainEnd.ERROR if turn.known else None
+        open_again = all(map(self._ledgers.opens_again, places))
+        return DrainEnd.DRAINED if open_again else None

@@ -1,0 +1,106 @@
+"""How long the steps of a drain take, at least and at most: closed forms of what ``cluster`` plays for one choice.
+
+A ``Range`` is a shortest and a longest time in nanoseconds. Steps that follow each other add.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.drained_pods import POLL_NS, RETRY_NS
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.engine.drain_timing import (
+    Jitter,
+    Latency,
+    jitter_range_ns,
+    range_ns,
+)
+from kubectl_evictplan.kube.disruption import DELETION_TIMEOUT_NS
+from kubectl_evictplan.kube.drain_filters import DrainOptions
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import Pod
+
+Range = tuple[int, int]
+
+AT_ONCE: Range = 0, 0
+# Requests that are sent together arrive within that.
+ARRIVAL = jitter_range_ns(Jitter.ARRIVAL)
+
+
+def plus(*ranges: Range) -> Range:
+    """One step after the other."""
+    return sum(low for low, _ in ranges), sum(high for _, high in ranges)
+
+
+def takes(*latencies: Latency) -> Range:
+    """Several steps, one after the other."""
+    return plus(*map(range_ns, latencies))
+
+
+def begun_by(latency: Latency) -> Range:
+    """A step of a controller that may be on its way already because of something else."""
+    return 0, range_ns(latency)[1]
+
+
+# The Eviction API, for a pod that no budget is asked about.
+UNASKED = takes(Latency.DECIDE)
+# From the request that finds its budget open to the DELETE, and to an answer 429 or 500.
+GRANTED = takes(Latency.DECIDE, Latency.DELETE)
+REFUSED = takes(Latency.DECIDE)
+# A request that loses to another write of its budget begins anew so much later.
+CONFLICT = plus(jitter_range_ns(Jitter.CONFLICT), (0, range_ns(Latency.DECIDE)[1]))
+# Between two requests for a pod that is refused: the sleep, the GET of the pod, the answer.
+RETRY = plus((RETRY_NS, RETRY_NS), takes(Latency.FIRST_POLL, Latency.DECIDE))
+
+# A budget's status that is behind at the start is written anew until then.
+CAUGHT_UP_NS = takes(Latency.CATCH_UP, Latency.SYNC_BUDGET)[1]
+
+# Until a budget counts a healthy pod again that it believes to be deleted any moment.
+FORGOTTEN_NS = DELETION_TIMEOUT_NS + takes(Latency.SYNC_BUDGET)[1]
+
+
+class PodDelays(NamedTuple):
+    """From the deletion of a pod to the end of its object, and to when kubectl knows; None: nobody ends it."""
+
+    gone: Range | None
+    known: Range | None
+
+
+def pod_delays(pod: Pod, options: DrainOptions) -> PodDelays:
+    """Of a pod with a live kubelet."""
+    if pod.finalizers:
+        return PodDelays(None, None)
+    asked = options.grace_period_seconds
+    grace = ClusterState.effective_grace_seconds(pod, asked if asked >= 0 else None)
+    gone = AT_ONCE
+    if grace:
+        gone = plus((0, grace * SECOND_NS), takes(Latency.REPORT_EXIT))
+    return PodDelays(gone, _polled(gone, takes(Latency.FIRST_POLL)))
+
+
+def _polled(gone: Range, first: Range) -> Range:
+    """When kubectl, which looks for the first time at ``first`` and then every second, finds out."""
+    return _look(gone[0], first)[0], _look(gone[1], first)[1]
+
+
+def _look(gone_ns: int, first: Range) -> Range:
+    """The first look at or after an instant: the later the first look, the later it is, or one look fewer."""
+    most, least = (max(-(-(gone_ns - ns) // POLL_NS), 0) for ns in first)
+    if most == least:
+        return first[0] + most * POLL_NS, first[1] + most * POLL_NS
+    return gone_ns, gone_ns + POLL_NS
+
+
+def recovery(after: Range, ready: Range) -> Range:
+    """From a pod's deletion until its budget counts the replacement.
+
+    ``after``: from the deletion until it may be made. A StatefulSet's has the same name, so the old object must be gone.
+    """
+    return plus(
+        after,
+        begun_by(Latency.REPLACE_POD),
+        takes(Latency.BIND_POD),
+        ready,
+        takes(Latency.REPORT_READY),
+        begun_by(Latency.SYNC_BUDGET),
+    )

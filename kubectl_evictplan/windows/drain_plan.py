@@ -1,0 +1,182 @@
+"""What kubectl finds on each node that it drains, as far as that is certain before anything is played."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.cluster.placement import lets_in
+from kubectl_evictplan.controllers.replication import REPLACED_AT_ONCE, STATEFUL_SET, owner_key
+from kubectl_evictplan.kube.drain_filters import Decision, DrainOptions, filter_pods
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
+from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
+from kubectl_evictplan.windows.drain_instants import NodeDrain
+from kubectl_evictplan.windows.drain_world import DrainWorld, is_steady
+
+# From the start of a process to the last of its cordons and its first eviction, at most, with 10 nodes a second.
+_CORDONING_NS = SECOND_NS
+
+
+class PlannedTurn(NamedTuple):
+    """One node of one process: the pods that are evicted, in the order of kubectl's list, and who may come as well.
+
+    ``guests`` are pods whose replacements may be there by then. ``refused``: kubectl evicts nobody. ``listed``: all
+    that is certain, and the node's kubelet lives; ``known``: and no other process comes to the node. ``sole_controller``:
+    nor in another way. ``calm_ns``: until then nothing else happens to the node or its pods, ``calm_for_ever``: to no
+    node or pod, ever.
+    """
+
+    drain: NodeDrain
+    options: DrainOptions
+    pods: tuple[Pod, ...]
+    guests: tuple[Pod, ...]
+    refused: bool
+    listed: bool
+    known: bool
+    sole_controller: bool
+    calm_ns: int
+    calm_for_ever: bool
+
+
+class DrainPlan:
+    """Every turn of every process. Of nodes that more than one of them comes to nothing is known."""
+
+    def __init__(self, world: DrainWorld, scenario: Scenario) -> None:
+        self._world = world
+        self._scenario = scenario
+        self.drains = drains_among(scenario.events)
+        self._nodes = {node.name: node for node in world.snapshot.nodes}
+        self._pods: dict[str, list[Pod]] = {}
+        for pod in world.snapshot.pods:
+            self._pods.setdefault(pod.node_name, []).append(pod)
+        self._times = Counter(name for event in self.drains for name in event.nodes)
+        self._daemon_sets = known_daemon_sets(world.snapshot)
+        self.incomplete = _incomplete_sets(world)
+        # Until then nothing happens in the cluster but drains and what follows from them.
+        self.calm_ns = _first_ns(one for one in scenario.events if not one.unschedulable)
+        self.processes = [
+            [self._turn(process, place) for place in range(len(event.nodes))]
+            for process, event in enumerate(self.drains)
+        ]
+
+    def _turn(self, process: int, place: int) -> PlannedTurn:
+        event = self.drains[process]
+        name = event.nodes[place]
+        pods, options = self._pods.get(name, ()), event.options
+        # Who has to be deleted already may be gone by then, and nobody waits for the end of the grace period twice.
+        listed = (
+            name in self._nodes
+            and is_steady(self._nodes[name], self._world.snapshot, self._scenario)
+            and not options.skip_wait_for_delete_timeout_ns
+            and all(pod.deletion_timestamp_ns is None for pod in pods)
+        )
+        filtered = filter_pods(pods, options, self._daemon_sets, 0)
+        refused = any(one.decision is Decision.REFUSE for one in filtered)
+        evicted = tuple(one.pod for one in filtered if one.decision is Decision.EVICT)
+        guests: tuple[Pod, ...] = ()
+        if listed:
+            found = filter_pods(self._guests(process, name), options, self._daemon_sets, 0)
+            listed = refused or not any(one.decision is Decision.REFUSE for one in found)
+            guests = tuple(one.pod for one in found if one.decision is Decision.EVICT)
+        if refused:
+            evicted = guests = ()
+        calm = self._world.steady and self.calm_ns >= HORIZON_DEFAULT_MAX_NS
+        others = [one for one in self.drains if name in one.nodes]
+        return PlannedTurn(
+            NodeDrain(process, place, name),
+            options,
+            evicted,
+            guests,
+            refused,
+            listed,
+            listed and self._times[name] == 1,
+            len({one.disable_eviction for one in others}) == 1,
+            self._calm_ns(name),
+            calm,
+        )
+
+    def _calm_ns(self, name: str) -> int:
+        """Until when nobody but kubectl does anything to the node or its pods."""
+        keys = {pod.key for pod in self._pods.get(name, ())}
+        return _first_ns(
+            event
+            for event in self._scenario.events
+            if not event.unschedulable
+            and (
+                name in event.touched_nodes
+                or keys.intersection(event.pods)
+                or (event.pod is not None and event.pod.key in keys)
+            )
+        )
+
+    def _guests(self, process: int, name: str) -> Iterator[Pod]:
+        """Pods that may be made anew on the node before kubectl looks at its pods."""
+        world, node = self._world, self._nodes[name]
+        cordoned = replace(node, unschedulable=True)
+        early = self._may_be_first(process) if not node.unschedulable else ()
+        event = self.drains[process]
+        calm = world.steady and event.latest_ns + _cordoning_ns(event) < self.calm_ns
+        for pod in world.snapshot.pods:
+            owner = pod.controller()
+            if owner is None or owner.kind not in (*REPLACED_AT_ONCE, STATEFUL_SET):
+                continue
+            missing = (owner.kind, pod.namespace, owner.name) in self.incomplete
+            if not missing and (pod.node_name == name or (calm and not self._times[pod.node_name])):
+                continue
+            at_once = missing or not calm or pod.node_name in early
+            uncordoned = at_once and not node.unschedulable
+            if lets_in(cordoned, pod) or (uncordoned and lets_in(node, pod)):
+                yield pod
+
+    def _may_be_first(self, process: int) -> set[str]:
+        """Nodes of which another process may evict pods before this one has cordoned its own."""
+        cordoned_ns = self.drains[process].latest_ns + _cordoning_ns(self.drains[process])
+        return {
+            name
+            for other, event in enumerate(self.drains)
+            if other != process and event.at_ns <= cordoned_ns
+            for name in event.nodes
+        }
+
+    def left_alone(self) -> frozenset[tuple[str, str]]:
+        """(pod, uid) on drained nodes that no process evicts, whatever happens: passed over, or the node is refused."""
+        evicted = {pod.key for turns in self.processes for turn in turns for pod in turn.pods}
+        return frozenset(
+            (pod.key, pod.uid)
+            for name in self._times
+            for pod in self._pods.get(name, ())
+            if pod.key not in evicted and pod.deletion_timestamp_ns is None
+        )
+
+    def taking_nodes(self) -> Sequence[Node]:
+        """Nodes of the world that no process drains."""
+        return [node for name, node in self._nodes.items() if not self._times[name]]
+
+
+def _first_ns(events: Iterable[ScenarioEvent]) -> int:
+    return min((event.at_ns for event in events), default=HORIZON_DEFAULT_MAX_NS)
+
+
+def _incomplete_sets(world: DrainWorld) -> set[tuple[str, str, str]]:
+    """StatefulSets, as (kind, namespace, name), of which a pod is made as soon as the run begins."""
+    active = Counter(
+        owner_key(pod)
+        for pod in world.snapshot.pods
+        if pod.deletion_timestamp_ns is None and not pod.finished
+    )
+    return {
+        (one.kind, one.namespace, one.name)
+        for one in world.snapshot.workloads
+        if one.kind == STATEFUL_SET
+        and active[one.kind, one.namespace, one.name] < (one.replicas or 0)
+    }
+
+
+def _cordoning_ns(event: Drain) -> int:
+    return _CORDONING_NS + len(event.nodes) * SECOND_NS // 10

@@ -1,0 +1,335 @@
+"""What becomes of the pods of one node while kubectl drains it, counted from when it begins with the node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import heapreplace
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.timeline import DrainEnd
+from kubectl_evictplan.engine.drain_timing import Latency
+from kubectl_evictplan.kube.disruption import EvictionRules, can_ignore_budgets
+from kubectl_evictplan.kube.drain_filters import DrainOptions
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.finalizers import lasting_finalizers
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.windows.drain_delays import (
+    ARRIVAL,
+    AT_ONCE,
+    REFUSED,
+    RETRY,
+    UNASKED,
+    Range,
+    plus,
+    pod_delays,
+    takes,
+)
+from kubectl_evictplan.windows.drain_instants import Within
+from kubectl_evictplan.windows.drain_ledgers import Ledger, Ledgers
+from kubectl_evictplan.windows.drain_plan import PlannedTurn
+from kubectl_evictplan.windows.drain_tokens import NthEviction, evictions_in_turn, gives_up
+from kubectl_evictplan.windows.drain_waits import Wait
+from kubectl_evictplan.windows.line_windows import Span
+
+EVICTED, TIMED_OUT, FAILED, NEVER = "evicted", DrainEnd.TIMEOUT.value, "error", "never"
+# A shorter one may be over before the first request.
+_TIMEOUT_MIN_NS = SECOND_NS
+
+
+class PodFate(NamedTuple):
+    """One pod. ``gone`` counts from its eviction, None: not known. ``exact``: each instant of ``spans`` can be."""
+
+    pod: Pod
+    spans: tuple[Span, ...] = ()
+    certain: bool = False
+    gone: Range | None = None
+    exact: bool = False
+    wait: Wait | None = None
+    budgets: tuple[str, ...] = ()
+
+
+class Passing(NamedTuple):
+    """Until when kubectl is through with some pods, and how that may end: drained, timeout, error, None (never)."""
+
+    until: Range
+    reasons: frozenset[DrainEnd | None]
+
+
+class TurnFates(NamedTuple):
+    """``passing`` None: not known. ``together`` are pods that take each other's place; ``asked`` budgets' places.
+
+    ``whole``: of every pod of the node.
+    """
+
+    pods: list[PodFate]
+    together: list[tuple[tuple[Pod, ...], list[Range]]]
+    asked: dict[int, list[NthEviction]]
+    passing: Passing | None
+    whole: bool
+    exact: bool
+
+
+_DRAINED = frozenset((DrainEnd.DRAINED,))
+_NOTHING_TO_DO = Passing(AT_ONCE, _DRAINED)
+
+
+def fates_of_turn(turn: PlannedTurn, ledgers: Ledgers, rules: EvictionRules) -> TurnFates:
+    """Return all that is proven of one node; of pods whose budget has no ledger nothing is."""
+    if turn.refused:
+        refused = Passing(AT_ONCE, frozenset((DrainEnd.REFUSED,)))
+        return TurnFates([], [], {}, refused, whole=True, exact=True)
+    if 0 < turn.options.timeout_ns < _TIMEOUT_MIN_NS:
+        return TurnFates([], [], {}, None, whole=False, exact=False)
+    if turn.options.disable_eviction:
+        return _deleted(turn)
+    if turn.options.parallel:
+        return _some_at_a_time(turn, ledgers, rules)
+    return _Evicting(turn, ledgers, rules).fates()
+
+
+class _Evicting:
+    """All pods at once, as kubectl does."""
+
+    def __init__(self, turn: PlannedTurn, ledgers: Ledgers, rules: EvictionRules) -> None:
+        self._turn = turn
+        self._options = turn.options
+        self._ledgers = ledgers
+        self._rules = rules
+        self._pods: list[PodFate] = []
+        self._together: list[tuple[tuple[Pod, ...], list[Range]]] = []
+        self._asked: dict[int, list[NthEviction]] = {}
+        self._passings: list[Passing | None] = []
+
+    def fates(self) -> TurnFates:
+        """Ask each budget about all of its pods."""
+        asking: dict[int, list[Pod]] = {}
+        for pod in self._turn.pods:
+            places = self._ledgers.covering(pod)
+            if not places or can_ignore_budgets(pod, self._rules):
+                self._let_go(pod, exact=True)
+            elif len(places) > 1:
+                self._fail(pod, self._ledgers.names(places))
+            else:
+                asking.setdefault(places[0], []).append(pod)
+        for place, pods in asking.items():
+            ledger = self._ledgers.ledger(place)
+            if ledger is None:
+                self._passings.append(None)
+            else:
+                self._ask(place, ledger, pods)
+        for pod in self._turn.guests:
+            self._meet_guest(pod)
+        exact = not asking and not self._turn.guests
+        return TurnFates(
+            self._pods,
+            self._together,
+            self._asked,
+            _all_of(self._passings),
+            whole=None not in self._passings,
+            exact=exact,
+        )
+
+    def _let_go(self, pod: Pod, *, exact: bool) -> None:
+        evicted = plus(ARRIVAL, UNASKED)
+        delays = pod_delays(pod, self._options)
+        self._pods.append(PodFate(pod, (evicted,), certain=True, gone=delays.gone, exact=exact))
+        self._passings.append(_passing(pod, evicted, self._options))
+
+    def _fail(self, pod: Pod, budgets: tuple[str, ...]) -> None:
+        """More than one budget: an error, which kubectl does not repeat."""
+        answered = plus(ARRIVAL, REFUSED)
+        wait = Wait(ARRIVAL[0], Within(*answered), frozenset((FAILED,)), certain=True)
+        self._pods.append(PodFate(pod, wait=wait, budgets=budgets))
+        self._passings.append(Passing(answered, frozenset((DrainEnd.ERROR,))))
+
+    def _meet_guest(self, pod: Pod) -> None:
+        """A pod that may be there: it can only make the turn longer."""
+        passing = None
+        if not self._ledgers.covering(pod):
+            passing = _passing(pod, plus(ARRIVAL, UNASKED), self._options)
+        if passing is None:
+            self._passings.append(None)
+        else:
+            reasons = passing.reasons | _DRAINED
+            self._passings.append(Passing((0, passing.until[1]), reasons))
+
+    def _ask(self, place: int, ledger: Ledger, pods: Sequence[Pod]) -> None:
+        free = [pod for pod in pods if ledger.lets_go(pod)]
+        for pod in free:
+            self._let_go(pod, exact=False)
+            ledger.lets_pass(plus(ARRIVAL, UNASKED))
+        pods = [pod for pod in pods if not ledger.lets_go(pod)]
+        tokens, timeout_ns = ledger.tokens(), self._options.timeout_ns
+        found = evictions_in_turn(tokens, len(pods), timeout_ns)
+        if found is not None:
+            self._asked[place] = found
+        if found is None or (found and any(pod.ready != "True" for pod in pods)):
+            # Perhaps never; or a pod that does not count takes a token for a moment only.
+            self._ledgers.forget([place])
+            self._passings.append(None)
+            return
+        up = gives_up(tokens, found, timeout_ns) if timeout_ns else None
+        every = len(found) == len(pods)
+        spans = tuple(sorted(span for one in found for span in one.spans))
+        certain = every and all(one.certain for one in found)
+        wait = _wait(found, every=every, certain=certain, up=up)
+        names = self._ledgers.names([place])
+        for pod in pods:
+            gone = pod_delays(pod, self._options).gone
+            self._pods.append(PodFate(pod, spans, certain, gone, wait=wait, budgets=names))
+        self._together.append((tuple(pods), [one.within for one in found]))
+        self._passings += self._passings_of(pods, found, certain=certain, up=up)
+
+    def _passings_of(
+        self, pods: Sequence[Pod], found: Sequence[NthEviction], *, certain: bool, up: Range | None
+    ) -> Iterator[Passing | None]:
+        if found:
+            first, last = found[0].within, found[-1].within
+            for pod in pods:
+                yield _passing(pod, (first[0], last[1]), self._options)
+            # Whoever is the last is evicted no sooner than that.
+            if len(found) == len(pods):
+                ends = [_passing(pod, last, self._options) for pod in pods]
+                known = [one for one in ends if one is not None]
+                if known and certain:
+                    yield min(known, key=lambda one: one.until)
+        if certain:
+            return
+        if up is None:
+            yield Passing(AT_ONCE, frozenset((None,)))
+        else:
+            timeout = frozenset((DrainEnd.TIMEOUT,))
+            some = len(found) == len(pods)
+            yield Passing((0, up[1]), timeout | _DRAINED) if some else Passing(up, timeout)
+
+
+def _wait(
+    found: Sequence[NthEviction], *, every: bool, certain: bool, up: Range | None
+) -> Wait | None:
+    """What each of the pods may have to wait; None: nobody is refused."""
+    late = [one for one in found if one.held_up]
+    if not late and every:
+        return None
+    ends = set()
+    instants: list[Range] = []
+    if late:
+        ends.add(EVICTED)
+        instants.append((max(late[0].within[0], RETRY[0]), late[-1].within[1]))
+    if up is not None and not certain:
+        ends.add(TIMED_OUT)
+        instants.append(up)
+    if up is None and not every:
+        ends.add(NEVER)
+    until = None
+    if instants:
+        latest_ns = None if NEVER in ends else max(high for _, high in instants)
+        until = Within(min(low for low, _ in instants), latest_ns)
+    sure = not found or found[0].refused_first
+    return Wait(ARRIVAL[0], until, frozenset(ends), certain=sure)
+
+
+def _passing(pod: Pod, evicted: Range, options: DrainOptions) -> Passing | None:
+    """How long kubectl has to do with a pod that is evicted then; None: nobody knows."""
+    known, timeout_ns = pod_delays(pod, options).known, options.timeout_ns
+    if known is None:
+        if not lasting_finalizers(pod):
+            return None
+        if timeout_ns:
+            return Passing((timeout_ns, timeout_ns), frozenset((DrainEnd.TIMEOUT,)))
+        return Passing(AT_ONCE, frozenset((None,)))
+    return _until(plus(evicted, known), timeout_ns)
+
+
+def _until(known: Range, timeout_ns: int) -> Passing:
+    """When kubectl sees it, or stops waiting for it."""
+    if not timeout_ns or known[1] < timeout_ns:
+        return Passing(known, _DRAINED)
+    reasons = frozenset((DrainEnd.TIMEOUT,))
+    until = min(known[0], timeout_ns), timeout_ns
+    return Passing(until, reasons if known[0] > timeout_ns else reasons | _DRAINED)
+
+
+def _all_of(passings: Sequence[Passing | None]) -> Passing | None:
+    """Through with all of them; the worst of their ends decides."""
+    if not passings:
+        return _NOTHING_TO_DO
+    known = [one for one in passings if one is not None]
+    if any(one.reasons == {None} for one in known):
+        return Passing(AT_ONCE, frozenset((None,)))
+    if len(known) < len(passings) or any(None in one.reasons for one in known):
+        return None
+    until = max(one.until[0] for one in known), max(one.until[1] for one in known)
+    reasons: frozenset[DrainEnd | None] = _DRAINED
+    for worse in (DrainEnd.TIMEOUT, DrainEnd.ERROR):
+        if any(one.reasons == {worse} for one in known):
+            reasons = frozenset((worse,))
+        elif any(worse in one.reasons for one in known):
+            reasons |= {worse}
+    return Passing(until, reasons)
+
+
+# -- other ways to drain ------------------------------------------------------------------------------------
+
+
+def _deleted(turn: PlannedTurn) -> TurnFates:
+    """``--disable-eviction``: one DELETE after another, then one loop that waits for all."""
+    fates: list[PodFate] = []
+    at = AT_ONCE
+    for pod in turn.pods:
+        at = plus(at, takes(Latency.NEXT_DELETE))
+        gone = pod_delays(pod, turn.options).gone
+        fates.append(PodFate(pod, (at,), certain=True, gone=gone, exact=not turn.guests))
+    if turn.guests:
+        return TurnFates([], [], {}, None, whole=False, exact=False)
+    if not fates:
+        return TurnFates([], [], {}, _NOTHING_TO_DO, whole=True, exact=True)
+    first = plus(at, takes(Latency.FIRST_POLL))
+    passings: list[Passing | None] = []
+    for fate in fates:
+        if fate.gone is None:
+            passings.append(None)
+            continue
+        gone = plus(fate.spans[0], fate.gone)
+        after = max(gone[0] - first[1], 0), max(gone[1] - first[0] + SECOND_NS, 0)
+        passing = _until(after, turn.options.timeout_ns)
+        passings.append(passing._replace(until=plus(first, passing.until)))
+    return TurnFates(fates, [], {}, _all_of(passings), whole=None not in passings, exact=False)
+
+
+def _some_at_a_time(turn: PlannedTurn, ledgers: Ledgers, rules: EvictionRules) -> TurnFates:
+    """``parallel``: a pod's turn comes when another one is through; nothing is proven where budgets are asked."""
+    asks = [
+        pod
+        for pod in (*turn.pods, *turn.guests)
+        if ledgers.covering(pod) and not can_ignore_budgets(pod, rules)
+    ]
+    ways = [_passing(pod, plus(ARRIVAL, UNASKED), turn.options) for pod in turn.pods]
+    known = [one for one in ways if one is not None and one.reasons == _DRAINED]
+    if asks or turn.guests or len(known) < len(ways):
+        return TurnFates([], [], {}, None, whole=False, exact=False)
+    if not known:
+        return TurnFates([], [], {}, _NOTHING_TO_DO, whole=True, exact=True)
+    begin, end = zip(
+        *(_in_slots([one.until[side] for one in known], turn.options.parallel) for side in (0, 1)),
+        strict=True,
+    )
+    until = end[0], end[1]
+    if turn.options.timeout_ns and until[1] >= turn.options.timeout_ns:
+        return TurnFates([], [], {}, None, whole=False, exact=False)
+    fates = []
+    for place, pod in enumerate(turn.pods):
+        span = plus((begin[0][place], begin[1][place]), ARRIVAL, UNASKED)
+        gone = pod_delays(pod, turn.options).gone
+        fates.append(PodFate(pod, (span,), certain=True, gone=gone, exact=True))
+    return TurnFates(fates, [], {}, Passing(until, _DRAINED), whole=True, exact=True)
+
+
+def _in_slots(durations: Sequence[int], slots: int) -> tuple[list[int], int]:
+    """When each begins, one after another in the first free slot, and when all are over."""
+    free = [0] * slots
+    begins, end = [], 0
+    for duration_ns in durations:
+        begins.append(free[0])
+        end = max(end, free[0] + duration_ns)
+        heapreplace(free, free[0] + duration_ns)
+    return begins, end
