@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from recorded_drains import assumed_ready
 from trace_runs import CLOCK_SLACK_SECONDS, WATCH_SLACK_SECONDS, Trace, load_trace, trace_folders
 
+from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.stretches import Between
@@ -29,7 +30,6 @@ from kubectl_evictplan.impact.world import Assumed, World
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.prediction.impact_document import Impact, Step
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.windows.drain_runs import AssumeReady
 
 
 class Checked(NamedTuple):

@@ -88,10 +88,10 @@ def planned(
     prediction: Prediction,
 ) -> Plan:
     """Return the plan; a live cluster is asked which one it is."""
+    from kubectl_evictplan.engine.drain_timing import AssumeReady
     from kubectl_evictplan.plans.document import Execution
     from kubectl_evictplan.plans.making import make_plan
     from kubectl_evictplan.scenarios.writer import scenario_document
-    from kubectl_evictplan.windows.drain_runs import AssumeReady
 
     if scenario.start_ns != snapshot.taken_at_ns:
         raise mistake("a plan begins when it is applied: leave out the scenario's start")

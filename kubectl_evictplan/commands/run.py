@@ -145,8 +145,8 @@ def predicted(
     asked: Asked, given: Given, progress: Progress, explain: str | None = None
 ) -> Prediction:
     """Return the answer, without its impact."""
+    from kubectl_evictplan.engine.drain_timing import AssumeReady
     from kubectl_evictplan.prediction.predict import predict
-    from kubectl_evictplan.windows.drain_runs import AssumeReady
 
     return predict(
         asked.snapshot,

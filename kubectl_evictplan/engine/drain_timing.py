@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,6 +17,13 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
 READY_DEFAULT_NS = 30 * SECOND_NS
 # What is drawn is one of so many.
 _STEPS = 1 << 32
+
+
+class AssumeReady(NamedTuple):
+    """How long after it is bound a replacement is Ready; ``latest_ns`` None: perhaps never."""
+
+    earliest_ns: int = READY_DEFAULT_NS
+    latest_ns: int | None = READY_DEFAULT_NS
 
 
 class Latency(Enum):

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.impact.budgets import budget_impacts
 from kubectl_evictplan.impact.claims import volume_impacts
 from kubectl_evictplan.impact.comebacks import not_coming_back
@@ -26,7 +27,6 @@ from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.impact_document import Impact
 from kubectl_evictplan.scenarios.names import listed
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.drain_runs import AssumeReady
 
 
 def assess_impact(

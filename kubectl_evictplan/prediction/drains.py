@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API
+from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.kube.disruption import can_ignore_budgets
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.prediction.causes import seconds
@@ -23,11 +24,13 @@ from kubectl_evictplan.prediction.document import (
 from kubectl_evictplan.scenarios.actions.drain import drains_among
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
-from kubectl_evictplan.windows.drain_instants import Within
-from kubectl_evictplan.windows.drain_outcomes import DrainOutcome
-from kubectl_evictplan.windows.drain_runs import AssumeReady, DrainExploration
-from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.windows.drain_instants import Within
+    from kubectl_evictplan.windows.drain_outcomes import DrainOutcome
+    from kubectl_evictplan.windows.drain_runs import DrainExploration
+    from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
 
 _Value = TypeVar("_Value")
 

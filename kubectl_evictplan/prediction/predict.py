@@ -7,7 +7,7 @@ The way to one predicted eviction: this module, ``simulation/simulate.py`` (the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from kubectl_evictplan import __version__
 from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
-from kubectl_evictplan.engine.drain_timing import DrainTiming
+from kubectl_evictplan.engine.drain_timing import AssumeReady, DrainTiming
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import pods_refusable
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, format_duration
@@ -55,14 +55,11 @@ from kubectl_evictplan.scenarios.scenario import OutagePart, Scenario, ScenarioE
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.drain_rooms import drain_rooms
-from kubectl_evictplan.windows.drain_runs import (
-    AssumeReady,
-    DrainExploration,
-    explore_drains,
-    without_drains,
-)
 from kubectl_evictplan.windows.exploration import explore
 from kubectl_evictplan.windows.outcome import Exploration
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.windows.drain_runs import DrainExploration
 
 Progress = Callable[[str, int, int], None]
 _DEFAULT_READY = AssumeReady()
@@ -119,10 +116,13 @@ def simulated(
     alike = AlikePods(relevant, scenario, whole.steady_nodes)
     rooms = drain_rooms(whole.snapshot, scenario, configuration.profile)
     nominal = simulate(alike.snapshot, scenario, configuration, timing, rooms=rooms)
-    exploration = explore(
-        alike.snapshot, without_drains(scenario), configuration, nominal, progress
-    )
-    drains = explore_drains(relevant, scenario, configuration, ready, progress, rooms)
+    drains, beside = None, scenario
+    if drained_nodes(scenario):
+        from kubectl_evictplan.windows.drain_runs import explore_drains, without_drains
+
+        beside = without_drains(scenario)
+        drains = explore_drains(relevant, scenario, configuration, ready, progress, rooms)
+    exploration = explore(alike.snapshot, beside, configuration, nominal, progress)
     merge_drains(exploration, drains, scenario)
     return Simulated(relevant, scenario, ready, alike, nominal, exploration, drains)
 

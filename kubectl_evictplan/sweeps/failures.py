@@ -13,6 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.impact.budgets import budget_impacts
 from kubectl_evictplan.impact.comebacks import not_coming_back
@@ -29,7 +30,6 @@ from kubectl_evictplan.scenarios.actions.processes import StartKubelet, StopKube
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.sweeps.alike_failures import AlikeFailures
 from kubectl_evictplan.sweeps.document import ClusterRow, FailureRow
-from kubectl_evictplan.windows.drain_runs import AssumeReady
 from kubectl_evictplan.windows.outcome import READY
 
 NODE, ZONE, PAIR = "node", "zone", "pair"

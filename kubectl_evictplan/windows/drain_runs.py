@@ -18,7 +18,7 @@ from kubectl_evictplan.cluster.rooms import NO_LIMITS, Rooms
 from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by
-from kubectl_evictplan.engine.drain_timing import READY_DEFAULT_NS
+from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import can_ignore_budgets
@@ -41,13 +41,6 @@ Progress = Callable[[str, int, int], None]
 # Seeds are as many as the objects of one run allow; several processes meet in more ways than one.
 _SEEDS_MIN, _SEEDS_MAX, _SEEDS_MAX_OF_SEVERAL = 8, 60, 120
 _OBJECTS_OF_SEEDS = 1_800
-
-
-class AssumeReady(NamedTuple):
-    """How long after it is bound a replacement is Ready; ``latest_ns`` None: perhaps never."""
-
-    earliest_ns: int = READY_DEFAULT_NS
-    latest_ns: int | None = READY_DEFAULT_NS
 
 
 class DrainExploration(NamedTuple):

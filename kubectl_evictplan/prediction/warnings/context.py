@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -22,8 +22,10 @@ from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.evictions import PodEnds
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
-from kubectl_evictplan.windows.drain_runs import DrainExploration
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.windows.drain_runs import DrainExploration
 
 _Kind = TypeVar("_Kind", bound=Entry)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW, can_ignore_budgets, is_behind
 from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
@@ -12,8 +14,10 @@ from kubectl_evictplan.prediction.warnings.context import (
     Statements,
     WarningContext,
 )
-from kubectl_evictplan.windows.drain_instants import NodeDrain
-from kubectl_evictplan.windows.drain_outcomes import DrainOutcome
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.windows.drain_instants import NodeDrain
+    from kubectl_evictplan.windows.drain_outcomes import DrainOutcome
 
 
 def _outcomes(context: WarningContext) -> dict[NodeDrain, DrainOutcome]:
