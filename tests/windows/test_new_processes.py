@@ -16,10 +16,13 @@ from builders import (
     make_snapshot,
     ns,
 )
+from kubectl_evictplan.cluster.timeline import NodeBecameUnknown
 from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate
 
 FLAGS = {
     "node-monitor-period": "1s",
@@ -117,3 +120,27 @@ def test_a_last_renewal_may_come_before_or_after_every_start_in_its_window() -> 
     assert unknown.certainty == "certain"
     assert unknown.earliest_seconds == pytest.approx(59.0, abs=0.001)
     assert unknown.latest_seconds == pytest.approx(64.8, abs=0.11)
+
+
+def test_ticks_of_a_new_process_meet_a_heartbeat_at_other_starts_when_they_cost_something() -> None:
+    """Six ticks of 1.007 s after the first one behind the heartbeat, which it just missed before."""
+    snapshot = make_snapshot([make_node("n0")], leases=[make_lease("n0", -1, duration_seconds=4)])
+    events = [
+        make_event(15.882, "controller-stop"),
+        make_event(15.892, "controller-start", within_ns=ns(0.435)),
+        make_event(29.221, "kubelet-stop", "n0", last_heartbeat=29.221),
+    ]
+    scenario = make_scenario(events, horizon=90)
+    configuration = resolve_configuration(
+        ControllerSettings("1.27.16", flags=FLAGS), snapshot.control_plane
+    )
+    began = replace(scenario, events=(events[0], events[1].moved_to(ns(16.111543)), events[2]))
+    timing = Timing(monitor_cost_ns=7_171_881)
+    timeline = simulate(snapshot, began, configuration, timing)
+    [at] = [each.at_ns / 1e9 for each in timeline.entries if isinstance(each, NodeBecameUnknown)]
+
+    [report] = predict(snapshot, scenario, configuration).nodes
+    [unknown] = [each for each in report.changes if each.value == "Unknown"]
+
+    assert at > 36.25
+    assert unknown.earliest_seconds <= at <= unknown.latest_seconds

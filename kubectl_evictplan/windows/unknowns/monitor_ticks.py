@@ -154,7 +154,8 @@ class TickCost(Unknown[Piece]):
 
     def _of_known_grids(self, scenario: Scenario) -> Iterator[int]:
         """Costs with which a grid that starts at a known instant just meets another instant."""
-        starts = [event.at_ns for event in scenario.events if event.manager_up]
+        processes = [event for event in scenario.events if event.manager_up]
+        starts = [at_ns for event in processes for at_ns in {event.at_ns, event.latest_ns}]
         if self._meetings.configuration.monitor_phase_ns is not None:
             starts.append(self._meetings.configuration.monitor_phase_ns)
         for start_ns in starts:

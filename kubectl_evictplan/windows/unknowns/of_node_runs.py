@@ -24,8 +24,10 @@ def pieces(
     """Pieces that together stand for all node runs, for at most about ``runs_max`` of them (two for each piece)."""
     heartbeats = LastHeartbeats(snapshot, configuration)
     meetings = TickMeetings(snapshot, configuration, heartbeats.ends_ns)
-    starts = (KubeletReturns(configuration), ProcessStarts(configuration, meetings.instants))
-    ticks = (TickCost(meetings), MonitorPhase(meetings))
+    starts = (KubeletReturns(configuration),)
+    # Where ticks of a new process fall follows from its start and from what they cost.
+    processes = ProcessStarts(configuration, meetings.instants)
+    ticks = (TickCost(meetings), processes, MonitorPhase(meetings))
     walk = ZoneWalk(snapshot, configuration)
     most = max(runs_max // 2, 1)
     whole = _wholly_settled(Piece(scenario), (*starts, *ticks, heartbeats, walk), most)

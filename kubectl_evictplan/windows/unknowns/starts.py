@@ -94,23 +94,24 @@ class ProcessStarts(Unknown[Piece]):
     ) -> None:
         """``critical`` are a scenario's offsets at which it matters on which side of them the monitor ticks."""
         self._critical = critical
-        period_ns = self._period_ns = configuration.node_monitor_period_ns
-        # A new process finds a node silent after the grace period, and queues it one tick later at the latest.
-        grace_period_ns = configuration.node_monitor_grace_period_ns
-        self._silent_ns = -(-grace_period_ns // period_ns) * period_ns
+        self._period_ns = configuration.node_monitor_period_ns
+        self._grace_period_ns = configuration.node_monitor_grace_period_ns
 
     def settle(self, part: Piece, most: int) -> Iterator[Piece]:
-        """Stretches of starts in which nothing changes but instants."""
+        """Stretches of starts in which nothing changes but instants, for what ticks cost in the part."""
         starts = [event for event in part.scenario.events if event.latest_ns > event.at_ns]
         if not starts:
             yield part
             return
         longest_ns = max(event.latest_ns - event.at_ns for event in starts)
-        cuts, left_out_ns = self._cuts(part.scenario, starts, longest_ns)
+        cuts, left_out_ns = self._cuts(part, starts, longest_ns)
         if left_out_ns:
             more_ns = max(left_out_ns - part.left_out_ns, 0)
             part = part.missing(self.name, more_ns)
-        for low_ns, high_ns in pairwise(sorted(cuts)):
+        stretches = list(pairwise(sorted(cuts)))
+        if part.drawn is not None:
+            stretches = [stretches[part.drawn % len(stretches)]]
+        for low_ns, high_ns in stretches:
             end_ns = high_ns if high_ns == longest_ns else high_ns - 1
             yield part._replace(
                 scenario=_started(part.scenario, low_ns),
@@ -118,24 +119,27 @@ class ProcessStarts(Unknown[Piece]):
             )
 
     def _cuts(
-        self, scenario: Scenario, starts: list[ScenarioEvent], longest_ns: int
+        self, part: Piece, starts: list[ScenarioEvent], longest_ns: int
     ) -> tuple[set[int], int]:
         """How long after its earliest instant a start is cut, and what that leaves out."""
-        period_ns, silent_ns = self._period_ns, self._silent_ns
-        meetings = [at_ns - start.at_ns for start in starts for at_ns in self._critical(scenario)]
-        # What comes before or after a start, or a verdict of the new process; then what its ticks just
-        # meet or miss.
-        sides = {at - ago for at in meetings for ago in (0, silent_ns, silent_ns + period_ns)}
-        sides = {0, longest_ns, *(at_ns for at_ns in sides if 0 < at_ns < longest_ns)}
-        cuts = sides.union(
-            *(range(at_ns % period_ns, min(at_ns, longest_ns), period_ns) for at_ns in meetings)
-        )
-        if len(cuts) <= _STRETCHES_MAX + 1:
-            return cuts, 0
+        critical = self._critical(part.scenario)
+        meetings = [at_ns - start.at_ns for start in starts for at_ns in critical]
+        sides, cuts = {0, longest_ns}, set[int]()
+        for step_ns in {self._period_ns + grid.cost_ns for grid in (part.first, part.last)}:
+            # A new process finds a node silent after the grace period, and queues it one tick later at the latest.
+            silent_ns = -(-self._grace_period_ns // step_ns) * step_ns
+            # What comes before or after a start, or a verdict of the new process; then what its ticks just
+            # meet or miss.
+            sides |= {at - ago for at in meetings for ago in (0, silent_ns, silent_ns + step_ns)}
+            for at_ns in meetings:
+                cuts.update(range(at_ns % step_ns, min(at_ns, longest_ns), step_ns))
+        sides = {at_ns for at_ns in sides if 0 <= at_ns <= longest_ns}
+        if len(cuts | sides) <= _STRETCHES_MAX + 1:
+            return cuts | sides, 0
         if len(sides) <= _STRETCHES_MAX + 1:
-            return sides, period_ns
+            return sides, self._period_ns
         even = {longest_ns * part // _STRETCHES_MAX for part in range(_STRETCHES_MAX + 1)}
-        return even, max(period_ns, longest_ns // _STRETCHES_MAX)
+        return even, max(self._period_ns, longest_ns // _STRETCHES_MAX)
 
 
 def _started(scenario: Scenario, after_ns: int) -> Scenario:
