@@ -6,13 +6,14 @@ TaintToleration, NodeAffinity (``GetRequiredNodeAffinity``), VolumeBinding for b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kubectl_evictplan.kube.infrastructure import Wishes
 from kubectl_evictplan.kube.needs import OWN_NODE, NodeSelectorTerm, PodNeeds
-from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint, Toleration
-from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, nodes_where
-from kubectl_evictplan.kube.selectors import Requirement
+from kubectl_evictplan.kube.objects import NO_SCHEDULE, Node, Taint, Toleration
+from kubectl_evictplan.kube.scheduling.label_index import LabelIndex, meets_all
+from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, nodes_where, union
+from kubectl_evictplan.kube.scheduling.taint_index import TaintIndex
 from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.kube.tolerations import tolerates_taint
 
@@ -36,12 +37,8 @@ class NodeFilters:
         self._nodes = nodes
         self._everywhere = (1 << len(nodes)) - 1
         self._cordoned = nodes_where(node.unschedulable for node in nodes)
-        self._tainted: dict[tuple[Taint, ...], NodeSet] = {}
-        for place, node in enumerate(nodes):
-            taints = tuple(t for t in node.taints if t.effect in (NO_SCHEDULE, NO_EXECUTE))
-            if taints:
-                self._tainted[taints] = self._tainted.get(taints, 0) | 1 << place
-        self._untolerated: dict[tuple[Toleration, ...], NodeSet] = {}
+        self._taints = TaintIndex(nodes)
+        self._labels = LabelIndex(nodes)
         self._affinity: dict[object, NodeSet] = {}
         self._volumes: dict[VolumeTerms, NodeSet] = {}
         self._zones: dict[Wishes, NodeSet] = {}
@@ -49,26 +46,19 @@ class NodeFilters:
     def with_nodes(self, nodes: Sequence[Node]) -> NodeFilters:
         """Return the same of nodes that differ in nothing but taints and cordons."""
         found = NodeFilters(nodes)
-        found._affinity, found._volumes = self._affinity, self._volumes
-        found._zones = self._zones
+        found._labels, found._affinity = self._labels, self._affinity
+        found._volumes, found._zones = self._volumes, self._zones
         return found
 
     def unschedulable(self, tolerations: tuple[Toleration, ...]) -> NodeSet:
         """Nodes that pass NodeUnschedulable: not cordoned, or the pod tolerates the cordon's taint."""
-        if self._cordoned and not _tolerated((CORDON,), tolerations):
+        if self._cordoned and not any(tolerates_taint(one, CORDON) for one in tolerations):
             return self._everywhere & ~self._cordoned
         return self._everywhere
 
     def taints(self, tolerations: tuple[Toleration, ...]) -> NodeSet:
         """Nodes that pass TaintToleration: every NoSchedule and NoExecute taint is tolerated."""
-        refused = self._untolerated.get(tolerations)
-        if refused is None:
-            refused = 0
-            for taints, nodes in self._tainted.items():
-                if not _tolerated(taints, tolerations):
-                    refused |= nodes
-            self._untolerated[tolerations] = refused
-        return self._everywhere & ~refused
+        return self._taints.passing(tolerations)
 
     def affinity(self, needs: PodNeeds, own_node: str) -> NodeSet:
         """Nodes that pass NodeAffinity; ``own_node`` is the one that a pod of a DaemonSet asks for."""
@@ -77,8 +67,21 @@ class NodeFilters:
         key = (needs.node_selector, needs.node_affinity, own_node if needs.only_own_node else "")
         found = self._affinity.get(key)
         if found is None:
-            found = nodes_where(matches_node(needs, node, own_node) for node in self._nodes)
+            found = self._everywhere
+            for name, value in needs.node_selector:
+                found &= self._labels.having(name, (value,))
+            if needs.node_affinity is not None:
+                found &= union(self._meeting(term, own_node) for term in needs.node_affinity)
             self._affinity[key] = found
+        return found
+
+    def _meeting(self, term: NodeSelectorTerm, own_node: str) -> NodeSet:
+        if not term.match_expressions and not term.match_fields:
+            return 0
+        found = self._labels.meeting_all(term.match_expressions)
+        for _, operator, values in term.match_fields:
+            named = self._labels.named(_names(values, own_node))
+            found &= {"In": named, "NotIn": ~named}.get(operator, 0)
         return found
 
     def zone(self, labels: Wishes) -> NodeSet:
@@ -93,15 +96,15 @@ class NodeFilters:
         """Nodes from which a volume with these terms can be reached."""
         found = self._volumes.get(terms)
         if found is None:
-            found = nodes_where(
-                any(meets_all(node.labels, wishes) for wishes in terms) for node in self._nodes
-            )
-            self._volumes[terms] = found
+            found = self._volumes[terms] = union(map(self._labels.meeting_all, terms))
         return found
 
 
 def matches_node(needs: PodNeeds, node: Node, own_node: str) -> bool:
-    """Whether the node meets node selector and required affinity (``RequiredNodeAffinity.Match``)."""
+    """Whether the node meets node selector and required affinity (``RequiredNodeAffinity.Match``).
+
+    The same as ``NodeFilters.affinity`` of a single node.
+    """
     labels = node.labels
     if any(labels.get(key) != value for key, value in needs.node_selector):
         return False
@@ -115,21 +118,15 @@ def _meets_term(term: NodeSelectorTerm, node: Node, own_node: str) -> bool:
     if not meets_all(node.labels, term.match_expressions):
         return False
     for _, operator, values in term.match_fields:
-        names = {own_node if value == OWN_NODE else value for value in values}
+        names = _names(values, own_node)
         # API validation lets only In and NotIn of one value pass.
         if operator not in ("In", "NotIn") or (node.name in names) != (operator == "In"):
             return False
     return True
 
 
-def meets_all(labels: Mapping[str, str], wishes: Wishes) -> bool:
-    """Whether the labels meet all of them."""
-    return all(
-        # A comparison has one value, by API validation.
-        (len(values) == 1 or operator not in ("Gt", "Lt"))
-        and Requirement(key, operator, values).matches(labels)
-        for key, operator, values in wishes
-    )
+def _names(values: Iterable[str], own_node: str) -> set[str]:
+    return {own_node if value == OWN_NODE else value for value in values}
 
 
 def _in_zone(labels: Mapping[str, str], asked: Wishes) -> bool:
@@ -138,7 +135,3 @@ def _in_zone(labels: Mapping[str, str], asked: Wishes) -> bool:
     return all(
         labels.get(key, labels.get(_ZONE_KEYS.get(key, key))) in values for key, _, values in asked
     )
-
-
-def _tolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> bool:
-    return all(any(tolerates_taint(one, taint) for one in tolerations) for taint in taints)

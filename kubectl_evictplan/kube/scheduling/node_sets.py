@@ -7,6 +7,8 @@ about as much as one comparison.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
 
 NodeSet = int
 
@@ -36,3 +38,8 @@ def set_of(listed: Iterable[int]) -> NodeSet:
     for place in listed:
         nodes |= 1 << place
     return nodes
+
+
+def union(sets: Iterable[NodeSet]) -> NodeSet:
+    """Return the nodes that are in any of these sets."""
+    return reduce(or_, sets, 0)

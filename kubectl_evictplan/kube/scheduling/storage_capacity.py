@@ -17,7 +17,8 @@ from kubectl_evictplan.kube.infrastructure import (
     Wishes,
 )
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
-from kubectl_evictplan.kube.scheduling.node_filters import VolumeTerms, meets_all
+from kubectl_evictplan.kube.scheduling.label_index import meets_all
+from kubectl_evictplan.kube.scheduling.node_filters import VolumeTerms
 
 KIND = "CSIStorageCapacity"
 # Classes of plugins that drivers took over name the plugin, which publishes nothing; the input does not tell them apart.
