@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from kubectl_evictplan.kube.scheduling.answers import Chance, Group, Unknown
-from kubectl_evictplan.kube.scheduling.volumes import Reach
-
-_ANYWHERE = Reach()
 
 
 class AlikeGroups:
@@ -38,8 +35,9 @@ class AlikeGroups:
 
 
 def _is_own(group: Group) -> bool:
-    return group.needs.only_own_node or group.reach != _ANYWHERE
+    # Which volumes these are counts, not only from where they can be reached.
+    return group.needs.only_own_node or bool(group.reach.attached or group.reach.exclusive)
 
 
 def _kind(group: Group) -> Hashable:
-    return id(group.needs), id(group.pods[0].tolerations), len(group.pods)
+    return id(group.needs), id(group.pods[0].tolerations), len(group.pods), group.reach

@@ -41,7 +41,7 @@ class AttachedVolumes:
             for driver in one.drivers if place is not None else ():
                 if driver.volumes_max is not None and place is not None:
                     self._limits.setdefault(driver.name, {})[place] = driver.volumes_max
-        if infrastructure.pod_claims:
+        if infrastructure.pod_claims and (self._limits or volumes.any_exclusive):
             for pod in running:
                 self._exclusive.update(volumes.exclusive_of(pod))
                 for volume in volumes.attached_by(pod) if self._limits else ():

@@ -60,6 +60,17 @@ class Volumes:
         self._volumes = {one.name: one for one in infrastructure.persistent_volumes}
         self._classes = {one.name: one for one in infrastructure.storage_classes}
         self._room = room
+        # Only what some node limits tells pods apart: else each pod with a claim would be a group of its own.
+        self._limited = frozenset(
+            driver.name
+            for node in infrastructure.csi_nodes
+            for driver in node.drivers
+            if driver.volumes_max is not None
+        )
+        self.any_exclusive = any(
+            READ_WRITE_ONCE_POD in one.access_modes
+            for one in infrastructure.persistent_volume_claims
+        )
         self._unclaimed = any(not one.claim_name for one in infrastructure.persistent_volumes)
 
     def reach(self, pod: Pod) -> Reach:
@@ -79,7 +90,7 @@ class Volumes:
             elif claim is None or volume is None:
                 found = found._replace(unknown=True)
             else:
-                found = _bound(found, claim, volume)
+                found = self._bound(found, claim, volume)
         return found
 
     def attached_by(self, pod: Pod) -> Iterable[DriverVolume]:
@@ -89,7 +100,7 @@ class Volumes:
             claim = self._claims.get((pod.namespace, name))
             if claim is not None:
                 volume = self._volumes.get(claim.volume_name)
-                yield from _attached(volume) if volume else self._to_be_attached(claim)
+                yield from self._attached(volume) if volume else self._to_be_attached(claim)
 
     def exclusive_of(self, pod: Pod) -> Iterable[str]:
         """The claims of a pod that nobody else may use meanwhile, as "namespace/name"."""
@@ -121,26 +132,24 @@ class Volumes:
 
     def _to_be_attached(self, claim: PersistentVolumeClaim) -> Iterable[DriverVolume]:
         kind = self._classes.get(claim.storage_class)
-        if kind is not None:
+        if kind is not None and kind.provisioner in self._limited:
             yield DriverVolume(kind.provisioner, f"{claim.namespace}/{claim.name}")
 
+    def _bound(self, found: Reach, claim: PersistentVolumeClaim, volume: PersistentVolume) -> Reach:
+        terms = volume.node_affinity
+        # A term of which we read nothing (matchFields).
+        unread = any(not wishes for wishes in terms)
+        return Reach(
+            (*found.volumes, *((terms,) if terms and not unread else ())),
+            found.unknown or unread,
+            (*found.zones, *((volume.zones,) if volume.zones else ())),
+            (*found.attached, *self._attached(volume)),
+            (*found.exclusive, *_exclusive(claim)),
+        )
 
-def _bound(found: Reach, claim: PersistentVolumeClaim, volume: PersistentVolume) -> Reach:
-    terms = volume.node_affinity
-    # A term of which we read nothing (matchFields).
-    unread = any(not wishes for wishes in terms)
-    return Reach(
-        (*found.volumes, *((terms,) if terms and not unread else ())),
-        found.unknown or unread,
-        (*found.zones, *((volume.zones,) if volume.zones else ())),
-        (*found.attached, *_attached(volume)),
-        (*found.exclusive, *_exclusive(claim)),
-    )
-
-
-def _attached(volume: PersistentVolume) -> Iterable[DriverVolume]:
-    if volume.driver:
-        yield DriverVolume(volume.driver, volume.name)
+    def _attached(self, volume: PersistentVolume) -> Iterable[DriverVolume]:
+        if volume.driver in self._limited:
+            yield DriverVolume(volume.driver, volume.name)
 
 
 def _exclusive(claim: PersistentVolumeClaim) -> Iterable[str]:
