@@ -9,6 +9,7 @@ from drain_worlds import DrainedWorld, draw_drained_world
 from msgspec.structs import replace
 
 from builders import ns
+from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.timeline import (
     DrainProcessEnded,
     EvictionNotAllowed,
@@ -28,15 +29,34 @@ from kubectl_evictplan.simulation.simulate import simulate
 READY = (ns(3), ns(3))
 
 
-def reality(world: DrainedWorld, rng: random.Random, number: int) -> Timeline:
+def with_history(world: DrainedWorld, rng: random.Random) -> DrainedWorld:
+    """The world with pods that tell how long those of their owners take to be Ready."""
+    quickest: dict[str, int] = {}
+    pods = []
+    for pod in world.snapshot.pods:
+        owner = pod.controller()
+        if owner is not None and pod.ready == "True":
+            least = quickest.setdefault(owner.name, rng.choice((1, 8, 45)))
+            pod = replace(pod, ready_after_seconds=least + rng.randint(0, 6))
+        pods.append(pod)
+    return world._replace(snapshot=replace(world.snapshot, pods=tuple(pods)))
+
+
+def reality(
+    world: DrainedWorld,
+    rng: random.Random,
+    number: int,
+    times: ReadyTimes = ReadyTimes(*READY),  # noqa: B008 - a constant
+) -> Timeline:
     share = rng.random()
     timing = DrainTiming(
         seed=1_000_000 + number,
         latency=None,
         exit_low=rng.choice((0.0, share)),
         exit_high=share,
-        ready_low_ns=READY[0],
-        ready_high_ns=READY[1],
+        ready_low_ns=times.earliest_ns,
+        ready_high_ns=times.latest_ns,
+        ready_by_owner=times.ranges_ns,
         joins_drained_nodes=0.5 * (rng.random() < 0.3),
     )
     return simulate(world.snapshot, world.scenario, world.configuration, Timing(drain=timing))

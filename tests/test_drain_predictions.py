@@ -104,6 +104,38 @@ def test_a_status_that_miscounts_the_pods_beside_it_is_corrected_soon_and_said_t
     assert "counts 0 healthy pods" in said.message
 
 
+def took(seconds: int, *apps: App) -> ClusterSnapshot:
+    """A cluster whose pods of the first app were Ready so long after their creation."""
+    snapshot = drained_cluster(*apps)
+    pods = [
+        replace(pod, ready_after_seconds=seconds) if pod.name.startswith(apps[0].name) else pod
+        for pod in snapshot.pods
+    ]
+    return replace(snapshot, pods=tuple(pods))
+
+
+def last_of(prediction: Prediction) -> tuple[float, float]:
+    web = [one for one in prediction.evictions if one.pod.startswith("web")]
+    last = max(web, key=lambda one: one.latest_seconds)
+    return last.windows[-1].earliest_seconds, last.windows[-1].latest_seconds
+
+
+def test_a_drain_waits_for_replacements_as_long_as_their_owners_pods_took() -> None:
+    """Who goes second waits for the first one's replacement, and for kubectl's next request."""
+    learnt = predicted(took(100, WEB), drain("a1"), assume_ready=None)
+    earliest, latest = last_of(learnt)
+    assert earliest >= 99
+    assert latest <= 101 + 12
+    assert "as its owner's pods took" in " ".join(learnt.inputs.assumptions)
+    default = predicted(drained_cluster(WEB), drain("a1"), assume_ready=None)
+    assert 30 <= last_of(default)[0] <= last_of(default)[1] <= 42
+    # What is given counts more, and what other owners' pods tell does not count.
+    given = predicted(took(100, WEB), drain("a1"), assume_ready=READY)
+    assert last_of(given)[1] < 30
+    other = predicted(took(100, FREE, WEB), drain("a1"), assume_ready=None)
+    assert last_of(other)[1] <= 42
+
+
 def test_a_possible_eviction_by_a_live_kubelet_has_an_end() -> None:
     wait = drain("a1", timeout_ns=ns(8))
     prediction = predicted(drained_cluster(WEB), wait, assume_ready=(ns(60), ns(60)))

@@ -6,8 +6,9 @@ import random
 
 import pytest
 from drain_worlds import draw_drained_world
-from drawn_drains import READY, contradictions, draw_bounded_world, reality
+from drawn_drains import READY, contradictions, draw_bounded_world, reality, with_history
 
+from kubectl_evictplan.cluster.readiness import ReadyTimes, learnt_by_owner
 from kubectl_evictplan.cluster.timeline import (
     EVICTION_API,
     EvictionNotAllowed,
@@ -26,6 +27,18 @@ def test_drawn_realities_lie_in_the_windows(seed: int) -> None:
     rng = random.Random(seed)
     for number in range(12):
         assert contradictions(reality(world, rng, number), prediction, world.scenario) == []
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 40))]
+)
+def test_realities_of_pods_as_slow_as_their_owners_others_lie_in_the_windows(seed: int) -> None:
+    rng = random.Random(seed)
+    world = with_history(draw_drained_world(random.Random(seed)), rng)
+    prediction = predict(*world)
+    times = ReadyTimes(by_owner=learnt_by_owner(world.snapshot.pods))
+    for number in range(12):
+        assert contradictions(reality(world, rng, number, times), prediction) == []
 
 
 @pytest.mark.slow

@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.readiness import owner_of
 from kubectl_evictplan.cluster.rooms import NO_LIMITS, Rooms, room_key
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import PodReady
-from kubectl_evictplan.engine.drain_timing import DrainTiming, Latency
+from kubectl_evictplan.engine.drain_timing import DrainTiming, Latency, ReadyRange
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.needs import PODS
@@ -109,6 +110,7 @@ class Placement:
         self._drained = drained
         self._elsewhere = elsewhere
         self._rooms = rooms
+        self._ready_of = dict(timing.ready_by_owner)
         # By uid of whoever found a node elsewhere, its room.
         self._took: dict[str, int] = {}
         self._taken = [0] * len(rooms.rooms)
@@ -118,12 +120,12 @@ class Placement:
 
     def start_pods_of_snapshot(self, now_ns: int) -> None:
         """Pods that are starting become Ready like replacements, counted from their creation."""
-        latest_ns = self._timing.ready_high_ns or self._timing.ready_low_ns
         for pod in list(self._state.pods.values()):
             age_ns = now_ns - pod.creation_timestamp_ns
             starting = not pod.finished and pod.ready != "True"
             if starting and pod.deletion_timestamp_ns is None and pod.node_name:
-                if pod.controller() is not None and age_ns <= latest_ns:
+                low_ns, high_ns = self._ready_range(pod)
+                if pod.controller() is not None and age_ns <= (high_ns or low_ns):
                     self._become_ready_later(pod, -age_ns)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -191,9 +193,14 @@ class Placement:
             self._took[pod.uid] = place
             self._taken[place] += 1
 
+    def _ready_range(self, pod: Pod) -> ReadyRange:
+        """How long a pod of its owner takes to be Ready."""
+        known = self._ready_of.get(owner) if (owner := owner_of(pod)) is not None else None
+        return known or self._timing.ready_ns
+
     def _become_ready_later(self, pod: Pod, since_ns: int) -> None:
         number = self._state.number(pod.key)
-        after_ns = self._timing.ready_after_ns(number)
+        after_ns = self._timing.ready_after_ns(number, self._ready_range(pod))
         now_ns, events = self._state.events.now_ns, self._state.events
         running_ns = _RUNNING_AFTER_NS if after_ns is None else min(after_ns, _RUNNING_AFTER_NS)
         if pod.node_name:

@@ -189,7 +189,6 @@ def _fresh(
     import msgspec
 
     from kubectl_evictplan.controllers.flags import resolve_configuration
-    from kubectl_evictplan.kube.durations import SECOND_NS
     from kubectl_evictplan.plans.drift import Fresh, absent, nodes_are_there, without_nodes
     from kubectl_evictplan.plans.making import execution_of
     from kubectl_evictplan.plans.operations import operations_of
@@ -202,8 +201,6 @@ def _fresh(
     if not nodes_are_there(plan, snapshot, gone):
         return fresh
     text = msgspec.json.encode(without_nodes(plan.scenario, gone)).decode()
-    least, most = plan.assume_ready_seconds
-    most_ns = None if most is None else round(most * SECOND_NS)
     try:
         loaded = load_scenario(text, "the plan", snapshot, start_ns=snapshot.taken_at_ns)
         operations = operations_of(loaded.scenario, snapshot)
@@ -215,7 +212,7 @@ def _fresh(
         loaded.scenario,
         configuration,
         progress=progress.predicting,
-        assume_ready=(round(least * SECOND_NS), most_ns),
+        assume_ready=_assume_ready_ns(plan),
     )
     execution = execution_of(loaded.scenario, plan.execution)
     return msgspec.structs.replace(
@@ -359,3 +356,12 @@ def _rehearse(plan: Plan, how: ApplyOptions, api: ClusterApi) -> None:
         "Nothing was changed: --dry-run=server. The server accepts each change by itself; whether budgets let "
         "all evictions pass one after the other no dry run can tell."
     )
+
+
+def _assume_ready_ns(plan: Plan) -> tuple[int, int | None] | None:
+    from kubectl_evictplan.kube.durations import SECOND_NS
+
+    if plan.assume_ready_seconds is None:
+        return None
+    least, most = plan.assume_ready_seconds
+    return round(least * SECOND_NS), None if most is None else round(most * SECOND_NS)

@@ -88,7 +88,6 @@ def planned(
     prediction: Prediction,
 ) -> Plan:
     """Return the plan; a live cluster is asked which one it is."""
-    from kubectl_evictplan.engine.drain_timing import AssumeReady
     from kubectl_evictplan.plans.document import Execution
     from kubectl_evictplan.plans.making import make_plan
     from kubectl_evictplan.scenarios.writer import scenario_document
@@ -103,7 +102,7 @@ def planned(
         scenario,
         prediction,
         written=scenario_document(scenario, settings),
-        assume_ready_ns=given.assume_ready_ns or AssumeReady(),
+        assume_ready_ns=given.assume_ready_ns,
         identity=_identity(options),
         execution=execution,
         created_at_ns=time.time_ns(),

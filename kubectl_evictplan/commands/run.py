@@ -145,7 +145,6 @@ def predicted(
     asked: Asked, given: Given, progress: Progress, explain: str | None = None
 ) -> Prediction:
     """Return the answer, without its impact."""
-    from kubectl_evictplan.engine.drain_timing import AssumeReady
     from kubectl_evictplan.prediction.predict import predict
 
     return predict(
@@ -154,7 +153,7 @@ def predicted(
         asked.configuration,
         explain=explain,
         progress=progress.predicting,
-        assume_ready=given.assume_ready_ns or AssumeReady(),
+        assume_ready=given.assume_ready_ns,
     )
 
 

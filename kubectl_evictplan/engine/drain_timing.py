@@ -15,6 +15,8 @@ import msgspec
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
 
 READY_DEFAULT_NS = 30 * SECOND_NS
+# At the least and at most; None: perhaps never.
+ReadyRange = tuple[int, int | None]
 # What is drawn is one of so many.
 _STEPS = 1 << 32
 
@@ -92,7 +94,8 @@ class DrainTiming(msgspec.Struct, frozen=True):
     ``seed`` decides whatever is drawn. ``latency`` is the place of every latency in its range (0 fastest,
     1 slowest), None draws each. A deleted pod uses between ``exit_low`` and ``exit_high`` of its grace
     period. A replacement is ready between ``ready_low_ns`` and ``ready_high_ns`` after it is bound (None:
-    never); ``ready`` is its place in between, None draws it. ``joins_drained_nodes`` is the share of replacements
+    never), or what ``ready_by_owner`` says of its owner (kind, namespace, name); ``ready`` is its place in between, None
+    draws it. ``joins_drained_nodes`` is the share of replacements
     that land on nodes that are still to be drained, where they can. ``room`` is how many of those that are not sure of a
     node find one (0 none, 1 as many as may).
 
@@ -108,6 +111,7 @@ class DrainTiming(msgspec.Struct, frozen=True):
     ready_low_ns: int = READY_DEFAULT_NS
     ready_high_ns: int | None = READY_DEFAULT_NS
     ready: float | None = None
+    ready_by_owner: tuple[tuple[tuple[str, str, str], ReadyRange], ...] = ()
     joins_drained_nodes: float = 0.0
     room: float = 1.0
     luck: int | None = 0
@@ -144,10 +148,15 @@ class DrainTiming(msgspec.Struct, frozen=True):
         """How much of its grace period a pod uses."""
         return self.exit_low + (self.exit_high - self.exit_low) * self.draw("exit", pod)
 
-    def ready_after_ns(self, pod: int) -> int | None:
+    @property
+    def ready_ns(self) -> ReadyRange:
+        """How long after it is bound a replacement is ready whose owner is not told apart."""
+        return self.ready_low_ns, self.ready_high_ns
+
+    def ready_after_ns(self, pod: int, within_ns: ReadyRange) -> int | None:
         """How long after it is bound a replacement is ready; None: never."""
         place = self.draw("ready", pod) if self.ready is None else self.ready
-        low_ns, high_ns = self.ready_low_ns, self.ready_high_ns
+        low_ns, high_ns = within_ns
         if high_ns is None:
             return None if place >= 0.5 else low_ns + int(low_ns * place)
         return low_ns + int((high_ns - low_ns) * place)

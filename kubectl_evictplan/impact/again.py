@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kubectl_evictplan.impact.deletions import Deletion
-from kubectl_evictplan.impact.fates import CREATION_MAX_NS, Again, Successor, successor_after
+from kubectl_evictplan.impact.fates import (
+    CREATION_MAX_NS,
+    Again,
+    Readiness,
+    Successor,
+    successor_after,
+)
 from kubectl_evictplan.impact.losses import Loss
 from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, NodeLife, between
 from kubectl_evictplan.impact.placements import Placement
-from kubectl_evictplan.impact.ready_after import Readiness
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between, exactly
 from kubectl_evictplan.impact.successors import AT_DELETION, JOB_BACKOFF_NS
 from kubectl_evictplan.kube.durations import SECOND_NS

@@ -13,12 +13,11 @@ from kubectl_evictplan.impact.claims import volume_impacts
 from kubectl_evictplan.impact.comebacks import not_coming_back
 from kubectl_evictplan.impact.findings import find
 from kubectl_evictplan.impact.quorums import quorum_impacts
-from kubectl_evictplan.impact.ready_after import LEARNT
 from kubectl_evictplan.impact.replacements import ASSUMPTION, replacement_fits
 from kubectl_evictplan.impact.services import by_others, service_impacts, services_listed
 from kubectl_evictplan.impact.volumes import SHARED_MODES, UNKNOWN
 from kubectl_evictplan.impact.workloads import workload_impacts
-from kubectl_evictplan.impact.world import Assumed, World
+from kubectl_evictplan.impact.world import LEARNT, Assumed, World
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.scheduling.answers import Verdict
@@ -60,7 +59,7 @@ def assess_impact(
     return replace(
         impact,
         findings=find(world, impact),
-        assumptions=tuple(_assumptions(impact, ready, given=given, drained=world.drained)),
+        assumptions=tuple(_assumptions(impact, ready, given=given)),
         not_evaluated=(
             *not_listed(snapshot),
             *_by_others(snapshot, impact),
@@ -69,9 +68,7 @@ def assess_impact(
     )
 
 
-def _assumptions(
-    impact: Impact, ready: AssumeReady, *, given: bool, drained: bool
-) -> Iterator[str]:
+def _assumptions(impact: Impact, ready: AssumeReady, *, given: bool) -> Iterator[str]:
     if not impact.workloads:
         return
     low_ns, high_ns = ready
@@ -84,7 +81,7 @@ def _assumptions(
     if given:
         yield f"a replacement is Ready {span} after it is bound (--assume-ready)"
     elif learnt < len(impact.workloads):
-        why = "for drains never learnt" if drained else "where its owner's pods do not tell"
+        why = "where its owner's pods do not tell"
         yield f"a replacement is Ready {span} after it is bound, {why} (the default)"
     if learnt:
         yield f"replacements of {learnt} workloads take as long to be Ready as their owners' pods took"

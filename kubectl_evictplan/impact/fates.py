@@ -9,7 +9,6 @@ from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.node_lives import NodeLife, Unready
 from kubectl_evictplan.impact.placements import AT_ONCE, Placement
-from kubectl_evictplan.impact.ready_after import Readiness
 from kubectl_evictplan.impact.stretches import (
     FOREVER_NS,
     NEVER,
@@ -29,6 +28,15 @@ from kubectl_evictplan.kube.objects import Pod
 CREATION_MAX_NS = 350 * MILLISECOND_NS
 TOLD_MAX_NS = 400 * MILLISECOND_NS
 _ONE_BY_ONE = frozenset((EVICTION_API, KUBECTL_DELETE))
+
+
+class Readiness(NamedTuple):
+    """How long after it is bound a replacement is Ready; FOREVER_NS: perhaps never. ``source``: who says so."""
+
+    least_ns: int
+    most_ns: int
+    source: str
+    samples: int = 0
 
 
 class Successor(NamedTuple):

@@ -14,10 +14,9 @@ from typing import NamedTuple
 from kubectl_evictplan.cluster.timeline import EVICTION_API, POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.deletions import Deletion
-from kubectl_evictplan.impact.fates import NOBODY, Successor, successor_after
+from kubectl_evictplan.impact.fates import NOBODY, Readiness, Successor, successor_after
 from kubectl_evictplan.impact.node_lives import NodeLife
 from kubectl_evictplan.impact.placements import AT_ONCE, Placement
-from kubectl_evictplan.impact.ready_after import Readiness
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between, Stretch, first_outside
 from kubectl_evictplan.kube.durations import MINUTE_NS, SECOND_NS
 from kubectl_evictplan.kube.jobs import BACKOFF_LIMIT_DEFAULT

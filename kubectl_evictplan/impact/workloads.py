@@ -6,13 +6,15 @@ from typing import NamedTuple
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.availability import Availability
-from kubectl_evictplan.impact.fates import Fate, OwnerKey, is_counted
-from kubectl_evictplan.impact.ready_after import Readiness
+from kubectl_evictplan.impact.fates import Fate, OwnerKey, Readiness, is_counted
+from kubectl_evictplan.impact.stretches import FOREVER_NS
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.impact_document import (
     Count,
     Instant,
+    ReadyAfter,
     Spell,
     Step,
     TwoCopies,
@@ -105,9 +107,14 @@ def _impact(
             )
             if fate.twice is not None
         ),
-        ready_after=_readiness(world, owners).document(),
+        ready_after=_told(_readiness(world, owners)),
         steps=curve.steps,
     )
+
+
+def _told(readiness: Readiness) -> ReadyAfter:
+    most = None if readiness.most_ns >= FOREVER_NS else seconds(readiness.most_ns)
+    return ReadyAfter(seconds(readiness.least_ns), most, readiness.source, readiness.samples)
 
 
 def _single_replica(kind: str, wanted: int | None, pods: int) -> bool | None:

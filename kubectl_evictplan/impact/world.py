@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.readiness import learnt
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
@@ -26,6 +27,7 @@ from kubectl_evictplan.impact.fates import (
     Fate,
     Moving,
     OwnerKey,
+    Readiness,
     end_at_deadlines,
     fate_of,
     is_counted,
@@ -49,7 +51,6 @@ from kubectl_evictplan.impact.placements import (
     placements_of,
 )
 from kubectl_evictplan.impact.pushed import fate_of_bystander, perhaps_pushed, pushed_out
-from kubectl_evictplan.impact.ready_after import DEFAULT, GIVEN, Readiness, learnt
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Absence, Between
 from kubectl_evictplan.impact.successors import (
     AT_DELETION,
@@ -69,6 +70,8 @@ from kubectl_evictplan.prediction.workloads import deployments_of, top_workload
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 
+# Where it is from how long a replacement takes to be Ready.
+GIVEN, LEARNT, DEFAULT = "given", "learnt", "default"
 # Nobody makes pods of these anew, or only where they were.
 _NOT_PLACED = frozenset({"Pod", "Node", "DaemonSet"})
 
@@ -326,10 +329,10 @@ class World:
     def _learn(self, owner: OwnerKey) -> Readiness:
         low_ns, high_ns = self._assumed.ready
         most_ns = FOREVER_NS if high_ns is None else high_ns
-        if not self._assumed.given and not self.drained:
+        if not self._assumed.given:
             found = learnt(self.by_owner.get(owner, ()))
             if found is not None:
-                return found
+                return Readiness(found.least_ns, found.most_ns, LEARNT, found.samples)
         return Readiness(low_ns, most_ns, GIVEN if self._assumed.given else DEFAULT)
 
     def _fates(self, moving: Iterable[Moving]) -> Iterator[tuple[str, Fate]]:

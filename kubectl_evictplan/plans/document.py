@@ -198,8 +198,9 @@ class Plan(_Document, kw_only=True):
     pods: tuple[PodBefore, ...]
     # The scenario file's document, from which a fresh prediction is made.
     scenario: dict[str, Any]
-    # From when to when after its binding a replacement was taken to be Ready; null: perhaps never.
-    assume_ready_seconds: tuple[float, float | None] = (30.0, 30.0)
+    # From when to when after its binding a replacement was taken to be Ready; a null end: perhaps never; null instead of
+    # both: as long as its owner's pods took, 30 s where these do not tell. Older plans always took 30 s.
+    assume_ready_seconds: tuple[float, float | None] | None = (30.0, 30.0)
     prediction: Prediction
 
 

@@ -35,7 +35,7 @@ def make_plan(
     prediction: Prediction,
     *,
     written: dict[str, Any],
-    assume_ready_ns: tuple[int, int | None],
+    assume_ready_ns: tuple[int, int | None] | None,
     identity: ClusterIdentity,
     execution: Execution,
     created_at_ns: int,
@@ -65,7 +65,9 @@ def make_plan(
             nodes=tuple(node_before(node) for node in snapshot.nodes if node.name in names),
             pods=tuple(pod_before(pod) for pod in pods),
             scenario=written,
-            assume_ready_seconds=seconds_range(assume_ready_ns),
+            assume_ready_seconds=None
+            if assume_ready_ns is None
+            else seconds_range(assume_ready_ns),
             prediction=prediction,
         )
     )

@@ -138,7 +138,7 @@ def _strange_times(plan: Plan) -> Iterator[tuple[str, str]]:
             parse_rfc3339_ns(text)
         except ValueError as error:
             yield field, str(error)
-    least, most = plan.assume_ready_seconds
+    least, most = plan.assume_ready_seconds or (0.0, 0.0)
     if not (_is_duration(least) and (most is None or (_is_duration(most) and least <= most))):
         yield "assumeReadySeconds", f"no range from 0 to at most {_SECONDS_MAX} seconds"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.timeline import EVICTION_API
-from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.kube.disruption import can_ignore_budgets
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.prediction.causes import seconds
@@ -256,17 +256,23 @@ def drain_going(
             yield Joint(f"pod/{pod}", PODS_EVICTED, 1, 1, 1, seconds(by_ns))
 
 
-def drain_assumptions(assume_ready: AssumeReady) -> tuple[str, ...]:
+def drain_assumptions(times: ReadyTimes) -> tuple[str, ...]:
     """What a prediction of drains takes for granted."""
-    low_ns, high_ns = assume_ready
+    low_ns, high_ns = times.earliest_ns, times.latest_ns
     ready = format_duration(low_ns)
     if high_ns is None:
         ready += " at the earliest, perhaps never,"
     elif high_ns != low_ns:
         ready += f" to {format_duration(high_ns)}"
+    said = f"a replacement is Ready {ready} after it is bound (--assume-ready, or its default)"
+    if times.by_owner:
+        said = (
+            "a replacement is Ready as long after it is bound as its owner's pods took from their creation, "
+            f"and {ready} where they do not tell (the default)"
+        )
     return (
-        f"a replacement is Ready {ready} after it is bound (--assume-ready, or its default: for drains it is never learnt)",
+        said,
         "where a replacement lands is not predicted; some node takes it if any is schedulable",
-        "pods that are not Ready stay so, but for those younger than --assume-ready",
+        "pods that are not Ready stay so, but for those younger than what a replacement takes",
         "kubectl's first eviction comes 0.03 to 0.5s after its start, a retry 5 to 5.2s after a refusal",
     )

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan import __version__
+from kubectl_evictplan.cluster.readiness import ReadyTimes, learnt_by_owner
 from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
-from kubectl_evictplan.engine.drain_timing import AssumeReady, DrainTiming
+from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import pods_refusable
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, format_duration
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.windows.drain_runs import DrainExploration
 
 Progress = Callable[[str, int, int], None]
-_DEFAULT_READY = AssumeReady()
+_DEFAULT_READY = ReadyTimes()
 
 
 def predict(
@@ -72,19 +73,21 @@ def predict(
     *,
     explain: str | None = None,
     progress: Progress | None = None,
-    assume_ready: tuple[int, int | None] = AssumeReady(),
+    assume_ready: tuple[int, int | None] | None = None,
     prepared: PreparedCluster | None = None,
 ) -> Prediction:
     """Predict every eviction of ``scenario`` with honest windows. Pure and deterministic.
 
     ``explain`` is a "namespace/name" that must be in the answer even if its node is not affected.
     ``assume_ready``: from when to when after its binding a replacement is Ready, in nanoseconds (None:
-    perhaps never); only drains ask for it. ``prepared`` saves what predictions on one cluster have in common:
+    perhaps never); None: learnt from the pods' own history, else the default; only drains ask for it. ``prepared`` saves what predictions on one cluster have in common:
     made of the same snapshot, configuration and start.
     """
-    ready = AssumeReady(*assume_ready)
     whole = prepared or PreparedCluster(snapshot, configuration, scenario.start_ns)
     relevant = whole.relevant(scenario, explain)
+    ready = _DEFAULT_READY if assume_ready is None else ReadyTimes(*assume_ready)
+    if assume_ready is None and drained_nodes(scenario):
+        ready = ReadyTimes(by_owner=learnt_by_owner(snapshot.pods)).of(relevant.pods)
     return told(whole, simulated(whole, relevant, scenario, ready, progress), explain)
 
 
@@ -93,7 +96,7 @@ class Simulated(NamedTuple):
 
     relevant: ClusterSnapshot
     scenario: Scenario
-    ready: AssumeReady
+    ready: ReadyTimes
     alike: AlikePods
     nominal: Timeline
     exploration: Exploration
@@ -104,14 +107,18 @@ def simulated(
     whole: PreparedCluster,
     relevant: ClusterSnapshot,
     scenario: Scenario,
-    ready: AssumeReady = _DEFAULT_READY,
+    ready: ReadyTimes = _DEFAULT_READY,
     progress: Progress | None = None,
 ) -> Simulated:
     """Simulate a scenario on what takes part in it: the nominal run, and with everything unknown."""
     configuration = whole.configuration(scenario)
     timing = Timing(
         monitor_phase_ns=configuration.nominal_phase_ns(),
-        drain=DrainTiming(ready_low_ns=ready.earliest_ns, ready_high_ns=ready.latest_ns),
+        drain=DrainTiming(
+            ready_low_ns=ready.earliest_ns,
+            ready_high_ns=ready.latest_ns,
+            ready_by_owner=ready.ranges_ns,
+        ),
     )
     alike = AlikePods(relevant, scenario, whole.steady_nodes)
     rooms = drain_rooms(whole.snapshot, scenario, configuration.profile)
@@ -222,7 +229,7 @@ def _inputs(
     configuration: ControllerConfiguration,
     nominal: Timeline,
     exploration: Exploration,
-    assume_ready: AssumeReady,
+    ready: ReadyTimes,
 ) -> Inputs:
     snapshot = whole.snapshot
     flags = {
@@ -259,7 +266,7 @@ def _inputs(
         tool_version=__version__,
         assumptions=(
             *_assumptions(exploration),
-            *(drain_assumptions(assume_ready) if drained_nodes(scenario) else ()),
+            *(drain_assumptions(ready) if drained_nodes(scenario) else ()),
         ),
         api_server_flags=control_plane.api_server_flags(snapshot.control_plane),
         provider=control_plane.provider(snapshot.control_plane),

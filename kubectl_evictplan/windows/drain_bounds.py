@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import Rooms
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, DrainEnd
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
@@ -57,7 +58,7 @@ class DrainBounds:
         self,
         world: DrainWorld,
         scenario: Scenario,
-        ready: tuple[int, int | None],
+        ready: ReadyTimes,
         rooms: Rooms,
         rules: EvictionRules,
     ) -> None:

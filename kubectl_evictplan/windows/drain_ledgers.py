@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.placement import Elsewhere
+from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import Room, Rooms, room_key
 from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.controllers.replication import (
@@ -123,7 +124,7 @@ class Ledgers:
         world: DrainWorld,
         plan: DrainPlan,
         rules: EvictionRules,
-        ready: tuple[int, int | None],
+        ready: ReadyTimes,
         rooms: Rooms,
     ) -> None:
         self._world = world
@@ -204,7 +205,7 @@ class Ledgers:
         behind = self._behind(budget, synced, spare, pods)
         if behind is None:
             return None
-        ready = self._ready[0], self._ready[1] or self._ready[0]
+        slowest_ns = max(self._slowest_ns(pod) for pod in pods) if pods else 0
         return Ledger(
             synced,
             spare - len(behind),
@@ -212,14 +213,14 @@ class Ledgers:
             self._recovery(pods, turns[0][0].options, spare),
             self._recoveries(pods),
             self._rules,
-            recovery(AT_ONCE, ready)[1],
+            recovery(AT_ONCE, (0, slowest_ns))[1],
             counts_pods=budget.max_unavailable is None and not _percent(budget),
         )
 
     def opens_again(self, place: int) -> bool:
         """Whether the budget has a token again and again, whoever takes it, while one pod after the other is evicted."""
         budget, covered = self._world.budgets[place], self._covered.get(place, [])
-        ready_latest_ns, now_ns = self._ready[1], self._world.snapshot.taken_at_ns
+        ready_latest_ns, now_ns = self._ready.latest_ns, self._world.snapshot.taken_at_ns
         if ready_latest_ns is None or not self._world.steady or budget.disruptions_allowed is None:
             return False
         drained = [pod for _, pod in self._drained.get(place, [])]
@@ -289,9 +290,14 @@ class Ledgers:
             and not self._is_starting(pod)
         )
 
+    def _slowest_ns(self, pod: Pod) -> int:
+        """How long one of its owner takes at most to be Ready, if it ever is."""
+        least_ns, most_ns = self._ready.range_of(pod)
+        return most_ns or least_ns
+
     def _is_starting(self, pod: Pod) -> bool:
         """Whether the pod is so young that it will be Ready like a replacement."""
-        young_ns = pod.creation_timestamp_ns + (self._ready[1] or self._ready[0])
+        young_ns = pod.creation_timestamp_ns + self._slowest_ns(pod)
         return (
             pod.ready != "True"
             and not pod.finished
@@ -330,7 +336,7 @@ class Ledgers:
     def _recovery_of(
         self, pod: Pod, options: DrainOptions, spare: int, number: int
     ) -> Range | None:
-        owner, (ready_ns, ready_latest_ns) = owner_key(pod), self._ready
+        owner, (ready_ns, ready_latest_ns) = owner_key(pod), self._ready.range_of(pod)
         if owner is None:
             return None
         place = self._rooms.group_of.get(room_key(pod))

@@ -9,16 +9,17 @@ or late.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import NO_LIMITS, Rooms
 from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by
-from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import can_ignore_budgets
@@ -55,7 +56,7 @@ def explore_drains(
     snapshot: ClusterSnapshot,
     scenario: Scenario,
     configuration: ControllerConfiguration,
-    assume_ready: AssumeReady,
+    ready: ReadyTimes,
     progress: Progress | None = None,
     rooms: Rooms = NO_LIMITS,
 ) -> DrainExploration | None:
@@ -66,6 +67,7 @@ def explore_drains(
     if not drained_nodes(scenario):
         return None
     world = drain_world(snapshot, scenario, configuration)
+    ready = ready.of(world.snapshot.pods)
     drains = node_drains(scenario)
     events = drains_among(scenario.events)
     objects = len(world.snapshot.pods) + (0 if world.quiet else len(world.snapshot.nodes))
@@ -76,23 +78,20 @@ def explore_drains(
         events,
         exchangeable_pods(world, drains),
         exchangeable_pods(world, drains, stateful=True),
-        _moves_ns(world, drains, waves, assume_ready),
+        _moves_ns(world, drains, waves, ready),
         seeds - len(CORNERS),
         {pod.key: pod.node_name for pod in world.snapshot.pods},
         _asks(world, drains),
         {node for node, number in waves.items() if number > 1},
-        whole=assume_ready.latest_ns is not None
-        and assume_ready.latest_ns - assume_ready.earliest_ns > GAP_NS,
+        whole=ready.latest_ns is not None and ready.range_ns > GAP_NS,
     )
     whole = replace(scenario, horizon_ns=None)
-    plan = list(DrainLatencies(world, assume_ready, rooms).settle(DrawnRun(0, whole), seeds))
+    plan = list(DrainLatencies(world, ready, rooms).settle(DrawnRun(0, whole), seeds))
     for index, (seed, played, timing) in enumerate(plan):
         gathered.add(seed, _play(world, played, timing, rooms), drains)
         if progress is not None:
             progress("exploring drains", index + 1, len(plan))
-    bounds = DrainBounds(
-        world, scenario, assume_ready, rooms, eviction_rules(configuration.profile)
-    )
+    bounds = DrainBounds(world, scenario, ready, rooms, eviction_rules(configuration.profile))
     return DrainExploration(world, drains, DrainAnswers(gathered, bounds))
 
 
@@ -185,7 +184,7 @@ def _moves_ns(
     world: DrainWorld,
     drains: tuple[NodeDrain, ...],
     waves: Mapping[str, int],
-    assume_ready: AssumeReady,
+    ready: ReadyTimes,
 ) -> dict[str, int]:
     """By node, how far what happens on it moves with what can be anything between two ends.
 
@@ -197,7 +196,7 @@ def _moves_ns(
         grace_ns = pod.termination_grace_period_seconds * SECOND_NS
         graces_ns[pod.node_name] = max(graces_ns.get(pod.node_name, 0), grace_ns)
     names = {pod.node_name for pod in world.snapshot.pods if is_owned_by(pod, STATEFUL_SET)}
-    range_ns = (assume_ready.latest_ns or assume_ready.earliest_ns) - assume_ready.earliest_ns
+    pods = Counter(pod.node_name for pod in world.snapshot.pods)
     moves: dict[str, int] = {}
     for drain in drains:
         before = {
@@ -210,7 +209,11 @@ def _moves_ns(
         before_ns += graces_ns.get(drain.node, 0) * (waves[drain.node] - 1)
         if drain.node in names:
             before_ns += graces_ns[drain.node]
-        moves[drain.node] = max(before_ns + range_ns, moves.get(drain.node, 0))
+        # Each pod may have to wait for the replacement of the one before it.
+        waits = sum(pods[node] for node in {*before, drain.node})
+        learnt_ns = ready.learnt_range_ns * waits
+        moved_ns = before_ns + ready.range_ns + learnt_ns
+        moves[drain.node] = max(moved_ns, moves.get(drain.node, 0))
     return moves
 
 

@@ -165,7 +165,7 @@ def test_whether_times_of_replacements_are_learnt_is_said_for_drains_too(
 ) -> None:
     impact = impact_of(cluster(pods_of("ReplicaSet", "web", ["a1"])), event, assume_ready=None)
     [said] = [line for line in impact.assumptions if "(the default)" in line]
-    assert ("never learnt" in said) == (event is not TAINT)
+    assert "where its owner's pods do not tell" in said
 
 
 def _owned(name: str) -> tuple:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import Rooms
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
@@ -50,10 +51,10 @@ class DrainLatencies(Unknown[DrawnRun]):
         "where two requests meet"
     )
 
-    def __init__(self, world: DrainWorld, ready_ns: tuple[int, int | None], rooms: Rooms) -> None:
-        """``ready_ns``: how long after it is bound a replacement is Ready, at the least and at most."""
+    def __init__(self, world: DrainWorld, ready: ReadyTimes, rooms: Rooms) -> None:
+        """``ready``: how long after it is bound a replacement is Ready."""
         self._world = world
-        self._ready_ns = ready_ns
+        self._ready = ready
         self._rooms = rooms
 
     def settle(self, part: DrawnRun, most: int) -> Iterator[DrawnRun]:
@@ -63,7 +64,7 @@ class DrainLatencies(Unknown[DrawnRun]):
         for seed in range(most):
             played = sampled_heartbeats(scenario, windows, seed) if windows else scenario
             played = _settled(played, seed)
-            drain = _drain_timing(seed, most, self._ready_ns)
+            drain = _drain_timing(seed, most, self._ready)
             for place, (latency, luck) in enumerate(_PACES):
                 chosen = replace(drain, seed=seed + place * most, latency=latency, luck=luck)
                 yield DrawnRun(seed, played, _timing(world, scenario, seed, chosen))
@@ -87,8 +88,7 @@ def _settled(scenario: Scenario, seed: int) -> Scenario:
     return replace(scenario, events=tuple(events))
 
 
-def _drain_timing(seed: int, seeds: int, ready_ns: tuple[int, int | None]) -> DrainTiming:
-    low_ns, high_ns = ready_ns
+def _drain_timing(seed: int, seeds: int, times: ReadyTimes) -> DrainTiming:
     if seed < len(CORNERS):
         share, ready = CORNERS[seed]
         low, high, place = share, share, ready
@@ -102,8 +102,9 @@ def _drain_timing(seed: int, seeds: int, ready_ns: tuple[int, int | None]) -> Dr
         seed=seed,
         exit_low=low,
         exit_high=high,
-        ready_low_ns=low_ns,
-        ready_high_ns=high_ns,
+        ready_low_ns=times.earliest_ns,
+        ready_high_ns=times.latest_ns,
+        ready_by_owner=times.ranges_ns,
         ready=place if seed % 4 < 3 else None,
         joins_drained_nodes=(0.0, 0.5, 1.0)[seed % 3],
     )
