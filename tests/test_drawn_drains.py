@@ -38,7 +38,8 @@ def test_realities_of_pods_as_slow_as_their_owners_others_lie_in_the_windows(see
     prediction = predict(*world)
     times = ReadyTimes(by_owner=learnt_by_owner(world.snapshot.pods))
     for number in range(12):
-        assert contradictions(reality(world, rng, number, times), prediction) == []
+        found = reality(world, rng, number, times)
+        assert contradictions(found, prediction, world.scenario) == []
 
 
 @pytest.mark.slow
