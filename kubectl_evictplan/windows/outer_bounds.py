@@ -1,11 +1,13 @@
 """Bounds that are proven to hold, without any run: silence, tick, token, one after the other.
 
-For clusters that are healthy at the start and in which kubelets only fall silent. Then nothing that a tick sees ever
-gets better: in every zone there are more and more nodes that are not ready, until all that fall silent are noticed. So
+For zones in which kubelets only fall silent, and nodes that are down at the start stay down (``falling_zones``). Then nothing
+that a tick sees there ever gets better: there are more and more nodes that are not ready, until all that fall silent are
+noticed. Zones are coupled only where all of them are down: one of which it is proven that it never is uncouples the others. So
 
 * a node is found silent by the first tick at which its age reaches the grace period, counted from the first tick
   after its last heartbeat; with the phase these two ticks move together, so it costs one period of width, not two;
 * it cannot be served before it is in line, and is in line with that tick, or one tick later;
+* whoever lacks its taint at the start is in line with the first tick, and may be served at once;
 * when the last node of its zone is in line, the zone's state and rate are those of the end. From then on each
   token taints one of those who still wait, and all of them wait: the last one goes with the last token. In 1.19.0-8
   and 1.20.0-4 (``SETREMOVE``) tokens also go to what served nodes left behind: there the last may wait for ever.
@@ -17,10 +19,9 @@ Where exploration was not complete these bounds are printed, and only what they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import float32
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
@@ -31,16 +32,10 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
     limiter_rate_qps,
 )
 from kubectl_evictplan.kube.durations import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, no_execute_taints
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
-from kubectl_evictplan.scenarios.actions.processes import StopKubelet
-from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.falling_zones import FallingZones, only_falls
 from kubectl_evictplan.windows.line_windows import Span
-from kubectl_evictplan.windows.unknowns.last_heartbeats import (
-    last_heartbeat_window,
-    longest_renewal_ns,
-)
 from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 
@@ -72,7 +67,7 @@ class ZoneEnd(NamedTuple):
 
 
 class OuterBounds:
-    """Of all nodes that fall silent in one scenario; empty where nothing is proven."""
+    """Of all nodes that fall silent in one scenario, or wait at its start; empty where nothing is proven."""
 
     def __init__(
         self, snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
@@ -86,72 +81,39 @@ class OuterBounds:
         self._membership = ZoneMembership(configuration)
         self._period_ns = configuration.node_monitor_period_ns
         self._step_max_ns = self._period_ns + monitor_cost_max_ns(snapshot)
-        if self._only_silence() and self._all_healthy():
-            self._find()
-
-    # -- where the proof holds --------------------------------------------------------------------------
-
-    def _only_silence(self) -> bool:
-        configuration = self._configuration
-        return (
+        self._nodes = {node.name: node for node in snapshot.nodes}
+        if (
             configuration.taint_mode
             and configuration.node_lifecycle_enabled
-            and all(map(_leaves_others_alone, self._scenario.events))
-        )
-
-    def _all_healthy(self) -> bool:
-        snapshot, leases = self._snapshot, self._snapshot.leases
-        seen_ns = observed_at_ns(snapshot, self._scenario.start_ns)
-        longest_ns = max(
-            (longest_renewal_ns(leases.get(node.name)) for node in snapshot.nodes), default=0
-        )
-        # A tick sees a kubelet's newest renewal at most so much later than the one before it.
-        return (
-            longest_ns + self._step_max_ns < self._configuration.node_monitor_grace_period_ns
-            and all(
-                node.ready_status == "True"
-                and not no_execute_taints(node.taints)
-                and is_up_at_start(node, leases.get(node.name), seen_ns)
-                for node in snapshot.nodes
-            )
-        )
+            and only_falls(scenario)
+        ):
+            self._find(FallingZones(snapshot, scenario, configuration, self._step_max_ns))
 
     # -- silence, tick -----------------------------------------------------------------------------------
 
-    def _find(self) -> None:
-        nodes = {node.name: node for node in self._snapshot.nodes}
-        silent: dict[str, dict[str, Span]] = {}
-        for name, heartbeat in self._last_heartbeats():
-            if name in nodes:
-                if self._seen_by_nobody(heartbeat):
-                    return
-                zone = self._membership.zone_key(nodes[name])
-                silent.setdefault(zone, {})[name] = self._unknown(heartbeat)
-        counts = self._counts(nodes, silent)
+    def _find(self, falling: FallingZones) -> None:
+        unclear = set(falling.unclear)
+        unclear.update(
+            zone
+            for zone, silent in falling.silent.items()
+            if any(map(self._seen_by_nobody, silent.values()))
+        )
+        counts = self._counts(falling, unclear)
         states = {
             zone: compute_zone_state(count, self._configuration.unhealthy_zone_threshold)
             for zone, count in counts.items()
         }
         all_down = all(state == FULL for state in states.values())
-        for zone, unknown in silent.items():
-            count = counts.get(zone)
+        if all_down and unclear:
+            return  # whether all zones are down may change to and fro
+        for zone in sorted({*falling.silent, *falling.waiting} & counts.keys() - unclear):
             # Without a counted node a zone's queue is made anew on nearly every tick: nothing is proven.
-            if count is not None:
-                rates = None if all_down else self._rates(count)
-                self._find_in_zone(zone, unknown, rates, states[zone])
-
-    def _last_heartbeats(self) -> Iterator[tuple[str, Span]]:
-        for index, event in enumerate(self._scenario.events):
-            if isinstance(event, StopKubelet):
-                known_ns = event.last_heartbeat_ns
-                for name in event.nodes:
-                    if known_ns is not None:
-                        yield name, (known_ns, known_ns)
-                    else:
-                        yield (
-                            name,
-                            last_heartbeat_window(self._snapshot, self._scenario, index, name),
-                        )
+            count, down = counts[zone], falling.down.get(zone, set())
+            fewest = sum(not self._membership.is_excluded(self._nodes[name]) for name in down)
+            rates = None if all_down else self._rates(count, fewest)
+            silent = falling.silent.get(zone, {}).items()
+            unknown = {name: self._unknown(heartbeat) for name, heartbeat in silent}
+            self._find_in_zone(zone, unknown, falling.waiting.get(zone, set()), rates, states[zone])
 
     def _seen_by_nobody(self, heartbeat: Span) -> bool:
         """Whether the present process may have begun only after it."""
@@ -203,23 +165,34 @@ class OuterBounds:
 
     # -- token -------------------------------------------------------------------------------------------
 
-    def _counts(
-        self, nodes: dict[str, Node], silent: dict[str, dict[str, Span]]
-    ) -> dict[str, ZoneCount]:
-        """Ready and not ready nodes of every zone in the end."""
-        down = {name for names in silent.values() for name in names}
-        counts = {zone: [number, 0] for zone, number in self._snapshot.bystanders.items()}
-        for node in nodes.values():
-            if not self._membership.is_excluded(node):
-                pair = counts.setdefault(self._membership.zone_key(node), [0, 0])
+    def _counts(self, falling: FallingZones, unclear: Collection[str]) -> dict[str, ZoneCount]:
+        """Ready and not ready nodes of every zone that is not unclear, in the end."""
+        down = {
+            name
+            for by_zone in (falling.down, falling.silent)
+            for names in by_zone.values()
+            for name in names
+        }
+        counts = {
+            zone: [number, 0]
+            for zone, number in self._snapshot.bystanders.items()
+            if zone not in unclear
+        }
+        for node in self._snapshot.nodes:
+            zone = self._membership.zone_key(node)
+            if zone not in unclear and not self._membership.is_excluded(node):
+                pair = counts.setdefault(zone, [0, 0])
                 pair[node.name in down] += 1
         return {zone: ZoneCount(*pair) for zone, pair in counts.items()}
 
-    def _rates(self, end: ZoneCount) -> list[float]:
-        """The rates that the zone goes through, the last one first; one where it stays as it is."""
+    def _rates(self, end: ZoneCount, fewest: int) -> list[float]:
+        """The rates that the zone goes through, the last one first; one where it stays as it is.
+
+        ``fewest``: so many nodes that count are not ready at the start.
+        """
         configuration = self._configuration
         found: dict[str, float] = {}
-        for number in range(end.not_ready, -1, -1):
+        for number in range(end.not_ready, fewest - 1, -1):
             count = ZoneCount(end.size - number, number)
             state = compute_zone_state(count, configuration.unhealthy_zone_threshold)
             rate = limiter_rate_qps(
@@ -234,18 +207,29 @@ class OuterBounds:
         return list(found.values())
 
     def _find_in_zone(
-        self, zone: str, unknown: dict[str, Span], rates: list[float] | None, state: str
+        self,
+        zone: str,
+        unknown: dict[str, Span],
+        waiting: Collection[str],
+        rates: list[float] | None,
+        state: str,
     ) -> None:
         at_once = self._configuration.profile.taint_on_current_condition
         later_ns = (0, 0) if at_once else (self._period_ns, self._step_max_ns)
-        first_ns = min(earliest_ns for earliest_ns, _ in unknown.values())
-        settled_ns = max(latest_ns for _, latest_ns in unknown.values())
-        latest = tuple(self._latest_tokens(settled_ns + later_ns[1], len(unknown), rates))
-        self.zones[zone] = ZoneEnd(state, (first_ns, settled_ns), latest)
-        end_ns = latest[-1] if latest else self._last_token(settled_ns, rates)
+        # Who waits at the start is in line again with the first tick at the latest.
+        settled_ns = max((latest_ns for _, latest_ns in unknown.values()), default=0)
+        ticked_ns = max(settled_ns, self._step_max_ns if waiting else 0)
+        in_line_ns = ticked_ns + later_ns[1]
+        latest = tuple(self._latest_tokens(in_line_ns, len(unknown) + len(waiting), rates))
+        if unknown:
+            first_ns = min(earliest_ns for earliest_ns, _ in unknown.values())
+            self.zones[zone] = ZoneEnd(state, (first_ns, settled_ns), latest)
+        end_ns = latest[-1] if latest else self._last_token(ticked_ns, rates)
         for name, span in _joined_where_close(unknown).items():
             served = span[0] + later_ns[0], end_ns
             self.nodes[name] = NodeBounds(span, served, bool(latest))
+        for name in waiting:
+            self.nodes[name] = NodeBounds((0, in_line_ns), (0, end_ns), bool(latest))
 
     def _last_token(self, settled_ns: int, rates: list[float] | None) -> int:
         """When a zone that taints nobody in the end taints a node at the latest: before it is told to stop."""
@@ -266,7 +250,8 @@ class OuterBounds:
             return  # what served nodes leave in line takes tokens, and nobody counts it here
         token_ns = int(SECOND_NS / rates[0]) + MICROSECOND_NS + PASS_LAG_MAX_NS
         # A new bucket may be empty, and a pass that still sees the last node as ready wastes a token.
-        extra, waits_ns = int(len(rates) > 1), PASS_LAG_MAX_NS
+        # And the token of the start may have been spent just before it.
+        extra, waits_ns = int(len(rates) > 1 or token_ns > in_line_ns), PASS_LAG_MAX_NS
         if profile.taint_on_current_condition:
             extra += 1 + int(rates[0] * STALE_LISTER_NS / SECOND_NS)
             waits_ns += STALE_LISTER_NS + self._step_max_ns
@@ -285,13 +270,3 @@ def _joined_where_close(spans: dict[str, Span]) -> dict[str, Span]:
         name: joined[low_ns // _CLOSE_NS, high_ns // _CLOSE_NS]
         for name, (low_ns, high_ns) in spans.items()
     }
-
-
-def _leaves_others_alone(event: ScenarioEvent) -> bool:
-    """Whether it takes nothing away from the proof: silence, people's own taints, pods."""
-    if isinstance(event, RemoveTaint):
-        keys = LIFECYCLE_NO_EXECUTE_KEYS
-        return not any(event.removal.removes(key, NO_EXECUTE) for key in keys)
-    if isinstance(event, AddTaint | Cordon):
-        return not event.seen_by_monitor
-    return isinstance(event, StopKubelet) or event.pods_only

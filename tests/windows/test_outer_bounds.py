@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from builders import make_event, make_lease, make_node, make_scenario, make_snapshot
+from builders import (
+    UNREACHABLE,
+    make_event,
+    make_lease,
+    make_node,
+    make_scenario,
+    make_snapshot,
+)
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import Node
 from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION
-from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 
 NAMES = [f"n{index}" for index in range(8)]
@@ -41,3 +49,42 @@ def test_where_served_nodes_leave_entries_behind_nobody_is_sure_to_be_served() -
     assert {each.served[1] for each in leaving.values()} == {60 * SECOND_NS}
     unknown = {name: each.unknown for name, each in mended.items()}
     assert unknown == {name: each.unknown for name, each in leaving.items()}
+
+
+def two_zones(*more: ScenarioEvent, down: Node | None = None) -> OuterBounds:
+    """Of one node in each of the zones a and b, which fall silent; others live on in both."""
+    nodes = [make_node(f"{zone}{index}", zone=zone) for zone in "ab" for index in range(4)]
+    nodes += [down] if down is not None else []
+    leases = [make_lease(node.name, 0) for node in nodes if node is not down]
+    snapshot = make_snapshot(nodes, [], leases=leases)
+    scenario = make_scenario([make_event(2, "kubelet-stop", ["a0", "b0"]), *more], horizon=600)
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    return OuterBounds(snapshot, scenario, configuration)
+
+
+def test_a_kubelet_that_comes_back_makes_only_its_own_zone_unclear() -> None:
+    assert set(two_zones().nodes) == {"a0", "b0"}
+    assert set(two_zones(make_event(300, "kubelet-start", ["b0"])).nodes) == {"a0"}
+    assert set(two_zones(make_event(300, "node-delete", ["b1"])).nodes) == {"a0"}
+
+
+def test_a_new_process_of_the_controllers_ends_every_proof() -> None:
+    again = make_event(20, "controller-stop"), make_event(30, "controller-start")
+    assert two_zones(*again).nodes == {}
+
+
+def test_a_node_that_is_down_at_the_start_takes_at_most_one_token_more() -> None:
+    tainted = make_node("a9", zone="a", ready="Unknown", taints=[f"{UNREACHABLE}:NoExecute"])
+    alone, beside = two_zones().nodes, two_zones(down=tainted).nodes
+    assert {name: beside[name].certain for name in beside} == {"a0": True, "b0": True}
+    # Only ticks look at one node more.
+    assert beside["a0"].served[1] - alone["a0"].served[1] < SECOND_NS // 1000
+    waiting = two_zones(down=make_node("a9", zone="a", ready="Unknown")).nodes
+    assert waiting["a9"].served == (0, waiting["a0"].served[1])
+    assert waiting["a0"].served[1] - alone["a0"].served[1] >= 10 * SECOND_NS
+
+
+def test_zones_that_may_all_be_down_are_coupled() -> None:
+    others = make_event(3, "kubelet-stop", [f"a{index}" for index in range(1, 4)])
+    assert set(two_zones(others).nodes) == {"a0", "a1", "a2", "a3", "b0"}
+    assert two_zones(others, make_event(300, "kubelet-start", ["b0"])).nodes == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 
@@ -142,3 +143,17 @@ def test_pieces_that_hold_several_critical_phases_say_how_much_they_leave_out() 
     few = case.pieces(10)
     assert len(few) < 10
     assert any(piece.left_out_ns and piece.missed for piece in few)
+
+
+def test_a_window_of_last_heartbeats_cuts_only_the_phases_of_its_own_choices() -> None:
+    # Leases of 12.3 s ago: the last renewals lie between 2.3 and 1.9 s, and between 1.3 and 0.9 s, before the stops.
+    leases = [make_lease("n0", -2.3 - 10), make_lease("n1", -1.3 - 10)]
+    case = Case([stop("n0", at=1, last=None), stop("n1", at=1, last=None)])
+    case.snapshot = make_snapshot(["n0", "n1"], leases=leases)
+    free = [piece for piece in case.pieces() if piece.first.cost_ns == 0]
+    phases = sorted((piece.first.phase_ns, piece.last.phase_ns) for piece in free)
+    # Each stretch goes as far as its choice: stretches of different choices overlap.
+    assert phases[0][0] == 0
+    assert phases[-1][1] == ns(5) - 1
+    assert any(after[0] <= before[1] for before, after in pairwise(phases))
+    assert len(free) == len(last_heartbeats(free)) == 3

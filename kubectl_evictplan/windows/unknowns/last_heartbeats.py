@@ -61,6 +61,16 @@ class LastHeartbeats(Unknown[Piece]):
                 for low_ns, high_ns in spans:
                     yield from (low_ns, high_ns)
 
+    def every_span(self, scenario: Scenario) -> list[tuple[Span, ...]]:
+        """The spans of each last heartbeat, in the order in which they stand in a scenario that has them filled in."""
+        windows, found = self._windows_of(scenario), list[tuple[Span, ...]]()
+        for index, event in enumerate(scenario.events):
+            if index in windows:
+                found += [spans for _, spans in windows[index]]
+            elif isinstance(event, StopKubelet) and event.last_heartbeat_ns is not None:
+                found.append(((event.last_heartbeat_ns,) * 2,))
+        return found
+
     def settle(self, part: Piece, most: int) -> Iterator[Piece]:
         """Every choice of ticks where these are few enough, else the early, the late and some others."""
         windows = self._windows_of(part.scenario)

@@ -57,6 +57,7 @@ class TickMeetings:
         self._more_ns = more_ns
         self.configuration = configuration
         self.cost_max_ns = monitor_cost_max_ns(snapshot)
+        self.period_ns = configuration.node_monitor_period_ns
         self._known: dict[int, tuple[Scenario, list[int]]] = {}
 
     def moments(self, scenario: Scenario) -> Iterable[Moment]:

@@ -8,11 +8,15 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.pieces import Piece
+from kubectl_evictplan.windows.unknowns.joined_stretches import joined_stretches
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost, TickMeetings
 from kubectl_evictplan.windows.unknowns.starts import KubeletReturns, ProcessStarts
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
 from kubectl_evictplan.windows.unknowns.zone_walk import ZoneWalk
+
+# So many times more pieces may there be before those that are cut for the sake of others are joined.
+_CUT_FOR_OTHERS = 8
 
 
 def pieces(
@@ -30,8 +34,12 @@ def pieces(
     ticks = (TickCost(meetings), processes, MonitorPhase(meetings))
     walk = ZoneWalk(snapshot, configuration)
     most = max(runs_max // 2, 1)
-    whole = _wholly_settled(Piece(scenario), (*starts, *ticks, heartbeats, walk), most)
+    whole = _wholly_settled(Piece(scenario), (*starts, *ticks), most)
     if whole is not None:
+        whole = _with_last_heartbeats(whole, scenario, heartbeats, meetings, most)
+    if whole is not None:
+        whole = [each for piece in whole for each in walk.settle(piece, most)]
+    if whole is not None and len(whole) <= most:
         return whole
     found = settled(Piece(scenario), (*starts, *ticks, heartbeats, walk), most)
     if heartbeats.is_known(scenario) or not any(piece.missed for piece in found):
@@ -50,7 +58,7 @@ def pieces(
 def _wholly_settled(
     piece: Piece, unknowns: Sequence[Unknown[Piece]], most: int
 ) -> list[Piece] | None:
-    """As ``settled``, but for whoever needs more than an equal share; None where ``most`` is not enough for all."""
+    """As ``settled``, but each gets as many as it needs; None where more than ``most`` are needed for all."""
     pieces = [piece]
     for unknown in unknowns:
         found: list[Piece] = []
@@ -60,3 +68,25 @@ def _wholly_settled(
                 return None
         pieces = found
     return pieces
+
+
+def _with_last_heartbeats(
+    pieces: Sequence[Piece],
+    scenario: Scenario,
+    heartbeats: LastHeartbeats,
+    meetings: TickMeetings,
+    most: int,
+) -> list[Piece] | None:
+    """Every choice of them, told in as few pieces as can be; None where more than ``most`` are needed."""
+    found: list[Piece] = []
+    for piece in pieces:
+        found += heartbeats.settle(piece, most)
+        if len(found) > most * _CUT_FOR_OTHERS or any(part.missed for part in found[-1:]):
+            return None
+    starts_known = all(event.manager_up is None for event in scenario.events)
+    if starts_known and meetings.fixed_phase_ns(scenario) is None:
+        critical_ns = {moment.at_ns for moment in meetings.moments(scenario)}
+        found = joined_stretches(
+            found, heartbeats.every_span(scenario), critical_ns, meetings.period_ns
+        )
+    return found if len(found) <= most else None
