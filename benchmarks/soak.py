@@ -31,6 +31,8 @@ from soak_worlds import KINDS, draw_soak_world, kind_of
 
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import Node
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
@@ -110,7 +112,7 @@ def timing_near_critical(world: World, rng: random.Random) -> Timing:
         timing,
         zones_backwards=rng.random() < 0.5,
         pod_gc_sightings=rng.choice((0, 0, 1, 2)),
-        initial_token=timing.initial_token or not _may_lack_tokens(world),
+        initial_token=not _may_lack_tokens(world) or rng.random() < 0.5,
     )
     configuration = with_visible_phase(world.snapshot, world.scenario, world.configuration)
     if configuration.monitor_phases_ns:
@@ -141,8 +143,18 @@ def _may_lack_tokens(world: World) -> bool:
     """Whether every zone has a node on which it can just have used its token."""
     zones = ZoneMembership(world.configuration)
     nodes = world.snapshot.nodes
-    down = {zones.zone_key(node) for node in nodes if node.ready_status != "True"}
-    return down == {zones.zone_key(node) for node in nodes}
+    served = {zones.zone_key(node) for node in nodes if _was_down(world, node)}
+    return served == {zones.zone_key(node) for node in nodes}
+
+
+def _was_down(world: World, node: Node) -> bool:
+    """Whether the node is not ready, or was not when the newest token of its zone was there."""
+    ready = node.condition("Ready")
+    if ready is None or ready.status != "True" or ready.last_transition_time_ns is None:
+        return True
+    rate_qps = world.configuration.node_eviction_rate_qps
+    ago_ns = world.scenario.start_ns - ready.last_transition_time_ns
+    return rate_qps > 0 and ago_ns * rate_qps < SECOND_NS
 
 
 def soak(

@@ -26,6 +26,7 @@ from builders import (
     UNREACHABLE,
     ZONE_LABEL,
     epoch_ns,
+    make_conditions,
     make_event,
     make_lease,
     make_node,
@@ -94,6 +95,8 @@ class WorldClass(NamedTuple):
     down: float = 0.0
     releases: tuple[str, ...] = RELEASES
     flags: tuple[tuple[str, str], ...] = ()
+    # The share of nodes that are Ready again since just before the start.
+    back: float = 0.0
 
 
 CLASSES: dict[str, WorldClass] = {
@@ -114,8 +117,12 @@ CLASSES: dict[str, WorldClass] = {
     ),
     "everything": WorldClass(_EVERYTHING, down=0.2),
 }
+# Drawn for one seed in 16, whatever kind it was before this class was there.
+JUST_BACK = "just-back"
+CLASSES[JUST_BACK] = WorldClass((*_SILENCE, *_FLAPPING, "node-ready", "node-ready"), back=0.5)
 DRAINS = ("drains", "bounded-drains")
-KINDS = (*CLASSES, *DRAINS)
+_KINDS_AT_FIRST = (*(name for name in CLASSES if name != JUST_BACK), *DRAINS)
+KINDS = (*_KINDS_AT_FIRST, JUST_BACK)
 
 
 class SoakWorld(NamedTuple):
@@ -127,7 +134,9 @@ class SoakWorld(NamedTuple):
 
 def kind_of(seed: int) -> str:
     """The class of the world of a seed."""
-    return random.Random(f"kind {seed}").choice(KINDS)
+    if random.Random(f"just back {seed}").random() < 1 / 16:
+        return JUST_BACK
+    return random.Random(f"kind {seed}").choice(_KINDS_AT_FIRST)
 
 
 def draw_soak_world(seed: int) -> SoakWorld:
@@ -165,6 +174,16 @@ class _Cluster:
         self.nodes.append(make_node(name, zone=zone, labels=labels, taints=taints))
         self.leases.append(self._fresh(name))
         self.up.add(name)
+
+    def let_come_back(self, share: float) -> None:
+        """Of the nodes that are fine, this share was not until just before the start."""
+        if not share:
+            return
+        for place, node in enumerate(self.nodes):
+            if node.name in self.up and self.rng.random() < share:
+                since = -round(self.rng.uniform(0, 12), 3)
+                conditions = make_conditions("True", heartbeat=since, transition=since)
+                self.nodes[place] = replace(node, conditions=conditions)
 
     def _fresh(self, name: str) -> Lease:
         renewed = -round(self.rng.random() * self.lease_seconds / 4, 3)
@@ -275,6 +294,7 @@ def _draw(rng: random.Random, kind: WorldClass, *, alone: bool) -> World:
     cluster = _Cluster(rng, pace.lease_seconds, period, grace, period * rng.random())
     for name in names:
         cluster.add_node(name, rng.choice(zones), kind.down)
+    cluster.let_come_back(kind.back)
     for index in range(rng.randint(1, 7)):
         cluster.add_pod(f"p{index}", pace.seconds, names)
     snapshot = make_snapshot(cluster.nodes, cluster.pods, leases=cluster.leases)

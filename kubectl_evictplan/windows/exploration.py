@@ -39,6 +39,7 @@ from kubectl_evictplan.windows.outcome import (
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pod_fates import PodFates
 from kubectl_evictplan.windows.spent_tokens import zones_without_token
+from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
 Progress = Callable[[str, int, int], None]
@@ -84,7 +85,10 @@ def explore(
     fates = PodFates(snapshot, scenario, configuration, horizon_ns, result, bounds)
     for names in _worlds(result.affected, snapshot, scenario):
         fates.explore(names, runs)
-    join_samples(result, configuration.node_monitor_period_ns, horizon_ns)
+    period_ns = configuration.node_monitor_period_ns
+    ticks = configuration.node_monitor_grace_period_ns // period_ns + 2
+    drift_ns = ticks * monitor_cost_max_ns(snapshot)
+    join_samples(result, period_ns, horizon_ns, drift_ns)
     for table in (result.nodes, result.zones, result.cancels):
         table.drop_after(horizon_ns)
     return result

@@ -2,7 +2,8 @@
 
 Runs that were tried are samples then: one that was not tried can lie between two of them, or beyond the outermost by
 a tick or a token. So what rests on them is one stretch from the first to the last of them, widened by as
-much, and never certain. What a tick finds out about a node's own silence stays as it was tried, and is not certain either.
+much, and never certain. What a tick finds out about a node's own silence is tried at both ends of everything but what ticks cost:
+it is widened by what these costs add up to, and not certain either.
 """
 
 from __future__ import annotations
@@ -58,12 +59,15 @@ def note_waits(result: Exploration, name: str, waits: list[WaitWindow]) -> None:
                 )
 
 
-def join_samples(result: Exploration, beyond_ns: int, horizon_ns: int) -> None:
-    """Make stretches of everything that is only explored, ``beyond_ns`` longer at both ends."""
+def join_samples(result: Exploration, beyond_ns: int, horizon_ns: int, drift_ns: int = 0) -> None:
+    """Make stretches of everything that is only explored, ``beyond_ns`` longer at both ends.
+
+    ``drift_ns``: what ticks can cost altogether from a last heartbeat until the node is given up.
+    """
     for key, found in result.evictions.items():
         if found.missed and not found.proven:
             result.evictions[key] = _joined(found, beyond_ns, horizon_ns)
-    _join_table(result.nodes.windows, beyond_ns, waits_in_line)
+    _join_table(result.nodes.windows, beyond_ns, waits_in_line, drift_ns)
     _join_table(result.zones.windows, beyond_ns)
     _join_table(result.cancels.windows, beyond_ns)
     _join_table(result.cancelled_starts.windows, beyond_ns)
@@ -89,6 +93,7 @@ def _join_table(
     windows: Mapping[tuple[_Name, int], WindowOverRuns],
     beyond_ns: int,
     reaches_beyond: Callable[[_Name], bool] = lambda _: True,
+    drift_ns: int = 0,
 ) -> None:
     """The n-th occurrence reaches to the next one: which of them an instant is depends on what was not tried."""
     by_key: dict[_Name, list[WindowOverRuns]] = {}
@@ -100,6 +105,8 @@ def _join_table(
         if not reaches_beyond(key):
             for window in several:
                 window.explored = window.unsure = True
+                window.earliest_ns = max(window.earliest_ns - drift_ns, 0)
+                window.latest_ns += drift_ns
             continue
         next_ns = 0
         for window in reversed(several):

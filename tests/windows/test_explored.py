@@ -43,6 +43,15 @@ def test_a_window_of_samples_is_one_stretch_longer_by_a_tick_and_never_certain()
     assert result.evictions[key._replace(uid="exact")] == exact
 
 
+def test_a_sampled_end_of_silence_is_widened_by_what_ticks_can_cost_until_then() -> None:
+    result = Exploration()
+    silent = NodeChangeKey("n1", READY, "Unknown")
+    result.nodes.add((silent, 0), ns(11), ns(12), certain=True, runs=1, explored=True)
+    join_samples(result, ns(1), ns(30), drift_ns=ns(0.08))
+    window = result.nodes.windows[silent, 0]
+    assert (window.earliest_ns, window.latest_ns, window.unsure) == (ns(10.92), ns(12.08), True)
+
+
 def test_changes_of_a_node_that_are_samples_leave_no_gap_between_them() -> None:
     result = Exploration()
     tainted = NodeChangeKey("n1", TAINT_ADDED, "node.kubernetes.io/unreachable:NoExecute")
