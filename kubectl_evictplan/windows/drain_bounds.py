@@ -1,7 +1,7 @@
 """Bounds of drains that are proven to hold, without any run: from the start of kubectl to the end of its last node.
 
-Steps that follow each other add (``drain_delays``), pods that ask a budget take its tokens (``drain_tokens``), and what
-is left of them goes on to the next node (``drain_ledgers``): nodes that a budget couples are one account.
+Steps that follow each other add (``drain_delays``), pods that ask a budget take its disruptions (``drain_allowance``), and what
+is left of them goes on to the next node (``drain_accounts``): nodes that a budget couples are one account.
 
 Nothing is proven of nodes that several processes drain, or to which anything else happens; of budgets that two processes ask, whose
 status is behind, or whose replacements may be Ready never; and of what comes after all these.
@@ -19,10 +19,10 @@ from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.kube.disruption import EvictionRules, can_ignore_budgets
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
+from kubectl_evictplan.windows.drain_accounts import Accounts
 from kubectl_evictplan.windows.drain_certainty import SureDrains
 from kubectl_evictplan.windows.drain_delays import Range, plus, takes
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain, Within
-from kubectl_evictplan.windows.drain_ledgers import Ledgers
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_turn_bounds import Passing, PodFate, TurnFates, fates_of_turn
 from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
@@ -78,10 +78,13 @@ class DrainBounds:
         self.left_alone = plan.left_alone()
         self._drains = plan.drains
         self._calm_ns = plan.calm_ns if world.steady else 0
-        self._ledgers = Ledgers(world, plan, rules, ready, rooms)
-        self.sure = SureDrains(plan, self._ledgers, rules, known_budgets=self._known_budgets)
+        self._accounts = Accounts(world, plan, rules, ready, rooms)
+        self.sure = SureDrains(plan, self._accounts, rules, known_budgets=self._known_budgets)
         for process, turns in enumerate(plan.processes):
             self._follow(process, plan.drains[process], turns)
+        every = [turn for turns in plan.processes for turn in turns]
+        # Nothing that is told of drains has to be drawn.
+        self.complete = world.quiet and all(map(self._is_proven, every))
 
     def _follow(self, process: int, event: Drain, turns: Sequence[PlannedTurn]) -> None:
         """One process, node after node, as long as it is certain when it comes to the next."""
@@ -111,22 +114,27 @@ class DrainBounds:
             start = self._next_start(start, event, fates, passing)
         self.exit_codes[process] = frozenset(codes)
 
+    def _is_proven(self, turn: PlannedTurn) -> bool:
+        found = self.turns.get(turn.drain)
+        whole = found is not None and found.whole and not turn.guests
+        return whole or turn.drain in self.never_begun
+
     def _fates(self, turn: PlannedTurn) -> TurnFates:
         asks = (*turn.pods, *turn.guests)
         if not self._known_budgets and not all(
             can_ignore_budgets(pod, self._rules) for pod in asks
         ):
             return TurnFates([], [], {}, None, whole=False, exact=False)
-        return fates_of_turn(turn, self._ledgers, self._rules)
+        return fates_of_turn(turn, self._accounts, self._rules)
 
     def _next_start(self, start: Range, event: Drain, fates: TurnFates, passing: Passing) -> Range:
-        """When kubectl comes to the next node; the ledgers are those of that moment then."""
+        """When kubectl comes to the next node; the accounts are those of that moment then."""
         pause = plus((event.settle_ns, event.settle_ns), takes(Latency.LIST_PODS))
         took = plus(passing.until, pause)
         if DrainEnd.TIMEOUT in passing.reasons:
             # How many were evicted is not certain.
-            self._ledgers.forget(place for place, found in fates.asked.items() if found)
-        self._ledgers.turn_over(fates.asked, took, pause[0])
+            self._accounts.forget(place for place, found in fates.asked.items() if found)
+        self._accounts.turn_over(fates.asked, took, pause[0])
         return plus(start, took)
 
     def _note_pods(

@@ -1,7 +1,7 @@
 """What surely happens in drains although nobody knows when: kubectl asks until it is let through.
 
 Without ``--timeout`` a drain ends in one way only, when every pod is gone. So it is enough that each budget that it asks is open
-again and again: in the end it has a token, all of its evicted pods are replaced and Ready, and so few are evicted that it
+again and again: in the end it has a disruption, all of its evicted pods are replaced and Ready, and so few are evicted that it
 comes to everybody. Who asks at the same time matters not.
 """
 
@@ -13,8 +13,8 @@ from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, Dra
 from kubectl_evictplan.kube.disruption import EvictionRules, can_ignore_budgets
 from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.windows.drain_accounts import Accounts
 from kubectl_evictplan.windows.drain_instants import NodeDrain
-from kubectl_evictplan.windows.drain_ledgers import Ledgers
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.outcome import EvictionKey
 
@@ -28,12 +28,12 @@ class SureDrains:
     """
 
     def __init__(
-        self, plan: DrainPlan, ledgers: Ledgers, rules: EvictionRules, *, known_budgets: bool
+        self, plan: DrainPlan, accounts: Accounts, rules: EvictionRules, *, known_budgets: bool
     ) -> None:
         self.evicted: set[EvictionKey] = set()
         self.ends: dict[NodeDrain, DrainEnd] = {}
         self.exit_codes: dict[int, int] = {}
-        self._ledgers = ledgers
+        self._accounts = accounts
         self._rules = rules
         self._known_budgets = known_budgets
         for process, turns in enumerate(plan.processes):
@@ -80,9 +80,9 @@ class SureDrains:
             return DrainEnd.DRAINED
         if not self._known_budgets:
             return None
-        places = self._ledgers.covering(pod)
+        places = self._accounts.covering(pod)
         if len(places) > 1:
             # A pod that another process evicts first needs no budget.
             return DrainEnd.ERROR if turn.known else None
-        open_again = all(map(self._ledgers.opens_again, places))
+        open_again = all(map(self._accounts.opens_again, places))
         return DrainEnd.DRAINED if open_again else None

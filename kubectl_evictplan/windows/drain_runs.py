@@ -1,7 +1,7 @@
 """Windows of drains: many whole runs of the part of the cluster that takes part (``drain_world``).
 
-Unlike node failures, drains have no few critical phases: exits, readiness, conflicts and the order of pods
-under one budget meet kubectl's rhythms of one and five seconds. So runs are drawn: every seed stands for one choice of
+What ``drain_bounds`` proves needs no run but to tell how it comes about. For the rest there are no few critical phases: exits, readiness,
+conflicts and the order of pods under one budget meet kubectl's rhythms of one and five seconds. So runs are drawn: every seed stands for one choice of
 exits, readiness and chance, and is played with latencies at their shortest, at their longest, and mixed.
 The first seeds are the corners: pods that exit at once or use all their grace, replacements that are ready early
 or late.
@@ -71,15 +71,19 @@ def explore_drains(
     drains = node_drains(scenario)
     events = drains_among(scenario.events)
     objects = len(world.snapshot.pods) + (0 if world.quiet else len(world.snapshot.nodes))
+    bounds = DrainBounds(world, scenario, ready, rooms, eviction_rules(configuration.profile))
     seeds_max = _SEEDS_MAX if len(events) == 1 else _SEEDS_MAX_OF_SEVERAL
     seeds = max(_SEEDS_MIN, min(seeds_max, _OBJECTS_OF_SEEDS // max(objects, 1)))
+    if bounds.complete:
+        # Runs only show how things come about.
+        seeds = len(CORNERS)
     waves = _waves(world, events)
     gathered = DrainGathered(
         events,
         exchangeable_pods(world, drains),
         exchangeable_pods(world, drains, stateful=True),
         _moves_ns(world, drains, waves, ready),
-        seeds - len(CORNERS),
+        max(seeds - len(CORNERS), 1),
         {pod.key: pod.node_name for pod in world.snapshot.pods},
         _asks(world, drains),
         {node for node, number in waves.items() if number > 1},
@@ -91,7 +95,6 @@ def explore_drains(
         gathered.add(seed, _play(world, played, timing, rooms), drains)
         if progress is not None:
             progress("exploring drains", index + 1, len(plan))
-    bounds = DrainBounds(world, scenario, ready, rooms, eviction_rules(configuration.profile))
     return DrainExploration(world, drains, DrainAnswers(gathered, bounds))
 
 

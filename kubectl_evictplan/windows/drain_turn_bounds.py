@@ -13,6 +13,8 @@ from kubectl_evictplan.kube.drain_filters import DrainOptions
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.windows.drain_accounts import Account, Accounts
+from kubectl_evictplan.windows.drain_allowance import NthEviction, evictions_in_turn, gives_up
 from kubectl_evictplan.windows.drain_delays import (
     ARRIVAL,
     AT_ONCE,
@@ -25,9 +27,7 @@ from kubectl_evictplan.windows.drain_delays import (
     takes,
 )
 from kubectl_evictplan.windows.drain_instants import Within
-from kubectl_evictplan.windows.drain_ledgers import Ledger, Ledgers
 from kubectl_evictplan.windows.drain_plan import PlannedTurn
-from kubectl_evictplan.windows.drain_tokens import NthEviction, evictions_in_turn, gives_up
 from kubectl_evictplan.windows.drain_waits import Wait
 from kubectl_evictplan.windows.line_windows import Span
 
@@ -73,8 +73,8 @@ _DRAINED = frozenset((DrainEnd.DRAINED,))
 _NOTHING_TO_DO = Passing(AT_ONCE, _DRAINED)
 
 
-def fates_of_turn(turn: PlannedTurn, ledgers: Ledgers, rules: EvictionRules) -> TurnFates:
-    """Return all that is proven of one node; of pods whose budget has no ledger nothing is."""
+def fates_of_turn(turn: PlannedTurn, accounts: Accounts, rules: EvictionRules) -> TurnFates:
+    """Return all that is proven of one node; of pods whose budget has no account nothing is."""
     if turn.refused:
         refused = Passing(AT_ONCE, frozenset((DrainEnd.REFUSED,)))
         return TurnFates([], [], {}, refused, whole=True, exact=True)
@@ -83,17 +83,17 @@ def fates_of_turn(turn: PlannedTurn, ledgers: Ledgers, rules: EvictionRules) -> 
     if turn.options.disable_eviction:
         return _deleted(turn)
     if turn.options.parallel:
-        return _some_at_a_time(turn, ledgers, rules)
-    return _Evicting(turn, ledgers, rules).fates()
+        return _some_at_a_time(turn, accounts, rules)
+    return _Evicting(turn, accounts, rules).fates()
 
 
 class _Evicting:
     """All pods at once, as kubectl does."""
 
-    def __init__(self, turn: PlannedTurn, ledgers: Ledgers, rules: EvictionRules) -> None:
+    def __init__(self, turn: PlannedTurn, accounts: Accounts, rules: EvictionRules) -> None:
         self._turn = turn
         self._options = turn.options
-        self._ledgers = ledgers
+        self._accounts = accounts
         self._rules = rules
         self._pods: list[PodFate] = []
         self._together: list[tuple[tuple[Pod, ...], list[Range]]] = []
@@ -104,19 +104,19 @@ class _Evicting:
         """Ask each budget about all of its pods."""
         asking: dict[int, list[Pod]] = {}
         for pod in self._turn.pods:
-            places = self._ledgers.covering(pod)
+            places = self._accounts.covering(pod)
             if not places or can_ignore_budgets(pod, self._rules):
                 self._let_go(pod, exact=True)
             elif len(places) > 1:
-                self._fail(pod, self._ledgers.names(places))
+                self._fail(pod, self._accounts.names(places))
             else:
                 asking.setdefault(places[0], []).append(pod)
         for place, pods in asking.items():
-            ledger = self._ledgers.ledger(place)
-            if ledger is None:
+            account = self._accounts.account(place)
+            if account is None:
                 self._passings.append(None)
             else:
-                self._ask(place, ledger, pods)
+                self._ask(place, account, pods)
         for pod in self._turn.guests:
             self._meet_guest(pod)
         exact = not asking and not self._turn.guests
@@ -145,7 +145,7 @@ class _Evicting:
     def _meet_guest(self, pod: Pod) -> None:
         """A pod that may be there: it can only make the turn longer."""
         passing = None
-        if not self._ledgers.covering(pod):
+        if not self._accounts.covering(pod):
             passing = _passing(pod, plus(ARRIVAL, UNASKED), self._options)
         if passing is None:
             self._passings.append(None)
@@ -153,27 +153,27 @@ class _Evicting:
             reasons = passing.reasons | _DRAINED
             self._passings.append(Passing((0, passing.until[1]), reasons))
 
-    def _ask(self, place: int, ledger: Ledger, pods: Sequence[Pod]) -> None:
-        free = [pod for pod in pods if ledger.lets_go(pod)]
+    def _ask(self, place: int, account: Account, pods: Sequence[Pod]) -> None:
+        free = [pod for pod in pods if account.lets_go(pod)]
         for pod in free:
             self._let_go(pod, exact=False)
-            ledger.lets_pass(plus(ARRIVAL, UNASKED))
-        pods = [pod for pod in pods if not ledger.lets_go(pod)]
-        tokens, timeout_ns = ledger.tokens(), self._options.timeout_ns
-        found = evictions_in_turn(tokens, len(pods), timeout_ns)
+            account.lets_pass(plus(ARRIVAL, UNASKED))
+        pods = [pod for pod in pods if not account.lets_go(pod)]
+        allowance, timeout_ns = account.allowance(), self._options.timeout_ns
+        found = evictions_in_turn(allowance, len(pods), timeout_ns)
         if found is not None:
             self._asked[place] = found
         if found is None or (found and any(pod.ready != "True" for pod in pods)):
-            # Perhaps never; or a pod that does not count takes a token for a moment only.
-            self._ledgers.forget([place])
+            # Perhaps never; or a pod that does not count takes a disruption for a moment only.
+            self._accounts.forget([place])
             self._passings.append(None)
             return
-        up = gives_up(tokens, found, timeout_ns) if timeout_ns else None
+        up = gives_up(allowance, found, timeout_ns) if timeout_ns else None
         every = len(found) == len(pods)
         spans = tuple(sorted(span for one in found for span in one.spans))
         certain = every and all(one.certain for one in found)
         wait = _wait(found, every=every, certain=certain, up=up)
-        names = self._ledgers.names([place])
+        names = self._accounts.names([place])
         for pod in pods:
             gone = pod_delays(pod, self._options).gone
             self._pods.append(PodFate(pod, spans, certain, gone, wait=wait, budgets=names))
@@ -296,12 +296,12 @@ def _deleted(turn: PlannedTurn) -> TurnFates:
     return TurnFates(fates, [], {}, _all_of(passings), whole=None not in passings, exact=False)
 
 
-def _some_at_a_time(turn: PlannedTurn, ledgers: Ledgers, rules: EvictionRules) -> TurnFates:
+def _some_at_a_time(turn: PlannedTurn, accounts: Accounts, rules: EvictionRules) -> TurnFates:
     """``parallel``: a pod's turn comes when another one is through; nothing is proven where budgets are asked."""
     asks = [
         pod
         for pod in (*turn.pods, *turn.guests)
-        if ledgers.covering(pod) and not can_ignore_budgets(pod, rules)
+        if accounts.covering(pod) and not can_ignore_budgets(pod, rules)
     ]
     ways = [_passing(pod, plus(ARRIVAL, UNASKED), turn.options) for pod in turn.pods]
     known = [one for one in ways if one is not None and one.reasons == _DRAINED]

@@ -20,6 +20,7 @@ from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW, EvictionRules, is_behind, synced_status
 from kubectl_evictplan.kube.drain_filters import DrainOptions
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
+from kubectl_evictplan.windows.drain_allowance import PERHAPS_NEVER_NS, Allowance, NthEviction
 from kubectl_evictplan.windows.drain_delays import (
     AT_ONCE,
     CAUGHT_UP_NS,
@@ -30,15 +31,14 @@ from kubectl_evictplan.windows.drain_delays import (
     recovery,
 )
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
-from kubectl_evictplan.windows.drain_tokens import PERHAPS_NEVER_NS, NthEviction, Tokens
 from kubectl_evictplan.windows.drain_world import DrainWorld
 
 # The Job controller's back-off and its finalizers are not followed here.
 _REPLACED = (REPLACED_AT_ONCE - {"Job"}) | {STATEFUL_SET}
 
 
-class Ledger:
-    """One budget: its tokens, from the node that is drained now on. ``budget`` has its status at the start."""
+class Account:
+    """One budget: its allowance, from the node that is drained now on. ``budget`` has its status at the start."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Ledger:
         self._recoveries = recoveries
         self._rules = rules
         self._counts_pods = counts_pods
-        # From the end of an old object to the return of its token, at most.
+        # From the end of an old object to the return of its disruption, at most.
         self._made_anew_ns = made_anew_ns
         # Evictions never take a budget below what it wants.
         self._is_met = (budget.current_healthy or 0) >= (budget.desired_healthy or 0)
@@ -66,7 +66,7 @@ class Ledger:
         self._stirs = 1 if coming else 0
 
     def lets_go(self, pod: Pod) -> bool:
-        """Whether the pod is evicted without a token: it is not Ready, and does not count."""
+        """Whether the pod is evicted without a disruption: it is not Ready, and does not count."""
         if pod.ready == "True" or not self._rules.lets_unready_go:
             return False
         always = self._budget.unhealthy_pod_eviction_policy == ALWAYS_ALLOW
@@ -74,9 +74,9 @@ class Ledger:
             return True
         return self._is_met and (self._budget.desired_healthy or 0) > 0
 
-    def tokens(self) -> Tokens:
+    def allowance(self) -> Allowance:
         """What there is when a node's turn begins."""
-        return Tokens(
+        return Allowance(
             self._spare,
             tuple(self._coming),
             self._recovery_ns,
@@ -116,7 +116,7 @@ class Ledger:
         self._coming = coming
 
 
-class Ledgers:
+class Accounts:
     """By budget; None where nothing is proven: its status is behind, or more than a drain concerns it."""
 
     def __init__(
@@ -143,7 +143,7 @@ class Ledgers:
         self._all_drained = [
             pod for turns in plan.processes for turn in turns for pod in (*turn.pods, *turn.guests)
         ]
-        self._found: dict[int, Ledger | None] = {}
+        self._found: dict[int, Account | None] = {}
 
     def _drained_pods(self, plan: DrainPlan) -> Mapping[int, list[tuple[PlannedTurn, Pod]]]:
         found: dict[int, list[tuple[PlannedTurn, Pod]]] = {}
@@ -162,8 +162,8 @@ class Ledgers:
         """The budgets, as "namespace/name"."""
         return tuple(self._world.budgets[place].key for place in places)
 
-    def ledger(self, place: int) -> Ledger | None:
-        """The one ledger of a budget, which goes from turn to turn."""
+    def account(self, place: int) -> Account | None:
+        """The one account of a budget, which goes from turn to turn."""
         if place not in self._found:
             self._found[place] = self._settled(place)
         return self._found[place]
@@ -172,15 +172,15 @@ class Ledgers:
         self, asked: Mapping[int, Sequence[NthEviction]], took: Range, pause_ns: int
     ) -> None:
         """A node is drained; all instants count from the begin of the next from now on."""
-        for place, ledger in self._found.items():
-            if ledger is not None:
-                ledger.spend(asked.get(place, ()), took, pause_ns)
+        for place, account in self._found.items():
+            if account is not None:
+                account.spend(asked.get(place, ()), took, pause_ns)
 
     def forget(self, places: Iterable[int]) -> None:
         """Nothing is known of these budgets any more."""
         self._found.update(dict.fromkeys(places))
 
-    def _settled(self, place: int) -> Ledger | None:
+    def _settled(self, place: int) -> Account | None:
         budget, covered = self._world.budgets[place], self._covered.get(place, [])
         turns = self._drained.get(place, [])
         if (
@@ -206,7 +206,7 @@ class Ledgers:
         if behind is None:
             return None
         slowest_ns = max(self._slowest_ns(pod) for pod in pods) if pods else 0
-        return Ledger(
+        return Account(
             synced,
             spare - len(behind),
             behind,
@@ -218,7 +218,7 @@ class Ledgers:
         )
 
     def opens_again(self, place: int) -> bool:
-        """Whether the budget has a token again and again, whoever takes it, while one pod after the other is evicted."""
+        """Whether the budget has a disruption again and again, whoever takes it, while one pod after the other is evicted."""
         budget, covered = self._world.budgets[place], self._covered.get(place, [])
         ready_latest_ns, now_ns = self._ready.latest_ns, self._world.snapshot.taken_at_ns
         if ready_latest_ns is None or not self._world.steady or budget.disruptions_allowed is None:
@@ -265,7 +265,7 @@ class Ledgers:
         spare: int,
         pods: Sequence[Pod],
     ) -> tuple[Range, ...] | None:
-        """Tokens that the status does not show yet, and when it will; None: it shows too many, or perhaps never does."""
+        """Allowance that the status does not show yet, and when it will; None: it shows too many, or perhaps never does."""
         if synced == budget:
             return ()
         stale = (budget.observed_generation or 0) < (budget.generation or 0)
@@ -314,7 +314,7 @@ class Ledgers:
         return integer or len(owners) < 2
 
     def _recovery(self, pods: Sequence[Pod], options: DrainOptions, spare: int) -> Range | None:
-        """From the eviction of any of the pods to the return of its token; None: never."""
+        """From the eviction of any of the pods to the return of its disruption; None: never."""
         found = {self._recovery_of(pod, options, spare, len(pods)) for pod in pods}
         known = [one for one in found if one is not None]
         if not known:

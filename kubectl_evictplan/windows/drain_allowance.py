@@ -1,7 +1,7 @@
 """When the n-th of the pods of one node that ask one budget is evicted, at the earliest and at the latest.
 
-All instants count from when kubectl begins with the node. A budget has *tokens*: so many healthy pods more than it
-wants. An eviction takes one, and brings it back when its replacement is Ready (``Tokens.recovery``).
+All instants count from when kubectl begins with the node. A budget has *disruptions*: so many healthy pods more than it
+wants. An eviction takes one, and brings it back when its replacement is Ready (``Allowance.recovery``).
 
 * Before the n-th of them has come nobody can be the n-th who is evicted; and that happens in a try of kubectl.
 * When it has come and only n-1 are evicted, the budget is open, and whoever tries first is let through.
@@ -31,18 +31,18 @@ from kubectl_evictplan.windows.line_windows import Span
 _EVER_NS = -(1 << 62)
 # So late that it stays so whatever is added or taken away.
 _NEVER_NS = 1 << 62
-# The latest instant of a token that perhaps never comes.
+# The latest instant of a disruption that perhaps never comes.
 PERHAPS_NEVER_NS = 1 << 63
 # Beyond so many tries in a row they are told as one stretch.
 _TRIES_MAX = 8
 _SYNC_MAX_NS = range_ns(Latency.SYNC_BUDGET)[1]
 
 
-class Tokens(NamedTuple):
+class Allowance(NamedTuple):
     """What a budget has to give when a turn begins.
 
-    ``spare`` are the tokens that are there (below 0: so many must come before one is to be had), ``coming`` when others come
-    back. ``recovery`` is from an eviction to the return of its token, None: it never does; nor does any after so many
+    ``spare`` are the disruptions that are there (below 0: so many must come before one is to be had), ``coming`` when others come
+    back. ``recovery`` is from an eviction to the return of its disruption, None: it never does; nor does any after so many
     ``recoveries``: there is no room for more replacements. ``stirs``: writes of its
     status that come at any time because of something else. ``counts_pods``: the status changes with every pod that is made or gone, not only with those that are Ready.
     """
@@ -72,61 +72,61 @@ class NthEviction(NamedTuple):
         return self.spans[0][0], self.spans[-1][1]
 
 
-def evictions_in_turn(tokens: Tokens, pods: int, timeout_ns: int) -> list[NthEviction] | None:
-    """Return the n-th eviction of so many pods; fewer where the tokens for more never come, None where perhaps.
+def evictions_in_turn(allowance: Allowance, pods: int, timeout_ns: int) -> list[NthEviction] | None:
+    """Return the n-th eviction of so many pods; fewer where the disruptions for more never come, None where perhaps.
 
     ``timeout_ns`` 0: kubectl does not give up.
     """
     found: list[NthEviction] = []
     for nth in range(pods):
-        token = _token(tokens, found, nth)
-        if token is None:
+        disruption = _disruption(allowance, found, nth)
+        if disruption is None:
             break
-        if token[1] > _NEVER_NS:
-            if timeout_ns and token[0] > timeout_ns:
+        if disruption[1] > _NEVER_NS:
+            if timeout_ns and disruption[0] > timeout_ns:
                 break
             return None
-        one = _eviction(token, _Tries(tokens, found, nth), timeout_ns)
+        one = _eviction(disruption, _Tries(allowance, found, nth), timeout_ns)
         if one is None:
             break
         found.append(one)
     return found
 
 
-def _token(tokens: Tokens, before: Sequence[NthEviction], nth: int) -> Range | None:
-    """When the budget has had one token more than ``nth``."""
-    there = [(_EVER_NS, _EVER_NS)] * max(tokens.spare, 0)
+def _disruption(allowance: Allowance, before: Sequence[NthEviction], nth: int) -> Range | None:
+    """When the budget has had one disruption more than ``nth``."""
+    there = [(_EVER_NS, _EVER_NS)] * max(allowance.spare, 0)
     back: list[Range] = []
-    if tokens.recovery is not None:
-        recovering = before[: tokens.recoveries]
-        back = [plus(one.within, tokens.recovery) for one in recovering]
-    every = [*there, *tokens.coming, *back]
-    place = nth + max(-tokens.spare, 0)
+    if allowance.recovery is not None:
+        recovering = before[: allowance.recoveries]
+        back = [plus(one.within, allowance.recovery) for one in recovering]
+    every = [*there, *allowance.coming, *back]
+    place = nth + max(-allowance.spare, 0)
     if place >= len(every):
         return None
     return sorted(low for low, _ in every)[place], sorted(high for _, high in every)[place]
 
 
-def _eviction(token: Range, tries: _Tries, timeout_ns: int) -> NthEviction | None:
-    first, last = tries.around(token)
+def _eviction(disruption: Range, tries: _Tries, timeout_ns: int) -> NthEviction | None:
+    first, last = tries.around(disruption)
     certain = not timeout_ns or tries.start(last)[1] < timeout_ns
     starts = tries.from_to(first, last)
     if timeout_ns:
         # What is asked in time may be held up beyond.
         limit_ns = timeout_ns + tries.held_up_ns(last)
         starts = [(low, min(high, limit_ns)) for low, high in starts if low < timeout_ns]
-    # The request itself may be on its way when the token comes.
-    asked = [(max(low, token[0]), max(high, token[0])) for low, high in starts]
+    # The request itself may be on its way when the disruption comes.
+    asked = [(max(low, disruption[0]), max(high, disruption[0])) for low, high in starts]
     if not asked or asked[0][0] > asked[-1][1]:
         return None
-    refused_first = token[0] > tries.start(0)[1] + REFUSED[1]
+    refused_first = disruption[0] > tries.start(0)[1] + REFUSED[1]
     spans = tuple(plus(one, GRANTED) for one in asked)
-    return NthEviction(spans, certain, token[1] > 0, refused_first)
+    return NthEviction(spans, certain, disruption[1] > 0, refused_first)
 
 
-def gives_up(tokens: Tokens, found: Sequence[NthEviction], timeout_ns: int) -> Range:
+def gives_up(allowance: Allowance, found: Sequence[NthEviction], timeout_ns: int) -> Range:
     """From when to when kubectl stops asking, if some pod is refused to the end: at its next try."""
-    tries = _Tries(tokens, found, len(found))
+    tries = _Tries(allowance, found, len(found))
     first, last = tries.around((timeout_ns, timeout_ns))
     return max(timeout_ns, tries.start(first)[0]), tries.start(last)[1]
 
@@ -138,10 +138,10 @@ def _some(first: int, last: int) -> Sequence[int]:
 class _Tries:
     """The tries of whoever is still waiting for the n-th eviction."""
 
-    def __init__(self, tokens: Tokens, before: Sequence[NthEviction], nth: int) -> None:
-        self._writes = sorted(_writes(tokens, before))
+    def __init__(self, allowance: Allowance, before: Sequence[NthEviction], nth: int) -> None:
+        self._writes = sorted(_writes(allowance, before))
         # Every answer that a change of the budget leads to takes its time.
-        self._answers = 1 + 2 * nth + len(tokens.coming)
+        self._answers = 1 + 2 * nth + len(allowance.coming)
 
     def start(self, number: int) -> Range:
         """From when to when a try may begin, or begin anew after conflicts."""
@@ -173,32 +173,32 @@ class _Tries:
             return [(self.start(first)[0], self.start(last)[1])]
         return [self.start(number) for number in range(first, last + 1)]
 
-    def around(self, token: Range) -> Range:
-        """The first try that can meet the token, and the first that surely does."""
-        number = max(0, (token[0] - self._undisturbed(0)[1]) // (RETRY[1] + REFUSED[1]) - 1)
+    def around(self, disruption: Range) -> Range:
+        """The first try that can meet the disruption, and the first that surely does."""
+        number = max(0, (disruption[0] - self._undisturbed(0)[1]) // (RETRY[1] + REFUSED[1]) - 1)
         number = max(0, number - (len(self._writes) * CONFLICT[1]) // RETRY[0])
-        while self.start(number)[1] + REFUSED[1] < token[0]:
+        while self.start(number)[1] + REFUSED[1] < disruption[0]:
             number += 1
         last = max(number, 0)
-        while self._undisturbed(last)[0] < token[1]:
+        while self._undisturbed(last)[0] < disruption[1]:
             last += 1
         return number, last
 
 
-def _writes(tokens: Tokens, before: Sequence[NthEviction]) -> Iterator[int]:
+def _writes(allowance: Allowance, before: Sequence[NthEviction]) -> Iterator[int]:
     """The earliest instants of writes that can hold up a request of the turn."""
-    yield from (_EVER_NS,) * tokens.stirs
-    for low_ns, high_ns in tokens.coming:
+    yield from (_EVER_NS,) * allowance.stirs
+    for low_ns, high_ns in allowance.coming:
         if high_ns + MEETS_NS >= 0:
             yield low_ns - _SYNC_MAX_NS
-        if tokens.counts_pods:
+        if allowance.counts_pods:
             # Its old object may end, and its new one appear, at any time.
             yield from (_EVER_NS, _EVER_NS)
     for one in before:
         low_ns, _ = one.within
         # The eviction itself and the sync that sees it are closer than two tries of one request.
         yield low_ns - GRANTED[1]
-        if tokens.counts_pods:
+        if allowance.counts_pods:
             yield from (low_ns, low_ns)
-        if tokens.recovery is not None:
-            yield low_ns + tokens.recovery[0]
+        if allowance.recovery is not None:
+            yield low_ns + allowance.recovery[0]
