@@ -8,8 +8,8 @@ STAMP := $(VENV)/.installed
 RELEASE ?= 1.37.0 1.30.14
 CLUSTER := fixtures/clusters/kubeadm-15-nodes-1.29.json
 
-# Test modules and programs that tests start are compiled once, also where the environment says otherwise.
-test test-slow: export PYTHONDONTWRITEBYTECODE :=
+# Test modules and programs that tests and benchmarks start are compiled once, also where the environment says otherwise.
+test test-slow bench: export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-slow controlplane e2e check lint type imports sizes format bench soak fidelity docs golden \

@@ -104,7 +104,7 @@ def question(path: Path, events: str) -> Question:
 
 
 def run_predict(path: Path, events: str) -> Report:
-    from kubectl_evictplan.commands.run import collecting_rarely
+    from kubectl_evictplan.garbage import collecting_rarely
     from kubectl_evictplan.prediction.predict import predict
 
     asked = question(path, events)
@@ -114,7 +114,7 @@ def run_predict(path: Path, events: str) -> Report:
 
 def run_ticket(path: Path, output: str) -> Report:
     """What a change ticket takes when its prediction is there: what the change costs, and the text."""
-    from kubectl_evictplan.commands.run import collecting_rarely
+    from kubectl_evictplan.garbage import collecting_rarely
     from kubectl_evictplan.impact.assess import with_impact
     from kubectl_evictplan.prediction.predict import predict
     from kubectl_evictplan.report import render
@@ -136,8 +136,8 @@ def run_ticket(path: Path, output: str) -> Report:
 def run_impact_of_tight(path: Path) -> Report:
     from tight_cluster import tight
 
-    from kubectl_evictplan.commands.run import collecting_rarely
     from kubectl_evictplan.controllers.flags import resolve_configuration
+    from kubectl_evictplan.garbage import collecting_rarely
     from kubectl_evictplan.impact.assess import assess_impact
     from kubectl_evictplan.prediction.predict import predict
     from kubectl_evictplan.scenarios.files import load_scenario

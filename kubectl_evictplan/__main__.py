@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
 
+from kubectl_evictplan.garbage import collect_rarely
+
 _EXIT_INTERRUPTED = 130
-# Modules and a cluster live to the end: to look through them for garbage takes a tenth of a short run.
-_COLLECT_RARELY = (100_000, 50, 1000)
 
 
 def main() -> None:
@@ -18,7 +17,7 @@ def main() -> None:
     Imports take a while and may swallow or report a KeyboardInterrupt: an interrupt meanwhile ends the
     program at once. At the end it is ignored, so that no half of the interpreter is left to complain.
     """
-    gc.set_threshold(*_COLLECT_RARELY)
+    collect_rarely()
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, lambda *_: os._exit(_EXIT_INTERRUPTED))

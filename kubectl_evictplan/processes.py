@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from kubectl_evictplan.garbage import collect_rarely
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -59,8 +60,7 @@ def _begin(function: Callable[[Any], Any]) -> None:
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 1000)
+    collect_rarely(all_stays=True)
 
 
 def _end_with_parent() -> None:

@@ -29,6 +29,7 @@ EDGES = frozenset(
         "cli",
         "commands",
         "completion",
+        "garbage",
         "gates",
         "live",
         "processes",

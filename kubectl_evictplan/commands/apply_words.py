@@ -18,8 +18,9 @@ from kubectl_evictplan.commands.applying import check_drift_kinds, journal_of, p
 from kubectl_evictplan.commands.file_arguments import refuse_existing
 from kubectl_evictplan.commands.journal_file import refuse_odd_journal
 from kubectl_evictplan.commands.planning import check_plan_options, planned, write_plan
-from kubectl_evictplan.commands.run import ask, collecting_rarely, predicted
+from kubectl_evictplan.commands.run import ask, predicted
 from kubectl_evictplan.commands.terminal import Progress
+from kubectl_evictplan.garbage import collecting_rarely
 
 if TYPE_CHECKING:
     from collections.abc import Callable

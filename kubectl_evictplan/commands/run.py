@@ -6,10 +6,8 @@ it is.
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +29,7 @@ from kubectl_evictplan.commands.terminal import (
     wants_ascii,
 )
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
+from kubectl_evictplan.garbage import collecting_rarely
 from kubectl_evictplan.kube.durations import SECOND_NS
 
 if TYPE_CHECKING:
@@ -198,23 +197,6 @@ def load(
         manifest_version=version,
         jobs=default_jobs(),
     )
-
-
-@contextmanager
-def collecting_rarely() -> Iterator[None]:
-    """Look for garbage in cycles seldom: the cluster lives to the end, runs leave little behind.
-
-    Saves a third of the time on large clusters. Not switched off, so that memory stays bounded
-    however many runs a scenario needs.
-    """
-    thresholds = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(300_000, 50, 1000)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
 
 
 def _show(

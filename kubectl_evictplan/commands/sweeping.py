@@ -16,9 +16,10 @@ from kubectl_evictplan.commands.likely import likely_duration
 from kubectl_evictplan.commands.observing import second_look
 from kubectl_evictplan.commands.options import WhatIfCommand, WhatIfOptions, parsed
 from kubectl_evictplan.commands.output import write_document
-from kubectl_evictplan.commands.run import collecting_rarely, read_input
+from kubectl_evictplan.commands.run import read_input
 from kubectl_evictplan.commands.terminal import Progress
 from kubectl_evictplan.errors import Correction, InputError, Problem, mistake
+from kubectl_evictplan.garbage import collecting_rarely
 from kubectl_evictplan.processes import default_jobs
 
 if TYPE_CHECKING:

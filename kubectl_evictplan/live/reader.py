@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import msgspec
 
 from kubectl_evictplan.errors import AccessError, Correction, Problem
+from kubectl_evictplan.garbage import collector_paused
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, ListRecord, Reading
 from kubectl_evictplan.live.connecting import connected
@@ -23,7 +24,7 @@ from kubectl_evictplan.live.server_version import server_version
 from kubectl_evictplan.live.transport import Transport
 from kubectl_evictplan.sources.assembly import Assembly
 from kubectl_evictplan.sources.diagnostics import Diagnostics, Document, Origin
-from kubectl_evictplan.sources.files import collector_paused, completed
+from kubectl_evictplan.sources.files import completed
 from kubectl_evictplan.sources.items import ItemReader
 from kubectl_evictplan.world import World
 

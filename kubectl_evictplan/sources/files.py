@@ -6,10 +6,9 @@ never changes the result. Everything wrong with all files is raised at once.
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -17,6 +16,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.garbage import collector_paused
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease
 from kubectl_evictplan.sources import captures, dumps, reading
 from kubectl_evictplan.sources.assembly import Assembly
@@ -173,18 +173,6 @@ def _warn_of_namespaces(snapshot: ClusterSnapshot, assembly: Assembly) -> None:
     )
     for name in sorted(assembly.captures_by_namespace):
         assembly.diagnostics.warning("captured-namespaces", message, name)
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from walking millions of live objects again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _expand(filenames: Sequence[str], assembly: Assembly, *, recursive: bool) -> Iterator[_Input]:
