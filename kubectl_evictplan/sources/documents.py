@@ -8,6 +8,7 @@ searching a gigabyte takes longer than loading it: there only ``strict`` looks i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -35,8 +36,8 @@ LINE_NUMBERS_BYTES_MAX = 2 << 20
 EVIDENCE_YAML_BYTES_MAX = 16 << 20
 YAML_OBJECTS_COMFORTABLE = 2000
 _BARE_WORD_BYTES_MAX = 1024
-# A comma, a line end and the deepest indent that anybody uses.
-BETWEEN_ITEMS_BYTES_MAX = 100
+_BETWEEN_ITEMS = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*")
+_AFTER_ITEMS = re.compile(rb"[ \t\r\n]*\]")
 
 
 class DocumentReader:
@@ -262,14 +263,33 @@ class DocumentReader:
 
 def _around_items(data: bytes, items: list[msgspec.Raw]) -> list[SyntaxProblem]:
     """Return what is wrong with a big list apart from its items, such as two lists of them."""
-    first, last = (bytes(items[0]), bytes(items[-1])) if items else (b"", b"")
-    start, end = data.find(first), data.rfind(last) + len(last)
-    between = end - start - sum(map(len, items))
-    if between > BETWEEN_ITEMS_BYTES_MAX * len(items):
-        # Another list of the same items stands before this one.
-        start = data.rfind(first)
+    start, end = _stretch_of(data, items)
     try:
         json_reader.read_json(data[:start] + data[end:])
     except JsonSyntaxError as error:
         return [problem._replace(place="") for problem in error.problems]
     return []
+
+
+def _stretch_of(data: bytes, items: Sequence[msgspec.Raw]) -> tuple[int, int]:
+    """Return where the items of a list begin and end in its text: what is equal to one may stand elsewhere too."""
+    first = bytes(items[0]) if items else b""
+    start = data.find(first) if items else -1
+    while start >= 0:
+        if (end := _end_of(data, items, start)) is not None:
+            return start, end
+        start = data.find(first, start + 1)
+    return 0, 0
+
+
+def _end_of(data: bytes, items: Sequence[msgspec.Raw], start: int) -> int | None:
+    """Return where the items end if the first is at ``start``; None if they are elsewhere."""
+    at = start
+    for number, item in enumerate(items, 1):
+        at += len(item)
+        between = (_BETWEEN_ITEMS if number < len(items) else _AFTER_ITEMS).match(data, at)
+        if between is None:
+            return None
+        if number < len(items):
+            at = between.end()
+    return at

@@ -102,6 +102,20 @@ def test_a_large_dump_with_two_lists_of_items_is_never_half_read(
     assert problems(text, name="f.json") == ['f.json: duplicate key "items", first on line 1']
 
 
+@pytest.mark.parametrize("last", ["{}", '{"kind": "Pod"}'])
+@pytest.mark.parametrize(
+    "around", ['"metadata": {}, %s', '%s, "metadata": {}', '%s, "x": [{}, {}]']
+)
+def test_what_is_wrong_with_an_item_of_a_large_dump_is_told_of_it_whatever_stands_around_the_list(
+    problems: Any, monkeypatch: pytest.MonkeyPatch, last: str, around: str
+) -> None:
+    items = f'"items": [{{}} , {json.dumps(POD)},\n {last} ]'
+    text = f'{{"apiVersion": "v1", "kind": "List", {around % items}}}'
+    small = problems(text, name="f.json")
+    monkeypatch.setattr(documents, "CHECKED_BYTES_MAX", -1)
+    assert problems(text, name="f.json") == small
+
+
 def listed(item: str) -> str:
     return f'{{"apiVersion": "v1", "kind": "List", "items": [{item}]}}'
 
