@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.document import PARTLY, WHOLLY, Coverage, UnknownExplored
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
+from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
 from kubectl_evictplan.windows.unknowns.registry import UNKNOWNS
 
 
-def coverage(shown: Iterable[tuple[EvictionKey, PossibleEviction]], alike: AlikePods) -> Coverage:
-    """Return how completely the unknowns behind all evictions were explored."""
+def coverage(
+    shown: Iterable[tuple[EvictionKey, PossibleEviction]],
+    alike: AlikePods,
+    sampled_nodes: Collection[str] = (),
+) -> Coverage:
+    """Return how completely the unknowns behind all evictions were explored.
+
+    ``sampled_nodes``: of their drains drawn runs are all that is known.
+    """
     exact = outer = explored = 0
     missed: set[str] = set()
     outer_nodes: set[str] = set()
-    explored_nodes: set[str] = set()
+    explored_nodes = set(sampled_nodes)
+    if sampled_nodes:
+        missed.add(DrainLatencies.name)
     for key, found in shown:
         pods = alike.pods(key.pod, key.uid, found.node)
         missed |= found.missed

@@ -60,6 +60,12 @@ def drain_reports(explored: DrainExploration | None, scenario: Scenario) -> tupl
     )
 
 
+def sampled_nodes(explored: DrainExploration | None) -> set[str]:
+    """Drained nodes of which it is not proven when kubectl is through with them, and how."""
+    outcomes = {} if explored is None else explored.answers.outcomes
+    return {drain.node for drain, outcome in outcomes.items() if not outcome.proven}
+
+
 def _until_ns(scenario: Scenario) -> int:
     """The given horizon, or as far as runs go; ends of drains are known beyond either."""
     horizon_ns = scenario.horizon_ns

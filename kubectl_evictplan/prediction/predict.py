@@ -41,6 +41,7 @@ from kubectl_evictplan.prediction.drains import (
     drain_joint,
     drain_reports,
     merge_drains,
+    sampled_nodes,
 )
 from kubectl_evictplan.prediction.evictions import (
     PodEnds,
@@ -157,7 +158,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     return Prediction(
         inputs=replace(
             _inputs(whole, scenario, configuration, nominal, exploration, ready),
-            coverage=coverage(shown.items(), alike),
+            coverage=coverage(shown.items(), alike, sampled_nodes(drains)),
         ),
         evictions=evictions,
         kept=kept_list(

@@ -1,0 +1,180 @@
+"""What is proven of drains, without any run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
+from msgspec.structs import replace
+
+from builders import make_event, ns
+from kubectl_evictplan.cluster.readiness import ReadyTimes
+from kubectl_evictplan.cluster.rooms import NO_LIMITS
+from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd
+from kubectl_evictplan.kube.disruption import EvictionRules
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.prediction.document import CERTAIN, Prediction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.windows.drain_allowance import Allowance, evictions_in_turn
+from kubectl_evictplan.windows.drain_bounds import DrainBounds, RowBounds
+from kubectl_evictplan.windows.drain_world import drain_world
+
+READY = ns(3), ns(3)
+FREE = App("free", ["a1", "a1", "b1"])
+# Of its three pods one may be away.
+WEB = App("web", ["a1", "a1", "b1"], most=1)
+DRAINED = frozenset((DrainEnd.DRAINED,))
+
+
+def proven(
+    snapshot: ClusterSnapshot, *events: ScenarioEvent, ready: tuple[int, int | None] = READY
+) -> DrainBounds:
+    scenario = drains(*events)
+    world = drain_world(snapshot, scenario, CONFIGURATION)
+    return DrainBounds(world, scenario, ReadyTimes(*ready), NO_LIMITS, EvictionRules())
+
+
+def row(bounds: DrainBounds, pod: str) -> RowBounds:
+    [found] = [one for key, one in bounds.rows.items() if key.pod == f"default/{pod}"]
+    return found
+
+
+def seconds(spans: Any) -> list[tuple[float, float]]:
+    return [(round(low / 1e9, 3), round(high / 1e9, 3)) for low, high in spans]
+
+
+# -- one node ------------------------------------------------------------------------------------------
+
+
+def test_without_a_budget_a_window_is_the_sum_of_the_steps_and_exact() -> None:
+    found = row(proven(drained_cluster(FREE), drain("a1", at=1)), "free-0")
+    # Start of kubectl 25 to 250 ms, a cordon 2 to 40, the list 4 to 150, arrival 0 to 25, the answer 2 to 40.
+    assert seconds(found.spans) == [(1.033, 1.505)]
+    assert (found.certain, found.exact) == (True, True)
+
+
+def test_kubectl_is_through_with_a_node_at_a_look_after_the_last_pod_is_gone() -> None:
+    bounds = proven(drained_cluster(FREE), drain("a1", at=1))
+    [turn] = bounds.turns.values()
+    assert turn.end is not None
+    # At the earliest 150 ms after the eviction, seen 1 s after the first look; at the latest 30.6 s after it.
+    assert seconds([turn.end]) == [(2.034, 32.535)]
+    assert (turn.reasons, bounds.exit_codes) == (DRAINED, {0: frozenset({0})})
+
+
+def test_the_second_of_a_budget_goes_at_a_retry_after_the_replacement_of_the_first_is_ready() -> (
+    None
+):
+    first, second = evictions_in_turn(Allowance(1, (), (ns(7), ns(8)), 9, 0, False), 2, 0) or ()
+    assert seconds(first.spans) == [(0.004, 0.145)]
+    # Refused at once, then every 5.003 to 5.07 s: the try after 5 s is too early, and so may no other be.
+    assert [low for low, _ in seconds(second.spans)] == [10.012]
+    assert (first.held_up, second.held_up, second.certain) == (False, True, True)
+
+
+def test_writes_of_the_budget_can_hold_up_a_request_as_often_as_others_are_evicted() -> None:
+    three = evictions_in_turn(Allowance(3, (), None, 0, 0, False), 3, 0) or ()
+    latest = [one.within[1] for one in three]
+    assert latest[1] - latest[0] == latest[2] - latest[1] == 590_000_000
+
+
+def test_a_budget_that_allows_nothing_keeps_kubectl_for_ever() -> None:
+    full = App("web", ["a1", "b1"], least="100%")
+    bounds = proven(drained_cluster(full, FREE), drain("a1", "b1"))
+    first = next(iter(bounds.turns.values()))
+    assert (first.end, first.reasons) == (None, {None})
+    assert bounds.exit_codes == {0: frozenset({None})}
+    assert [drain.node for drain in bounds.never_begun] == ["b1"]
+    assert row(bounds, "free-0").certain
+
+
+def test_with_a_timeout_it_gives_up_at_the_next_try() -> None:
+    full = App("web", ["a1", "b1"], least="100%")
+    bounds = proven(drained_cluster(full), drain("a1", at=1, timeout_ns=ns(12)))
+    [turn] = bounds.turns.values()
+    assert turn.end is not None
+    [(low, high)] = seconds([(turn.end[0] - turn.start[0], turn.end[1] - turn.start[1])])
+    # Tries at 0, 5, 10 and 15 s.
+    assert (low, high) == (15.011, 15.275)
+    assert (turn.reasons, bounds.exit_codes) == ({DrainEnd.TIMEOUT}, {0: frozenset({1})})
+
+
+def test_where_a_replacement_may_never_be_ready_only_who_needs_none_is_certain() -> None:
+    alone = App("one", ["a1", "b1"], most=1)
+    bounds = proven(drained_cluster(WEB, alone), drain("a1"), ready=(ns(3), None))
+    assert {key.pod for key in bounds.rows} == {"default/one-0"}
+    assert (bounds.turns, bounds.exit_codes) == ({}, {})
+
+
+# -- several nodes -------------------------------------------------------------------------------------
+
+
+def test_nodes_that_a_budget_couples_are_one_account() -> None:
+    web = App("web", ["a1", "b1", "b2"], most=1, grace=1)
+    slow = proven(drained_cluster(web), drain("a1", "b1", at=1), ready=(ns(60), ns(60)))
+    # The second node is begun after 2 s, and waits for the replacement of the first one's pod.
+    assert slow.turns
+    begun = max(turn.start for turn in slow.turns.values())
+    assert begun[1] < ns(5)
+    [(low, high)] = seconds([(row(slow, "web-1").spans[0][0], row(slow, "web-1").spans[-1][1])])
+    assert 61 < low < high < 71
+    assert row(slow, "web-1").certain
+
+
+def test_nothing_is_proven_of_a_budget_that_two_processes_ask_but_that_all_go() -> None:
+    web = App("web", ["a1", "b1", "b2"], most=1)
+    bounds = proven(drained_cluster(web), drain("a1", at=1), drain("b1", at=2))
+    assert bounds.rows == {}
+    assert {key.pod for key in bounds.sure.evicted} == {"default/web-0", "default/web-1"}
+    assert bounds.sure.exit_codes == {0: 0, 1: 0}
+
+
+def test_what_is_over_before_anything_else_happens_is_proven_and_nothing_later() -> None:
+    taint = make_event(20, "taint", "a1", taint="x=y:NoExecute")
+    bounds = proven(drained_cluster(FREE), drain("a1", at=1), taint)
+    assert row(bounds, "free-0").certain
+    assert (bounds.turns, bounds.exit_codes, bounds.sure.evicted) == ({}, {}, set())
+
+
+# -- what is said of it ----------------------------------------------------------------------------------
+
+
+def predicted(snapshot: ClusterSnapshot, *events: ScenarioEvent) -> Prediction:
+    return predict(snapshot, drains(*events), CONFIGURATION, assume_ready=READY)
+
+
+def counted(prediction: Prediction) -> tuple[int, int, int]:
+    found = prediction.inputs.coverage
+    assert found is not None
+    return found.exact, found.outer_bound, found.explored
+
+
+@pytest.mark.parametrize(
+    ("app", "expected"), [(FREE, (2, 0, 0)), (WEB, (0, 2, 0))], ids=["no budget", "a budget"]
+)
+def test_coverage_counts_sums_as_exact_and_what_budgets_decide_as_outer_bounds(
+    app: App, expected: tuple[int, int, int]
+) -> None:
+    assert counted(predicted(drained_cluster(app), drain("a1"))) == expected
+
+
+def test_coverage_counts_what_only_runs_tell_as_explored_and_nothing_of_it_is_certain() -> None:
+    snapshot, never = drained_cluster(WEB), (ns(3), None)
+    prediction = predict(snapshot, drains(drain("a1")), CONFIGURATION, assume_ready=never)
+    assert counted(prediction)[2] == len(prediction.evictions)
+    assert CERTAIN not in {one.certainty for one in prediction.evictions}
+    assert {one.exit_code for one in prediction.drains} == {None}
+    coverage = prediction.inputs.coverage
+    assert coverage is not None
+    assert coverage.explored_nodes == ("a1",)
+
+
+def test_a_pod_that_kubectl_passes_over_is_as_certain_to_go_as_without_it() -> None:
+    snapshot = drained_cluster(FREE)
+    static = tuple(replace(pod, mirror=True) for pod in snapshot.pods)
+    taint = make_event(5, "taint", "a1", taint="x=y:NoExecute")
+    prediction = predicted(replace(snapshot, pods=static), drain("a1", at=1), taint)
+    assert {one.certainty for one in prediction.evictions} == {CERTAIN}
+    assert EVICTION_API not in {one.controller for one in prediction.evictions}
