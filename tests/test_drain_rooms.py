@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
 from msgspec.structs import replace
 
@@ -88,6 +89,23 @@ def test_where_a_replacement_only_perhaps_fits_the_drain_only_perhaps_ends() -> 
         "a1": CERTAIN,
         "a2": POSSIBLE,
     }
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole cluster", "one namespace"])
+def test_what_a_drain_waits_for_is_said_where_replacements_carry_gates(whole: bool) -> None:
+    made = cluster(WEB, {**THREE, "b2": 4000})
+    (owner,) = made.workloads
+    gated = replace(owner, scheduling_gates=("example.com/wait",))
+    prediction = drained(
+        replace(made, workloads=(gated,), pods_of_all_namespaces=whole), drain("a1", "a2")
+    )
+    # Nobody assumes that somebody takes them off, whatever else is not in the input.
+    assert prediction.drains[-1].end_reason is None
+    [said] = [one for one in prediction.warnings if one.code == "drain-waits-for-gates"]
+    assert "scheduling gates (example.com/wait)" in said.message
+    assert said.objects
+    ungated = drained(made, drain("a1", "a2"))
+    assert "drain-waits-for-gates" not in {one.code for one in ungated.warnings}
 
 
 def test_what_else_happens_to_nodes_may_make_room() -> None:

@@ -19,7 +19,7 @@ from kubectl_evictplan.controllers.replication import (
 )
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Node, Pod, Taint
-from kubectl_evictplan.kube.scheduling.answers import Fit, Phase, Surroundings
+from kubectl_evictplan.kube.scheduling.answers import Fit, Phase, Surroundings, Unknown
 from kubectl_evictplan.kube.scheduling.fit import fits
 from kubectl_evictplan.kube.scheduling.node_filters import CORDON
 from kubectl_evictplan.kube.scheduling.storage_capacity import published
@@ -118,12 +118,13 @@ def _limits(found: Iterable[Fit], settled: bool, all_pods: bool) -> Iterator[tup
     """At least and at most so many of each group find a node.
 
     What namespaces hold that are not in the input (not ``all_pods``) is assumed to leave room, as drains assume of
-    whatever is not known: ``single-namespace`` warns of it.
+    whatever is not known: ``single-namespace`` warns of it. That somebody takes scheduling gates off is never assumed.
     """
     for fit in found:
         # Whoever tolerates a cordon comes back to where it was.
         stays_away = not get_matching_tolerations((CORDON,), fit.pods[0].tolerations)[0]
         if stays_away and not any(chance.assumed for chance in fit.chances):
             count = len(fit.pods)
-            least = min(one.now if all_pods else one.most for one in fit.chances)
+            known = all_pods or Unknown.GATES in fit.unknown
+            least = min(one.now if known else one.most for one in fit.chances)
             yield fit, least, max(one.most for one in fit.chances) if settled else count

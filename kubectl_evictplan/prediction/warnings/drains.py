@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubectl_evictplan.controllers.replication import owner_key
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW, can_ignore_budgets, is_behind
 from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
@@ -60,6 +61,30 @@ def drain_never_ends(context: WarningContext) -> Statements:
         yield Statement(
             f"the drain of {drain.node} {may}: kubectl {why}; --timeout would end it",
             {key.pod for key in waits} or {drain.node},
+        )
+
+
+def drain_waits_for_gates(context: WarningContext) -> Statements:
+    """A budget opens when a replacement is Ready, and nobody schedules one that has gates (``PreEnqueue``)."""
+    gates_of = {
+        (one.kind, one.namespace, one.name): one.scheduling_gates
+        for one in context.snapshot.workloads
+        if one.scheduling_gates
+    }
+    owner_of = {pod.key: owner_key(pod) for pod in _drained_pods(context)} if gates_of else {}
+    waiting: dict[tuple[tuple[str, ...], tuple[str, ...]], set[str]] = {}
+    for outcome in _outcomes(context).values() if gates_of else ():
+        for key in outcome.waits:
+            owner = owner_of.get(key.pod)
+            if owner is not None and owner in gates_of:
+                waiting.setdefault((key.budgets, gates_of[owner]), set()).add(key.pod)
+    for (budgets, gates), pods in sorted(waiting.items()):
+        yield Statement(
+            f"budget {', '.join(budgets)} lets the next pod go when the replacement of the one before is Ready, and that "
+            f"carries scheduling gates ({', '.join(gates)}): kube-scheduler does not look at it, whatever room there is, "
+            "before somebody takes them off. No controller of Kubernetes does; who else does, and when, is not in the "
+            "input: so the drain goes on at once, later or never",
+            pods,
         )
 
 
