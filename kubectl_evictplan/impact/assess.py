@@ -20,7 +20,7 @@ from kubectl_evictplan.impact.workloads import workload_impacts
 from kubectl_evictplan.impact.world import LEARNT, Assumed, World
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.kube.scheduling.answers import Verdict
+from kubectl_evictplan.kube.scheduling.answers import Unknown, Verdict
 from kubectl_evictplan.kube.scheduling.storage_capacity import KIND as CAPACITIES
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.impact_document import Impact
@@ -59,7 +59,9 @@ def assess_impact(
     return replace(
         impact,
         findings=find(world, impact),
-        assumptions=tuple(_assumptions(impact, ready, given=given)),
+        assumptions=tuple(
+            _assumptions(impact, ready, given=given, published=_asks_capacity(snapshot, impact))
+        ),
         not_evaluated=(
             *not_listed(snapshot),
             *_by_others(snapshot, impact),
@@ -68,7 +70,9 @@ def assess_impact(
     )
 
 
-def _assumptions(impact: Impact, ready: AssumeReady, *, given: bool) -> Iterator[str]:
+def _assumptions(
+    impact: Impact, ready: AssumeReady, *, given: bool, published: bool
+) -> Iterator[str]:
     if not impact.workloads:
         return
     low_ns, high_ns = ready
@@ -84,12 +88,17 @@ def _assumptions(impact: Impact, ready: AssumeReady, *, given: bool) -> Iterator
         why = "where its owner's pods do not tell"
         yield f"a replacement is Ready {span} after it is bound, {why} (the default)"
     if learnt:
-        yield f"replacements of {learnt} workloads take as long to be Ready as their owners' pods took"
+        workloads = f"{learnt} workload{'s'[: learnt > 1]}"
+        yield f"replacements of {workloads} take as long to be Ready as their owners' pods took"
     if impact.replacements:
         yield ASSUMPTION
+    if published:
+        yield (
+            "storage: the capacity that drivers publish stays as it is, but for volumes of evicted pods that go away with them"
+        )
     if assumed := sum(one.assumed for one in impact.replacements):
         yield (
-            f"replacements of {assumed} groups of pods count as if they found a node at once: what they need, or what"
+            f"replacements of {_groups(assumed)} count as if they found a node at once: what they need, or what"
             " nodes have left, is not in the input"
         )
     yield "a silent node answers nobody; whether its containers run on is not known"
@@ -136,6 +145,12 @@ def _drivers_in_doubt(snapshot: ClusterSnapshot) -> list[str]:
     return sorted(drivers - attached)
 
 
+def _asks_capacity(snapshot: ClusterSnapshot, impact: Impact) -> bool:
+    """Whether published capacity had a say in where a replacement can run."""
+    making = any(Unknown.VOLUMES in one.unknown for one in impact.replacements)
+    return making and bool(snapshot.infrastructure.storage_capacities)
+
+
 def _classes_of_unread_capacity(snapshot: ClusterSnapshot) -> list[str]:
     """StorageClasses of claims that wait for a pod, or go away with it, whose driver publishes capacity that was not read."""
     infrastructure = snapshot.infrastructure
@@ -178,7 +193,7 @@ def _by_others(snapshot: ClusterSnapshot, impact: Impact) -> Iterator[str]:
 def _not_evaluated(impact: Impact, pushed: int) -> Iterator[str]:
     unfitted = sum(one.verdict == Verdict.UNKNOWN for one in impact.replacements)
     if unfitted:
-        yield f"placement: whether the replacements of {unfitted} groups of pods fit anywhere is not known"
+        yield f"placement: whether the replacements of {_groups(unfitted)} fit anywhere is not known"
     if pushed:
         yield (
             "preemption: replacements may push out pods of lower priority; which is not predicted, and whoever may be"
@@ -186,7 +201,16 @@ def _not_evaluated(impact: Impact, pushed: int) -> Iterator[str]:
         )
     unknown = sum(one.code == UNKNOWN for one in impact.volumes)
     if unknown:
-        yield f"volumes: {unknown} claims of pods that go away are not in the input"
+        claims = (
+            "1 claim of a pod that goes away is"
+            if unknown == 1
+            else f"{unknown} claims of pods that go away are"
+        )
+        yield f"volumes: {claims} not in the input"
+
+
+def _groups(number: int) -> str:
+    return "1 group of pods" if number == 1 else f"{number} groups of pods"
 
 
 def with_impact(

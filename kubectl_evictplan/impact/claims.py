@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubectl_evictplan.impact import telling
+from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.volumes import (
     DETACH,
     FORCE_DETACH,
@@ -14,6 +15,7 @@ from kubectl_evictplan.impact.volumes import (
     SHARED,
     STILL_USED,
     UNKNOWN,
+    Hold,
 )
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.prediction.impact_document import VolumeImpact
@@ -34,6 +36,13 @@ _WHY = {
 }
 
 
+# Where all users go, each that is found to wait for ever would be one too many.
+_ONE_OF_THEM = (
+    "{number} pods that go use it, and it is attached to one node at a time: whichever of their successors comes first has it,"
+    " with those that the scheduler puts beside it; the others wait as long as these run, and which that is is not known"
+)
+
+
 def volume_impacts(world: World) -> tuple[VolumeImpact, ...]:
     """Every claim that a successor may have to wait for, sorted."""
     return tuple(sorted(_claims(world), key=lambda one: (one.namespace, one.claim, one.pod)))
@@ -49,6 +58,14 @@ def _claims(world: World) -> Iterator[VolumeImpact]:
                     pod=fate.pod.name,
                     node=fate.pod.node_name,
                     code=hold.code,
-                    why=_WHY[hold.code],
+                    why=_why(world, fate, hold),
                     free=telling.instant(hold.free),
                 )
+
+
+def _why(world: World, fate: Fate, hold: Hold) -> str:
+    users = world.volumes.rivals.users_of(fate.pod.namespace, hold.claim)
+    going = [world.deletions.get(key) for key in users]
+    if hold.code == STILL_USED and going and all(one is not None and one.certain for one in going):
+        return _ONE_OF_THEM.format(number=len(users))
+    return _WHY[hold.code]

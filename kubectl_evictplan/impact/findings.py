@@ -30,7 +30,7 @@ from kubectl_evictplan.impact.replacement_words import (
     too_many,
     what_would_help,
 )
-from kubectl_evictplan.impact.services import LABELS, remedy_of_dead
+from kubectl_evictplan.impact.services import LABELS, remedy_of_dead, remedy_of_down, services_of
 from kubectl_evictplan.impact.volumes import (
     FORCE_DETACH,
     HELD,
@@ -155,11 +155,13 @@ def _lasts(spell: Spell) -> float:
 
 
 def _service_down(facts: Facts) -> Iterator[Item]:
+    listed = services_of(facts.world.snapshot)
     for one in facts.impact.services:
         spell = _longest((*one.nobody_answers, *one.nobody_ready))
         if spell is not None:
             text = f"nobody answers for {_service(one)} {_spell(spell)}"
-            remedy = facts.scaling.of(one.namespace, one.workloads)
+            remedy = remedy_of_down(listed.get((one.namespace, one.service)))
+            remedy = remedy or facts.scaling.of(one.namespace, one.workloads)
             yield Item(_service_object(one), text, spell.certainty, _lasts(spell), remedy)
 
 
@@ -175,8 +177,7 @@ def _service_object(one: ServiceImpact) -> str:
 
 
 def _outage_undetected(facts: Facts) -> Iterator[Item]:
-    services = facts.world.snapshot.infrastructure.services
-    listed = {(one.namespace, one.name): one for one in services}
+    listed = services_of(facts.world.snapshot)
     for one in facts.impact.services:
         if (spell := one.undetected) is not None:
             dead = sum(len(hole.pods) for hole in one.black_holes)
@@ -275,8 +276,9 @@ def _slow_failover(facts: Facts) -> Iterator[Item]:
     slow: dict[OwnerKey, int] = {}
     for fate in facts.world.fates.values():
         deletion = fate.deletion
-        if deletion is None or (seconds := deletion.tolerated_seconds) is None:
+        if deletion is None or fate.successor.created.never:
             continue
+        seconds = deletion.tolerated_seconds or 0
         if seconds > _SLOW_SECONDS and fate.life.unready and TAINT_EVICTION in deletion.by:
             slow.pop(fate.owner, None)
             slow[fate.owner] = seconds
@@ -332,7 +334,9 @@ def _volumes(
             if one.code in codes:
                 last = one.free.latest_seconds
                 when = (
-                    "not by itself" if last is None else f"at {_at(math.ceil(last))} at the latest"
+                    "not before somebody acts"
+                    if last is None
+                    else f"at {_at(math.ceil(last))} at the latest"
                 )
                 claim = f"{one.namespace}/{one.claim}"
                 text = told.format(claim=claim, pod=one.pod, node=one.node, when=when)

@@ -88,7 +88,10 @@ _HELP = {
     Filter.NODE_AFFINITY: "label another node as the pod template's nodeSelector and affinity ask, or widen them",
     Filter.NODE_PORTS: "free the hostPort on another node, or give the template another one",
     Filter.NODE_RESOURCES_FIT: "add nodes before the change, or lower resources.requests",
-    Filter.VOLUME_BINDING: "keep a node from which the volume can be reached, or restore the data elsewhere",
+    Filter.VOLUME_BINDING: (
+        "keep a node from which the volume can be reached, or restore the data elsewhere; for a new volume: one whose storage"
+        " has room (kubectl get csistoragecapacities -A)"
+    ),
     Filter.VOLUME_RESTRICTIONS: "end the pod that holds the ReadWriteOncePod claim",
     Filter.NODE_VOLUME_LIMITS: "add nodes, or move pods with volumes of that driver away",
     Filter.VOLUME_ZONE: "keep a node in the zone of the volume, or restore the data elsewhere",

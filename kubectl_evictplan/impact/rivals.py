@@ -6,7 +6,7 @@ to no second node what is ReadWriteOnce (``IsMultiAttachAllowed``); kube-schedul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from kubectl_evictplan.impact.deletions import Deletion
@@ -34,6 +34,10 @@ class Rivals:
         self._users = {claim: keys for claim, keys in users.items() if len(keys) > 1}
         shared = {key for keys in self._users.values() for key in keys}
         self._pods = {pod.key: pod for pod in pods if pod.key in shared} if shared else {}
+
+    def users_of(self, namespace: str, claim: str) -> Sequence[str]:
+        """Keys of the pods that use a claim, where it is more than one."""
+        return self._users.get((namespace, claim), ())
 
     def of(self, pod: Pod, claim: str, life: NodeLife, deletions: Mapping[str, Deletion]) -> Rival:
         """Whether somebody else keeps that claim's volume from the successor of a deleted pod."""

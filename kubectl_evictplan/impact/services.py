@@ -228,7 +228,7 @@ def _behind(world: World) -> Iterator[_Behind]:
     if not slices and "Service" not in kinds:
         yield from _by_app_labels(world)
         return
-    listed = {(one.namespace, one.name): one for one in infrastructure.services}
+    listed = services_of(world.snapshot)
     touched = {fate.pod.namespace for fate in world.fates.values()}
     pods = _by_name(world, {namespace for namespace, _ in slices} & touched)
     for key, some in slices.items():
@@ -253,6 +253,18 @@ def by_dns(service: Service | None) -> bool:
 def by_others(service: Service | None) -> bool:
     """Whether somebody else than Kubernetes writes its endpoints: it has no selector."""
     return service is not None and not service.selector
+
+
+def services_of(snapshot: ClusterSnapshot) -> Mapping[tuple[str, str], Service]:
+    """The Services of the input, by namespace and name."""
+    return {(one.namespace, one.name): one for one in snapshot.infrastructure.services}
+
+
+def remedy_of_down(service: Service | None) -> str:
+    """What gives a service somebody who answers where one replica more does not; "" where it does."""
+    if by_others(service):
+        return "whoever manages its EndpointSlices has to put live addresses in before the change: Kubernetes does not"
+    return ""
 
 
 def remedy_of_dead(service: Service | None) -> str:

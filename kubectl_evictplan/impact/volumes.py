@@ -70,7 +70,7 @@ class Volumes:
         self._mounted = {
             one.name for one in infrastructure.storage_drivers if not one.attach_required
         }
-        self._rivals = Rivals(infrastructure.pod_claims, pods)
+        self.rivals = Rivals(infrastructure.pod_claims, pods)
 
     def claims_of(self, pod: Pod) -> tuple[str, ...]:
         """Names of the claims that the pod's volumes use, without those that go away with it."""
@@ -92,7 +92,7 @@ class Volumes:
             claim = self._claims.get((pod.namespace, name))
             code, free = self._free(claim, life, deletion, out_of_service)
             if code in _ATTACHED:
-                rival = self._rivals.of(pod, name, life, deletions)
+                rival = self.rivals.of(pod, name, life, deletions)
                 code, free = _beside(rival, code, free)
             volume = self._volumes.get(claim.volume_name) if claim is not None else None
             bound = code == NEVER_MOVES and volume is not None and bool(volume.node_affinity)

@@ -8,11 +8,17 @@ import pytest
 from msgspec.structs import replace
 from worlds import cluster, finding, impact_of, pods_of
 
-from builders import make_event
+from builders import default_tolerations, make_event, make_pod
 from kubectl_evictplan.impact.replacement_words import what_would_help
-from kubectl_evictplan.kube.infrastructure import PersistentVolumeClaim, PodClaims
+from kubectl_evictplan.kube.infrastructure import (
+    Endpoint,
+    EndpointSlice,
+    PersistentVolumeClaim,
+    PodClaims,
+    Service,
+)
 from kubectl_evictplan.kube.needs import HONOR, PodNeeds, TopologySpreadConstraint
-from kubectl_evictplan.kube.objects import IntOrPercent, PodDisruptionBudget, Workload
+from kubectl_evictplan.kube.objects import IntOrPercent, Pod, PodDisruptionBudget, Workload
 from kubectl_evictplan.prediction.impact_document import FilterCount, Impact
 
 SILENT = make_event(10, "kubelet-stop", "a1")
@@ -95,3 +101,31 @@ def test_what_helps_spread_pods_follows_from_their_constraint(
     refused = replace(fit, because=(FilterCount("PodTopologySpread", 2),))
     needs = PodNeeds(topology_spread=(TopologySpreadConstraint("zone", **fields),))
     assert what_would_help(refused, needs).startswith(told)
+
+
+def test_shorter_tolerations_are_no_remedy_for_whom_nobody_replaces() -> None:
+    """A bare pod is gone, and a StatefulSet waits for an end that a silent kubelet never confirms."""
+
+    def codes(*pods: Pod) -> set[str]:
+        return {one.code for one in impact_of(cluster(pods), SILENT).findings}
+
+    tolerations = default_tolerations(300)
+    bare = make_pod("tool", "a1", tolerations=tolerations)
+    [stateful] = pods_of("StatefulSet", "db", ["a1"], tolerations=tolerations)
+    [web] = pods_of("ReplicaSet", "web", ["a1"], tolerations=tolerations)
+    assert "slow-failover" not in codes(bare) | codes(stateful)
+    assert "slow-failover" in codes(web)
+
+
+def test_more_replicas_are_no_remedy_for_a_service_whose_endpoints_others_write() -> None:
+    slices = EndpointSlice("default", "x", "web", "IPv4", (Endpoint("web-0", "a1"),))
+
+    def down(**service: Any) -> str:
+        listed = (Service("default", "web", **service),)
+        pods = pods_of("ReplicaSet", "web", ["a1"])
+        owner = Workload("ReplicaSet", "default", "web", replicas=1)
+        known = cluster(pods, workloads=[owner], services=listed, endpoint_slices=(slices,))
+        return finding(impact_of(known, SILENT), "service-down").remedy
+
+    assert down().startswith("whoever manages its EndpointSlices")
+    assert "kubectl -n default scale replicaset/web --replicas=2" in down(selector={"app": "web"})

@@ -13,6 +13,8 @@ from kubectl_evictplan.kube.infrastructure import (
     PersistentVolume,
     PersistentVolumeClaim,
     PodClaims,
+    StorageCapacity,
+    StorageClass,
     StorageDriver,
 )
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
@@ -61,6 +63,7 @@ def test_a_volume_that_a_pod_still_uses_does_not_move() -> None:
     impact = impact_of(volume_cluster([keep()]), TAINT)
     [found] = impact.volumes
     assert (found.pod, found.code, found.free.earliest_seconds) == ("db-0", "still-used", None)
+    assert found.why.startswith("another pod uses it too")
     assert workload(impact, "ReplicaSet/db").whole_again.earliest_seconds is None
     assert comebacks(impact)["db-0"].code == "volume-still-used"
     assert finding(impact, "volume-still-used").certainty == "certain"
@@ -80,6 +83,8 @@ def test_successors_that_share_a_volume_perhaps_land_on_different_nodes() -> Non
         impact = impact_of(volume_cluster([second]), event)
         assert {one.code for one in impact.volumes} == {"still-used"}
         assert all(one.free.latest_seconds is None for one in impact.volumes)
+        # One of them gets it: that each may never do so is not the whole truth.
+        assert all(one.why.startswith("2 pods that go use it") for one in impact.volumes)
         assert workload(impact, "ReplicaSet/db").whole_again.latest_seconds is None
 
 
@@ -130,3 +135,27 @@ def test_the_directory_of_a_node_is_left_behind() -> None:
     here = ((("kubernetes.io/hostname", "In", ("a1",)),),)
     bound = impact_of(volume_cluster(volume=replace(volume, node_affinity=here)), SILENT)
     assert [one.code for one in bound.volumes] == ["never-moves"]
+
+
+def test_that_published_capacity_stays_as_it_is_is_an_assumption() -> None:
+    kind = StorageClass("fast", "d.example", waits_for_consumer=True)
+    claim = PersistentVolumeClaim("default", "data", "pv", "Bound", ONCE, "fast", 1 << 30)
+    known = volume_cluster(
+        ephemeral=True,
+        storage_classes=(kind,),
+        storage_drivers=(StorageDriver("d.example", storage_capacity=True),),
+    )
+    infrastructure = replace(
+        known.infrastructure,
+        persistent_volume_claims=(claim,),
+        storage_capacities=(StorageCapacity("kube-system", "c", "fast", 0, ()),),
+    )
+    kinds = (*known.kinds_seen, "CSIDriver", "CSIStorageCapacity")
+    read = replace(known, infrastructure=infrastructure, kinds_seen=kinds)
+    assert any(
+        line.startswith("storage: the capacity") for line in impact_of(read, TAINT).assumptions
+    )
+    unread = replace(known, infrastructure=replace(infrastructure, storage_capacities=()))
+    impact = impact_of(unread, TAINT)
+    assert not any(line.startswith("storage: ") for line in impact.assumptions)
+    assert any("new volumes of fast" in line for line in impact.not_evaluated)
