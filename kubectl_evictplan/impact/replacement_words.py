@@ -88,10 +88,7 @@ _HELP = {
     Filter.NODE_AFFINITY: "label another node as the pod template's nodeSelector and affinity ask, or widen them",
     Filter.NODE_PORTS: "free the hostPort on another node, or give the template another one",
     Filter.NODE_RESOURCES_FIT: "add nodes before the change, or lower resources.requests",
-    Filter.VOLUME_BINDING: (
-        "keep a node from which the volume can be reached, or restore the data elsewhere; for a new volume: one whose storage"
-        " has room (kubectl get csistoragecapacities -A)"
-    ),
+    Filter.VOLUME_BINDING: "keep a node from which the volume can be reached, or restore the data elsewhere",
     Filter.VOLUME_RESTRICTIONS: "end the pod that holds the ReadWriteOncePod claim",
     Filter.NODE_VOLUME_LIMITS: "add nodes, or move pods with volumes of that driver away",
     Filter.VOLUME_ZONE: "keep a node in the zone of the volume, or restore the data elsewhere",
@@ -100,6 +97,11 @@ _HELP = {
 }
 # What the change itself brings refuses most nodes; the others are of interest.
 _OF_THE_CHANGE = (Filter.NODE_UNSCHEDULABLE, Filter.TAINT_TOLERATION)
+
+_NEW_VOLUME_HELP = (
+    "keep a node that the StorageClass allows and whose storage has room for the new volume (kubectl get"
+    " csistoragecapacities -A)"
+)
 
 
 def what_would_help(fit: ReplacementFit, needs: PodNeeds | None = None) -> str:
@@ -110,6 +112,8 @@ def what_would_help(fit: ReplacementFit, needs: PodNeeds | None = None) -> str:
     worst = Filter(max(others, key=lambda one: one.nodes).filter)
     if worst is Filter.POD_TOPOLOGY_SPREAD and needs is not None:
         return _spread_help(needs)
+    if worst is Filter.VOLUME_BINDING and Unknown.VOLUMES in fit.unknown:
+        return _NEW_VOLUME_HELP
     return _HELP[worst]
 
 

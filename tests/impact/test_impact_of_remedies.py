@@ -129,3 +129,12 @@ def test_more_replicas_are_no_remedy_for_a_service_whose_endpoints_others_write(
 
     assert down().startswith("whoever manages its EndpointSlices")
     assert "kubectl -n default scale replicaset/web --replicas=2" in down(selector={"app": "web"})
+
+
+def test_a_volume_that_is_still_to_be_made_needs_room_not_its_old_data() -> None:
+    refused = replace(
+        impact_of(cluster(pods_of("ReplicaSet", "web", ["a1"])), SILENT).replacements[0],
+        because=(FilterCount("VolumeBinding", 2),),
+    )
+    assert "restore the data" in what_would_help(replace(refused, unknown=()))
+    assert "storage has room" in what_would_help(replace(refused, unknown=("volumes",)))

@@ -152,9 +152,8 @@ def test_that_published_capacity_stays_as_it_is_is_an_assumption() -> None:
     )
     kinds = (*known.kinds_seen, "CSIDriver", "CSIStorageCapacity")
     read = replace(known, infrastructure=infrastructure, kinds_seen=kinds)
-    assert any(
-        line.startswith("storage: the capacity") for line in impact_of(read, TAINT).assumptions
-    )
+    impact = impact_of(read, TAINT)
+    assert any(line.startswith("storage: the capacity") for line in impact.assumptions)
     unread = replace(known, infrastructure=replace(infrastructure, storage_capacities=()))
     impact = impact_of(unread, TAINT)
     assert not any(line.startswith("storage: ") for line in impact.assumptions)
