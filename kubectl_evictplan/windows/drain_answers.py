@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from kubectl_evictplan.cluster.timeline import DrainEnd
+from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.windows.drain_bounds import DrainBounds, RowBounds, TurnBounds
@@ -90,7 +90,7 @@ class DrainAnswers:
 
     def classes(self, controller: str) -> Iterator[tuple[Sequence[Pod], list[Within | None]]]:
         """For each class of exchangeable pods the window of its n-th eviction, where that is proven."""
-        for pods, _ in self._gathered.classes(controller):
+        for pods in self._gathered.classes if controller == EVICTION_API else ():
             known = self._bounds.together.get(pods[0].key)
             if known is not None:
                 number, nths = known

@@ -6,12 +6,10 @@ chance, so the n-th eviction of the class has a window, and each of its pods can
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from kubectl_evictplan.cluster.drained_pods import RETRY_NS
 from kubectl_evictplan.cluster.timeline import (
     EVICTION_API,
     KUBECTL_DELETE,
@@ -26,23 +24,16 @@ from kubectl_evictplan.cluster.timeline import (
     PodRefused,
     Timeline,
 )
-from kubectl_evictplan.engine.drain_timing import CONFLICT_MAX_NS
-from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain
-from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
-from kubectl_evictplan.windows.drain_instants import GAP_NS, Instants, NodeDrain, Within
+from kubectl_evictplan.windows.drain_instants import Instants, NodeDrain, Within
+from kubectl_evictplan.windows.drain_margins import DrawnWorld, Margins
 from kubectl_evictplan.windows.drain_turns import Turns
 from kubectl_evictplan.windows.drain_waits import Wait, WaitKey, Waits
 from kubectl_evictplan.windows.drained_again import deleted_again
-from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes, merge_spans
+from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
-
-# What drawn runs may miss at either end of a window that depends on other pods.
-_PADDING_NS = 200 * MILLISECOND_NS
-# At once, or when the one thing it waits for has happened.
-_OUTCOMES_OF_ONE_WAIT = 2
 
 
 class Refusal(NamedTuple):
@@ -93,69 +84,38 @@ class _Deletion(NamedTuple):
 
 
 class DrainGathered:
-    """Fills itself run by run.
+    """Fills itself run by run."""
 
-    ``drains`` are the scenario's, ``classes`` lists of exchangeable pods; ``siblings`` are such lists of StatefulSets'
-    pods: any of them may be the first or the last, but each keeps its name. ``moves_ns`` has, by node, how far
-    instants move with what can be anything between two ends, of which ``steps`` places are drawn: a hole that is
-    smaller may be chance. ``node_of`` has the node of each pod, ``asks`` the budget that is asked about it; ``queued`` are nodes of which not all pods go at once. ``whole``: readiness is anywhere in a
-    range, so what was not drawn between two instants is no proof that nothing happens there.
-    """
-
-    def __init__(
-        self,
-        drains: Sequence[Drain],
-        classes: Sequence[Sequence[Pod]],
-        siblings: Sequence[Sequence[Pod]],
-        moves_ns: Mapping[str, int],
-        steps: int,
-        node_of: Mapping[str, str],
-        asks: Mapping[str, str],
-        queued: Collection[str] = (),
-        *,
-        whole: bool = False,
-    ) -> None:
-        self._siblings = siblings
-        self._moves_ns = moves_ns
-        self._steps = steps
-        self._whole = whole
-        self._node_of = node_of
-        self._queued = queued
-        self._drains = drains
-        # Nodes that kubectl comes to at once: no other drain is before them, or beside.
-        self._first = {drains[0].nodes[0]} if len(drains) == 1 else set()
-        nodes = Counter(node for event in drains for node in event.nodes)
-        # Nodes of several processes: whichever asks first decides, and they ask 5 s apart at most.
-        self._contested = {node for node, processes in nodes.items() if processes > 1}
-        self._members = classes
-        self._class_of = {pod.key: place for place, pods in enumerate(classes) for pod in pods}
+    def __init__(self, world: DrawnWorld) -> None:
+        self._world = world
+        self._drains = world.drains
+        self._members = world.classes
+        self._class_of = {
+            pod.key: place for place, pods in enumerate(world.classes) for pod in pods
+        }
         self.runs = 0
+        self._waits = Waits(world.classes, self._class_of, self._uid, world.asks)
+        self._margins = Margins(world, self._class_of, self._waits.pods)
         # Deletions by EvictionKey, and the n-th of a class.
         self._deletions: Instants[_Deleted] = Instants(self._gap_of_deletion)
         self._samples: dict[EvictionKey, tuple[Timeline, int]] = {}
-        self._gone: Instants[tuple[str, str]] = Instants(lambda key: self._gap_of_pod(key[0]))
-        self._turns = Turns(drains)
+        self._gone: Instants[tuple[str, str]] = Instants(
+            lambda key: self._margins.gap_of_pod(key[0])
+        )
+        self._turns = Turns(world.drains)
         self._reasons: dict[NodeDrain, set[DrainEnd | None]] = {}
         self._exits: dict[int, set[int | None]] = {}
         self._refused: dict[NodeDrain, dict[Refusal, None]] = {}
         self._skipped: dict[NodeDrain, dict[Skipped, None]] = {}
-        self._waits = Waits(classes, self._class_of, self._uid, asks)
-        self._asks = asks
-        # How many pods meet at each budget.
-        self._rivals: Counter[str | None] = Counter(asks.values())
         # Of the run that is being added: whose controllers made the pods that replace others, by uid.
         self._replacements: dict[str, str] = {}
         self._replaced_owners: set[str] = set()
 
     def _gap_of_deletion(self, key: _Deleted) -> int:
         group = key.pod
-        return self._gap_of_pod(group if isinstance(group, str) else self._members[group][0].key)
-
-    def _gap_of_pod(self, pod: str) -> int:
-        if self._whole:
-            return HORIZON_DEFAULT_MAX_NS
-        node = self._node_of.get(pod, "")
-        return max(RETRY_NS if node in self._contested else GAP_NS, self._moves_ns.get(node, 0))
+        return self._margins.gap_of_pod(
+            group if isinstance(group, str) else self._members[group][0].key
+        )
 
     # -- one run ------------------------------------------------------------------------------------
 
@@ -240,7 +200,7 @@ class DrainGathered:
             return entry.uid
         if isinstance(entry, PodDeleted):
             self._replaced_owners.add(owner)
-        return "" if entry.pod in self._node_of else None
+        return "" if entry.pod in self._world.node_of else None
 
     # -- over all runs -------------------------------------------------------------------------------
 
@@ -259,7 +219,7 @@ class DrainGathered:
                 assert isinstance(entry, PodDeleted), "samples are deletions"
                 controllers.setdefault(group, {})[key.controller] = entry
             else:
-                spans = self._spans(_Deleted(*key), self._gap_of_pod(key.pod))
+                spans = self._spans(_Deleted(*key), self._margins.gap_of_pod(key.pod))
                 certain = self._deletions.runs[_Deleted(*key)] == self.runs
                 found[key] = self._eviction(key, spans, certain=certain)
         self._share_spans(found)
@@ -273,7 +233,7 @@ class DrainGathered:
                     key = EvictionKey(pod.key, pod.uid, controller, 0)
                     padded = self._padded(spans, key)
                     found[key] = self._eviction(key, padded, certain=certain, like=entry)
-        if self._contested:
+        if self._margins.contested:
             found.update(deleted_again(found, self._turns, self._drains, self._turns_of_pods()))
         return found
 
@@ -291,52 +251,33 @@ class DrainGathered:
         return seen
 
     def _share_spans(self, found: dict[EvictionKey, PossibleEviction]) -> None:
-        for pods in self._siblings:
+        for pods in self._world.siblings:
             for controller in (EVICTION_API, KUBECTL_DELETE):
                 keys = [EvictionKey(pod.key, pod.uid, controller, 0) for pod in pods]
                 keys = [key for key in keys if key in found]
                 spans = [span for key in keys for span in found[key].spans]
                 for key in keys:
-                    joined = disjoint_outcomes(spans, self._gap_of_pod(key.pod))
+                    joined = disjoint_outcomes(spans, self._margins.gap_of_pod(key.pod))
                     found[key] = found[key]._replace(spans=joined)
-
-    def _padding_ns(self, node: str, pod: str = "") -> int:
-        step_ns = self._moves_ns.get(node, 0) // self._steps
-        contested = node in self._contested and self._waits_for_budgets(node, pod)
-        by_others_ns = RETRY_NS if contested else 0
-        return _PADDING_NS + by_others_ns + max(step_ns // 2 - GAP_NS // 3, 0)
 
     def _padded(self, spans: tuple[Span, ...], key: EvictionKey) -> tuple[Span, ...]:
         """The spans, wider where they depend on when other pods are gone or Ready."""
         timeline, index = self._samples.get(key, (None, 0))
         entry = timeline.entries[index] if timeline is not None else None
         # A replacement is evicted from another node than its name was at the start.
-        node = entry.node if isinstance(entry, PodDeleted) else self._node_of.get(key.pod, "")
+        node = entry.node if isinstance(entry, PodDeleted) else self._world.node_of.get(key.pod, "")
         by_drain = key.controller in (EVICTION_API, KUBECTL_DELETE)
-        if not by_drain or not self._depends_on_others(node, key.pod):
-            return self._conflicted(spans, key)
-        start_ns = self._turns.first_start_ns(node)
-        first_ns = spans[0][0] if start_ns is None else min(start_ns, spans[0][0])
-        # Each of several waits adds its own chance, to the ends of a window as to the holes between two.
-        padding_ns = self._padding_ns(node, key.pod) * max(len(spans) - 1, 1)
-        if len(spans) > _OUTCOMES_OF_ONE_WAIT:
-            spans = (spans[0], (spans[1][0], spans[-1][1]))
-        wider = ((max(low - padding_ns, first_ns), high + padding_ns) for low, high in spans)
-        return self._conflicted(tuple(merge_spans(wider, 0)), key)
-
-    def _conflicted(self, spans: tuple[Span, ...], key: EvictionKey) -> tuple[Span, ...]:
-        """The spans; of requests that meet at a budget one may lose once more than in drawn runs."""
-        budget = self._asks.get(key.pod)
-        if key.controller != EVICTION_API or self._rivals[budget] < 2:
+        if by_drain and self._margins.depends_on_others(node, key.pod):
+            start_ns = self._turns.first_start_ns(node)
+            spans = self._margins.padded(spans, node, key.pod, start_ns)
+        if key.controller != EVICTION_API:
             return spans
-        # They are sent together; whoever is refused then comes back alone.
-        (low_ns, high_ns), *others = spans
-        return tuple(merge_spans([(low_ns, high_ns + CONFLICT_MAX_NS), *others], 0))
+        return self._margins.conflicted(spans, key.pod)
 
     def _spans_of_class(self, group: int, controller: str) -> tuple[tuple[Span, ...], bool]:
         pieces: list[Span] = []
         certain = True
-        gap_ns = self._gap_of_pod(self._members[group][0].key)
+        gap_ns = self._margins.gap_of_pod(self._members[group][0].key)
         for place in range(len(self._members[group])):
             nth = _Deleted(group, "", controller, place)
             if nth in self._deletions.by_seed:
@@ -349,11 +290,10 @@ class DrainGathered:
         spans = (*self._deletions.spans(deleted), *self._turns.within(deleted))
         return disjoint_outcomes(spans, gap_ns)
 
-    def classes(self, controller: str) -> Iterator[tuple[Sequence[Pod], list[Within | None]]]:
-        """For each class its pods, and the window of its n-th eviction by ``controller``."""
-        for group, members in enumerate(self._members):
-            nths = [_Deleted(group, "", controller, place) for place in range(len(members))]
-            yield members, [self._deletions.within(nth, self.runs) for nth in nths]
+    @property
+    def classes(self) -> Sequence[Sequence[Pod]]:
+        """Lists of pods that may take each other's place."""
+        return self._members
 
     def _eviction(
         self,
@@ -422,7 +362,7 @@ class DrainGathered:
         if wait.until is None:
             return wait
         earliest_ns, latest_ns = wait.until
-        padding_ns = self._padding_ns(drain.node)
+        padding_ns = self._margins.padding_ns(drain.node)
         if latest_ns is not None and DrainEnd.TIMEOUT.value in wait.ends:
             latest_ns = max(latest_ns, self._turns.ended(drain)[-1][1])
         return wait._replace(
@@ -435,27 +375,15 @@ class DrainGathered:
     def _padded_end(self, drain: NodeDrain, waits: Iterable[Wait]) -> Within | None:
         """When kubectl is through with the node: never before the last of its waits can be over."""
         end = self._turns.end_within(drain, self.runs)
-        if end is None or not self._depends_on_others(drain.node):
+        if end is None or not self._margins.depends_on_others(drain.node):
             return end
-        padding_ns = self._padding_ns(drain.node)
+        padding_ns = self._margins.padding_ns(drain.node)
         start_ns = self._turns.started(drain)[0][0]
         latest_ns = None
         if end.latest_ns is not None:
             over = [wait.until.latest_ns for wait in waits if wait.until is not None]
             latest_ns = max(end.latest_ns + padding_ns, *(ns for ns in over if ns is not None), 0)
         return Within(max(end.earliest_ns - padding_ns, start_ns), latest_ns)
-
-    def _depends_on_others(self, node: str, pod: str = "") -> bool:
-        """Whether a pod of the node (or that one, or one of its class) waits, or the node's turn comes late."""
-        late = node not in self._first or node in self._queued
-        return late or self._waits_for_budgets(node, pod)
-
-    def _waits_for_budgets(self, node: str, pod: str = "") -> bool:
-        """Whether a pod of the node (or that one, or one of its class) is refused in some run."""
-        if not pod:
-            return any(self._node_of.get(other) == node for other in self._waits.pods)
-        alike = self._members[self._class_of[pod]] if pod in self._class_of else ()
-        return bool(self._waits.pods.intersection((pod, *(other.key for other in alike))))
 
     @property
     def replaced_owners(self) -> frozenset[str]:

@@ -33,6 +33,7 @@ from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.drain_answers import DrainAnswers
 from kubectl_evictplan.windows.drain_bounds import DrainBounds
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain
+from kubectl_evictplan.windows.drain_margins import DrawnWorld
 from kubectl_evictplan.windows.drain_outcomes import DrainGathered
 from kubectl_evictplan.windows.drain_world import DrainWorld, drain_world
 from kubectl_evictplan.windows.unknowns.of_drains import CORNERS, DrainLatencies, DrawnRun
@@ -78,7 +79,7 @@ def explore_drains(
         # Runs only show how things come about.
         seeds = len(CORNERS)
     waves = _waves(world, events)
-    gathered = DrainGathered(
+    drawn = DrawnWorld(
         events,
         exchangeable_pods(world, drains),
         exchangeable_pods(world, drains, stateful=True),
@@ -89,6 +90,7 @@ def explore_drains(
         {node for node, number in waves.items() if number > 1},
         whole=ready.latest_ns is not None and ready.range_ns > GAP_NS,
     )
+    gathered = DrainGathered(drawn)
     whole = replace(scenario, horizon_ns=None)
     plan = list(DrainLatencies(world, ready, rooms).settle(DrawnRun(0, whole), seeds))
     for index, (seed, played, timing) in enumerate(plan):
