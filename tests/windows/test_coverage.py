@@ -82,9 +82,9 @@ def test_many_unknown_heartbeats_have_outer_bounds_that_say_what_was_not_tried()
 
 
 def test_a_few_unknown_heartbeats_are_all_tried() -> None:
-    coverage = predicted(silent_world(6)).inputs.coverage
+    coverage = predicted(silent_world(4)).inputs.coverage
     assert coverage is not None
-    assert (coverage.exact, coverage.outer_bound, coverage.explored) == (6, 0, 0)
+    assert (coverage.exact, coverage.outer_bound, coverage.explored) == (4, 0, 0)
 
 
 def test_outer_bounds_hold_and_what_they_call_certain_happens() -> None:

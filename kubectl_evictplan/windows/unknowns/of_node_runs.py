@@ -17,6 +17,8 @@ from kubectl_evictplan.windows.unknowns.zone_walk import ZoneWalk
 
 # So many times more pieces may there be before those that are cut for the sake of others are joined.
 _CUT_FOR_OTHERS = 8
+# Of two answers the exact one may take twice as long.
+_WORTH_BEING_EXACT = 2
 
 
 def pieces(
@@ -34,12 +36,13 @@ def pieces(
     ticks = (TickCost(meetings), processes, MonitorPhase(meetings))
     walk = ZoneWalk(snapshot, configuration)
     most = max(runs_max // 2, 1)
-    whole = _wholly_settled(Piece(scenario), (*starts, *ticks), most)
+    enough = most * _WORTH_BEING_EXACT
+    whole = _wholly_settled(Piece(scenario), (*starts, *ticks), enough)
     if whole is not None:
-        whole = _with_last_heartbeats(whole, scenario, heartbeats, meetings, most)
+        whole = _with_last_heartbeats(whole, scenario, heartbeats, meetings, enough)
     if whole is not None:
-        whole = [each for piece in whole for each in walk.settle(piece, most)]
-    if whole is not None and len(whole) <= most:
+        whole = [each for piece in whole for each in walk.settle(piece, enough)]
+    if whole is not None and len(whole) <= enough:
         return whole
     found = settled(Piece(scenario), (*starts, *ticks, heartbeats, walk), most)
     if heartbeats.is_known(scenario) or not any(piece.missed for piece in found):
