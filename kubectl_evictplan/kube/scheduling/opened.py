@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.kube.objects import Node
-from kubectl_evictplan.kube.scheduling.answers import Phase
+from kubectl_evictplan.kube.scheduling.answers import Group, Phase
 from kubectl_evictplan.kube.scheduling.node_filters import NodeFilters
 from kubectl_evictplan.kube.scheduling.node_sets import NodeSet
+from kubectl_evictplan.kube.scheduling.spread import Spread
 
 
 class Opened(NamedTuple):
@@ -17,6 +18,27 @@ class Opened(NamedTuple):
     filters: NodeFilters
     existing: NodeSet
     heard: NodeSet
+
+    def standing(self, group: Group) -> NodeSet:
+        """Nodes that pass what looks at nodes alone, silent ones too: nobody tells the scheduler at first."""
+        pod, filters = group.pods[0], self.filters
+        passing = self.existing & filters.unschedulable(pod.tolerations)
+        passing &= filters.taints(pod.tolerations) & filters.affinity(group.needs, pod.node_name)
+        for terms in group.reach.volumes:
+            passing &= filters.volume(terms)
+        for labels in group.reach.zones:
+            passing &= filters.zone(labels)
+        return passing
+
+    def counted(self, group: Group, spread: Spread) -> tuple[NodeSet, ...]:
+        """By spread constraint of the group the nodes that count for it."""
+        pod, filters = group.pods[0], self.filters
+        return spread.counted(
+            group.needs,
+            filters.affinity(group.needs, pod.node_name),
+            filters.taints(pod.tolerations),
+            self.existing,
+        )
 
 
 def opened(
