@@ -168,7 +168,8 @@ class Gathered:
         for (key, ordinal), found in self._found.items():
             if isinstance(key, _Gone):
                 continue
-            spans, certain = found.spans(self._gap_ns), self._always(found)
+            certain, missed = self._always(found), self._missed_of(found)
+            spans = found.spans(self._gap_ns) if missed or not self.missed else ((0, 0),)
             low_ns, high_ns = spans[0][0], spans[-1][1]
             note = partial(
                 WindowTable.add,
@@ -176,7 +177,7 @@ class Gathered:
                 latest_ns=high_ns,
                 certain=certain,
                 runs=result.runs,
-                explored=bool(self.missed),
+                explored=bool(missed),
             )
             if isinstance(key, EvictionKey):
                 self._store_eviction(result, key._replace(ordinal=ordinal), found, spans)
@@ -189,7 +190,14 @@ class Gathered:
 
     def _always(self, found: _Found) -> bool:
         """In every history, of all that there are."""
-        return not self.missed and len(found.histories) == len(self._facts)
+        return not self._missed_of(found) and len(found.histories) == len(self._facts)
+
+    def _missed_of(self, found: _Found) -> frozenset[str]:
+        """What was not wholly explored of it: nothing where every history begins with it, before any tick."""
+        at_start = set(found.by_slot.values()) == {(0, 0)}
+        if at_start and len(found.histories) == len(self._facts):
+            return frozenset()
+        return frozenset(self.missed)
 
     def _store_eviction(
         self, result: Exploration, key: EvictionKey, found: _Found, every_span: tuple[Span, ...]
@@ -224,5 +232,5 @@ class Gathered:
             gone_earliest_ns=gone_earliest_ns,
             gone_latest_ns=gone_spans[-1][1] if gone_spans is not None and whole else None,
             circumstances=found.circumstances(spans),
-            missed=frozenset(self.missed),
+            missed=self._missed_of(found),
         )

@@ -11,8 +11,10 @@ from realities import draw_reality
 from soak_worlds import draw_soak_world
 
 from builders import ns
+from kubectl_evictplan.cluster.timeline import TAINT_EVICTION, PodDeleted, Timeline
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.windows.explored import join_samples
+from kubectl_evictplan.windows.gathered import Gathered, Slot
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
@@ -50,6 +52,21 @@ def test_a_sampled_end_of_silence_is_widened_by_what_ticks_can_cost_until_then()
     join_samples(result, ns(1), ns(30), drift_ns=ns(0.08))
     window = result.nodes.windows[silent, 0]
     assert (window.earliest_ns, window.latest_ns, window.unsure) == (ns(10.92), ns(12.08), True)
+
+
+def test_what_happens_at_the_start_in_every_sample_is_exact_and_certain() -> None:
+    gathered = Gathered(ns(30), ns(5), missed={"phase of the node monitor"})
+    for piece in (0, 1):
+        deleted = [
+            PodDeleted(at_ns, (), f"default/{name}", name, "n0", TAINT_EVICTION)
+            for name, at_ns in (("first", 0), ("later", ns(10)))
+        ]
+        gathered.add(Slot(piece, (), left_out_ns=ns(1)), Timeline(0, entries=[*deleted]))
+    result = Exploration()
+    gathered.store(result)
+    join_samples(result, ns(2), ns(30))
+    found = {key.uid: (each.spans, each.certain) for key, each in result.evictions.items()}
+    assert found == {"first": (((0, 0),), True), "later": (((ns(7), ns(13)),), False)}
 
 
 def test_changes_of_a_node_that_are_samples_leave_no_gap_between_them() -> None:
