@@ -7,22 +7,29 @@ its chain of causes; what stands in between is its group's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import starmap
 from typing import Any
 
 import msgspec
+from msgspec.structs import fields
 
 from kubectl_evictplan.prediction.grouped_evictions import (
-    Chain,
     EvictionGroup,
     Evictions,
     OneOfGroup,
+    PodNames,
     SharedChain,
 )
+from kubectl_evictplan.prediction.records import Because, Eviction
 
 Encode = Callable[[Any], str]
 
-_ROWS_AT_ONCE = 500
+_ROWS_AT_ONCE = 100
+# A row's fields in their order, without its pod's own.
+_SHARED = [
+    field.name
+    for field in fields(Eviction)
+    if field.name not in PodNames._fields and field.name != "because"
+]
 # Quotes in strings are escaped: so this stands only between the strings of a list.
 _BETWEEN_STRINGS = '","'
 
@@ -33,20 +40,31 @@ class EvictionTexts:
     def __init__(self, encode: Encode, indents: int | None = None) -> None:
         """``indents``: how many indents of two blanks stand before each row; None for compact texts."""
         self._encode, self._indents = encode, indents
-        blank = "" if indents is None else " "
-        self._line = line = "" if indents is None else "\n" + "  " * indents
-        inside = line and line + "  "
-        self._separator = f",{line}"
-        self._names = (
-            f'{{{inside}"namespace":{blank}',
-            f',{inside}"pod":{blank}',
-            f',{inside}"uid":{blank}',
+        keys = {field.name: field.encode_name for field in (*fields(Eviction), *fields(Because))}
+        line, blank = ("", "") if indents is None else ("\n" + "  " * indents, " ")
+        inside, of_link = (line and line + "  " * depth for depth in (1, 3))
+
+        def key(name: str, before: str = inside) -> str:
+            return f'{before}"{keys[name]}":{blank}'
+
+        self._separator, self._end = f",{line}", f"{line}}}"
+        # What is a pod's own stands between quotes, which are those of the texts around it.
+        before_pod, before_uid = (f'",{key(name)}"' for name in ("pod", "uid"))
+        self._names = f'{{{key("namespace")}"', before_pod, before_uid
+        self._shared = [("," + key(name), name) for name in _SHARED]
+        self._owner, self._because = "," + key("owner"), "," + key("because") + "["
+        self._link_before = f"{line and line + '    '}{{"
+        self._link_keys = (
+            key("offset_seconds", of_link),
+            "," + key("what", of_link),
+            "," + key("object", of_link),
+            "," + key("rule", of_link),
         )
-        self._because = f',{inside}"because":{blank}'
-        self._object = f'"object":{blank}'
+        self._link_end, self._chain_end = f"{line and line + '    '}}}", f"{inside}]"
+        self._values: dict[object, str] = {}
         # By identity: pods of one node share them, and they live on in their groups.
         self._chains: dict[int, str] = {}
-        self._groups: dict[int, tuple[str, Sequence[str]]] = {}
+        self._groups: dict[int, tuple[str, str, Sequence[str]]] = {}
 
     def chunks(self, evictions: Evictions) -> Iterator[str]:
         """Yield the rows, with what separates them: joined they are the inside of the list."""
@@ -58,19 +76,18 @@ class EvictionTexts:
         namespaces, pods, uids, owners = map(
             self._strings, zip(*[names for names, _ in rows], strict=True)
         )
-        objects = starmap('"pod/{}/{}"'.format, zip(namespaces, pods, strict=True))
         before_namespace, before_pod, before_uid = self._names
         texts: list[str] = []
-        for (_, group), namespace, pod, uid, owner, own in zip(
-            rows, namespaces, pods, uids, owners, objects, strict=True
+        for (_, group), namespace, pod, uid, owner in zip(
+            rows, namespaces, pods, uids, owners, strict=True
         ):
             if (known := self._groups.get(id(group))) is None:
                 known = self._groups[id(group)] = self._of_group(group)
-            before_owner, ends = known
-            texts += (before_namespace, f'"{namespace}"', before_pod, f'"{pod}"')
-            texts += (before_uid, f'"{uid}"', before_owner, f'"{owner}"', ends[0])
-            for end in ends[1:]:
-                texts += (own, end)
+            before_owner, after_owner, own = known
+            texts += (before_namespace, namespace, before_pod, pod, before_uid, uid)
+            texts += (before_owner, owner, after_owner)
+            for end in own:
+                texts += (namespace, "/", pod, end)
             texts.append(self._separator)
         return "".join(texts[:-1])
 
@@ -78,30 +95,52 @@ class EvictionTexts:
         """Each of many strings as it stands between its quotes."""
         return self._encode(list(values))[2:-2].split(_BETWEEN_STRINGS)
 
-    def _of_group(self, group: EvictionGroup) -> tuple[str, Sequence[str]]:
-        """What stands before the owner of its rows, and what follows, cut where a pod is told of itself."""
-        text = self._text(group.shared, 0)
-        nameless = '""'.join((*self._names, ""))
-        after_owner = f"{self._because}[]{self._line}}}"
-        before_owner = text[len(nameless) : -len(f'""{after_owner}')]
-        ends = f"{self._because}{self._chain(group.chain)}{self._line}}}".split(f'{self._object}""')
-        return before_owner, [*(end + self._object for end in ends[:-1]), ends[-1]]
+    def _of_group(self, group: EvictionGroup) -> tuple[str, str, Sequence[str]]:
+        """What stands in its rows before the owner, behind it, and behind each further name of the pod."""
+        shared, value = group.shared, self._value
+        before = [key + value(getattr(shared, name)) for key, name in self._shared]
+        after_owner, *own = self._ends(group.chain)
+        return f'"{"".join(before)}{self._owner}"', after_owner, own
 
-    def _chain(self, chain: SharedChain) -> str:
+    def _ends(self, chain: SharedChain) -> Iterator[str]:
+        """From the owner to the end of the row, cut where a link names the pod."""
         before = self._chains.get(id(chain.before))
         if before is None:
-            before = self._chains[id(chain.before)] = self._links(chain.before)
-        links = ",".join(filter(None, (before, self._links(chain.rest))))
-        return f"[{links}{self._line and self._line + '  '}]" if links else "[]"
+            links = [self._link_before + self._link(each) for each in chain.before]
+            before = self._chains[id(chain.before)] = ",".join(links)
+        text, comma = f'"{self._because}{before}', "," if before else ""
+        for each in chain.rest:
+            text += comma + self._link_before
+            if each.object:
+                text += self._link(each)
+            else:
+                told, rule = self._link_sides(each)
+                yield f'{text}{told}"pod/'
+                text = f'"{rule}'
+            comma = ","
+        yield f"{text}{self._chain_end if comma else ']'}{self._end}"
 
-    def _links(self, links: Chain) -> str:
-        """The links as they stand in their list; "" when there are none."""
-        closing = f"{self._line and self._line + '  '}]"
-        return self._text(links, 1)[1 : -len(closing)] if links else ""
+    def _link(self, each: Because) -> str:
+        told, rule = self._link_sides(each)
+        return told + self._value(each.object) + rule
 
-    def _text(self, value: Any, depth: int) -> str:
-        text = self._encode(value)
-        if self._indents is None:
-            return text
-        lines = msgspec.json.format(text, indent=2)
-        return lines.replace("\n", "\n" + "  " * (self._indents + depth))
+    def _link_sides(self, each: Because) -> tuple[str, str]:
+        """The link up to its object, and from there on."""
+        value, (at, what, about, rule) = self._value, self._link_keys
+        told = f"{at}{value(each.offset_seconds)}{what}{value(each.what)}{about}"
+        return told, f"{rule}{value(each.rule)}{self._link_end}"
+
+    def _value(self, value: Any) -> str:
+        """The text of what one field of a row, or of a link, holds."""
+        # Records are shared by identity, and live on in their groups; numbers hardly ever repeat.
+        if isinstance(value, float):
+            return self._encode(value)
+        known = value if isinstance(value, str) else id(value)
+        found = self._values.get(known)
+        if found is None:
+            text = self._encode(value)
+            if self._indents is not None and not isinstance(value, str):
+                text = msgspec.json.format(text, indent=2)
+                text = text.replace("\n", "\n" + "  " * (self._indents + 1))
+            found = self._values[known] = text
+        return found

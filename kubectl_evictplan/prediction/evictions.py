@@ -208,7 +208,7 @@ def _shared_row(
     """What the rows of all pods of a kind have in common."""
     index, toleration = found.toleration_index, None
     if index is not None:
-        toleration = document.TolerationReference(index, found.toleration_seconds)
+        toleration = _toleration(index, found.toleration_seconds)
     return document.Eviction(
         namespace="",
         pod="",
@@ -243,6 +243,11 @@ def _windows(
 @lru_cache  # a cluster has few
 def _taint(taint: Taint) -> document.TaintReference:
     return document.TaintReference(taint.key, taint.effect, taint.value)
+
+
+@lru_cache  # a cluster has few
+def _toleration(index: int, toleration_seconds: int | None) -> document.TolerationReference:
+    return document.TolerationReference(index, toleration_seconds)
 
 
 def _names_by_node(
