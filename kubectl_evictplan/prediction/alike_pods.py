@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
@@ -32,7 +32,7 @@ _NONE: frozenset[str] = frozenset()
 _PHASES_NOT_FINISHED = ("Pending", "Running", "Unknown")
 
 
-class SomePod(NamedTuple):
+class SomePod(Struct, frozen=True, gc=False):
     """A pod by its names, and its node; ``pod`` is None where nothing else is known of it."""
 
     key: str
@@ -56,6 +56,7 @@ class AlikePods:
         # By the key of the pod that is simulated, it and all others of its kind.
         self._of: dict[str, list[SomePod]] = {}
         self._shown_by: dict[str, str] = {}
+        self._on_several_nodes: set[str] = set()
         # Drains look at names, labels and budgets.
         if scenario is not None and not drained_nodes(scenario):
             self._find(relevant, scenario)
@@ -82,8 +83,11 @@ class AlikePods:
         for pods in kinds.values():
             if len(pods) > 1:
                 some = [SomePod(pod.key, pod.uid, pod.node_name, pod) for pod in pods]
-                self._of[some[0].key] = some
-                self._shown_by.update(dict.fromkeys([each.key for each in some], some[0].key))
+                key = some[0].key
+                self._of[key] = some
+                self._shown_by.update(dict.fromkeys([each.key for each in some], key))
+                if places and some[0].node in places:
+                    self._on_several_nodes.add(key)
         shown = {id(pods[0]) for pods in kinds.values()} | {id(pod) for pod in alone}
         self.snapshot = replace(
             relevant,
@@ -133,10 +137,12 @@ class AlikePods:
         pods = self._of.get(key)
         if pods is None or uid not in ("", pods[0].uid):
             return (SomePod(key, uid, node),)
-        return pods if uid else [pod._replace(uid="") for pod in pods]
+        return pods if uid else [replace(pod, uid="") for pod in pods]
 
     def on_nodes(self, key: str, uid: str, node: str) -> Mapping[str, int]:
         """Return how many pods it stands for on each node."""
+        if key not in self._on_several_nodes:
+            return {node: len(self.pods(key, uid, node))}
         numbers: dict[str, int] = {}
         for pod in self.pods(key, uid, node):
             numbers[pod.node] = numbers.get(pod.node, 0) + 1
@@ -151,10 +157,10 @@ class AlikePods:
         extended = {}
         for key, value in found.items():
             there = {value.node: value}
-            for pod, uid, node, _ in self.pods(key.pod, key.uid, value.node):
-                if node not in there:
-                    there[node] = value._replace(node=node)
-                extended[EvictionKey(pod, uid, key.controller, key.ordinal)] = there[node]
+            for pod in self.pods(key.pod, key.uid, value.node):
+                if (here := there.get(pod.node)) is None:
+                    here = there[pod.node] = value._replace(node=pod.node)
+                extended[EvictionKey(pod.key, pod.uid, key.controller, key.ordinal)] = here
         return extended
 
     def extend(self, exploration: Exploration) -> None:
@@ -165,7 +171,7 @@ class AlikePods:
 
     def _extend(self, table: WindowTable[CancelKey]) -> None:
         table.windows = {
-            (CancelKey(*pod[:3], key.reason), ordinal): window
+            (CancelKey(pod.key, pod.uid, pod.node, key.reason), ordinal): window
             for (key, ordinal), window in table.windows.items()
             for pod in self.pods(key.pod, key.uid, key.node)
         }

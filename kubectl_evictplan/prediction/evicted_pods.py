@@ -66,12 +66,12 @@ def emptied_workloads(prediction: Prediction) -> list[WorkloadReport]:
     if not evicted.once:
         groups = prediction.evictions.groups
         sure = {
-            names[:2] + names[3:]
+            (names.namespace, names.owner, names.pod)
             for group in groups
             for names in group.pods
             if names.key in evicted.certain
         }
-        owners = [(namespace, owner) for namespace, _, owner in sure]
+        owners = [(namespace, owner) for namespace, owner, _ in sure]
     going = Counter(owners)
     return [
         report

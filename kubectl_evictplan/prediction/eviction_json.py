@@ -6,7 +6,7 @@ its chain of causes; what stands in between is its group's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +16,6 @@ from kubectl_evictplan.prediction.grouped_evictions import (
     EvictionGroup,
     Evictions,
     OneOfGroup,
-    PodNames,
     SharedChain,
 )
 from kubectl_evictplan.prediction.records import Because, Eviction
@@ -24,12 +23,9 @@ from kubectl_evictplan.prediction.records import Because, Eviction
 Encode = Callable[[Any], str]
 
 _ROWS_AT_ONCE = 100
+_NAMES = ("namespace", "pod", "uid", "owner")
 # A row's fields in their order, without its pod's own.
-_SHARED = [
-    field.name
-    for field in fields(Eviction)
-    if field.name not in PodNames._fields and field.name != "because"
-]
+_SHARED = [field.name for field in fields(Eviction) if field.name not in (*_NAMES, "because")]
 # Quotes in strings are escaped: so this stands only between the strings of a list.
 _BETWEEN_STRINGS = '","'
 
@@ -73,8 +69,8 @@ class EvictionTexts:
             yield (self._separator if at else "") + self._some(rows[at : at + _ROWS_AT_ONCE])
 
     def _some(self, rows: Sequence[OneOfGroup]) -> str:
-        namespaces, pods, uids, owners = map(
-            self._strings, zip(*[names for names, _ in rows], strict=True)
+        namespaces, pods, uids, owners = (
+            self._strings([getattr(names, name) for names, _ in rows]) for name in _NAMES
         )
         before_namespace, before_pod, before_uid = self._names
         texts: list[str] = []
@@ -91,9 +87,9 @@ class EvictionTexts:
             texts.append(self._separator)
         return "".join(texts[:-1])
 
-    def _strings(self, values: Iterable[str]) -> list[str]:
+    def _strings(self, values: list[str]) -> list[str]:
         """Each of many strings as it stands between its quotes."""
-        return self._encode(list(values))[2:-2].split(_BETWEEN_STRINGS)
+        return self._encode(values)[2:-2].split(_BETWEEN_STRINGS)
 
     def _of_group(self, group: EvictionGroup) -> tuple[str, str, Sequence[str]]:
         """What stands in its rows before the owner, behind it, and behind each further name of the pod."""

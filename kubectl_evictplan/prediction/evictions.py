@@ -254,15 +254,15 @@ def _names_by_node(
     pods: Sequence[SomePod], known: Mapping[str, Pod], owners: OwnerNames
 ) -> dict[str, list[PodNames]]:
     found: dict[str, list[PodNames]] = {}
-    for key, uid, node, like in pods:
-        pod = like or known.get(key)
+    for some in pods:
+        pod = some.pod or known.get(some.key)
         if pod is None:
-            namespace, _, name = key.partition("/")
-            names = PodNames(namespace, name, uid, "")
+            namespace, _, name = some.key.partition("/")
+            names = PodNames(namespace, name, some.uid, "")
         else:
-            names = PodNames(pod.namespace, pod.name, uid, owners.of(pod))
-        if (there := found.get(node)) is None:
-            there = found[node] = []
+            names = PodNames(pod.namespace, pod.name, some.uid, owners.of(pod))
+        if (there := found.get(some.node)) is None:
+            there = found[some.node] = []
         there.append(names)
     return found
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import NamedTuple, overload
+
+from msgspec import Struct
 
 from kubectl_evictplan.prediction.records import Because, Eviction
 
 Chain = tuple[Because, ...]
 
 
-class PodNames(NamedTuple):
+class PodNames(Struct, frozen=True, gc=False):
     """All that is a pod's own in the row of its eviction; ``owner`` is "Kind/name", "" for a bare pod."""
 
     namespace: str
@@ -176,11 +178,16 @@ def _group_of_one(row: Eviction) -> EvictionGroup:
     return EvictionGroup(row, (names,), lambda: SharedChain(row.because))
 
 
+def _names(one: OneOfGroup) -> tuple[str, str, str]:
+    names = one[0]
+    return names.namespace, names.pod, names.uid
+
+
 def _by_name(groups: list[EvictionGroup]) -> list[OneOfGroup]:
     """The pods of groups of one instant by namespace and name; who deletes them decides where these are equal."""
     groups.sort(key=attrgetter("shared.controller"))
     found = [(names, group) for group in groups for names in group.pods]
-    found.sort(key=itemgetter(0))
+    found.sort(key=_names)
     return found
 
 

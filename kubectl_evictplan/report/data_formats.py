@@ -251,5 +251,6 @@ def render_names(prediction: Prediction) -> Iterator[str]:
     whoever predicts for several namespaces at once wants ``-o json``. What cannot be in a Kubernetes name
     is escaped: a line is always one word.
     """
-    for _, pod in dict.fromkeys(names[:2] for names, _ in prediction.evictions.in_order):
+    names_in_order = (names for names, _ in prediction.evictions.in_order)
+    for _, pod in dict.fromkeys((names.namespace, names.pod) for names in names_in_order):
         yield f"pod/{_NOT_IN_A_WORD.sub(lambda match: visible(match.group()), pod)}\n"

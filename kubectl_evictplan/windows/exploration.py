@@ -34,6 +34,7 @@ from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
     Exploration,
     NodeChangeKey,
+    WindowTable,
     ZoneStateKey,
 )
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
@@ -71,14 +72,17 @@ def explore(
     starts_ns = tuple(event.at_ns for event in scenario.events if event.manager_up)
     without_token = zones_without_token(snapshot, scenario.start_ns, configuration)
     runner, runs = NodeRunner(snapshot, configuration), []
+    ends: list[tuple[NodeRun, int]] = []
     for number, piece in enumerate(plan, 1):
         first, last = runner.run(piece), runner.run(piece, last=True)
         for node_run in (first, last):
-            _note_nodes_and_zones(result, node_run, piece.left_out_ns, starts_ns)
+            ends.append((node_run, piece.left_out_ns))
+            _note_zones(result, node_run, piece.left_out_ns, starts_ns)
         found = run_piece(piece, first, last, configuration, without_token)
         runs.append(_note_waits(result, found))
         if progress is not None:
             progress("exploring timings", number, len(plan))
+    _note_nodes(result, ends, starts_ns)
     _find_affected(result.affected, snapshot, scenario, runs)
     bounds = OuterBounds(snapshot, scenario, configuration)
     _widen(result, bounds, runs)
@@ -140,14 +144,32 @@ def _note_waits(result: Exploration, run: PieceRun) -> PieceRun:
     return run
 
 
-def _note_nodes_and_zones(
+def _note_nodes(
+    result: Exploration, runs: list[tuple[NodeRun, int]], starts_ns: tuple[int, ...]
+) -> None:
+    """Note what changes about nodes, in runs that each have a padding: once for nodes that are alike in every run."""
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for name in dict.fromkeys(name for run, _ in runs for name in run.nodes):
+        # Nodes that are alike in a run share their record.
+        course = tuple([id(run.nodes.get(name)) for run, _ in runs])
+        alike.setdefault(course, []).append(name)
+    for names in alike.values():
+        first: WindowTable[NodeChangeKey] = WindowTable()
+        for run, padding_ns in runs:
+            record = run.record(names[0])
+            ready = ((NodeChangeKey("", READY, status), at_ns) for at_ns, status in record.ready)
+            first.add_sequence(ready, padding_ns, starts_ns)
+            changes = ((NodeChangeKey("", *change), at_ns) for *change, at_ns in record.changes)
+            first.add_sequence(changes, padding_ns, starts_ns)
+        for (key, ordinal), window in first.windows.items():
+            for name in names:
+                nth = NodeChangeKey(name, key.what, key.value), ordinal
+                result.nodes.windows[nth] = window.copied()
+
+
+def _note_zones(
     result: Exploration, run: NodeRun, padding_ns: int, starts_ns: tuple[int, ...]
 ) -> None:
-    for name, record in run.nodes.items():
-        ready = ((NodeChangeKey(name, READY, status), at_ns) for at_ns, status in record.ready)
-        result.nodes.add_sequence(ready, padding_ns, starts_ns)
-        changes = ((NodeChangeKey(name, *change), at_ns) for *change, at_ns in record.changes)
-        result.nodes.add_sequence(changes, padding_ns, starts_ns)
     states = []
     for entry in run.timeline.entries:
         if isinstance(entry, ZoneStateChanged):

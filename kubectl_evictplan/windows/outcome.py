@@ -120,6 +120,12 @@ class WindowOverRuns:
     # It rests on runs that do not stand for all, and no bound of it is proven.
     explored: bool = False
 
+    def copied(self) -> WindowOverRuns:
+        """Another one, for another occurrence that fell alike."""
+        return WindowOverRuns(
+            self.earliest_ns, self.latest_ns, self.runs, self.unsure, self.explored
+        )
+
 
 class WindowTable(Generic[Key]):
     """Windows by (key, ordinal), filled run by run: the n-th occurrence of a key is its own window."""

@@ -58,6 +58,11 @@ class EvictedPod(msgspec.Struct, frozen=True, gc=False):
     unusual: bool
 
 
+_Occurrence = tuple[EvictionKey, PossibleEviction]
+# A pod that is simulated, by its key, and its first eviction.
+_EvictedKind = tuple[str, Pod, EvictionKey, PossibleEviction]
+
+
 class TolerationGroup(NamedTuple):
     """Pods that share a list of tolerations and the NoExecute taints that their nodes get."""
 
@@ -110,7 +115,8 @@ class WarningContext:
             self._entries.setdefault(type(entry), []).append(entry)
         created = [event.pod for event in self.events if event.pod is not None]
         self.pods = [pod for pod in snapshot.pods if pod.node_name in self.affected] + created
-        self.evicted = _evicted_pods((*self.alike.snapshot.pods, *created), self.shown, self.alike)
+        self._kinds = _evicted_kinds((*self.alike.snapshot.pods, *created), self.shown)
+        self.evicted = _evicted_pods(self._kinds, self.alike)
         # Evicted pods by the kind of their owner ("" for bare pods), and the few unusual ones.
         self.evicted_by_owner: dict[str, list[EvictedPod]] = {}
         for evicted in self.evicted:
@@ -143,8 +149,13 @@ class WarningContext:
         carried += [(e.node.name, e.node.taints) for e in self.events if e.node is not None]
         carried += [(added.node, (added.taint,)) for added in self.entries(TaintAdded)]
         # Taints that come in other admissible runs only.
-        decided = {(e.occurrence.node, id(e.occurrence.taint)): e.occurrence for e in self.evicted}
-        carried += [(o.node, (o.taint,)) for o in decided.values() if o.taint is not None]
+        decided = {
+            (node, id(taint)): (node, taint)
+            for name, pod, _, occurrence in self._kinds
+            if (taint := occurrence.taint) is not None
+            for node in self.alike.on_nodes(name, pod.uid, occurrence.node)
+        }
+        carried += [(node, (taint,)) for node, taint in decided.values()]
         found: dict[str, dict[Taint, None]] = {}
         for name, taints in carried:
             found.setdefault(name, {}).update(
@@ -187,11 +198,11 @@ class WarningContext:
         ]
 
 
-def _evicted_pods(
-    pods: Iterable[Pod], shown: Mapping[EvictionKey, PossibleEviction], alike: AlikePods
-) -> list[EvictedPod]:
-    """All evicted pods, given those that are simulated."""
-    first: dict[str, tuple[EvictionKey, PossibleEviction]] = {}
+def _evicted_kinds(
+    pods: Iterable[Pod], shown: Mapping[EvictionKey, PossibleEviction]
+) -> list[_EvictedKind]:
+    """Those of the simulated pods that are evicted."""
+    first: dict[str, _Occurrence] = {}
     for item in shown.items():
         other = first.setdefault(item[0].pod, item)
         if item[1].earliest_ns < other[1].earliest_ns:
@@ -202,18 +213,22 @@ def _evicted_pods(
         # Of two pods with one name the one that is evicted first counts.
         if name in first and (name not in known or pod.uid == first[name][0].uid):
             known[name] = pod
+    return [(name, pod, *first[name]) for name, pod in known.items()]
+
+
+def _evicted_pods(kinds: Iterable[_EvictedKind], alike: AlikePods) -> list[EvictedPod]:
+    """All evicted pods, given those that are simulated."""
     evicted = []
-    for name, pod in known.items():
-        key, occurrence = first[name]
+    for name, pod, key, occurrence in kinds:
         controller = pod.controller()
         owner = controller.kind if controller is not None else ""
         # That is a matter of the kind: pods that are alike are all unusual, or none is.
         there, unusual = {occurrence.node: occurrence}, _is_unusual(pod)
-        for some, _, node, like in alike.pods(name, pod.uid, occurrence.node):
-            if node not in there:
-                there[node] = occurrence._replace(node=node)
+        for some in alike.pods(name, pod.uid, occurrence.node):
+            if (here := there.get(some.node)) is None:
+                here = there[some.node] = occurrence._replace(node=some.node)
             evicted.append(
-                EvictedPod(some, like or pod, owner, key.controller, there[node], unusual)
+                EvictedPod(some.key, some.pod or pod, owner, key.controller, here, unusual)
             )
     evicted.sort(key=attrgetter("key"))
     return evicted

@@ -46,13 +46,18 @@ def job_deletes_its_pods(context: WarningContext) -> Statements:
 
 def pod_past_its_deadline(context: WarningContext) -> Statements:
     """The kubelet ends a pod at its own activeDeadlineSeconds (``pastActiveDeadline``), eviction or not."""
+    limited = [
+        (pod, deadline_ns)
+        for pod in context.pods
+        if (deadline_ns := pod.deadline_ns) is not None and not pod.finished
+    ]
     surely_gone_ns = {
-        one.key: one.occurrence.latest_ns for one in context.evicted if one.occurrence.certain
+        one.key: one.occurrence.latest_ns
+        for one in (context.evicted if limited else ())
+        if one.occurrence.certain
     }
-    for pod in context.pods:
-        if pod.deadline_ns is None or pod.finished:
-            continue
-        at_ns = max(pod.deadline_ns - context.scenario.start_ns, 0)
+    for pod, deadline_ns in limited:
+        at_ns = max(deadline_ns - context.scenario.start_ns, 0)
         gone_ns = surely_gone_ns.get(pod.key)
         if at_ns <= context.horizon_ns and (gone_ns is None or at_ns < gone_ns):
             yield Statement(
