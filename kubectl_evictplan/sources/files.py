@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -26,7 +26,9 @@ from kubectl_evictplan.sources.documents import DocumentReader
 from kubectl_evictplan.sources.items import ItemReader
 from kubectl_evictplan.sources.reading import GET_COMMAND, ReadProblem
 from kubectl_evictplan.sources.snapshot import snapshot_digest
-from kubectl_evictplan.sources.witness import Witness
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.sources.witness import Witness
 
 _NAMESPACES_NAMED_MAX = 10
 _NO_NODES = "no nodes: nothing to simulate"

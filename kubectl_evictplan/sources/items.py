@@ -25,11 +25,11 @@ from kubectl_evictplan.sources.json_reader import JsonSyntaxError, read_json
 from kubectl_evictplan.sources.kinds import IGNORED, Classified, Verdict, classify, item_kind
 from kubectl_evictplan.sources.marked_tree import Path
 from kubectl_evictplan.sources.model_builder import BadTimestamp, ModelBuilder
-from kubectl_evictplan.sources.witness import Witness
 
 if TYPE_CHECKING:
     from kubectl_evictplan.kube.infrastructure import PodClaims
     from kubectl_evictplan.sources.piece_reader import Found
+    from kubectl_evictplan.sources.witness import Witness
 
 NODE_LEASE_NAMESPACE = "kube-node-lease"
 # A pod of 150,000 may be odd; a list within a list within a list is a mistake.

@@ -37,7 +37,6 @@ from kubectl_evictplan.kube.objects import (
     Workload,
 )
 from kubectl_evictplan.kube.timestamps import FIRST_INSTANT_NS, LAST_INSTANT_NS, format_rfc3339
-from kubectl_evictplan.sources.private_file import write_private
 
 KIND = "Snapshot"
 # 1: nodes, pods, leases, workloads, budgets, webhooks. 2: infrastructure as well.
@@ -175,6 +174,8 @@ def write_snapshot(snapshot: ClusterSnapshot, path: str, *, force: bool = False)
     gzip unless ``path`` ends in ``.json``. Refuses an existing file unless ``force``, and
     anything there that is no regular file; raises InputError.
     """
+    from kubectl_evictplan.sources.private_file import write_private
+
     write_private(path, encode_snapshot(snapshot, compress=not path.endswith(".json")), force=force)
 
 
