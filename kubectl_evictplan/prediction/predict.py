@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan import __version__
 from kubectl_evictplan.cluster.readiness import ReadyTimes, learnt_by_owner
+from kubectl_evictplan.cluster.rooms import NO_LIMITS
 from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
@@ -56,7 +57,6 @@ from kubectl_evictplan.prediction.warnings.registry import find_warnings
 from kubectl_evictplan.scenarios.scenario import OutagePart, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.drain_rooms import drain_rooms
 from kubectl_evictplan.windows.exploration import explore
 from kubectl_evictplan.windows.outcome import Exploration
 
@@ -122,7 +122,11 @@ def simulated(
         ),
     )
     alike = AlikePods(relevant, scenario, whole.steady_nodes)
-    rooms = drain_rooms(whole.snapshot, scenario, configuration.profile)
+    rooms = NO_LIMITS
+    if drained_nodes(scenario):
+        from kubectl_evictplan.windows.drain_rooms import drain_rooms
+
+        rooms = drain_rooms(whole.snapshot, scenario, configuration.profile)
     nominal = simulate(alike.snapshot, scenario, configuration, timing, rooms=rooms)
     drains, beside = None, scenario
     if drained_nodes(scenario):

@@ -21,7 +21,6 @@ from kubectl_evictplan.kube.taints import needs_no_schedule_pass, no_execute_tai
 from kubectl_evictplan.prediction.workloads import WorkloadIndex
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
-from kubectl_evictplan.windows.drain_world import coupled_pods
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
 from kubectl_evictplan.windows.spent_tokens import may_have_taken_a_token
 
@@ -95,6 +94,8 @@ class PreparedCluster:
         if explain is not None:
             keys.add(explain)
         if drained := drained_nodes(scenario):
+            from kubectl_evictplan.windows.drain_world import coupled_pods
+
             keys.update(pod.key for pod in coupled_pods(self.snapshot, frozenset(drained)))
         places = set(self._always)
         for name in named - self._moving:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -14,7 +14,6 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
-from kubectl_evictplan.windows.drain_world import DrainWorld
 from kubectl_evictplan.windows.unknowns.drawn import sequence
 from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     heartbeat_windows,
@@ -22,6 +21,9 @@ from kubectl_evictplan.windows.unknowns.last_heartbeats import (
 )
 from kubectl_evictplan.windows.unknowns.starts import has_unknown_instants
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.windows.drain_world import DrainWorld
 
 # (place of every latency in its range, luck): all early, all late, and anything.
 _PACES: tuple[tuple[float | None, int | None], ...] = (
