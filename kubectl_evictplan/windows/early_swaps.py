@@ -9,13 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.windows.line_windows import Span, WaitWindow
 
+if TYPE_CHECKING:
+    from kubectl_evictplan.windows.node_runs import NodeRecord
+
 # Instants with the Ready status that is written, or decided on, then.
 Statuses = Sequence[tuple[int, str]]
+
+
+def of_node(record: NodeRecord, operations: Sequence[QueueOperation], step_ns: int) -> list[Span]:
+    """When a pass can taint a node before a tick decides, in one run with a tick every ``step_ns``."""
+    if record.leaves_entries:
+        return list(left_in_line(record.ready, record.decisions, step_ns))
+    changes_ns = record.taint_changes_ns()
+    return list(early_swaps(changes_ns, record.decisions, operations, step_ns))
 
 
 def early_swaps(

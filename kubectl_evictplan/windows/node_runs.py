@@ -43,7 +43,6 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
-from kubectl_evictplan.windows.early_swaps import as_waits, early_swaps, left_in_line
 from kubectl_evictplan.windows.line_replay import NEVER_NS, LineRules
 from kubectl_evictplan.windows.line_windows import (
     Span,
@@ -413,24 +412,23 @@ def run_piece(
                 windows = list(_without_news(name, windows, runs, gap_ns))
             waits.setdefault(name, []).extend(windows)
         for name in waiting[zone]:
-            swaps = [_early_swaps(name, run, line, configuration) for run, line in lines]
-            waits[name].extend(as_waits(swaps[0], swaps[-1]))
+            if any(len(run.record(name).decisions) > 1 for run, _ in lines):
+                waits[name].extend(_early_swaps(name, lines, configuration))
     for windows in waits.values():
         windows.sort(key=lambda window: window.eligible_ns)
     return PieceRun(piece, first, last, waits, waiting, services)
 
 
 def _early_swaps(
-    name: str, run: NodeRun, line: ZoneLine, configuration: ControllerConfiguration
-) -> list[Span]:
-    record = run.record(name)
-    if len(record.decisions) < 2 or not record.ready:
-        return []
-    step_ns = configuration.node_monitor_period_ns + run.timing.monitor_cost_ns
-    if record.leaves_entries:
-        return list(left_in_line(record.ready, record.decisions, step_ns))
-    changes_ns = record.taint_changes_ns()
-    return list(early_swaps(changes_ns, record.decisions, line.operations, step_ns))
+    name: str, lines: list[tuple[NodeRun, ZoneLine]], configuration: ControllerConfiguration
+) -> Iterator[WaitWindow]:
+    from kubectl_evictplan.windows import early_swaps  # most nodes change once
+
+    period_ns, swaps = configuration.node_monitor_period_ns, []
+    for run, line in lines:
+        step_ns = period_ns + run.timing.monitor_cost_ns
+        swaps.append(early_swaps.of_node(run.record(name), line.operations, step_ns))
+    return early_swaps.as_waits(swaps[0], swaps[-1])
 
 
 def _without_news(
