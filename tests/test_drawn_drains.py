@@ -9,6 +9,7 @@ from drain_worlds import draw_drained_world
 from drawn_drains import READY, contradictions, draw_bounded_world, reality, with_history
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes, learnt_by_owner
+from kubectl_evictplan.cluster.rooms import NO_LIMITS
 from kubectl_evictplan.cluster.timeline import (
     EVICTION_API,
     EvictionNotAllowed,
@@ -16,8 +17,11 @@ from kubectl_evictplan.cluster.timeline import (
     Timeline,
 )
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.simulation.drain_parts import eviction_rules
+from kubectl_evictplan.windows.drain_bounds import DrainBounds
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_waits import Waits
+from kubectl_evictplan.windows.drain_world import drain_world
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -108,6 +112,24 @@ def test_a_refused_pod_gives_up_at_its_first_try_after_the_timeout() -> None:
         contradictions(reality(world, rng, number), prediction, world.scenario)
         for number in range(13)
     ] == [[] for _ in range(13)]
+
+
+@pytest.mark.slow
+def test_none_of_ten_thousand_realities_lies_outside_of_what_is_proven() -> None:
+    wrong, judged = [], 0
+    for seed in range(40_000, 41_100):
+        world = draw_drained_world(random.Random(seed))
+        rules = eviction_rules(world.configuration.profile)
+        part = drain_world(world.snapshot, world.scenario, world.configuration)
+        if not DrainBounds(part, world.scenario, ReadyTimes(*READY), NO_LIMITS, rules).complete:
+            continue
+        prediction = predict(*world, assume_ready=READY)
+        rng = random.Random(seed)
+        for number in range(20):
+            judged += 1
+            wrong += contradictions(reality(world, rng, number), prediction, world.scenario)
+    assert wrong == []
+    assert judged > 10_000
 
 
 SECOND = 10**9
