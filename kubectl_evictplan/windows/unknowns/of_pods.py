@@ -43,6 +43,9 @@ class GarbageCollection(Unknown[PodTiming]):
 
     def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
         """Both sides of each instant that a loop can meet, at its quickest and at its slowest."""
+        if not self._instants_ns():
+            yield part  # there is nothing that a loop could find
+            return
         for cost_ns, lag_ns in ((0, 0), (_GC_COST_NS, 2 * _GC_COST_NS + 1)):
             for phase_ns in self._phases_ns(GC_CHECK_PERIOD_NS + cost_ns):
                 for sightings in (0, 2) if self._node_is_missing else (0,):
@@ -55,17 +58,22 @@ class GarbageCollection(Unknown[PodTiming]):
                     )
                     yield part._replace(timing=timing)
 
-    def _phases_ns(self, step_ns: int) -> list[int]:
-        """Phases of loops every ``step_ns`` that matter to these pods."""
+    def _instants_ns(self) -> set[int]:
+        """Offsets at which there is something else to find for a loop; none where there never is anything."""
         world, events = self._world, self._world.scenario.events
         instants = {event.at_ns for event in events if event.seen_by_pod_gc}
-        starts = [event.at_ns for event in events if event.manager_up]
         if self._node_is_missing or any(
             taint.key == OUT_OF_SERVICE for node in world.snapshot.nodes for taint in node.taints
         ):
             instants.add(0)
         if 0 not in instants and not any(event.feeds_pod_gc for event in events):
-            return [0]
+            return set()
+        return instants
+
+    def _phases_ns(self, step_ns: int) -> list[int]:
+        """Phases of loops every ``step_ns`` that matter to these pods."""
+        events, instants = self._world.scenario.events, self._instants_ns()
+        starts = [event.at_ns for event in events if event.manager_up]
         # A new process counts its loops from its own start.
         return sorted(
             {
