@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.covered import Covered
+from kubectl_evictplan.impact.covered import Covered, waits_for
 from kubectl_evictplan.impact.fates import Fate, is_counted
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.prediction.impact_document import BudgetImpact, Count
@@ -15,17 +15,16 @@ NEVER_ASKED, NOT_READY, ASKED = "never-asked", "not-ready", "asked"
 
 
 def budget_impacts(world: World) -> tuple[BudgetImpact, ...]:
-    """Every budget over a pod that something happens to, sorted."""
-    waits: dict[str, set[str]] = {}
-    for drain in world.prediction.drains:
-        for waiting in drain.waiting:
-            for budget in waiting.every_budget:
-                waits.setdefault(budget, set()).add(waiting.pod)
+    """Every budget over a pod that something happens to, or that a drain waits for, sorted."""
+    waits = waits_for(world.prediction.drains)
     found = [_impact(world, one, waits.get(one.budget.key, ())) for one in world.budgets]
     return tuple(sorted(found, key=lambda one: (one.namespace, one.budget)))
 
 
-def _impact(world: World, covered: Covered, waits: Iterable[str]) -> BudgetImpact:
+def _impact(world: World, covered: Covered, waits: Collection[str]) -> BudgetImpact:
+    # Where nothing happens to any of its pods, a drain waits for them all the same.
+    owners = {fate.owner for fate in covered.fates} or set(map(world.owner_of, covered.pods))
+    paths = {path for fate in covered.fates for path in _paths(fate)}
     before = sum(map(is_counted, covered.pods))
     healthy = world.availability(before, covered.fates)
     desired = covered.desired
@@ -36,13 +35,13 @@ def _impact(world: World, covered: Covered, waits: Iterable[str]) -> BudgetImpac
     return BudgetImpact(
         namespace=covered.budget.namespace,
         budget=covered.budget.name,
-        workloads=tuple(sorted({world.workload_of(f.owner)[1] for f in covered.fates})),
+        workloads=tuple(sorted({world.workload_of(owner)[1] for owner in owners})),
         desired_healthy=desired,
         healthy_before=before,
         fewest_healthy=Count(least, most),
         broken=telling.spells(healthy, desired) if desired else (),
         broken_by=broken_by,
-        paths=tuple(sorted({path for fate in covered.fates for path in _paths(fate)})),
+        paths=tuple(sorted(paths | ({ASKED} if waits else set()))),
         waits=tuple(sorted(waits)),
         steps=telling.steps(healthy),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API
@@ -12,6 +12,7 @@ from kubectl_evictplan.impact.labelled import Labelled
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import synced_status
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, PodDisruptionBudget
+from kubectl_evictplan.prediction.document import DrainReport
 
 
 class Covered(NamedTuple):
@@ -29,9 +30,21 @@ class Covered(NamedTuple):
     shared: bool
 
 
-def covered_by_budgets(snapshot: ClusterSnapshot, classes: Collection[Labelled]) -> list[Covered]:
-    """Return every budget that covers a pod with a fate. ``classes``: all pods of the cluster."""
-    if not snapshot.budgets or not any(one.fates for one in classes):
+def waits_for(drains: Iterable[DrainReport]) -> dict[str, set[str]]:
+    """By budget the pods that drains have to wait for because of it, those that are never evicted too."""
+    waits: dict[str, set[str]] = {}
+    for drain in drains:
+        for waiting in drain.waiting:
+            for budget in waiting.every_budget:
+                waits.setdefault(budget, set()).add(waiting.pod)
+    return waits
+
+
+def covered_by_budgets(
+    snapshot: ClusterSnapshot, classes: Collection[Labelled], waited: Collection[str] = ()
+) -> list[Covered]:
+    """Return every budget that covers a pod with a fate, or is one of ``waited``. ``classes``: all pods of the cluster."""
+    if not snapshot.budgets or not (waited or any(one.fates for one in classes)):
         return []
     index = BudgetIndex(snapshot.budgets)
     covered: dict[int, list[Labelled]] = {}
@@ -46,9 +59,9 @@ def covered_by_budgets(snapshot: ClusterSnapshot, classes: Collection[Labelled])
     found = []
     for place, some in sorted(covered.items()):
         moving = [fate for one in some for fate in one.fates]
-        if moving:
+        budget = snapshot.budgets[place]
+        if moving or budget.key in waited:
             pods = [pod for one in some for pod in one.pods]
-            budget = snapshot.budgets[place]
             status = synced_status(budget, pods, scales.scale, snapshot.taken_at_ns)
             found.append(
                 Covered(

@@ -18,7 +18,7 @@ from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
 from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.impact.again import after_losses, later_drains, rounds
 from kubectl_evictplan.impact.availability import Availability
-from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked
+from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked, waits_for
 from kubectl_evictplan.impact.curves import Curves
 from kubectl_evictplan.impact.deletions import Deletion, Rows, deletions, rows_of
 from kubectl_evictplan.impact.fates import (
@@ -444,7 +444,9 @@ class World:
         self._group(everybody)
 
     def _limit_by_budgets(self) -> None:
-        self.budgets = covered_by_budgets(self.snapshot, self.by_labels.values())
+        self.budgets = covered_by_budgets(
+            self.snapshot, self.by_labels.values(), waits_for(self.prediction.drains)
+        )
         # Pods that only drains evict, under a budget that is asked: by their keys its key, and by that how many of
         # its pods may be away at one time.
         self.asked_budget: dict[str, str] = {}

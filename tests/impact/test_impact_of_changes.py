@@ -113,6 +113,22 @@ def test_who_goes_is_perhaps_replaced_where_pods_too_many_are_not_ready_and_stay
     assert last.most >= 2
 
 
+def test_a_drain_that_waits_for_ever_is_a_finding_although_nothing_happens_to_any_pod() -> None:
+    none = PodDisruptionBudget(
+        "default", "none", {"app": "web"}, (), 0,
+        max_unavailable=IntOrPercent(0), current_healthy=2, desired_healthy=2, expected_pods=2,
+    )  # fmt: skip
+    owner = Workload("ReplicaSet", "default", "web", replicas=2)
+    pods = pods_of("ReplicaSet", "web", ["a1", "b1"])
+    snapshot = cluster(pods, workloads=[owner], budgets=[none])
+    impact = impact_of(snapshot, make_event(10, "drain", ["a1"]))
+    assert finding(impact, "drain-waits").objects == ("PodDisruptionBudget/default/none",)
+    [budget] = impact.budgets
+    assert (budget.waits, budget.paths) == (("default/web-0",), ("asked",))
+    assert budget.workloads == ("ReplicaSet/web",)
+    assert (budget.fewest_healthy.least, budget.broken) == (2, ())
+
+
 def test_a_statefulset_makes_no_pod_beyond_its_replicas() -> None:
     owner = Workload("StatefulSet", "default", "db", replicas=1, pod_management_policy="Parallel")
     pods = pods_of("StatefulSet", "db", ["a1", "a1"])
