@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 # So many new objects before it looks. A short run is done by then; the runs of a prediction make many more.
 _RARELY = (100_000, 50, 1000)
-_IN_A_PREDICTION = (300_000, 50, 1000)
+_IN_A_PREDICTION = (1_000_000, 20, 1000)
 
 
 def collect_rarely(*, all_stays: bool = False) -> None:

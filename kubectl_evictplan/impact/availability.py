@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, repeat
 from typing import NamedTuple
 
-from kubectl_evictplan.impact.stretches import FOREVER_NS, Absence, Between, Stretch
+from kubectl_evictplan.impact.stretches import FOREVER_NS, NONE, Absence, Between, Stretch
 
 # Of absences that begin together so many groups are looked at; what is left out only makes bounds wider.
 _GROUPS_MAX = 48
@@ -45,6 +45,20 @@ def grouped(members: Sequence[Member], away_max: int | None = None, *, alone: bo
     pairs = Counter((id(absent), node) for node, absent in members)
     by_node = [(numbers[at][0], node, number) for (at, node), number in pairs.items()]
     return Group(absences, away_max, by_node)
+
+
+def plain_group(absences: Sequence[Absence], nodes: Sequence[str]) -> Group | None:
+    """``grouped`` of all there are, at the cost of counting; None where nodes say more. ``nodes``: those of each."""
+    different = dict(zip(map(id, absences), absences, strict=True))
+    different.pop(id(NONE), None)
+    numbers = Counter(map(id, absences))
+    found = [(absent, numbers[at]) for at, absent in different.items()]
+    if any(map(_says_more, found)):
+        return None
+    if id(NONE) in numbers:
+        nodes = [node for node, one in zip(nodes, absences, strict=True) if one is not NONE]
+    # On one node all that begins together is told by its anchors.
+    return None if len(set(nodes)) == 1 else Group(found)
 
 
 def _says_more(counted: tuple[Absence, int]) -> bool:

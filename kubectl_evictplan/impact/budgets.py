@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from kubectl_evictplan.cluster.timeline import EVICTION_API
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.covered import Covered, waits_for
-from kubectl_evictplan.impact.fates import Fate, is_counted
+from kubectl_evictplan.impact.fates import Fate, how_many_counted
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.prediction.impact_document import BudgetImpact, Count
 
@@ -25,7 +25,7 @@ def _impact(world: World, covered: Covered, waits: Collection[str]) -> BudgetImp
     # Where nothing happens to any of its pods, a drain waits for them all the same.
     owners = {fate.owner for fate in covered.fates} or set(map(world.owner_of, covered.pods))
     paths = {path for fate in covered.fates for path in _paths(fate)}
-    before = sum(map(is_counted, covered.pods))
+    before = how_many_counted(covered.pods)
     healthy = world.availability(before, covered.fates)
     desired = covered.desired
     least, most = healthy.fewest

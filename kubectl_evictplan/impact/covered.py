@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kubectl_evictplan.cluster.timeline import EVICTION_API
 from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.impact.fates import Fate
-from kubectl_evictplan.impact.labelled import Labelled
+from kubectl_evictplan.impact.members import Labelled
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import synced_status
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, PodDisruptionBudget

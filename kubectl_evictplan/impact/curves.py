@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kubectl_evictplan.impact.availability import Availability, Member, grouped
+from kubectl_evictplan.impact.availability import Availability, Group, Member, grouped, plain_group
 from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.node_lives import Frozen, thawed_absence
 from kubectl_evictplan.impact.stretches import NONE, Absence
@@ -35,13 +35,17 @@ class Curves:
         """See ``World.availability``."""
         moving = list(fates)
         absences = list(map(absence_of, moving))
-        gains = [
-            gain_ns
-            for one, absent in zip(moving, absences, strict=True)
-            if absent is NONE and (gain_ns := one.gain_ns) is not None
-        ]
+        gains: list[int] = []
+        if NONE in absences:
+            some = zip(moving, absences, strict=True)
+            found = (one.gain_ns for one, absent in some if absent is NONE)
+            gains = [gain_ns for gain_ns in found if gain_ns is not None]
         if endpoints and self._frozen:
             absences = self._thawed(absences)
+        if not (limited and self._asked) and not gains:
+            nodes = [one.pod.node_name for one in moving]
+            if (group := plain_group(absences, nodes)) is not None:
+                return self._once(before, group, gains)
         # Of those under a budget that is asked no more are away than it lets go.
         parts: dict[str, list[Member]] = {"": []}
         for one, absent in zip(moving, absences, strict=True):
@@ -55,10 +59,14 @@ class Curves:
         ]
         if not alone or groups[0].by_node:
             return Availability(before, groups, gains)
-        numbers = frozenset([(id(absent), number) for absent, number in groups[0].absences])
+        return self._once(before, groups[0], gains)
+
+    def _once(self, before: int, group: Group, gains: Sequence[int]) -> Availability:
+        """The curve of a single group, of which nodes tell nothing more; such groups are thousands, curves a few."""
+        numbers = frozenset([(id(absent), number) for absent, number in group.absences])
         token = before, numbers, tuple(sorted(gains))
         if (known := self._known.get(token)) is None:
-            known = self._known[token] = Availability(before, groups, gains)
+            known = self._known[token] = Availability(before, [group], gains)
         return known
 
     def _thawed(self, absences: Sequence[Absence]) -> list[Absence]:

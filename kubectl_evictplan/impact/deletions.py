@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import SCENARIO
@@ -12,7 +13,8 @@ from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.finalizers import Jobs, is_tracked_by_job_controller, lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
-from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction
+from kubectl_evictplan.prediction.document import CERTAIN, Eviction
+from kubectl_evictplan.prediction.grouped_evictions import Evictions
 from kubectl_evictplan.scenarios.actions.pods import DeletePods
 from kubectl_evictplan.scenarios.scenario import Scenario
 
@@ -44,20 +46,9 @@ class Deletion(NamedTuple):
         return self.gone.latest_ns >= FOREVER_NS
 
 
-Rows = Mapping[str, list[Eviction]]
-
-
-def rows_of(prediction: Prediction) -> Rows:
-    """The evictions of the Prediction by pod."""
-    rows: dict[str, list[Eviction]] = {}
-    for row in prediction.evictions:
-        rows.setdefault(row.key, []).append(row)
-    return rows
-
-
 def deletions(
     scenario: Scenario,
-    rows: Rows,
+    evictions: Evictions,
     pods: Mapping[str, Pod],
     lives: Mapping[str, NodeLife],
     *,
@@ -68,15 +59,7 @@ def deletions(
 
     ``job_controller``: it runs in the end; ``elsewhere``: Jobs that others manage.
     """
-    # Pods of one node share all of it.
-    memo: dict[object, Deletion] = {}
-    found: dict[str, Deletion] = {}
-    for key, some in rows.items():
-        pod = pods.get(key)
-        # A later pod of the same name is another one.
-        own = [] if pod is None else [row for row in some if row.uid == pod.uid]
-        if own:
-            found[key] = _joined(own, memo)
+    found = _by_controllers(evictions, pods)
     started = [event.at_ns for event in scenario.events if event.manager_up]
     end = max(started, default=0) if job_controller else FOREVER_NS
     for event in scenario.events:
@@ -87,6 +70,32 @@ def deletions(
                 other = _by_scenario(pod, event.at_ns, lives.get(pod.node_name), tracked_ns)
                 known = found.get(key)
                 found[key] = other if known is None or other.when < known.when else known
+    return found
+
+
+def _by_controllers(evictions: Evictions, pods: Mapping[str, Pod]) -> dict[str, Deletion]:
+    """Who is deleted more than once goes by whichever DELETE comes first."""
+    # Pods of one node share all of it, and so do many nodes.
+    memo: dict[object, Deletion] = {}
+    found: dict[str, Deletion] = {}
+    rows: dict[str, list[Eviction]] = {}
+    of_group: dict[str, Eviction] = {}
+    for group in evictions.groups:
+        shared = group.shared
+        deletion = _joined([shared], memo)
+        for names in group.pods:
+            key = f"{names.namespace}/{names.pod}"
+            pod = pods.get(key)
+            # A later pod of the same name is another one.
+            if pod is None or pod.uid != names.uid:
+                continue
+            if key in found:
+                rows.setdefault(key, [of_group[key]]).append(shared)
+            else:
+                found[key], of_group[key] = deletion, shared
+    for key, some in rows.items():
+        some.sort(key=attrgetter("offset_seconds", "controller"))
+        found[key] = _joined(some, memo)
     return found
 
 

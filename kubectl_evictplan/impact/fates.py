@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
@@ -94,9 +94,10 @@ class Fate(NamedTuple):
     # From when on the pod may run on beside its successor, where no kubelet can be told to end it.
     twice: Between | None
 
-    def of(self, other: Moving) -> Fate:
-        """The same for another pod, which is alike."""
-        return Fate._make(other + self[_OWN_FIELDS:])
+    @property
+    def shared(self) -> tuple[object, ...]:
+        """All but what is the pod's own: ``Fate._make(moving + shared)`` is the same for another pod, which is alike."""
+        return self[_OWN_FIELDS:]
 
     @property
     def gain_ns(self) -> int | None:
@@ -114,6 +115,17 @@ _OWN_FIELDS = len(Moving._fields)
 def is_counted(pod: Pod) -> bool:
     """Whether a pod counts as there at the start: Ready, not on its way out."""
     return pod.ready == "True" and pod.deletion_timestamp_ns is None and not pod.finished
+
+
+def how_many_counted(pods: Iterable[Pod]) -> int:
+    """How many of these do; asked of all pods of a cluster, so written out."""
+    return len(
+        [
+            1
+            for pod in pods
+            if pod.ready == "True" and pod.deletion_timestamp_ns is None and not pod.finished
+        ]
+    )
 
 
 def fate_of(
@@ -150,7 +162,8 @@ def end_at_deadlines(fates: dict[str, Fate], start_ns: int) -> None:
     The kubelet ends them then (``pastActiveDeadline`` of pkg/kubelet), and their owner, mostly a Job that counts it as
     a failure, makes another or not: nothing is promised.
     """
-    for key, fate in fates.items():
+    some = [(key, fate) for key, fate in fates.items() if fate.pod.deadline_ns is not None]
+    for key, fate in some:
         deadline_ns, deletion = fate.pod.deadline_ns, fate.deletion
         if deadline_ns is None or not fate.counted:
             continue

@@ -9,6 +9,7 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
@@ -68,14 +69,18 @@ class Facts(NamedTuple):
     scaling: Scaling
 
 
+# What only the worst of thousands of objects is told in, made when it is.
+_Words = str | Callable[[], str]
+
+
 class Item(NamedTuple):
     """One object of a finding: the worst is told in words, with its remedy ("": the kind's)."""
 
     object: str
-    text: str
+    text: _Words
     certainty: str = CERTAIN
     weight: float = 0.0
-    remedy: str = ""
+    remedy: _Words = ""
 
 
 def find(world: World, impact: Impact) -> tuple[Finding, ...]:
@@ -94,22 +99,25 @@ def find(world: World, impact: Impact) -> tuple[Finding, ...]:
 def _merged(code: str, items: list[Item]) -> Iterator[Finding]:
     kind = FINDING_KINDS[code]
     for certainty in (CERTAIN, POSSIBLE):
-        some = sorted(
-            (item for item in items if item.certainty == certainty),
-            key=lambda item: (-item.weight, item.object),
-        )
+        some = [item for item in items if item.certainty == certainty]
         if not some:
             continue
-        others = len({item.object for item in some}) - 1
+        some.sort(key=lambda item: (-item.weight, item.object))
+        objects = tuple(dict.fromkeys([item.object for item in some]))
+        others, worst = len(objects) - 1, some[0]
         yield Finding(
             code=code,
             severity=severity_of(code, certain=certainty == CERTAIN),
             certainty=certainty,
-            objects=tuple(dict.fromkeys(item.object for item in some)),
-            summary=some[0].text + (f"; {others} more" if others else ""),
+            objects=objects,
+            summary=_told(worst.text) + (f"; {others} more" if others else ""),
             why=kind.why,
-            remedy=some[0].remedy or kind.remedy,
+            remedy=_told(worst.remedy) or kind.remedy,
         )
+
+
+def _told(words: _Words) -> str:
+    return words if isinstance(words, str) else words()
 
 
 # -- words --------------------------------------------------------------------------------------------
@@ -240,13 +248,17 @@ def _drain_waits(facts: Facts) -> Iterator[Item]:
 
 def _workload_down(facts: Facts) -> Iterator[Item]:
     for one in facts.impact.workloads:
-        spell = _longest(one.zero)
-        if spell is None or _may_be_one(one) or one.workload.partition("/")[0] not in REPLICATED:
+        if _may_be_one(one) or one.workload.partition("/")[0] not in REPLICATED:
             continue
-        pods = _count(one.ready_before, "Ready pod")
-        text = f"{one.workload} in {one.namespace} loses all it has, {pods}: none {_spell(spell)}"
-        remedy = facts.scaling.of(one.namespace, [one.workload])
-        yield Item(_workload(one), text, spell.certainty, _lasts(spell), remedy)
+        if (spell := _longest(one.zero)) is not None:
+            text = partial(_loses_all, one, spell)
+            remedy = partial(facts.scaling.of, one.namespace, [one.workload])
+            yield Item(_workload(one), text, spell.certainty, _lasts(spell), remedy)
+
+
+def _loses_all(one: WorkloadImpact, spell: Spell) -> str:
+    pods = _count(one.ready_before, "Ready pod")
+    return f"{one.workload} in {one.namespace} loses all it has, {pods}: none {_spell(spell)}"
 
 
 def _may_be_one(one: WorkloadImpact) -> bool:
@@ -256,14 +268,16 @@ def _may_be_one(one: WorkloadImpact) -> bool:
 
 def _single_replica(facts: Facts) -> Iterator[Item]:
     for one in facts.impact.workloads:
-        spell = _longest(one.zero)
-        if _may_be_one(one) and spell is not None:
-            has = "has one replica"
-            if one.single_replica is None:
-                has = "has one pod in the input, which does not say how many it wants"
-            text = f"{one.workload} in {one.namespace} {has}: none {_spell(spell)}"
-            remedy = facts.scaling.command(one)
+        if _may_be_one(one) and (spell := _longest(one.zero)) is not None:
+            text, remedy = partial(_has_one, one, spell), partial(facts.scaling.command, one)
             yield Item(_workload(one), text, spell.certainty, _lasts(spell), remedy)
+
+
+def _has_one(one: WorkloadImpact, spell: Spell) -> str:
+    has = "has one replica"
+    if one.single_replica is None:
+        has = "has one pod in the input, which does not say how many it wants"
+    return f"{one.workload} in {one.namespace} {has}: none {_spell(spell)}"
 
 
 def _workload(one: WorkloadImpact) -> str:
@@ -274,15 +288,15 @@ def _workload(one: WorkloadImpact) -> str:
 def _slow_failover(facts: Facts) -> Iterator[Item]:
     # By owner; of one with pods that wait differently the last counts.
     slow: dict[OwnerKey, int] = {}
-    for fate in facts.world.fates.values():
+    for fate in reversed(facts.world.fates.values()):
         deletion = fate.deletion
-        if deletion is None or fate.successor.created.never:
+        if fate.owner in slow or deletion is None or fate.successor.created.never:
             continue
         seconds = deletion.tolerated_seconds or 0
         if seconds > _SLOW_SECONDS and fate.life.unready and TAINT_EVICTION in deletion.by:
-            slow.pop(fate.owner, None)
             slow[fate.owner] = seconds
-    by_workload = {_owned(facts.world, owner): float(waits) for owner, waits in slow.items()}
+    last_first = reversed(slow.items())
+    by_workload = {_owned(facts.world, owner): float(waits) for owner, waits in last_first}
     for name, waits in by_workload.items():
         text = f"pods of {name} are replaced only {round(waits)}s after their node is tainted"
         yield Item(name, text, weight=waits)
@@ -367,12 +381,16 @@ def _tell_that_it_is_off(node: str) -> str:
 def _two_copies(facts: Facts) -> Iterator[Item]:
     for one in facts.impact.workloads:
         if one.two_copies:
-            copy = min(one.two_copies, key=lambda two: two.since.earliest_seconds or 0.0)
-            text = (
-                f"{_count(len(one.two_copies), 'pod')} of {one.workload} in {one.namespace} may run twice, "
-                f"the first from {_since(copy.since)} on"
-            )
+            text = partial(_runs_twice, one)
             yield Item(_workload(one), text, POSSIBLE, float(len(one.two_copies)))
+
+
+def _runs_twice(one: WorkloadImpact) -> str:
+    copy = min(one.two_copies, key=lambda two: two.since.earliest_seconds or 0.0)
+    return (
+        f"{_count(len(one.two_copies), 'pod')} of {one.workload} in {one.namespace} may run twice, "
+        f"the first from {_since(copy.since)} on"
+    )
 
 
 def _stays_terminating(facts: Facts) -> Iterator[Item]:
@@ -385,7 +403,8 @@ def _stays_terminating(facts: Facts) -> Iterator[Item]:
     )
     for node, number in sorted(stuck.items()):
         text = f"deleted pods of node {node} stay Terminating while its kubelet is silent: {number}"
-        yield Item(f"Node/{node}", text, weight=float(number), remedy=_tell_that_it_is_off(node))
+        remedy = partial(_tell_that_it_is_off, node)
+        yield Item(f"Node/{node}", text, weight=float(number), remedy=remedy)
 
 
 def _evicted_again(facts: Facts) -> Iterator[Item]:
@@ -414,11 +433,15 @@ def _quorum_lost(facts: Facts) -> Iterator[Item]:
 
 
 def _empty_dir_gone(facts: Facts) -> Iterator[Item]:
-    for fate in facts.world.fates.values():
-        if fate.pod.empty_dir and fate.deletion is not None:
-            namespace, workload = facts.world.workload_of(fate.owner)
-            text = f"pods of {workload} in {namespace} lose what they keep in an emptyDir"
-            yield Item(_owned(facts.world, fate.owner), text, _certainty(fate))
+    losing = {
+        (fate.owner, fate.deletion.certain)
+        for fate in facts.world.fates.values()
+        if fate.pod.empty_dir and fate.deletion is not None
+    }
+    for owner, certain in losing:
+        namespace, workload = facts.world.workload_of(owner)
+        text = f"pods of {workload} in {namespace} lose what they keep in an emptyDir"
+        yield Item(_owned(facts.world, owner), text, CERTAIN if certain else POSSIBLE)
 
 
 def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[Item]]:
@@ -443,7 +466,7 @@ def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[It
 
 
 def _replacement_gated(facts: Facts) -> Iterator[Item]:
-    for fate in facts.world.fates.values():
+    for fate in facts.world.fates.values() if facts.world.has_gates else ():
         gates = facts.world.gates_of(fate.owner)
         if gates and fate.deletion is not None and not fate.successor.created.never:
             namespace, workload = facts.world.workload_of(fate.owner)

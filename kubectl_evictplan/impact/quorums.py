@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.fates import is_counted
+from kubectl_evictplan.impact.fates import how_many_counted, is_counted
 from kubectl_evictplan.impact.world import World, dead
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.impact_document import QuorumImpact
@@ -56,7 +56,7 @@ def _impact(world: World, name: str, told_by: str, pods: list[Pod]) -> QuorumImp
         return None
     members = max(len(pods), world.wanted_by(world.owner_of(pods[0])) or 0)
     needed = members // 2 + 1
-    voting = world.availability(sum(map(is_counted, pods)), fates, dead)
+    voting = world.availability(how_many_counted(pods), fates, dead)
     return QuorumImpact(
         name=name,
         told_by=told_by,

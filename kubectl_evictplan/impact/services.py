@@ -9,7 +9,6 @@ from typing import NamedTuple
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.fates import Fate, is_counted
-from kubectl_evictplan.impact.labelled import Labelled
 from kubectl_evictplan.impact.listed import (
     dead_until_others_act,
     dropped_early,
@@ -19,6 +18,7 @@ from kubectl_evictplan.impact.listed import (
     while_published,
     while_unready_or_dropped,
 )
+from kubectl_evictplan.impact.members import Labelled
 from kubectl_evictplan.impact.node_lives import thawed
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Absence, Between, first_of, last_of
 from kubectl_evictplan.impact.world import World, away, dead

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.availability import Availability
-from kubectl_evictplan.impact.fates import Fate, OwnerKey, Readiness, is_counted
+from kubectl_evictplan.impact.fates import Fate, OwnerKey, Readiness, how_many_counted
 from kubectl_evictplan.impact.stretches import FOREVER_NS
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.objects import Pod
@@ -76,7 +78,7 @@ def _impact(
     curves: dict[tuple[int, int], _Curve],
 ) -> WorkloadImpact:
     pods = [pod for owner in owners for pod in world.by_owner[owner]]
-    before = sum(map(is_counted, pods))
+    before = how_many_counted(pods)
     ready = world.availability(before, fates)
     wanted = _wanted(world, key, pods)
     # Nobody makes another for one too many: it is whole without, and nothing is missing.
@@ -93,25 +95,37 @@ def _impact(
         below_before=curve.below,
         zero=curve.zero,
         whole_again=curve.whole_again,
-        never_replaced=tuple(
-            sorted(
-                f.pod.name
-                for f in fates
-                if f.deletion and f.successor.created.never and not world.is_surplus(f.key)
-            )
-        ),
-        two_copies=tuple(
-            TwoCopies(fate.pod.name, fate.pod.node_name, telling.instant(fate.twice))
-            for fate in sorted(
-                [one for one in fates if one.twice is not None], key=lambda one: one.pod.name
-            )
-            if fate.twice is not None
-        ),
+        never_replaced=tuple(sorted(_never_replaced(world, fates))),
+        two_copies=_two_copies(fates),
         ready_after=_told(_readiness(world, owners)),
         steps=curve.steps,
     )
 
 
+def _never_replaced(world: World, fates: list[Fate]) -> list[str]:
+    return [
+        one.pod.name
+        for one in fates
+        if one.successor.created[0] >= FOREVER_NS
+        and one.deletion is not None
+        and not world.is_surplus(one.key)
+    ]
+
+
+def _two_copies(fates: list[Fate]) -> tuple[TwoCopies, ...]:
+    found = [
+        TwoCopies(one.pod.name, one.pod.node_name, telling.instant(one.twice))
+        for one in fates
+        if one.twice is not None
+    ]
+    found.sort(key=_NAME)
+    return tuple(found)
+
+
+_NAME = attrgetter("pod")
+
+
+@lru_cache(maxsize=10_000)  # thousands of workloads have one of a few
 def _told(readiness: Readiness) -> ReadyAfter:
     most = None if readiness.most_ns >= FOREVER_NS else seconds(readiness.most_ns)
     return ReadyAfter(seconds(readiness.least_ns), most, readiness.source, readiness.samples)

@@ -20,7 +20,7 @@ from kubectl_evictplan.impact.again import after_losses, later_drains, rounds
 from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked, waits_for
 from kubectl_evictplan.impact.curves import Curves
-from kubectl_evictplan.impact.deletions import Deletion, Rows, deletions, rows_of
+from kubectl_evictplan.impact.deletions import Deletion, deletions
 from kubectl_evictplan.impact.fates import (
     NOBODY,
     Again,
@@ -34,7 +34,7 @@ from kubectl_evictplan.impact.fates import (
     successor_after,
 )
 from kubectl_evictplan.impact.job_ends import JOB, end_jobs, job_ends
-from kubectl_evictplan.impact.labelled import Labelled
+from kubectl_evictplan.impact.members import Members, Owners
 from kubectl_evictplan.impact.node_lives import (
     NodeLife,
     frozen_stretches,
@@ -66,7 +66,6 @@ from kubectl_evictplan.impact.wanted import not_wanted
 from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.document import Prediction
-from kubectl_evictplan.prediction.workloads import deployments_of, top_workload
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 
@@ -113,16 +112,14 @@ class World:
         self.frozen = frozen_stretches(scenario)
         self.volumes = Volumes(snapshot.infrastructure, snapshot.pods)
         self.workloads = {(w.namespace, w.kind, w.name): w for w in snapshot.workloads}
-        self._has_gates = any(one.scheduling_gates for one in snapshot.workloads)
-        self._deployments = deployments_of(snapshot.workloads)
+        self.has_gates = any(one.scheduling_gates for one in snapshot.workloads)
+        self._owners = Owners(snapshot.workloads)
         self._assumed = assumed
         self.drained = bool(drained_nodes(scenario))
-        self._owners: dict[tuple[str, int], OwnerKey] = {}
-        rows = rows_of(prediction)
-        touched = self._touched_pods(rows)
+        touched = self._touched_pods()
         tracked = job_controller_runs_in_the_end(configuration, scenario)
         others = jobs_managed_elsewhere(snapshot.workloads)
-        known = scenario, rows, touched, self.lives
+        known = scenario, prediction.evictions, touched, self.lives
         self.deletions = deletions(*known, job_controller=tracked, elsewhere=others)
         self.returning = {
             name
@@ -131,9 +128,6 @@ class World:
             for name in warning.objects
         }
         moving = self._moving(touched)
-        # Pods of every workload that has a moving pod, by owner; all pods by what labels they carry. In input order.
-        self.by_owner: dict[OwnerKey, list[Pod]] = {}
-        self.by_labels: dict[tuple[str, int], Labelled] = {}
         self._group(moving)
         self._out_of_service = out_of_service_taints(prediction)
         self._readiness: dict[OwnerKey, Readiness] = {}
@@ -156,17 +150,23 @@ class World:
 
     # -- who is touched -----------------------------------------------------------------------------
 
-    def _touched_pods(self, rows: Rows) -> dict[str, Pod]:
+    def _group(self, moving: Sequence[Moving]) -> None:
+        members = Members(self.snapshot.pods, moving, self._owners)
+        self.by_owner, self.by_labels = members.by_owner, members.by_labels
+
+    def _touched_pods(self) -> dict[str, Pod]:
         lives = self.lives
         named = {key for event in self.scenario.events for key in event.pods}
         named.update(
-            key for key, some in rows.items() if any(row.node not in lives for row in some)
+            names.key
+            for group in self.prediction.evictions.groups
+            if group.shared.node not in lives
+            for names in group.pods
         )
-        if not named:
-            return {pod.key: pod for pod in self.snapshot.pods if pod.node_name in lives}
-        return {
-            pod.key: pod for pod in self.snapshot.pods if pod.node_name in lives or pod.key in named
-        }
+        pods = [pod for pod in self.snapshot.pods if pod.node_name in lives]
+        if named:
+            pods = [pod for pod in self.snapshot.pods if pod.node_name in lives or pod.key in named]
+        return dict(zip([pod.key for pod in pods], pods, strict=True))
 
     def _moving(self, touched: Mapping[str, Pod]) -> list[Moving]:
         """Pods that something happens to, in the order of the input."""
@@ -175,28 +175,26 @@ class World:
             for name, life in self.lives.items()
             if life.silences or life.unready or not life.deleted.never
         }
-        deletions, owner_of = self.deletions, self.owner_of
-        return [
-            Moving(key, pod, owner_of(pod), deletions.get(key))
-            for key, pod in touched.items()
-            if key in deletions or pod.node_name in disturbed
-        ]
+        pods = touched.values()
+        owners, deleted = self._owners.of_all(pods), map(self.deletions.get, touched)
+        every = map(Moving._make, zip(touched, pods, owners, deleted, strict=True))
+        return [one for one in every if one.deletion is not None or one.pod.node_name in disturbed]
 
     def _places(self, moving: Iterable[Moving]) -> Placements:
         """Where successors can run, and when they find their place."""
         replaced = [
-            (one.deletion.when.earliest_ns, one.key, one)
+            one
             for one in moving
             if one.deletion is not None
             and one.owner[1] not in _NOT_PLACED
             and self._replaced(one, one.deletion)
         ]
         # By their keys first, as the input mostly is: that costs less than both at once.
-        replaced.sort(key=itemgetter(1))
         replaced.sort(key=itemgetter(0))
+        replaced.sort(key=attrgetter("deletion.when.earliest_ns"))
         gated = set[str]()
-        if self._has_gates:
-            gated.update(key for _, key, one in replaced if self.gates_of(one.owner))
+        if self.has_gates:
+            gated.update(one.key for one in replaced if self.gates_of(one.owner))
         evicted = {one.key: one.pod for one in moving if one.deletion is not None}
         change = Change(
             self.snapshot,
@@ -210,7 +208,11 @@ class World:
             self._profile.storage_capacity,
         )
         return placements_of(
-            change, [self._made_anew(one.pod, one.owner) for _, _, one in replaced]
+            change,
+            [
+                one.pod if one.pod.resized is None else self._made_anew(one.pod, one.owner)
+                for one in replaced
+            ],
         )
 
     def _made_anew(self, pod: Pod, owner: OwnerKey) -> Pod:
@@ -223,7 +225,7 @@ class World:
 
     def gates_of(self, owner: OwnerKey) -> tuple[str, ...]:
         """Names of the scheduling gates that the owner's template gives to successors, as far as it was read."""
-        if not self._has_gates:
+        if not self.has_gates:
             return ()
         known = self.workloads.get(owner)
         return () if known is None else known.scheduling_gates
@@ -231,11 +233,11 @@ class World:
     def _place_of(self, key: str, owner: OwnerKey) -> Placement:
         """When a pod's successor finds a node; of who is not asked where (DaemonSets, a part of a cluster) what gates say."""
         place = self.placements.of(key)
-        return GATED if place is AT_ONCE and self.gates_of(owner) else place
+        return GATED if self.has_gates and place is AT_ONCE and self.gates_of(owner) else place
 
     def _replaced(self, moving: Moving, deletion: Deletion) -> bool:
         """Whether the owner may make another: whoever never comes takes nobody's room."""
-        if moving.key in self._not_wanted.surely:
+        if self._not_wanted.surely and moving.key in self._not_wanted.surely:
             return False
         if moving.owner[1] in AT_DELETION:
             return True
@@ -247,26 +249,11 @@ class World:
 
     def owner_of(self, pod: Pod) -> OwnerKey:
         """The managing owner; of a bare pod itself, with the kind "Pod"."""
-        if not pod.owner_references:
-            return pod.namespace, "Pod", pod.name
-        token = pod.namespace, id(pod.owner_references)
-        known = self._owners.get(token)
-        if known is None:
-            owner = pod.controller()
-            if owner is None:
-                return pod.namespace, "Pod", pod.name
-            # Images of static pods are each their own: a node is no workload.
-            if owner.kind == "Node":
-                return pod.namespace, "Node", pod.name
-            known = self._owners[token] = pod.namespace, owner.kind, owner.name
-        return known
+        return self._owners.of(pod)
 
     def workload_of(self, owner: OwnerKey) -> tuple[str, str]:
         """(namespace, "Kind/name") of what people know the owner by: of a ReplicaSet its Deployment."""
-        namespace, kind, name = owner
-        if kind == "Node":
-            return namespace, f"Pod/{name}"
-        return namespace, top_workload((namespace, f"{kind}/{name}"), self._deployments)
+        return self._owners.workload(owner)
 
     def wanted_by(self, owner: OwnerKey) -> int | None:
         """How many pods an owner asks for, where the input tells."""
@@ -285,37 +272,6 @@ class World:
         life = self.lives.get(pod.node_name, _NOTHING)
         out_of_service = self._out_of_service.get(pod.node_name, NEVER)
         return self.volumes.holds(pod, life, self.deletions, out_of_service)
-
-    def _group(self, moving: Iterable[Moving]) -> None:
-        wanted = {self.workload_of(owner) for owner in {one.owner for one in moving}}
-        # Owners and labels of pods of one template are one object each.
-        classes: dict[tuple[str, int, int], tuple[list[Pod], list[Moving]]] = {}
-        for pod in self.snapshot.pods:
-            token = pod.namespace, id(pod.owner_references), id(pod.labels)
-            alike = classes.get(token)
-            if alike is None:
-                classes[token] = [pod], []
-            else:
-                alike[0].append(pod)
-        for one in moving:
-            pod = one.pod
-            classes[pod.namespace, id(pod.owner_references), id(pod.labels)][1].append(one)
-        for (namespace, _, labels), (pods, moved) in classes.items():
-            known = self.by_labels.get((namespace, labels))
-            if known is None:
-                known = self.by_labels[namespace, labels] = Labelled()
-            known.pods.extend(pods)
-            known.moving.extend(moved)
-            for owner, some in self._owned(pods):
-                if self.workload_of(owner) in wanted:
-                    self.by_owner.setdefault(owner, []).extend(some)
-
-    def _owned(self, pods: list[Pod]) -> Iterable[tuple[OwnerKey, list[Pod]]]:
-        """Pods with one object for their owners, by owner: each its own where it has none."""
-        owner = self.owner_of(pods[0])
-        if owner[1] in ("Pod", "Node"):
-            return [(self.owner_of(pod), [pod]) for pod in pods]
-        return [(owner, pods)]
 
     # -- what becomes of them -----------------------------------------------------------------------
 
@@ -337,38 +293,47 @@ class World:
 
     def _fates(self, moving: Iterable[Moving]) -> Iterator[tuple[str, Fate]]:
         sets: dict[OwnerKey, list[Moving]] = {}
-        memo: dict[object, Fate] = {}
+        # What alike pods share.
+        memo: dict[object, tuple[object, ...]] = {}
         likes: dict[int, str] = {}
-        claims_of, returning, lives = self.volumes.claims_of, self.returning, self.lives
-        perhaps = self._not_wanted.perhaps
+        spans: dict[OwnerKey, tuple[int, int]] = {}
+        lives, returning = self.lives, self.returning
         for one in moving:
             key, pod, owner, deletion = one
             if owner[1] == STATEFUL_SET:
                 sets.setdefault(owner, []).append(one)
                 continue
-            plain = deletion is None or owner[1] in AT_DELETION
-            if not plain or key in self._not_wanted.surely or claims_of(pod) or key in perhaps:
+            if not self._is_plain(one):
                 yield key, self._fate(one, None)
                 continue
-            readiness = self.readiness_of(owner)
             if (alike := likes.get(id(deletion))) is None:
                 alike = likes[id(deletion)] = _without_end(deletion)
+            if (span := spans.get(owner)) is None:
+                span = spans[owner] = _span(self.readiness_of(owner))
             token = (
                 id(lives.get(pod.node_name, _NOTHING)),
-                readiness.least_ns,
-                readiness.most_ns,
+                span,
                 alike,
                 is_counted(pod),
                 pod.node_name if key in returning else "",
                 id(self._place_of(key, owner)),
             )
             if (known := memo.get(token)) is not None:
-                yield key, known.of(one)
+                yield key, Fate._make(one + known)
             else:
-                memo[token] = found = self._fate(one, None)
+                found = self._fate(one, None)
+                memo[token] = found.shared
                 yield key, found
         for owner, pods in sets.items():
             yield from self._stateful_set(owner, pods)
+
+    def _is_plain(self, moving: Moving) -> bool:
+        """Whether nothing but its node, its deletion and its place decides what becomes of the pod."""
+        key, pod, owner, deletion = moving
+        if deletion is not None and owner[1] not in AT_DELETION:
+            return False
+        surely, perhaps = self._not_wanted
+        return not (key in surely or key in perhaps or self.volumes.claims_of(pod))
 
     def _fate(self, moving: Moving, lower: Mapping[str, Absence] | None) -> Fate:
         key, pod, owner, deletion = moving
@@ -440,7 +405,6 @@ class World:
                     self.fates[key] = fate_of_bystander(known[key], from_ns)
             if (one := known.get(key)) is not None:
                 everybody.append(one)
-        self.by_owner, self.by_labels = {}, {}
         self._group(everybody)
 
     def _limit_by_budgets(self) -> None:
@@ -483,6 +447,10 @@ class World:
         """
         known = before, fates, absence_of
         return self._curves.curve(*known, endpoints=endpoints, limited=limited)
+
+
+def _span(readiness: Readiness) -> tuple[int, int]:
+    return readiness.least_ns, readiness.most_ns
 
 
 def _without_end(deletion: Deletion | None) -> str:

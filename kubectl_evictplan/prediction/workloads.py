@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
 from kubectl_evictplan.prediction import document
@@ -110,6 +110,13 @@ def top_workload(owner: tuple[str, str], deployments: dict[tuple[str, str], str]
     known = deployments.get(owner)
     if known is not None:
         return known
-    kind, _, name = owner[1].partition("/")
+    return _by_name(owner[1])
+
+
+@lru_cache(
+    maxsize=100_000
+)  # asked of every owner of the cluster, for the workloads that are hit and for the impact
+def _by_name(owner: str) -> str:
+    kind, _, name = owner.partition("/")
     base = _TEMPLATE_HASH.sub("", name)
-    return f"Deployment/{base}" if kind == "ReplicaSet" and base != name else owner[1]
+    return f"Deployment/{base}" if kind == "ReplicaSet" and base != name else owner

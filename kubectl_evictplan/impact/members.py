@@ -1,0 +1,128 @@
+"""Who belongs together: pods of one owner, and pods that carry the same labels.
+
+What is asked of all pods of the cluster is asked once for all of a template: loaders give these one object for their
+owners and one for their labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from kubectl_evictplan.impact.fates import Fate, Moving, OwnerKey, how_many_counted
+from kubectl_evictplan.kube.objects import Pod, Workload
+from kubectl_evictplan.prediction.workloads import deployments_of, top_workload
+
+_Template = tuple[str, int, int]
+
+
+class Owners:
+    """Who manages which pod, and by which name people know them."""
+
+    def __init__(self, workloads: Iterable[Workload]) -> None:
+        self._deployments = deployments_of(workloads)
+        self._known: dict[tuple[str, int], OwnerKey] = {}
+        self._workloads: dict[OwnerKey, tuple[str, str]] = {}
+
+    def of(self, pod: Pod) -> OwnerKey:
+        """The managing owner; of a bare pod itself, with the kind "Pod"."""
+        if not pod.owner_references:
+            return pod.namespace, "Pod", pod.name
+        token = pod.namespace, id(pod.owner_references)
+        known = self._known.get(token)
+        if known is None:
+            owner = pod.controller()
+            if owner is None:
+                return pod.namespace, "Pod", pod.name
+            # Images of static pods are each their own: a node is no workload.
+            if owner.kind == "Node":
+                return pod.namespace, "Node", pod.name
+            known = self._known[token] = pod.namespace, owner.kind, owner.name
+        return known
+
+    def of_all(self, pods: Iterable[Pod]) -> list[OwnerKey]:
+        """The owner of each."""
+        known, find = self._known.get, self.of
+        return [known((pod.namespace, id(pod.owner_references))) or find(pod) for pod in pods]
+
+    def workload(self, owner: OwnerKey) -> tuple[str, str]:
+        """(namespace, "Kind/name") of what people know the owner by: of a ReplicaSet its Deployment."""
+        known = self._workloads.get(owner)
+        if known is None:
+            known = self._workloads[owner] = self._find_workload(owner)
+        return known
+
+    def _find_workload(self, owner: OwnerKey) -> tuple[str, str]:
+        namespace, kind, name = owner
+        if kind == "Node":
+            return namespace, f"Pod/{name}"
+        return namespace, top_workload((namespace, f"{kind}/{name}"), self._deployments)
+
+
+class Labelled:
+    """Pods of one namespace whose labels are one object, in input order within each owner.
+
+    ``moving`` are those that something happens to, ``fates`` what becomes of these, in the same order.
+    """
+
+    def __init__(self) -> None:
+        self.pods: list[Pod] = []
+        self.moving: list[Moving] = []
+        self.fates: list[Fate] = []
+
+    @cached_property
+    def counted(self) -> int:
+        """How many of ``pods`` are there at the start."""
+        return how_many_counted(self.pods)
+
+
+class Members:
+    """``by_owner``: all pods of every workload that has a moving pod; ``by_labels``: all pods by what labels they carry.
+
+    Both in input order.
+    """
+
+    def __init__(self, pods: Sequence[Pod], moving: Sequence[Moving], owners: Owners) -> None:
+        self.by_owner: dict[OwnerKey, list[Pod]] = {}
+        self.by_labels: dict[tuple[str, int], Labelled] = {}
+        self._owners = owners
+        wanted = set(map(owners.workload, {one.owner for one in moving}))
+        moves = {one.key: one for one in moving}
+        moved = _by_template([one.pod for one in moving])
+        for template, alike in _by_template(pods).items():
+            labelled = self._labelled(template)
+            labelled.pods.extend(alike)
+            if (some := moved.get(template)) is not None:
+                labelled.moving.extend([moves[pod.key] for pod in some])
+            for owner, owned in self._owned(alike):
+                if owners.workload(owner) in wanted:
+                    self.by_owner.setdefault(owner, []).extend(owned)
+
+    def _labelled(self, template: _Template) -> Labelled:
+        namespace, _, labels = template
+        known = self.by_labels.get((namespace, labels))
+        if known is None:
+            known = self.by_labels[namespace, labels] = Labelled()
+        return known
+
+    def _owned(self, pods: list[Pod]) -> Iterable[tuple[OwnerKey, list[Pod]]]:
+        """Pods with one object for their owners, by owner: each its own where it has none."""
+        owner = self._owners.of(pods[0])
+        if owner[1] in ("Pod", "Node"):
+            return [(self._owners.of(pod), [pod]) for pod in pods]
+        return [(owner, pods)]
+
+
+def _by_template(pods: Iterable[Pod]) -> dict[_Template, list[Pod]]:
+    """Pods by what is one object for all pods of a template. Mostly these follow each other."""
+    found: dict[_Template, list[Pod]] = {}
+    alike: list[Pod] = []
+    namespace, owners, labels = "", object(), object()
+    for pod in pods:
+        if not (
+            pod.labels is labels and pod.owner_references is owners and pod.namespace == namespace
+        ):
+            namespace, owners, labels = pod.namespace, pod.owner_references, pod.labels
+            alike = found.setdefault((namespace, id(owners), id(labels)), [])
+        alike.append(pod)
+    return found
