@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -23,6 +23,15 @@ from kubectl_evictplan.impact.comebacks import (
 )
 from kubectl_evictplan.impact.fates import Fate, OwnerKey
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
+from kubectl_evictplan.impact.finding_words import (
+    at,
+    counted,
+    lasts,
+    longest,
+    numbers,
+    told_since,
+    told_spell,
+)
 from kubectl_evictplan.impact.more_replicas import Scaling, scaling
 from kubectl_evictplan.impact.replacement_words import (
     CROWDED,
@@ -46,7 +55,6 @@ from kubectl_evictplan.kube.scheduling.answers import Verdict
 from kubectl_evictplan.prediction.impact_document import (
     Finding,
     Impact,
-    Instant,
     NotComingBack,
     ServiceImpact,
     Spell,
@@ -120,57 +128,18 @@ def _told(words: _Words) -> str:
     return words if isinstance(words, str) else words()
 
 
-# -- words --------------------------------------------------------------------------------------------
-
-
-def _at(at_seconds: float) -> str:
-    return "+" + format_duration(round(at_seconds) * SECOND_NS)
-
-
-def _since(since: Instant) -> str:
-    low = since.earliest_seconds or 0.0
-    high = low if since.latest_seconds is None else since.latest_seconds
-    return _at(low) if round(low) == round(high) else f"{_at(low)} to {_at(high)}"
-
-
-def _spell(spell: Spell) -> str:
-    first, last = spell.until.earliest_seconds, spell.until.latest_seconds
-    if last is not None:
-        until = f"until {_at(math.ceil(last))} at the latest"
-    elif spell.certainty != CERTAIN:
-        until = "perhaps without end"
-    elif first is not None:
-        until = f"until {_at(math.floor(first))} at the earliest, perhaps without end"
-    else:
-        until = "with no end in sight"
-    may = "" if spell.certainty == CERTAIN else "possibly "
-    return f"{may}from {_since(spell.since)}, {until}"
-
-
-def _longest(spells: Iterable[Spell]) -> Spell | None:
-    return max(spells, key=lambda one: (one.certainty == CERTAIN, _lasts(one)), default=None)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("s" if number != 1 else "")
-
-
-def _lasts(spell: Spell) -> float:
-    return math.inf if spell.most_seconds is None else spell.most_seconds
-
-
 # -- authors: one for each code -----------------------------------------------------------------------------
 
 
 def _service_down(facts: Facts) -> Iterator[Item]:
     listed = services_of(facts.world.snapshot)
     for one in facts.impact.services:
-        spell = _longest((*one.nobody_answers, *one.nobody_ready))
+        spell = longest((*one.nobody_answers, *one.nobody_ready))
         if spell is not None:
-            text = f"nobody answers for {_service(one)} {_spell(spell)}"
+            text = f"nobody answers for {_service(one)} {told_spell(spell)}"
             remedy = remedy_of_down(listed.get((one.namespace, one.service)))
             remedy = remedy or facts.scaling.of(one.namespace, one.workloads)
-            yield Item(_service_object(one), text, spell.certainty, _lasts(spell), remedy)
+            yield Item(_service_object(one), text, spell.certainty, lasts(spell), remedy)
 
 
 def _service(one: ServiceImpact) -> str:
@@ -202,12 +171,12 @@ def _outage_undetected(facts: Facts) -> Iterator[Item]:
 def _budget_broken(facts: Facts) -> Iterator[Item]:
     planned = _planned_nodes(facts.world)
     for one in facts.impact.budgets:
-        spell = _longest(one.broken)
+        spell = longest(one.broken)
         if spell is None:
             continue
         text = (
             f"budget {one.namespace}/{one.budget} wants {one.desired_healthy} healthy "
-            f"and has {_number(one.fewest_healthy.least, one.fewest_healthy.most)}, {_spell(spell)}"
+            f"and has {numbers(one.fewest_healthy.least, one.fewest_healthy.most)}, {told_spell(spell)}"
         )
         if "never-asked" in one.paths:
             text += "; nobody asks it"
@@ -215,10 +184,6 @@ def _budget_broken(facts: Facts) -> Iterator[Item]:
         remedy = remedy or facts.scaling.for_budget(one)
         name = f"PodDisruptionBudget/{one.namespace}/{one.budget}"
         yield Item(name, text, spell.certainty, float(one.broken_by.most), remedy)
-
-
-def _number(least: int, most: int) -> str:
-    return str(least) if least == most else f"{least} to {most}"
 
 
 def _planned_nodes(world: World) -> str:
@@ -239,7 +204,7 @@ def _drain_waits(facts: Facts) -> Iterator[Item]:
         if one.waits:
             text = (
                 f"a drain waits for budget {one.namespace}/{one.budget} because of "
-                f"{_count(len(one.waits), 'pod')}"
+                f"{counted(len(one.waits), 'pod')}"
             )
             remedy = facts.scaling.for_budget(one)
             name = f"PodDisruptionBudget/{one.namespace}/{one.budget}"
@@ -250,15 +215,15 @@ def _workload_down(facts: Facts) -> Iterator[Item]:
     for one in facts.impact.workloads:
         if _may_be_one(one) or one.workload.partition("/")[0] not in REPLICATED:
             continue
-        if (spell := _longest(one.zero)) is not None:
+        if (spell := longest(one.zero)) is not None:
             text = partial(_loses_all, one, spell)
             remedy = partial(facts.scaling.of, one.namespace, [one.workload])
-            yield Item(_workload(one), text, spell.certainty, _lasts(spell), remedy)
+            yield Item(_workload(one), text, spell.certainty, lasts(spell), remedy)
 
 
 def _loses_all(one: WorkloadImpact, spell: Spell) -> str:
-    pods = _count(one.ready_before, "Ready pod")
-    return f"{one.workload} in {one.namespace} loses all it has, {pods}: none {_spell(spell)}"
+    pods = counted(one.ready_before, "Ready pod")
+    return f"{one.workload} in {one.namespace} loses all it has, {pods}: none {told_spell(spell)}"
 
 
 def _may_be_one(one: WorkloadImpact) -> bool:
@@ -268,16 +233,16 @@ def _may_be_one(one: WorkloadImpact) -> bool:
 
 def _single_replica(facts: Facts) -> Iterator[Item]:
     for one in facts.impact.workloads:
-        if _may_be_one(one) and (spell := _longest(one.zero)) is not None:
+        if _may_be_one(one) and (spell := longest(one.zero)) is not None:
             text, remedy = partial(_has_one, one, spell), partial(facts.scaling.command, one)
-            yield Item(_workload(one), text, spell.certainty, _lasts(spell), remedy)
+            yield Item(_workload(one), text, spell.certainty, lasts(spell), remedy)
 
 
 def _has_one(one: WorkloadImpact, spell: Spell) -> str:
     has = "has one replica"
     if one.single_replica is None:
         has = "has one pod in the input, which does not say how many it wants"
-    return f"{one.workload} in {one.namespace} {has}: none {_spell(spell)}"
+    return f"{one.workload} in {one.namespace} {has}: none {told_spell(spell)}"
 
 
 def _workload(one: WorkloadImpact) -> str:
@@ -350,7 +315,7 @@ def _volumes(
                 when = (
                     "not before somebody acts"
                     if last is None
-                    else f"at {_at(math.ceil(last))} at the latest"
+                    else f"at {at(math.ceil(last))} at the latest"
                 )
                 claim = f"{one.namespace}/{one.claim}"
                 text = told.format(claim=claim, pod=one.pod, node=one.node, when=when)
@@ -388,8 +353,8 @@ def _two_copies(facts: Facts) -> Iterator[Item]:
 def _runs_twice(one: WorkloadImpact) -> str:
     copy = min(one.two_copies, key=lambda two: two.since.earliest_seconds or 0.0)
     return (
-        f"{_count(len(one.two_copies), 'pod')} of {one.workload} in {one.namespace} may run twice, "
-        f"the first from {_since(copy.since)} on"
+        f"{counted(len(one.two_copies), 'pod')} of {one.workload} in {one.namespace} may run twice, "
+        f"the first from {told_since(copy.since)} on"
     )
 
 
@@ -423,13 +388,13 @@ def _evicted_again(facts: Facts) -> Iterator[Item]:
 
 def _quorum_lost(facts: Facts) -> Iterator[Item]:
     for one in facts.impact.quorums:
-        spell = _longest(one.majority_lost)
+        spell = longest(one.majority_lost)
         if spell is not None:
             text = (
                 f"{one.name} needs {one.needed} of {one.members} and has "
-                f"{_number(one.fewest_voting.least, one.fewest_voting.most)}, {_spell(spell)}"
+                f"{numbers(one.fewest_voting.least, one.fewest_voting.most)}, {told_spell(spell)}"
             )
-            yield Item(f"Quorum/{one.name}", text, spell.certainty, _lasts(spell))
+            yield Item(f"Quorum/{one.name}", text, spell.certainty, lasts(spell))
 
 
 def _empty_dir_gone(facts: Facts) -> Iterator[Item]:
@@ -453,7 +418,7 @@ def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[It
         for one in facts.impact.replacements:
             if one.verdict in verdicts and not one.returns_to:
                 kind, _, name = one.workload.partition("/")
-                told = _count(one.pods, "replacement")
+                told = counted(one.pods, "replacement")
                 text = f"{told} of {one.workload} in {one.namespace}: {fit_sentence(one)}"
                 pods = groups[f"{one.namespace}/{one.pod}"]
                 sure = too_many(one, sum(world.deletions[pod.key].certain for pod in pods))

@@ -37,6 +37,11 @@ class SharedChain(NamedTuple):
     before: Chain
     rest: Chain = ()
 
+    @property
+    def last(self) -> Because | None:
+        """What came last: the deletion; None where nothing is told."""
+        return next(reversed(self.rest or self.before), None)
+
     def of_pod(self, key: str) -> Chain:
         """The chain of the pod "namespace/name"."""
         pod = f"pod/{key}"
@@ -135,6 +140,11 @@ class Evictions(Sequence[Eviction]):
         for group in self.groups:
             by_offset.setdefault(group.shared.offset_seconds, []).append(group)
         return [one for offset in sorted(by_offset) for one in _by_name(by_offset[offset])]
+
+    @cached_property
+    def unnamed(self) -> Sequence[Eviction]:
+        """For each row what its group shares, in no order: enough for whoever reads no names, and nothing is made."""
+        return [group.shared for group in self.groups for _ in group.pods]
 
     def on_nodes(self, names: Container[str]) -> Evictions:
         """Those of pods of these nodes."""

@@ -49,7 +49,7 @@ def charts(prediction: Prediction, clock: Clock) -> Iterator[Bands | Gantt | Cou
             "Drains over time", groups, clock.start_time(), "What never ends goes on to the right."
         )
     if prediction.evictions:
-        yield _gone(prediction.evictions, end)
+        yield _gone(prediction.evictions.unnamed, end)
     if prediction.impact is not None and (worst := _worst(prediction.impact, end)):
         yield worst
     if zones := _zones(prediction, end, clock):
@@ -62,7 +62,7 @@ def charts(prediction: Prediction, clock: Clock) -> Iterator[Bands | Gantt | Cou
 
 def _end(prediction: Prediction) -> float:
     """Return where charts end that share their axis: a little after the last change that one of them shows."""
-    found = [entry.latest_seconds for entry in prediction.evictions]
+    found = [group.shared.latest_seconds for group in prediction.evictions.groups]
     found += [change.latest_seconds for node in prediction.nodes for change in node.changes]
     if (impact := prediction.impact) is not None:
         found += [step.at_seconds for one in impact.services for step in one.steps[-1:]]

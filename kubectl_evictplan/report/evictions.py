@@ -9,6 +9,7 @@ from operator import itemgetter
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction, TaintReference
+from kubectl_evictplan.prediction.grouped_evictions import EvictionGroup, Evictions
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Cell, Column, Phrase, Row, Table, columns
 from kubectl_evictplan.report.words import Clock
@@ -55,15 +56,15 @@ _WORDS_BY_RULE = {
 }
 
 
-def pod_table(evictions: Sequence[Eviction], *, all_columns: bool = False) -> Table:
+def pod_table(evictions: Evictions, *, all_columns: bool = False) -> Table:
     """Return one row per eviction; columns that tell nothing are left out unless all are wanted."""
-    whys, notes = _whys(evictions)
+    whys = _Whys(evictions)
     rows = list(_narrow_rows(evictions, whys))
     if all_columns:
         return Table(_NARROW, rows)
     cells = list(zip(*rows, strict=True)) if rows else [()] * len(_NARROW)
     shown = [at for at, column in enumerate(_NARROW) if not _is_alike(column.header, cells[at])]
-    return _with_columns(shown, Table(_NARROW, rows, notes=notes))
+    return _with_columns(shown, Table(_NARROW, rows, notes=whys.notes()))
 
 
 def _with_columns(shown: Sequence[int], table: Table) -> Table:
@@ -89,23 +90,25 @@ def _text(cell: Cell) -> str:
     return cell if isinstance(cell, str) else cell.text
 
 
-def _narrow_rows(evictions: Sequence[Eviction], whys: Iterable[str]) -> Iterator[Row]:
-    # Pods of one node share their instants, as one object.
-    told: dict[tuple[int, str], Cell] = {}
-    for entry, why in zip(evictions, whys, strict=True):
-        token = id(entry.windows), entry.certainty
-        if (when := told.get(token)) is None:
-            when = told[token] = _evicted_at(entry, exact=False)
+def _narrow_rows(evictions: Evictions, whys: _Whys) -> Iterator[Row]:
+    # All but names and owner is the same for a group.
+    told: dict[int, Row] = {}
+    for names, group in evictions.in_order:
+        if (cells := told.get(id(group))) is None:
+            shared = group.shared
+            cells = told[id(group)] = (
+                _name(shared.node),
+                _evicted_at(shared, exact=False),
+                shared.certainty,
+                whys.of(group),
+                _name(shared.controller),
+                _gone(shared, exact=False),
+            )
         yield (
-            _name(entry.namespace),
-            words.name(entry.pod),
-            _name(entry.node),
-            when,
-            entry.certainty,
-            why,
-            _name(entry.controller),
-            _gone(entry, exact=False),
-            _owner_kind(entry.owner),
+            _name(names.namespace),
+            words.name(names.pod),
+            *cells,
+            _owner_kind(names.owner),
         )
 
 
@@ -162,51 +165,65 @@ def _gone(entry: Eviction, *, exact: bool) -> Cell:
 _STUCK = Phrase("stuck", "stuck")
 
 
-def _whys(evictions: Sequence[Eviction]) -> tuple[list[str], tuple[str, ...]]:
-    """Return a word for the reason of each, and a sentence for each word, the most frequent first.
+class _Whys:
+    """A word for the reason of each eviction: the end of the taint's key, or what stands for another rule."""
 
-    The word is the end of the taint's key, or what stands for another rule.
-    """
-    taints = {entry.taint for entry in evictions if entry.taint is not None}
-    short = Counter(map(_last_part, taints))
-    of_taint = {
-        taint: words.name(last if short[last := _last_part(taint)] == 1 else words.taint(taint))
-        for taint in taints
-    }
-    found: list[str] = []
-    by_word: dict[str, list[Eviction]] = {}
-    for entry in evictions:
-        if entry.taint is not None:
-            word = of_taint[entry.taint]
-        else:
-            rule = entry.because[-1].rule if entry.because else ""
-            word = words.name(_WORDS_BY_RULE.get(rule, entry.controller))
-        found.append(word)
-        if (group := by_word.get(word)) is None:
-            group = by_word[word] = []
-        group.append(entry)
-    groups = sorted(by_word.items(), key=lambda item: (-len(item[1]), item[0]))
-    return found, tuple(f"WHY {word}: {_explained(group)}." for word, group in groups)
+    def __init__(self, evictions: Evictions) -> None:
+        self._groups = evictions.groups
+        taints = {one.shared.taint for one in self._groups if one.shared.taint is not None}
+        short = Counter(map(_last_part, taints))
+        self._of_taint = {
+            taint: words.name(last if short[last := _last_part(taint)] == 1 else words.taint(taint))
+            for taint in taints
+        }
+
+    def of(self, group: EvictionGroup) -> str:
+        """Return the word of a group."""
+        shared = group.shared
+        if shared.taint is not None:
+            return self._of_taint[shared.taint]
+        last = group.chain.last
+        rule = "" if last is None else last.rule
+        return words.name(_WORDS_BY_RULE.get(rule, shared.controller))
+
+    def notes(self) -> tuple[str, ...]:
+        """Return a sentence for each word, the most frequent first."""
+        by_word: dict[str, list[EvictionGroup]] = {}
+        for group in self._groups:
+            by_word.setdefault(self.of(group), []).append(group)
+        rank = {word: -sum(len(one.pods) for one in some) for word, some in by_word.items()}
+        order = sorted(by_word, key=lambda word: (rank[word], word))
+        return tuple(f"WHY {word}: {_explained(by_word[word])}." for word in order)
 
 
 def _last_part(taint: TaintReference) -> str:
     return taint.key.rpartition("/")[2]
 
 
-def _explained(group: Sequence[Eviction]) -> str:
-    first = group[0]
-    if first.controller in _BY_DRAIN:
-        return _BY_DRAIN[first.controller]
-    if first.taint is None:
-        return words.name(first.because[-1].what) if first.because else words.UNKNOWN
+def _explained(groups: Sequence[EvictionGroup]) -> str:
+    # Those of one taint tell the same.
+    tainted = all(one.shared.taint is not None for one in groups)
+    first = groups[0] if tainted else min(groups, key=_place_of_first)
+    if first.shared.controller in _BY_DRAIN:
+        return _BY_DRAIN[first.shared.controller]
+    if first.shared.taint is None:
+        last = first.chain.last
+        return words.UNKNOWN if last is None else words.name(last.what)
     # Several texts of tolerations are one: each is told once, with all its pods.
     tolerances = Counter[str]()
-    for toleration, number in Counter(entry.toleration for entry in group).items():
-        tolerances[words.tolerated(toleration)] += number
+    for group in groups:
+        tolerances[words.tolerated(group.shared.toleration)] += len(group.pods)
     parts = sorted(tolerances.items(), key=lambda item: (-item[1], item[0]))
     how = ", ".join(t if len(parts) == 1 else f"{t} ({number})" for t, number in parts)
-    controllers = ", ".join(sorted(map(words.name, {entry.controller for entry in group})))
-    return f"taint {words.name(words.taint(first.taint))}, {how}; deleted by {controllers}"
+    controllers = {one.shared.controller for one in groups}
+    by = ", ".join(sorted(map(words.name, controllers)))
+    return f"taint {words.name(words.taint(first.shared.taint))}, {how}; deleted by {by}"
+
+
+def _place_of_first(group: EvictionGroup) -> tuple[float, tuple[str, str], str]:
+    """By what rows are in order."""
+    first = min((names.namespace, names.pod) for names in group.pods)
+    return group.shared.offset_seconds, first, group.shared.controller
 
 
 # -- groups -----------------------------------------------------------------------------------------
@@ -222,9 +239,12 @@ _LEAVE_OUT = {"NODES": 1, "STUCK": 2, "POSSIBLY": 3}
 
 
 def grouped(prediction: Prediction, by: str) -> dict[_Key, list[Eviction]]:
-    """Return the evictions by the texts of the key columns of ``by``, the most pods first."""
+    """Return the evictions by the texts of the key columns of ``by``, the most pods first.
+
+    Where no pod goes twice they are without names (``Evictions.unnamed``): nobody has to make them.
+    """
     members: dict[_Key, list[Eviction]] = {}
-    for key, entry in zip(_keys(prediction, by), prediction.evictions, strict=True):
+    for key, entry in _keyed(prediction, by):
         if (group := members.get(key)) is None:
             group = members[key] = []
         group.append(entry)
@@ -232,7 +252,7 @@ def grouped(prediction: Prediction, by: str) -> dict[_Key, list[Eviction]]:
 
     def rank(item: tuple[_Key, list[Eviction]]) -> tuple[int, float, _Key]:
         key, group = item
-        return -_pods(group, once), min([entry.earliest_seconds for entry in group]), key
+        return -count_pods(group, once), min([entry.earliest_seconds for entry in group]), key
 
     return dict(sorted(members.items(), key=rank))
 
@@ -245,7 +265,7 @@ def group_table(
     Beyond ``rows_max`` rows the rest is one row. Not ``explained``: a table of pods tells why.
     """
     evictions = prediction.evictions
-    notes = _whys(evictions)[1] if explained else ()
+    notes = _Whys(evictions).notes() if explained else ()
     members = grouped(prediction, by)
     sizes = _sizes(prediction, by, members)
     order = list(members)
@@ -276,16 +296,16 @@ def group_table(
     return _with_columns(told, Table(named, rows, total=total, notes=notes))
 
 
-def _pods(group: Sequence[Eviction], once: bool) -> int:
+def count_pods(group: Sequence[Eviction], once: bool) -> int:
     """Return how many pods they are; ``once``: none is among them twice."""
     return len(group) if once else len({(entry.namespace, entry.pod) for entry in group})
 
 
 def _figures(group: Sequence[Eviction], of: int | None, once: bool) -> Row:
     """Return pods (``of`` so many), possible, stuck, nodes and the hull of the windows."""
-    pods = _pods(group, once)
-    certain = _pods([entry for entry in group if entry.certainty == CERTAIN], once)
-    stuck = _pods([entry for entry in group if entry.gone.stuck is not None], once)
+    pods = count_pods(group, once)
+    certain = count_pods([entry for entry in group if entry.certainty == CERTAIN], once)
+    stuck = count_pods([entry for entry in group if entry.gone.stuck is not None], once)
     earliest = min([entry.earliest_seconds for entry in group])
     return (
         str(pods) if of is None else f"{pods} of {max(of, pods)}",
@@ -296,8 +316,8 @@ def _figures(group: Sequence[Eviction], of: int | None, once: bool) -> Row:
     )
 
 
-def _keys(prediction: Prediction, by: str) -> Iterator[_Key]:
-    """Yield the texts of the key columns for each eviction."""
+def _keyed(prediction: Prediction, by: str) -> Iterator[tuple[_Key, Eviction]]:
+    """Yield each eviction with the texts of its key columns."""
     zones = {report.node: report.zone for report in prediction.nodes}
     workloads = {
         (report.namespace, owner): report.workload
@@ -305,21 +325,24 @@ def _keys(prediction: Prediction, by: str) -> Iterator[_Key]:
         for owner in report.owners
     }
     of_owner: dict[tuple[str, str], _Key] = {}
-    for entry in prediction.evictions:
-        zone = zones.get(entry.node, "")
-        if by == "workload":
-            owned = entry.namespace, entry.owner
-            key = of_owner.get(owned)
-            if key is None:
-                owner = workloads.get(owned, entry.owner)
-                key = entry.namespace, _short(owner or f"Pod/{entry.pod}")
-                if owner:
-                    of_owner[owned] = key
-            yield key
-        elif by == "node":
-            yield entry.node, zone
-        else:
-            yield (zone if by == "zone" else entry.namespace,)
+    once = prediction.evicted.once
+    for group in prediction.evictions.groups:
+        shared = group.shared
+        zone = zones.get(shared.node, "")
+        for names in group.pods:
+            namespace, owner = names.namespace, names.owner
+            if by == "workload":
+                key = of_owner.get((namespace, owner))
+                if key is None:
+                    top = workloads.get((namespace, owner), owner)
+                    key = namespace, _short(top or f"Pod/{names.pod}")
+                    if top:
+                        of_owner[namespace, owner] = key
+            elif by == "node":
+                key = shared.node, zone
+            else:
+                key = (zone if by == "zone" else namespace,)
+            yield key, shared if once else group.row(names)
 
 
 def _sizes(prediction: Prediction, by: str, keys: Iterable[_Key]) -> dict[_Key, int]:
@@ -329,7 +352,9 @@ def _sizes(prediction: Prediction, by: str, keys: Iterable[_Key]) -> dict[_Key, 
         sizes: dict[_Key, int] = {(r.namespace, _short(r.workload)): r.pods for r in reports}
         return sizes | {key: 1 for key in keys if key[1].startswith("pod/")}
     if by == "node":
-        pods = {(row.node, row.key) for row in (*prediction.evictions, *prediction.kept)}
+        groups = prediction.evictions.groups
+        pods = {(group.shared.node, names.key) for group in groups for names in group.pods}
+        pods.update((row.node, row.key) for row in prediction.kept)
         numbers = Counter(node for node, _ in pods)
         return {key: numbers[key[0]] for key in keys}
     return {}

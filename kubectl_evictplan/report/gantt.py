@@ -8,7 +8,7 @@ from itertools import islice
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Bar, BarGroup, Gantt, Tone
-from kubectl_evictplan.report.evictions import grouped
+from kubectl_evictplan.report.evictions import count_pods, grouped
 from kubectl_evictplan.report.what_happens import spans
 from kubectl_evictplan.report.words import Clock
 
@@ -21,7 +21,7 @@ def gantt(prediction: Prediction, clock: Clock) -> Gantt | None:
     groups = [BarGroup("Drains", tuple(drain_bars(prediction)))]
     groups.append(BarGroup("Nodes and zones", tuple(_changes(prediction))))
     by_workload = grouped(prediction, "workload")
-    workloads = tuple(_workloads(by_workload))
+    workloads = tuple(_workloads(by_workload, prediction.evicted.once))
     groups.append(BarGroup("Evictions by workload", workloads))
     groups = [group for group in groups if group.bars]
     if not groups:
@@ -37,7 +37,7 @@ def gantt(prediction: Prediction, clock: Clock) -> Gantt | None:
 
 def drain_bars(prediction: Prediction) -> Iterator[Bar]:
     """Yield each drain, and what waits in it; what never ends goes on for as long as anything else twice over."""
-    ends = [entry.latest_seconds for entry in prediction.evictions]
+    ends = [group.shared.latest_seconds for group in prediction.evictions.groups]
     ends += [drain.end_latest_seconds or 0.0 for drain in prediction.drains]
     never = 2 * max(ends, default=0.0) + 60
     for drain in islice(prediction.drains, _CHANGES_MAX):
@@ -61,13 +61,15 @@ def _changes(prediction: Prediction) -> Iterator[Bar]:
         yield Bar(text, earliest, latest)
 
 
-def _workloads(by_workload: Mapping[tuple[str, ...], Sequence[Eviction]]) -> Iterator[Bar]:
+def _workloads(
+    by_workload: Mapping[tuple[str, ...], Sequence[Eviction]], once: bool
+) -> Iterator[Bar]:
     """Yield the largest groups of evictions, in the order of time."""
     largest = list(islice(by_workload.items(), _WORKLOADS_MAX))
     largest.sort(key=lambda item: (min(entry.earliest_seconds for entry in item[1]), item[0]))
     for key, group in largest:
         sure = all(entry.certainty == CERTAIN for entry in group)
-        pods = len({entry.key for entry in group})
+        pods = count_pods(group, once)
         yield Bar(
             f"{'/'.join(key)} ({pods})" if pods > 1 else "/".join(key),
             min(entry.earliest_seconds for entry in group),

@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from kubectl_evictplan.prediction.document import Because, Eviction
+from kubectl_evictplan.prediction.document import Because
+from kubectl_evictplan.prediction.grouped_evictions import Evictions
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Moment, Stories
 
 _Link = tuple[float | None, str, str, str]
 
 
-def stories(evictions: Sequence[Eviction]) -> Stories:
+def stories(evictions: Evictions) -> Stories:
     """Return the chain of causes of each eviction; the row's own pod is not named in them."""
     links: dict[_Link, int] = {}
     # Pods of one node share most links, as the same objects: those are looked at once.
     shared: dict[int, int] = {}
     chains: dict[tuple[int, ...], int] = {}
 
-    def new(link: Because, entry: Eviction) -> int:
-        mine = link.object == f"pod/{entry.namespace}/{entry.pod}"
-        told = link.offset_seconds, link.what, "" if mine else link.object, link.rule
-        at = links.setdefault(told, len(links))
-        if not mine:
-            shared[id(link)] = at
+    def number(link: Because, own: str) -> int:
+        """``own``: the row's pod as an object; groups call it ""."""
+        if (at := shared.get(id(link))) is None:
+            mine = link.object in ("", own)
+            told = link.offset_seconds, link.what, "" if mine else link.object, link.rule
+            at = links.setdefault(told, len(links))
+            if not mine:
+                shared[id(link)] = at
         return at
 
     of_row = []
-    # By the links before the last ones about the row's own pod, and by what those tell.
-    alike: dict[tuple[object, ...], int] = {}
-    for entry in evictions:
-        because, mine = entry.because, f"pod/{entry.namespace}/{entry.pod}"
-        before = len(because)
-        while before and because[before - 1].object == mine:
-            before -= 1
-        own = [(link.offset_seconds, link.what, link.rule) for link in because[before:]]
-        token = (*map(id, because[:before]), *own)
-        if (number := alike.get(token)) is None:
-            known = zip(map(shared.get, map(id, because)), because, strict=True)
-            chain = tuple([new(link, entry) if at is None else at for at, link in known])
-            number = alike[token] = chains.setdefault(chain, len(chains))
-        of_row.append(number)
+    of_group: dict[int, int] = {}
+    for names, group in evictions.in_order:
+        if (place := of_group.get(id(group))) is None:
+            own, parts = f"pod/{names.key}", group.chain
+            chain = tuple([number(link, own) for part in parts for link in part])
+            place = of_group[id(group)] = chains.setdefault(chain, len(chains))
+        of_row.append(place)
     moments = [
         Moment("", words.offset(at), f"{_of(subject)}{what or words.UNKNOWN}", rule)
         for at, what, subject, rule in links

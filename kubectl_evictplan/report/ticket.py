@@ -98,8 +98,9 @@ def gate_table(gates: Sequence[GateResult]) -> Table:
 def headline(prediction: Prediction) -> Table:
     """Return the figures by which changes are compared; a count that is not certain is a range."""
     evicted = prediction.evicted
-    first = min((entry.earliest_seconds for entry in prediction.evictions), default=None)
-    last = max((entry.latest_seconds for entry in prediction.evictions), default=None)
+    groups = prediction.evictions.groups
+    first = min((group.shared.earliest_seconds for group in groups), default=None)
+    last = max((group.shared.latest_seconds for group in groups), default=None)
     rows = [
         ("Pods evicted", words.between(len(evicted.certain), len(evicted.every))),
         ("of these stuck Terminating", str(len(evicted.all_stuck))),

@@ -93,11 +93,14 @@ _OBJECTS_MAX_WIDE = 100
 def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator[Phrase]:
     """Yield the sentences of the answer; ``complete`` False: the input is not the whole cluster."""
     evictions, certain = prediction.evictions, prediction.evicted.certain
-    sure = _rows_of_certain(prediction)
+    sure = _certain(prediction)
     unsure: list[Eviction] = []
     if not prediction.evicted.every <= certain:
-        keyed = zip(prediction.evicted.keys, evictions, strict=True)
-        unsure = [e for key, e in keyed if key not in certain]
+        unsure = [
+            group.shared
+            for group in evictions.groups
+            if any(names.key not in certain for names in group.pods)
+        ]
     yield from drain_sentences(prediction, clock)
     if not evictions:
         horizon = prediction.inputs.horizon
@@ -122,15 +125,14 @@ def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator
     yield from _stays(prediction, bool(unsure))
 
 
-def _rows_of_certain(prediction: Prediction) -> list[Eviction]:
-    """The deletions that happen for certain, and those of pods that one of several surely deletes."""
-    evicted = prediction.evicted
-    if not evicted.by_somebody:
-        return [e for e in prediction.evictions if e.certainty == CERTAIN]
+def _certain(prediction: Prediction) -> list[Eviction]:
+    """What groups share, of those with deletions that happen for certain, or with pods that one of several surely deletes."""
+    somebody = prediction.evicted.by_somebody
     return [
-        e
-        for key, e in zip(evicted.keys, prediction.evictions, strict=True)
-        if e.certainty == CERTAIN or key in evicted.by_somebody
+        group.shared
+        for group in prediction.evictions.groups
+        if group.shared.certainty == CERTAIN
+        or (somebody and any(names.key in somebody for names in group.pods))
     ]
 
 
@@ -139,7 +141,13 @@ def _whoever_deletes(prediction: Prediction) -> Iterator[Phrase]:
     pods = prediction.evicted.by_somebody
     if pods:
         names = words.listed(sorted(pods), _PODS_NAMED_MAX)
-        who = sorted({e.controller for e in prediction.evictions if e.key in pods})
+        who = sorted(
+            {
+                group.shared.controller
+                for group in prediction.evictions.groups
+                if any(names.key in pods for names in group.pods)
+            }
+        )
         be = words.verb(len(pods), "is", "are")
         yield Phrase(
             f"{words.count(len(pods), 'pod')} of these {be} deleted by {' or '.join(who)}, whichever comes "
@@ -245,11 +253,11 @@ def _more_than_once(prediction: Prediction) -> Iterator[Phrase]:
 
 
 def _namespaces(prediction: Prediction) -> Iterator[Phrase]:
-    namespaces = [e.namespace for e in prediction.evictions]
+    every = [names for group in prediction.evictions.groups for names in group.pods]
+    namespaces = [names.namespace for names in every]
     if not prediction.evicted.once:
-        namespaces = [
-            namespace for namespace, _ in {(e.namespace, e.pod) for e in prediction.evictions}
-        ]
+        pods = {(names.namespace, names.pod) for names in every}
+        namespaces = [namespace for namespace, _ in pods]
     numbers = Counter(namespaces)
     if len(numbers) > 1:
         order = sorted(numbers, key=lambda namespace: (-numbers[namespace], namespace))

@@ -169,7 +169,7 @@ def _event_text(event: EventSummary, names_max: int | None) -> str:
 
 def _node_changes(prediction: Prediction, wide: bool) -> Iterator[_Change]:
     """Yield what explains an eviction: readiness and NoExecute taints that nobody ordered."""
-    hit = {entry.node for entry in prediction.evictions}
+    hit = {group.shared.node for group in prediction.evictions.groups}
     for node in prediction.nodes:
         for change in node.changes:
             if wide or (
@@ -184,7 +184,7 @@ def _node_changes(prediction: Prediction, wide: bool) -> Iterator[_Change]:
 
 def _zone_changes(prediction: Prediction, wide: bool) -> Iterator[_Change]:
     """Yield states after the first; a passing one matters where something is only possible."""
-    sure = all(entry.certainty == CERTAIN for entry in prediction.evictions)
+    sure = all(group.shared.certainty == CERTAIN for group in prediction.evictions.groups)
     for zone in prediction.zones:
         for state in zone.states[1:]:
             if wide or not sure or state.certainty == CERTAIN:
