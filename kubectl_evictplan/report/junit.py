@@ -1,7 +1,7 @@
 """``-o junit``: gates and findings as the test report that every pipeline shows.
 
-A gate is a test case that passes or fails. A finding is none that failed, since nobody made it a rule: it is a
-skipped case, which pipelines show without stopping. One case for each code, never one for each pod: some readers
+A gate is a test case that passes or fails. A finding or a warning is none that failed, since nobody made it a rule: it is
+a skipped case, which pipelines show without stopping. One case for each code, never one for each pod: some readers
 stop at some thousand.
 """
 
@@ -12,8 +12,11 @@ from xml.etree import ElementTree as ET
 
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.gates.document import GateResult
+from kubectl_evictplan.prediction.records import CERTAIN
 from kubectl_evictplan.report.findings_document import FindingsDocument
 
+# Of a test case its name, its first message, and everything.
+_Told = tuple[str, str, str]
 _OBJECTS_MAX = 100
 _COLUMNS_MAX = 2000
 
@@ -27,18 +30,23 @@ def render(document: FindingsDocument) -> Iterator[str]:
     gates = _suite(root, "gates", len(document.gates), failures=document.gates_failed)
     for gate in document.gates:
         _gate(gates, gate)
-    told = list(_told(document))
-    findings = _suite(root, "findings", len(told), skipped=len(told))
-    for code, message, text in told:
-        case = _case(findings, "evictplan.findings", code)
-        ET.SubElement(case, "skipped", message=_safe(message))
-        ET.SubElement(case, "system-out").text = text
-    total = 1 + len(document.gates) + len(told)
+    findings, warnings = list(_findings(document)), list(_warnings(document))
+    _skipped(root, "findings", findings)
+    _skipped(root, "warnings", warnings)
+    total = 1 + len(document.gates) + len(findings) + len(warnings)
     root.set("tests", str(total))
     root.set("failures", str(document.gates_failed))
     ET.indent(root)
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _skipped(root: ET.Element, name: str, told: list[_Told]) -> None:
+    suite = _suite(root, name, len(told), skipped=len(told))
+    for code, message, text in told:
+        case = _case(suite, f"evictplan.{name}", code)
+        ET.SubElement(case, "skipped", message=_safe(message))
+        ET.SubElement(case, "system-out").text = text
 
 
 def _suite(
@@ -65,16 +73,19 @@ def _gate(suite: ET.Element, gate: GateResult) -> None:
         failure.text = _lines((gate.reason, *gate.numbers, *gate.unknown))
 
 
-def _told(document: FindingsDocument) -> Iterator[tuple[str, str, str]]:
-    """Yield (code, first message, everything) of each code, findings first."""
+def _findings(document: FindingsDocument) -> Iterator[_Told]:
+    """As many as the figure ``findings`` counts: what is possible stands beside what is certain."""
+    for one in document.findings or ():
+        name = one.code if one.certainty == CERTAIN else f"{one.code} ({one.certainty})"
+        remedy = f"What to do: {one.remedy}" if one.remedy else ""
+        lines = [one.summary, one.why, remedy, *_objects(one.objects)]
+        yield name, f"{one.severity}: {one.summary}", _lines(lines)
+
+
+def _warnings(document: FindingsDocument) -> Iterator[_Told]:
+    """One for each code."""
     found: dict[str, list[str]] = {}
     first: dict[str, str] = {}
-    for finding in document.findings or ():
-        first.setdefault(finding.code, f"{finding.severity}: {finding.summary}")
-        remedy = f"What to do: {finding.remedy}" if finding.remedy else ""
-        found.setdefault(finding.code, []).extend(
-            (finding.summary, finding.why, remedy, *_objects(finding.objects))
-        )
     for warning in document.warnings:
         first.setdefault(warning.code, warning.message)
         found.setdefault(warning.code, []).extend((warning.message, *_objects(warning.objects)))
