@@ -10,7 +10,7 @@ from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.members import Labelled
 from kubectl_evictplan.kube.budgets import BudgetIndex
-from kubectl_evictplan.kube.disruption import synced_status
+from kubectl_evictplan.kube.disruption import sync_fails, synced_status
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, PodDisruptionBudget
 from kubectl_evictplan.prediction.document import DrainReport
 
@@ -19,7 +19,7 @@ class Covered(NamedTuple):
     """A budget over at least one pod that something happens to.
 
     ``desired`` is how many it wants healthy, None when nobody knows; ``healthy`` how many of ``pods`` are at the
-    start; ``shared`` are pods that other budgets cover as well.
+    start; ``shared`` are pods that other budgets cover as well. ``fails``: the disruption controller cannot compute it.
     """
 
     budget: PodDisruptionBudget
@@ -28,6 +28,7 @@ class Covered(NamedTuple):
     desired: int | None
     healthy: int
     shared: bool
+    fails: bool = False
 
 
 def waits_for(drains: Iterable[DrainReport]) -> dict[str, set[str]]:
@@ -63,14 +64,16 @@ def covered_by_budgets(
         if moving or budget.key in waited:
             pods = [pod for one in some for pod in one.pods]
             status = synced_status(budget, pods, scales.scale, snapshot.taken_at_ns)
+            fails = sync_fails(budget, pods, scales.scale)
             found.append(
                 Covered(
                     budget,
                     pods,
                     moving,
-                    status.desired_healthy,
+                    None if fails else status.desired_healthy,
                     status.current_healthy or 0,
                     place in several,
+                    fails,
                 )
             )
     return found

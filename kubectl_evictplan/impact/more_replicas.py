@@ -36,11 +36,15 @@ WorkloadName = tuple[str, str]  # namespace, "Kind/name"
 
 
 class Scaling(NamedTuple):
-    """Which workloads can be scaled. ``on_one_node``: those whose pods share a volume that one node may use."""
+    """Which workloads can be scaled. ``on_one_node``: those whose pods share a volume that one node may use.
+
+    ``failing``: budgets that the disruption controller cannot compute.
+    """
 
     workloads: Mapping[WorkloadName, WorkloadImpact]
     on_one_node: Collection[WorkloadName]
     budgets: Mapping[str, PodDisruptionBudget]
+    failing: Collection[str]
 
     def of(self, namespace: str, names: Iterable[str]) -> str:
         """How to run one replica more of the first of the workloads that can be scaled, "" for none."""
@@ -67,7 +71,11 @@ class Scaling(NamedTuple):
 
     def for_budget(self, one: BudgetImpact) -> str:
         """What lets a budget allow one disruption more."""
-        budget = self.budgets.get(f"{one.namespace}/{one.budget}")
+        name = f"{one.namespace}/{one.budget}"
+        words = ["kubectl", "-n", one.namespace, "edit", f"poddisruptionbudget/{one.budget}"]
+        if name in self.failing:
+            return f"give it minAvailable as a number, which needs no scale of an owner: {shlex.join(words)}"
+        budget = self.budgets.get(name)
         wanted = sum(
             known.wanted or 0
             for name in one.workloads
@@ -75,7 +83,6 @@ class Scaling(NamedTuple):
         )
         if budget is None or _one_more_helps(budget, wanted):
             return self.of(one.namespace, one.workloads)
-        words = ["kubectl", "-n", one.namespace, "edit", f"poddisruptionbudget/{one.budget}"]
         return (
             "with more replicas this budget wants more of them; if its application bears it, let it allow one more: "
             f"{shlex.join(words)}"
@@ -100,7 +107,8 @@ def scaling(
         if not (owner[1] == STATEFUL_SET and one.claim.endswith(f"-{one.pod}"))
     }
     budgets = {one.budget.key: one.budget for one in world.budgets}
-    return Scaling(workloads, sharing, budgets)
+    failing = {one.budget.key for one in world.budgets if one.fails}
+    return Scaling(workloads, sharing, budgets, failing)
 
 
 def _one_more_helps(budget: PodDisruptionBudget, wanted: int) -> bool:

@@ -88,6 +88,14 @@ def is_behind(budget: PodDisruptionBudget, pods: Sequence[Pod], now_ns: int) -> 
     return budget.current_healthy is not None and budget.current_healthy != healthy
 
 
+def sync_fails(budget: PodDisruptionBudget, pods: Sequence[Pod], scales: Scales) -> bool:
+    """Whether the disruption controller cannot compute what the budget wants: an owner of its pods has no scale.
+
+    It then allows nothing, and leaves the rest of the status as it is (``failSafe``).
+    """
+    return _expected_pods(budget, pods, scales) is Unscaled.NO_SCALE
+
+
 def _expected_pods(
     budget: PodDisruptionBudget, pods: Sequence[Pod], scales: Scales
 ) -> tuple[int, int] | Unscaled:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.controllers.replication import owner_key
 from kubectl_evictplan.kube.budgets import BudgetIndex
-from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW, can_ignore_budgets, is_behind
+from kubectl_evictplan.kube.disruption import (
+    ALWAYS_ALLOW,
+    can_ignore_budgets,
+    is_behind,
+    sync_fails,
+)
 from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
 from kubectl_evictplan.prediction.warnings.context import (
@@ -144,12 +150,10 @@ def budget_without_status(context: WarningContext) -> Statements:
     """Nobody has computed what the budget allows, or for an older spec, or for other pods."""
     found = context.drains
     budgets = found.world.budgets if found is not None else ()
-    index = BudgetIndex(budgets)
-    covered: list[list[Pod]] = [[] for _ in budgets]
-    for pod in found.world.snapshot.pods if found is not None else ():
-        for place in index.matching(pod):
-            covered[place].append(pod)
-    for budget, pods in zip(budgets, covered, strict=True):
+    index, scale = BudgetIndex(budgets), OwnerScales(context.snapshot.workloads).scale
+    for budget, pods in zip(budgets, _covered(context, index), strict=True):
+        if sync_fails(budget, pods, scale):
+            continue
         if budget.disruptions_allowed is None:
             yield Statement(
                 "the budget has no status: what it allows is computed from its pods and their owners",
@@ -168,6 +172,32 @@ def budget_without_status(context: WarningContext) -> Statements:
             yield Statement(
                 f"the budget's status counts {budget.current_healthy} healthy pods, which is not what the pods "
                 "in the input say: the disruption controller is taken to correct it within 5s",
+                [budget.key],
+            )
+
+
+def _covered(context: WarningContext, index: BudgetIndex) -> list[list[Pod]]:
+    """All pods of the cluster that each budget covers."""
+    found = context.drains
+    if found is None:
+        return []
+    covered: list[list[Pod]] = [[] for _ in found.world.budgets]
+    for pod in found.world.snapshot.pods:
+        for place in index.matching(pod):
+            covered[place].append(pod)
+    return covered
+
+
+def budget_sync_fails(context: WarningContext) -> Statements:
+    """A percentage or maxUnavailable is of what owners want, and Jobs and DaemonSets have no scale (``failSafe``)."""
+    found = context.drains
+    budgets = found.world.budgets if found is not None else ()
+    index, scale = BudgetIndex(budgets), OwnerScales(context.snapshot.workloads).scale
+    for budget, pods in zip(budgets, _covered(context, index), strict=True):
+        if sync_fails(budget, pods, scale):
+            yield Statement(
+                "it is a percentage or maxUnavailable over pods whose owner has no scale (Job, DaemonSet): the disruption "
+                "controller's sync fails and allows nothing, as long as that is so; minAvailable as a number works",
                 [budget.key],
             )
 
