@@ -138,12 +138,8 @@ def _last_eviction(facts: Facts, argument: str) -> Value:
 
 
 def _drains_unfinished(facts: Facts, _: str) -> Value:
-    drains = facts.prediction.drains
-    sure = sum(drain.end_reason not in (None, "drained") for drain in drains)
-    # It ends well, or not before the horizon.
-    drained = [drain for drain in drains if drain.end_reason in (None, "drained")]
-    perhaps = sum(drain.end_reason is None or drain.end_latest_seconds is None for drain in drained)
-    return Known(sure, sure + perhaps)
+    unfinished = [drain.unfinished for drain in facts.prediction.drains if drain.unfinished]
+    return Known(unfinished.count(CERTAIN), len(unfinished))
 
 
 # -- impact -----------------------------------------------------------------------------------------

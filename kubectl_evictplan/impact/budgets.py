@@ -29,9 +29,13 @@ def _impact(world: World, covered: Covered, waits: Collection[str]) -> BudgetImp
     healthy = world.availability(before, covered.fates)
     desired = covered.desired
     least, most = healthy.fewest
+    # One that was short before is broken further: while fewer are healthy than were.
+    mark = min(desired or 0, before)
+    broken = telling.spells(healthy, mark) if mark else ()
     broken_by = Count(0, 0)
-    if desired is not None and desired <= before:
-        broken_by = Count(max(desired - most, 0), max(desired - least, 0))
+    if desired is not None and broken:
+        sure = most < mark
+        broken_by = Count(desired - most if sure else 0, desired - least)
     return BudgetImpact(
         namespace=covered.budget.namespace,
         budget=covered.budget.name,
@@ -39,7 +43,7 @@ def _impact(world: World, covered: Covered, waits: Collection[str]) -> BudgetImp
         desired_healthy=desired,
         healthy_before=before,
         fewest_healthy=Count(least, most),
-        broken=telling.spells(healthy, desired) if desired else (),
+        broken=broken,
         broken_by=broken_by,
         paths=tuple(sorted(paths | ({ASKED} if waits else set()))),
         waits=tuple(sorted(waits)),

@@ -53,7 +53,7 @@ _PAST_DEADLINE = "past-deadline"
 _BY_RUNNING = {IDENTITY_HELD: _NOT_CONFIRMED, VOLUME_HELD: _STAYS_ATTACHED}
 # By code: why, and what releases it. "{node}" is the pod's node, "{quoted}" that for a shell.
 _TELL = {
-    BARE_POD: ("nobody owns it: once it is deleted it is gone for good", ""),
+    BARE_POD: ("no controller manages it: once it is deleted it is gone for good", ""),
     FINALIZERS: ("a finalizer keeps its object", "who set the finalizer must remove it"),
     LOCAL_VOLUME: (
         "its volume lies on {node}: no other node can run it",

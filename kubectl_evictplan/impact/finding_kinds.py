@@ -51,6 +51,13 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "are not ready block it too, unless the budget says unhealthyPodEvictionPolicy: AlwaysAllow.",
         "Scale up before the drain (under minAvailable; under maxUnavailable that changes nothing), let the budget allow one disruption, or give the drain a --timeout.",
     ),
+    "drain-unfinished": FindingKind(
+        "high",
+        "kubectl drain does not get all pods off the node: it refuses the node, is given up by --timeout, ends with an error, or "
+        "waits without end. The node stays cordoned, with pods on it.",
+        "See what it waits for (the finding drain-waits, pods that stay Terminating, pods that kubectl refuses) and mend that first; "
+        "without a --timeout a drain that never ends has to be interrupted.",
+    ),
     "identity-held": FindingKind(
         "high",
         "A StatefulSet never runs two pods of one name: it waits until the old object is gone. A silent kubelet never "
@@ -80,7 +87,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
     ),
     "bare-pod-gone": FindingKind(
         "high",
-        "No controller owns the pod: once deleted it is not made anew.",
+        "No ownerReference of the pod says controller: true: once deleted it is not made anew.",
         "Put it under a Deployment, or keep its manifest at hand.",
     ),
     "volume-never-moves": FindingKind(

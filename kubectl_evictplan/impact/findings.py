@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.impact.comebacks import (
@@ -21,7 +20,9 @@ from kubectl_evictplan.impact.comebacks import (
     JOB_WAITS,
     VOLUME_HELD,
 )
+from kubectl_evictplan.impact.drain_findings import drain_unfinished, drain_waits
 from kubectl_evictplan.impact.fates import Fate, OwnerKey
+from kubectl_evictplan.impact.finding_items import Facts, Item, Words
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
 from kubectl_evictplan.impact.finding_words import (
     at,
@@ -32,7 +33,7 @@ from kubectl_evictplan.impact.finding_words import (
     told_since,
     told_spell,
 )
-from kubectl_evictplan.impact.more_replicas import Scaling, scaling
+from kubectl_evictplan.impact.more_replicas import scaling
 from kubectl_evictplan.impact.replacement_words import (
     CROWDED,
     PENDING,
@@ -65,30 +66,6 @@ from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode
 
 # Who is replaced later than that after a node was given up is slow (``tolerationSeconds`` of most pods).
 _SLOW_SECONDS = 120
-
-
-class Facts(NamedTuple):
-    """What findings are made of."""
-
-    world: World
-    impact: Impact
-    # The workloads of the impact, by namespace and "Kind/name".
-    workloads: Mapping[tuple[str, str], WorkloadImpact]
-    scaling: Scaling
-
-
-# What only the worst of thousands of objects is told in, made when it is.
-_Words = str | Callable[[], str]
-
-
-class Item(NamedTuple):
-    """One object of a finding: the worst is told in words, with its remedy ("": the kind's)."""
-
-    object: str
-    text: _Words
-    certainty: str = CERTAIN
-    weight: float = 0.0
-    remedy: _Words = ""
 
 
 def find(world: World, impact: Impact) -> tuple[Finding, ...]:
@@ -124,7 +101,7 @@ def _merged(code: str, items: list[Item]) -> Iterator[Finding]:
         )
 
 
-def _told(words: _Words) -> str:
+def _told(words: Words) -> str:
     return words if isinstance(words, str) else words()
 
 
@@ -178,6 +155,8 @@ def _budget_broken(facts: Facts) -> Iterator[Item]:
             f"budget {one.namespace}/{one.budget} wants {one.desired_healthy} healthy "
             f"and has {numbers(one.fewest_healthy.least, one.fewest_healthy.most)}, {told_spell(spell)}"
         )
+        if one.healthy_before < (one.desired_healthy or 0):
+            text += f"; it has only {one.healthy_before} before the change"
         if "never-asked" in one.paths:
             text += "; nobody asks it"
         remedy = f"drain first: {planned}" if planned else ""
@@ -197,18 +176,6 @@ def _planned_nodes(world: World) -> str:
     if not names or len(names) > 20:
         return ""
     return shlex.join(["kubectl", "drain", *dict.fromkeys(names), "--ignore-daemonsets"])
-
-
-def _drain_waits(facts: Facts) -> Iterator[Item]:
-    for one in facts.impact.budgets:
-        if one.waits:
-            text = (
-                f"a drain waits for budget {one.namespace}/{one.budget} because of "
-                f"{counted(len(one.waits), 'pod')}"
-            )
-            remedy = facts.scaling.for_budget(one)
-            name = f"PodDisruptionBudget/{one.namespace}/{one.budget}"
-            yield Item(name, text, weight=float(len(one.waits)), remedy=remedy)
 
 
 def _workload_down(facts: Facts) -> Iterator[Item]:
@@ -445,12 +412,13 @@ AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "majority-lost": _quorum_lost,
     "workload-down": _workload_down,
     "budget-broken": _budget_broken,
-    "drain-waits": _drain_waits,
+    "drain-waits": drain_waits,
+    "drain-unfinished": drain_unfinished,
     "identity-held": _pods(IDENTITY_HELD, "{pod} stays Terminating on {node} and is not replaced"),
     "replacement-pending": _replacements(PENDING),
     "no-room-left": _replacements(CROWDED),
     "replacement-gated": _replacement_gated,
-    "bare-pod-gone": _pods(BARE_POD, "{pod} has no owner and is gone for good"),
+    "bare-pod-gone": _pods(BARE_POD, "no controller manages {pod}: it is gone for good"),
     "volume-never-moves": _volumes(
         frozenset({NEVER_MOVES}),
         "{claim} of {pod} lies on the disk of {node} and never moves",

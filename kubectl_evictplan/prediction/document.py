@@ -340,6 +340,14 @@ class DrainReport(Record):
     origin: str = ""
     skipped: tuple[SkippedPod, ...] = ()
 
+    @property
+    def unfinished(self) -> str:
+        """Whether pods stay that should go, or kubectl does: certain, possible, or "" for no."""
+        if self.end_reason not in (None, "drained"):
+            return CERTAIN
+        perhaps = self.end_reason is None or self.end_latest_seconds is None
+        return POSSIBLE if perhaps else ""
+
 
 class Prediction(Record, dict=True, gc=True):
     """The whole answer. ``warnings`` hold anything unknown, assumed or surprising.

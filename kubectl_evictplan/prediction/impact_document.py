@@ -144,8 +144,8 @@ class WorkloadImpact(Record):
 class BudgetImpact(Record):
     """One PodDisruptionBudget over pods that are touched.
 
-    ``desired_healthy`` null: not known. ``broken`` is when fewer are healthy, ``broken_by`` by how many at the
-    worst moment. ``paths``, sorted: never-asked (taints, garbage collection and deletes do not ask
+    ``desired_healthy`` null: not known. ``broken`` is when fewer are healthy, or, where that is so before the change
+    as well, when fewer than then are; ``broken_by`` by how many at the worst moment. ``paths``, sorted: never-asked (taints, garbage collection and deletes do not ask
     budgets) | not-ready (its node is: nobody could ask) | asked (a drain asks). ``waits`` are pods
     that a drain has to wait for because of it.
     """

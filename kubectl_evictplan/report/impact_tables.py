@@ -9,6 +9,7 @@ from functools import lru_cache
 from kubectl_evictplan.impact.finding_kinds import SEVERITIES
 from kubectl_evictplan.impact.replacement_words import fit_sentence
 from kubectl_evictplan.prediction.impact_document import (
+    BudgetImpact,
     Count,
     Impact,
     Instant,
@@ -177,9 +178,14 @@ def _budgets(impact: Impact) -> Iterator[Row]:
             words.name(one.budget),
             words.UNKNOWN if one.desired_healthy is None else str(one.desired_healthy),
             _count(one.fewest_healthy),
-            *_spells(one.broken),
+            *(("short before", _NOTHING) if _was_short(one) else _spells(one.broken)),
             ", ".join(map(words.name, one.paths)) or _NOTHING,
         )
+
+
+def _was_short(one: BudgetImpact) -> bool:
+    """Whether fewer than it wants are healthy all along, and the change takes none of these."""
+    return not one.broken and one.healthy_before < (one.desired_healthy or 0)
 
 
 def _quorums(impact: Impact) -> Iterator[Row]:

@@ -18,8 +18,7 @@ from kubectl_evictplan.kube.infrastructure import (
 )
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
-    IntOrPercent,
-    PodDisruptionBudget,
+    OwnerReference,
     Workload,
 )
 from kubectl_evictplan.prediction.impact_document import Impact
@@ -28,19 +27,6 @@ from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 TAINT = make_event(10, "taint", "a1", taint="maint=yes:NoExecute")
 UNTAINT = make_event(100, "untaint", "a1", taint="maint:NoExecute")
 SILENT = make_event(10, "kubelet-stop", "a1")
-
-
-def budget(name: str, *, least: int) -> PodDisruptionBudget:
-    return PodDisruptionBudget(
-        "default",
-        name,
-        {"app": name},
-        disruptions_allowed=0,
-        current_healthy=2,
-        desired_healthy=least,
-        expected_pods=2,
-        min_available=IntOrPercent(least),
-    )
 
 
 # -- who is replaced, and when -----------------------------------------------------------------------
@@ -113,20 +99,10 @@ def test_who_goes_is_perhaps_replaced_where_pods_too_many_are_not_ready_and_stay
     assert last.most >= 2
 
 
-def test_a_drain_that_waits_for_ever_is_a_finding_although_nothing_happens_to_any_pod() -> None:
-    none = PodDisruptionBudget(
-        "default", "none", {"app": "web"}, (), 0,
-        max_unavailable=IntOrPercent(0), current_healthy=2, desired_healthy=2, expected_pods=2,
-    )  # fmt: skip
-    owner = Workload("ReplicaSet", "default", "web", replicas=2)
-    pods = pods_of("ReplicaSet", "web", ["a1", "b1"])
-    snapshot = cluster(pods, workloads=[owner], budgets=[none])
-    impact = impact_of(snapshot, make_event(10, "drain", ["a1"]))
-    assert finding(impact, "drain-waits").objects == ("PodDisruptionBudget/default/none",)
-    [budget] = impact.budgets
-    assert (budget.waits, budget.paths) == (("default/web-0",), ("asked",))
-    assert budget.workloads == ("ReplicaSet/web",)
-    assert (budget.fewest_healthy.least, budget.broken) == (2, ())
+def test_a_pod_whose_owner_is_no_controller_has_no_controller() -> None:
+    pod = make_pod("nc", "a1", owner=OwnerReference(kind="Thing", name="t", controller=False))
+    found = finding(impact_of(cluster([pod]), TAINT), "bare-pod-gone")
+    assert "no controller manages default/nc" in found.summary
 
 
 def test_a_statefulset_makes_no_pod_beyond_its_replicas() -> None:
@@ -237,52 +213,6 @@ def test_a_replacement_that_is_perhaps_never_ready_is_perhaps_never_there() -> N
         cluster(pods_of("ReplicaSet", "w", ["a1"])), TAINT, assume_ready=(READY[0], None)
     )
     assert workload(impact, "ReplicaSet/w").whole_again.latest_seconds is None
-
-
-# -- budgets ----------------------------------------------------------------------------------------------
-
-
-def test_a_taint_breaks_a_budget_and_never_asks_it() -> None:
-    pods = pods_of("ReplicaSet", "web", ["a1", "a1"])
-    impact = impact_of(cluster(pods, budgets=[budget("web", least=1)]), TAINT)
-    [found] = impact.budgets
-    assert (found.desired_healthy, found.healthy_before) == (1, 2)
-    assert (found.broken_by.least, found.broken_by.most) == (1, 1)
-    assert found.paths == ("never-asked",)
-    assert found.broken[0].certainty == "certain"
-    told = finding(impact, "budget-broken")
-    assert told.severity == "high"
-    assert "nobody asks it" in told.summary
-    assert "kubectl drain a1 --ignore-daemonsets" in told.remedy
-
-
-def test_a_drain_asks_and_never_goes_below_what_the_budget_wants() -> None:
-    pods = pods_of("ReplicaSet", "web", ["a1", "a1"], tolerations=default_tolerations())
-    status = replace(budget("web", least=1), disruptions_allowed=1, current_healthy=2)
-    owner = Workload("ReplicaSet", "default", "web", replicas=2)
-    drain = make_event(10, "drain", ["a1"])
-    impact = impact_of(cluster(pods, budgets=[status], workloads=[owner]), drain)
-    [found] = impact.budgets
-    assert (found.fewest_healthy.least, found.broken, found.paths) == (1, (), ("asked",))
-    assert found.waits
-    assert finding(impact, "drain-waits").objects == ("PodDisruptionBudget/default/web",)
-    # The workload is never without a pod either, although each of its windows alone would allow it.
-    assert workload(impact, "ReplicaSet/web").zero == ()
-
-
-def test_a_silent_node_takes_pods_from_a_budget_before_anybody_deletes_them() -> None:
-    pods = pods_of("ReplicaSet", "web", ["a1", "a1"], tolerations=[tolerates("", None)])
-    impact = impact_of(cluster(pods, budgets=[budget("web", least=2)]), SILENT)
-    assert impact.budgets[0].paths == ("not-ready",)
-    assert impact.budgets[0].broken_by.least == 2
-
-
-def test_unread_budgets_are_said_to_be_missing() -> None:
-    snapshot = replace(cluster(pods_of("ReplicaSet", "w", ["a1"])), kinds_seen=("Pod",))
-    assert (
-        "budgets: PodDisruptionBudgets are not in the input"
-        in impact_of(snapshot, TAINT).not_evaluated
-    )
 
 
 # -- volumes ----------------------------------------------------------------------------------------------

@@ -11,7 +11,13 @@ from builders import make_pod, make_scenario, make_snapshot, ns
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.kube.infrastructure import Infrastructure
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, PodDisruptionBudget, Workload
+from kubectl_evictplan.kube.objects import (
+    ClusterSnapshot,
+    IntOrPercent,
+    Pod,
+    PodDisruptionBudget,
+    Workload,
+)
 from kubectl_evictplan.prediction.impact_document import (
     Finding,
     Impact,
@@ -51,6 +57,19 @@ def cluster(
         budgets=tuple(budgets),
         infrastructure=Infrastructure(**infrastructure),
         kinds_seen=tuple(kinds),
+    )
+
+
+def budget(name: str, *, least: int) -> PodDisruptionBudget:
+    return PodDisruptionBudget(
+        "default",
+        name,
+        {"app": name},
+        disruptions_allowed=0,
+        current_healthy=2,
+        desired_healthy=least,
+        expected_pods=2,
+        min_available=IntOrPercent(least),
     )
 
 

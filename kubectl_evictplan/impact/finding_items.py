@@ -1,0 +1,35 @@
+"""What findings are made of: what their authors know, and the objects that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from kubectl_evictplan.impact.more_replicas import Scaling
+from kubectl_evictplan.impact.world import World
+from kubectl_evictplan.prediction.impact_document import Impact, WorkloadImpact
+from kubectl_evictplan.prediction.records import CERTAIN
+
+
+class Facts(NamedTuple):
+    """What findings are made of."""
+
+    world: World
+    impact: Impact
+    # The workloads of the impact, by namespace and "Kind/name".
+    workloads: Mapping[tuple[str, str], WorkloadImpact]
+    scaling: Scaling
+
+
+# What only the worst of thousands of objects is told in, made when it is.
+Words = str | Callable[[], str]
+
+
+class Item(NamedTuple):
+    """One object of a finding: the worst is told in words, with its remedy ("": the kind's)."""
+
+    object: str
+    text: Words
+    certainty: str = CERTAIN
+    weight: float = 0.0
+    remedy: Words = ""
