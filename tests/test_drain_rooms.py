@@ -10,6 +10,7 @@ from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
 from msgspec.structs import replace
 
 from builders import make_event, make_node, ns
+from kubectl_evictplan.kube.infrastructure import Infrastructure, Namespace
 from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
@@ -54,6 +55,15 @@ def test_a_drain_never_ends_whose_budget_waits_for_a_replacement_that_fits_nowhe
     prediction = drained(cluster(WEB, THREE, **ALONE), BOTH)
     assert [one.end_reason for one in prediction.drains] == ["drained", "never"]
     assert [(one.node, one.certainty) for one in prediction.evictions] == [("a1", CERTAIN)]
+
+
+def test_a_drain_never_ends_whose_budget_waits_for_an_owner_that_makes_none() -> None:
+    room = cluster(WEB, THREE)
+    assert ends(room, BOTH) == ["drained", "drained"]
+    going = tuple(replace(one, being_deleted=True) for one in room.workloads)
+    assert ends(replace(room, workloads=going), BOTH) == ["drained", "never"]
+    namespaces = Infrastructure(namespaces=(Namespace("default", phase="Terminating"),))
+    assert ends(replace(room, infrastructure=namespaces), BOTH) == ["drained", "never"]
 
 
 def test_it_is_given_up_at_its_timeout() -> None:

@@ -12,6 +12,7 @@ from kubectl_evictplan.impact.successors import AT_DELETION
 from kubectl_evictplan.impact.volumes import HELD, NEVER_MOVES, STILL_USED
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.finalizers import lasting_finalizers
+from kubectl_evictplan.kube.owners import MakesNone
 from kubectl_evictplan.prediction.impact_document import NotComingBack
 
 (
@@ -28,6 +29,8 @@ from kubectl_evictplan.prediction.impact_document import NotComingBack
     UNKNOWN_OWNER,
     VOLUME_HELD,
     VOLUME_STILL_USED,
+    OWNER_DELETED,
+    NAMESPACE_DELETED,
 ) = (
     "bare-pod",
     "finalizers",
@@ -42,7 +45,13 @@ from kubectl_evictplan.prediction.impact_document import NotComingBack
     "unknown-owner",
     "volume-held",
     "volume-still-used",
+    "owner-deleted",
+    "namespace-deleted",
 )
+_BY_CLOSED = {
+    MakesNone.OWNER_DELETED: OWNER_DELETED,
+    MakesNone.NAMESPACE_DELETED: NAMESPACE_DELETED,
+}
 # The code IDENTITY_HELD where the kubelet is not silent.
 _NOT_CONFIRMED = "not-confirmed"
 # The code VOLUME_HELD where the kubelet is not silent.
@@ -123,6 +132,14 @@ _TELL = {
         "its owner's template carries scheduling gates: nobody schedules its successor until somebody takes them off",
         "who set the gates takes them off the new pod",
     ),
+    OWNER_DELETED: (
+        "its owner is being deleted: nobody looks after its pods any more",
+        "if it is still wanted, create the owner anew once it is gone",
+    ),
+    NAMESPACE_DELETED: (
+        "its namespace is Terminating: the API server refuses new pods in it",
+        "if it is still wanted, create the namespace and all in it anew once it is gone",
+    ),
     UNKNOWN_OWNER: (
         "what its owner does about a lost pod is not known here",
         "look at the operator that owns it",
@@ -168,7 +185,10 @@ def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
     deletion, pod = fate.deletion, fate.pod
     if deletion is None or pod.finished:
         return
-    if kind == "Pod":
+    if (closed := world.makes_none(fate.owner)) is not None:
+        if closed in _BY_CLOSED and not world.is_surplus(fate.key):
+            yield _BY_CLOSED[closed]
+    elif kind == "Pod":
         yield BARE_POD
     elif kind == "DaemonSet" and fate.successor.created.never and fate.life.deleted.never:
         yield DAEMON_SET
@@ -207,8 +227,7 @@ def _codes_of_job(world: World, fate: Fate, deletion: Deletion) -> Iterator[str]
         return
     if job is not None and job.managed_elsewhere:
         yield UNKNOWN_OWNER
-    # Whoever makes no more pods anyhow does not miss it.
-    elif fate.successor.created.never and not (job is not None and job.makes_no_more):
+    elif fate.successor.created.never:
         yield JOB_WAITS if deletion.held and job is not None and job.waits_for_ends else JOB_FAILED
 
 

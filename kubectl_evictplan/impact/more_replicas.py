@@ -39,12 +39,14 @@ class Scaling(NamedTuple):
     """Which workloads can be scaled. ``on_one_node``: those whose pods share a volume that one node may use.
 
     ``failing``: budgets that the disruption controller cannot compute.
+    ``closed``: those whose owners make no more pods.
     """
 
     workloads: Mapping[WorkloadName, WorkloadImpact]
     on_one_node: Collection[WorkloadName]
     budgets: Mapping[str, PodDisruptionBudget]
     failing: Collection[str]
+    closed: Collection[WorkloadName] = ()
 
     def of(self, namespace: str, names: Iterable[str]) -> str:
         """How to run one replica more of the first of the workloads that can be scaled, "" for none."""
@@ -63,6 +65,8 @@ class Scaling(NamedTuple):
         """``kubectl scale`` with one replica more; what is in its way; "" for what cannot be scaled."""
         kind, _, name = one.workload.partition("/")
         if kind not in _KUBECTL_KINDS or one.wanted is None:
+            return ""
+        if (one.namespace, one.workload) in self.closed:
             return ""
         if (one.namespace, one.workload) in self.on_one_node:
             return _NEEDS_OTHER_VOLUME
@@ -108,7 +112,12 @@ def scaling(
     }
     budgets = {one.budget.key: one.budget for one in world.budgets}
     failing = {one.budget.key for one in world.budgets if one.fails}
-    return Scaling(workloads, sharing, budgets, failing)
+    closed = {world.workload_of(one) for one in world.by_owner if world.makes_none(one) is not None}
+    if closed:
+        closed -= {
+            world.workload_of(one) for one in world.by_owner if world.makes_none(one) is None
+        }
+    return Scaling(workloads, sharing, budgets, failing, closed)
 
 
 def _one_more_helps(budget: PodDisruptionBudget, wanted: int) -> bool:

@@ -65,6 +65,7 @@ from kubectl_evictplan.impact.volumes import Hold, Volumes, ready_not_before
 from kubectl_evictplan.impact.wanted import not_wanted
 from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.owners import NOBODY_CLOSED, MakesNone, closed_owners
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
@@ -114,6 +115,7 @@ class World:
         self.workloads = {(w.namespace, w.kind, w.name): w for w in snapshot.workloads}
         self.has_gates = any(one.scheduling_gates for one in snapshot.workloads)
         self._owners = Owners(snapshot.workloads)
+        self._closed = closed_owners(snapshot)
         self._assumed = assumed
         self.drained = bool(drained_nodes(scenario))
         touched = self._touched_pods()
@@ -132,10 +134,10 @@ class World:
         self._out_of_service = out_of_service_taints(prediction)
         self._readiness: dict[OwnerKey, Readiness] = {}
         self._not_wanted = not_wanted(moving, self.workloads, self.by_owner, self.deletions)
+        self.job_ends = job_ends(self.by_owner, self.workloads, self._lost, scenario.start_ns)
         self.placements = Placements() if part else self._places(moving)
         self.fates = dict(self._fates(moving))
         end_at_deadlines(self.fates, scenario.start_ns)
-        self.job_ends = job_ends(self.by_owner, self.workloads, self._lost, scenario.start_ns)
         for one in end_jobs(self.fates, self.job_ends, self.by_owner):
             moving.append(one)
             self.by_labels[one.pod.namespace, id(one.pod.labels)].moving.append(one)
@@ -240,7 +242,9 @@ class World:
         if self._not_wanted.surely and moving.key in self._not_wanted.surely:
             return False
         if moving.owner[1] in AT_DELETION:
-            return True
+            return self.makes_none(moving.owner) is None
+        if (end := self.job_ends.get(moving.owner)) is not None and end.certain:
+            return False
         return not self._begins(moving.owner, deletion, moving.pod).never
 
     def is_surplus(self, key: str) -> bool:
@@ -254,6 +258,12 @@ class World:
     def workload_of(self, owner: OwnerKey) -> tuple[str, str]:
         """(namespace, "Kind/name") of what people know the owner by: of a ReplicaSet its Deployment."""
         return self._owners.workload(owner)
+
+    def makes_none(self, owner: OwnerKey) -> MakesNone | None:
+        """Why an owner makes no other pods whatever it loses, None: it does. Static pods are their kubelet's."""
+        if self._closed == NOBODY_CLOSED or owner[1] == "Node":
+            return None
+        return self._closed.why(owner)
 
     def wanted_by(self, owner: OwnerKey) -> int | None:
         """How many pods an owner asks for, where the input tells."""
@@ -330,7 +340,7 @@ class World:
     def _is_plain(self, moving: Moving) -> bool:
         """Whether nothing but its node, its deletion and its place decides what becomes of the pod."""
         key, pod, owner, deletion = moving
-        if deletion is not None and owner[1] not in AT_DELETION:
+        if deletion is not None and (owner[1] not in AT_DELETION or self.makes_none(owner)):
             return False
         surely, perhaps = self._not_wanted
         return not (key in surely or key in perhaps or self.volumes.claims_of(pod))
@@ -361,6 +371,8 @@ class World:
 
     def _begins(self, owner: OwnerKey, deletion: Deletion, pod: Pod) -> Between:
         """From when on the owner makes another for that pod."""
+        if self.makes_none(owner) is not None:
+            return NEVER
         kind = "" if owner[1] == "Pod" else owner[1]
         life = self.lives.get(pod.node_name, _NOTHING)
         found = begins(kind, deletion, life, self.workloads.get(owner), self._lost(owner, pod))

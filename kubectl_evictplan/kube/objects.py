@@ -221,6 +221,8 @@ class Workload(msgspec.Struct, frozen=True):
     makes_no_more: bool = False
     # Of a Job: when status.startTime and spec.activeDeadlineSeconds end it, as an instant since the epoch.
     deadline_ns: int | None = None
+    # It has a deletionTimestamp: its controller does not look after its pods any more.
+    being_deleted: bool = False
 
     @property
     def waits_for_ends(self) -> bool:

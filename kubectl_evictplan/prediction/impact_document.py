@@ -187,7 +187,8 @@ class NotComingBack(Record):
     ``code``: bare-pod | finalizers | local-volume | identity-held (a StatefulSet's name is not free) |
     daemon-set-kept-away | job-failed | job-waits (for the old pod's end) | no-node (every node refuses its successor) |
     no-room (of several alike so many find no room) | volume-held (by the old pod, which stays Terminating) |
-    volume-still-used (by a pod that stays) | gated (by scheduling gates of the template) | unknown-owner. ``release`` is what would release it, "" when nothing does.
+    volume-still-used (by a pod that stays) | gated (by scheduling gates of the template) |
+    owner-deleted | namespace-deleted (they are going away) | unknown-owner. ``release`` is what would release it, "" when nothing does.
     Pods that stay Terminating beside a successor come back: ``gone`` of their evictions tells them.
     """
 

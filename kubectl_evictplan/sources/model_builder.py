@@ -232,6 +232,7 @@ class ModelBuilder:
             _count_indexes(decoded.status.failed_indexes),
             kind == "Job" and _makes_no_more(decoded),
             self._deadline_ns(decoded),
+            bool(meta.deletion_timestamp),
         )
 
     def _deadline_ns(self, job: wire.WireWorkload) -> int | None:
@@ -302,10 +303,12 @@ def _count_indexes(text: str) -> int:
     return count
 
 
+# Under the latter two the Job deletes its pods, and ends when they are gone (``syncJob``).
+_JOB_ENDS = frozenset({"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"})
+
+
 def _has_ended(job: wire.WireWorkload) -> bool:
-    return any(
-        one.type in ("Complete", "Failed") and one.status == "True" for one in job.status.conditions
-    )
+    return any(one.type in _JOB_ENDS and one.status == "True" for one in job.status.conditions)
 
 
 def _left_to_do(job: wire.WireWorkload, parallelism: int) -> int:

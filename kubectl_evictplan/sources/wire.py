@@ -91,6 +91,10 @@ class OwnedMeta(ObjectMeta):
     owner_references: Owners = NULL
 
 
+class WorkloadMeta(OwnedMeta):
+    deletion_timestamp: Timestamp = ""
+
+
 class PodMeta(OwnedMeta):
     labels: Labels = NULL
     creation_timestamp: Timestamp = ""
@@ -317,7 +321,7 @@ class WorkloadStatus(Struct, frozen=True, rename="camel"):
 
 
 class WireWorkload(WireObject, kw_only=True):
-    metadata: OwnedMeta
+    metadata: WorkloadMeta
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()
 

@@ -19,6 +19,7 @@ from kubectl_evictplan.controllers.replication import (
 )
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Node, Pod, Taint
+from kubectl_evictplan.kube.owners import closed_owners
 from kubectl_evictplan.kube.scheduling.answers import Fit, Phase, Surroundings, Unknown
 from kubectl_evictplan.kube.scheduling.fit import fits
 from kubectl_evictplan.kube.scheduling.node_filters import CORDON
@@ -47,8 +48,24 @@ def drain_rooms(snapshot: ClusterSnapshot, scenario: Scenario, profile: ReleaseP
     settled = closing and all(pod.resized is None for pod in snapshot.pods)
     around = _surroundings(snapshot, scenario, drained, evicted)
     capacities = published(snapshot, asked=profile.storage_capacity)
-    found = fits(around._replace(storage_capacities=capacities), replaced)
-    return _rooms(_limits(found, settled, snapshot.pods_of_all_namespaces))
+    made, none = _by_owner(snapshot, replaced)
+    found = fits(around._replace(storage_capacities=capacities), made)
+    limits = _limits(found, settled, snapshot.pods_of_all_namespaces)
+    rooms = [(fit.pods, least, most) for fit, least, most in limits]
+    return _rooms([*rooms, *(((pod,), 0, 0) for pod in none)])
+
+
+def _by_owner(
+    snapshot: ClusterSnapshot, replaced: Sequence[Pod]
+) -> tuple[Sequence[Pod], Sequence[Pod]]:
+    """Those whose owner makes another, and the others: of these none is ever Ready, as if no node took it."""
+    closed = closed_owners(snapshot)
+    found: tuple[list[Pod], list[Pod]] = [], []
+    for pod in replaced:
+        owner = pod.controller()
+        gone = owner is not None and closed.why((pod.namespace, owner.kind, owner.name)) is not None
+        found[gone].append(pod)
+    return found
 
 
 def _is_evicted(pod: Pod) -> bool:
@@ -97,13 +114,14 @@ def _cordoned(node: Node) -> Node:
     )
 
 
-def _rooms(limits: Iterable[tuple[Fit, int, int]]) -> Rooms:
+def _rooms(limits: Iterable[tuple[Sequence[Pod], int, int]]) -> Rooms:
+    """``limits``: pods of one group, and how many of their replacements find a node at least and at most."""
     groups: dict[Hashable, int] = {}
     rooms: list[Room] = []
     limited = False
-    for fit, least, most in limits:
-        limited = limited or least < len(fit.pods)
-        keys = {room_key(pod) for pod in fit.pods}
+    for pods, least, most in limits:
+        limited = limited or least < len(pods)
+        keys = {room_key(pod) for pod in pods}
         # Pods of one owner may differ in their needs; which of them a replacement copies is not known.
         known = next((groups[key] for key in keys if key in groups), None)
         if known is None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from worlds import cluster, comebacks, finding, impact_of, pods_of, workload
 
 from builders import START_NS, make_event, ns
+from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import FailureRule, Pod, Workload
 from kubectl_evictplan.prediction.impact_document import Impact
 
@@ -57,6 +58,16 @@ def test_a_job_without_an_attempt_left_fails(job: dict[str, Any]) -> None:
     assert comebacks(impact)["sums-0"].code == "job-failed"
     assert finding(impact, "job-fails").severity == "medium"
     assert whole(impact) == (None, None)
+
+
+def test_nobody_looks_for_a_place_for_pods_of_a_job_that_surely_fails() -> None:
+    for limit, groups in ((1, 0), (2, 1)):
+        owner = Workload("Job", "default", "sums", replicas=3, failed=0, backoff_limit=limit)
+        pods = [
+            replace(pod, needs=PodNeeds()) for pod in pods_of("Job", "sums", ["a1", "a1", "a2"])
+        ]
+        impact = impact_of(cluster(pods, workloads=[owner]), TAINT)
+        assert len(impact.replacements) == groups
 
 
 def test_a_job_that_ignores_disruptions_replaces_the_pod_whatever_its_limit() -> None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from worlds import cluster, comebacks, impact_of, pods_of, workload
 
 from builders import START_NS, make_event, ns
+from kubectl_evictplan.kube.infrastructure import Namespace
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Workload
 from kubectl_evictplan.prediction.impact_document import Impact
@@ -62,3 +63,22 @@ def test_what_nobody_wants_is_not_down() -> None:
     impact = impact_of(cluster(pods, workloads=[owner]), TAINT)
     assert workload(impact, "ReplicaSet/web").zero == ()
     assert "workload-down" not in {one.code for one in impact.findings}
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController", "StatefulSet", "Job"])
+def test_an_owner_that_is_being_deleted_makes_no_other_pod(kind: str) -> None:
+    impact = beside(kind, {}, replicas=2, being_deleted=True)
+    assert {one.code for one in comebacks(impact).values()} == {"owner-deleted"}
+    assert not impact.replacements
+    assert workload(impact, f"{kind}/web").never_replaced == ("web-0", "web-1")
+    assert not [one for one in impact.findings if "scale" in one.remedy]
+
+
+def test_nothing_is_made_in_a_namespace_that_is_terminating() -> None:
+    pods = [*pods_of("ReplicaSet", "web", ["a1"]), *pods_of("Operator", "own", ["a1"])]
+    known = Workload("ReplicaSet", "default", "web", replicas=1)
+    for phase, codes in (("Terminating", {"namespace-deleted"}), ("Active", {"unknown-owner"})):
+        going = (Namespace("default", phase=phase),)
+        impact = impact_of(cluster(pods, workloads=[known], namespaces=going), TAINT)
+        assert {one.code for one in comebacks(impact).values()} == codes
+        assert any("scale" in one.remedy for one in impact.findings) == (phase == "Active")

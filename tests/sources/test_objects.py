@@ -97,7 +97,10 @@ def test_a_pods_own_deadline_counts_from_its_start(load: Any) -> None:
         ({"parallelism": 3}, {}, 3, False),
         ({"parallelism": 3}, {"succeeded": 1}, 3, True),
         ({"parallelism": 3, "suspend": True}, {}, 0, True),
-        ({"completions": 1}, {"conditions": [{"type": "Complete", "status": "True"}]}, 0, True),
+        *(
+            ({"completions": 1}, {"conditions": [{"type": ends, "status": "True"}]}, 0, True)
+            for ends in ("Complete", "FailureTarget", "SuccessCriteriaMet")
+        ),
     ],
 )
 def test_a_job_wants_no_more_pods_than_it_can_still_use(
