@@ -17,7 +17,13 @@ from kubectl_evictplan.controllers.replication import (
     owner_key,
 )
 from kubectl_evictplan.kube.budgets import BudgetIndex
-from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW, EvictionRules, is_behind, synced_status
+from kubectl_evictplan.kube.disruption import (
+    ALWAYS_ALLOW,
+    EvictionRules,
+    Scale,
+    is_behind,
+    synced_status,
+)
 from kubectl_evictplan.kube.drain_filters import DrainOptions
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
 from kubectl_evictplan.windows.drain_allowance import PERHAPS_NEVER_NS, Allowance, NthEviction
@@ -306,12 +312,21 @@ class Accounts:
             and young_ns >= self._world.snapshot.taken_at_ns
         )
 
-    @staticmethod
-    def _keeps_its_wish(budget: PodDisruptionBudget, covered: Iterable[Pod]) -> bool:
-        """Whether it wants as many healthy pods all the time, whoever of them is away."""
-        owners = {owner_key(pod) for pod in covered} - {None}
-        integer = budget.min_available is not None and not budget.min_available.percent
-        return integer or len(owners) < 2
+    def _keeps_its_wish(self, budget: PodDisruptionBudget, covered: Iterable[Pod]) -> bool:
+        """Whether it wants as many healthy pods all the time, whoever of them is away.
+
+        ReplicaSets of one Deployment are one owner: its scale counts (``getPodDeployment``).
+        """
+        if budget.min_available is not None and not budget.min_available.percent:
+            return True
+        owners = {
+            (pod.namespace, owner) for pod in covered if (owner := pod.controller()) is not None
+        }
+        if len(owners) < 2:
+            return True
+        scales = [self._scales.scale(*owner) for owner in owners]
+        known = {one.uid for one in scales if isinstance(one, Scale)}
+        return len(known) == 1 and all(isinstance(one, Scale) for one in scales)
 
     def _recovery(self, pods: Sequence[Pod], options: DrainOptions, spare: int) -> Range | None:
         """From the eviction of any of the pods to the return of its disruption; None: never."""

@@ -96,7 +96,7 @@ class DrainBounds:
         for turn in turns:
             if start is None or not turn.known:
                 return
-            fates = self._fates(turn)
+            fates = self._fates(turn, start[0])
             passing = fates.passing
             calm_ns = turn.calm_ns
             if fates.asked or turn.guests:
@@ -119,13 +119,13 @@ class DrainBounds:
         whole = found is not None and found.whole and not turn.guests
         return whole or turn.drain in self.never_begun
 
-    def _fates(self, turn: PlannedTurn) -> TurnFates:
-        asks = (*turn.pods, *turn.guests)
+    def _fates(self, turn: PlannedTurn, begun_ns: int) -> TurnFates:
+        asks = (*turn.pods, *turn.guests, *(one.pod for one in turn.leaving))
         if not self._known_budgets and not all(
             can_ignore_budgets(pod, self._rules) for pod in asks
         ):
             return TurnFates([], [], {}, None, whole=False, exact=False)
-        return fates_of_turn(turn, self._accounts, self._rules)
+        return fates_of_turn(turn, begun_ns, self._accounts, self._rules)
 
     def _next_start(self, start: Range, event: Drain, fates: TurnFates, passing: Passing) -> Range:
         """When kubectl comes to the next node; the accounts are those of that moment then."""

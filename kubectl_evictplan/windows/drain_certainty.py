@@ -15,7 +15,7 @@ from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.windows.drain_accounts import Accounts
 from kubectl_evictplan.windows.drain_instants import NodeDrain
-from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
+from kubectl_evictplan.windows.drain_plan import DrainPlan, Leaving, PlannedTurn
 from kubectl_evictplan.windows.outcome import EvictionKey
 
 _FAILING = (DrainEnd.ERROR, DrainEnd.REFUSED)
@@ -61,7 +61,8 @@ class SureDrains:
         if turn.refused:
             return DrainEnd.REFUSED
         if turn.options.timeout_ns:
-            return DrainEnd.DRAINED if not turn.pods and not turn.guests else None
+            nobody = not turn.pods and not turn.guests and not turn.leaving
+            return DrainEnd.DRAINED if nobody else None
         ends = [self._end_of(pod, turn) for pod in turn.pods]
         for pod, end in zip(turn.pods, ends, strict=True):
             if end is DrainEnd.DRAINED and turn.sole_controller:
@@ -70,9 +71,17 @@ class SureDrains:
                 self.evicted.add(EvictionKey(pod.key, pod.uid, controller, 0))
         guests = [self._end_of(pod, turn) for pod in turn.guests]
         gone = not any(lasting_finalizers(pod) for pod in (*turn.pods, *turn.guests))
+        gone = gone and all(self._ends(leaving) for leaving in turn.leaving)
         if None in ends or not gone or any(end is not DrainEnd.DRAINED for end in guests):
             return None
         return DrainEnd.ERROR if DrainEnd.ERROR in ends else DrainEnd.DRAINED
+
+    def _ends(self, leaving: Leaving) -> bool:
+        """Whether a pod that terminates at the start is gone some day, however often kubectl asks."""
+        asked = self._accounts.covering(leaving.pod) and not can_ignore_budgets(
+            leaving.pod, self._rules
+        )
+        return leaving.end_ns is not None and not asked
 
     def _end_of(self, pod: Pod, turn: PlannedTurn) -> DrainEnd | None:
         """How kubectl gets through with a pod, whose object ends some day."""

@@ -75,10 +75,10 @@ def pod_delays(pod: Pod, options: DrainOptions) -> PodDelays:
     gone = AT_ONCE
     if grace:
         gone = plus((0, grace * SECOND_NS), takes(Latency.REPORT_EXIT))
-    return PodDelays(gone, _polled(gone, takes(Latency.FIRST_POLL)))
+    return PodDelays(gone, polled(gone, takes(Latency.FIRST_POLL)))
 
 
-def _polled(gone: Range, first: Range) -> Range:
+def polled(gone: Range, first: Range) -> Range:
     """When kubectl, which looks for the first time at ``first`` and then every second, finds out."""
     return _look(gone[0], first)[0], _look(gone[1], first)[1]
 

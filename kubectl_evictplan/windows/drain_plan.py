@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.kubelets import OVERDUE_NS
 from kubectl_evictplan.cluster.placement import lets_in
 from kubectl_evictplan.controllers.replication import REPLACED_AT_ONCE, STATEFUL_SET, owner_key
+from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.kube.drain_filters import Decision, DrainOptions, filter_pods
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Node, Pod
@@ -23,10 +25,18 @@ from kubectl_evictplan.windows.drain_world import DrainWorld, is_steady
 _CORDONING_NS = SECOND_NS
 
 
+class Leaving(NamedTuple):
+    """A pod that terminates at the start, and the offset at which its object is gone at the latest; None: not known."""
+
+    pod: Pod
+    end_ns: int | None
+
+
 class PlannedTurn(NamedTuple):
     """One node of one process: the pods that are evicted, in the order of kubectl's list, and who may come as well.
 
-    ``guests`` are pods whose replacements may be there by then. ``refused``: kubectl evicts nobody. ``listed``: all
+    ``guests`` are pods whose replacements may be there by then; ``leaving`` terminate since before the start, may be gone
+    before kubectl looks, and are evicted once more if not. ``refused``: kubectl evicts nobody. ``listed``: all
     that is certain, and the node's kubelet lives; ``known``: and no other process comes to the node. ``sole_controller``:
     nor in another way. ``calm_ns``: until then nothing else happens to the node or its pods, ``calm_for_ever``: to no
     node or pod, ever.
@@ -36,6 +46,7 @@ class PlannedTurn(NamedTuple):
     options: DrainOptions
     pods: tuple[Pod, ...]
     guests: tuple[Pod, ...]
+    leaving: tuple[Leaving, ...]
     refused: bool
     listed: bool
     known: bool
@@ -58,6 +69,8 @@ class DrainPlan:
         self._times = Counter(name for event in self.drains for name in event.nodes)
         self._daemon_sets = known_daemon_sets(world.snapshot)
         self.incomplete = _incomplete_sets(world)
+        # Of these a pod may be made before kubectl looks.
+        self._missing = self.incomplete | _left_by_some(world)
         # Until then nothing happens in the cluster but drains and what follows from them.
         self.calm_ns = _first_ns(one for one in scenario.events if not one.unschedulable)
         self.processes = [
@@ -69,23 +82,24 @@ class DrainPlan:
         event = self.drains[process]
         name = event.nodes[place]
         pods, options = self._pods.get(name, ()), event.options
-        # Who has to be deleted already may be gone by then, and nobody waits for the end of the grace period twice.
         listed = (
             name in self._nodes
             and is_steady(self._nodes[name], self._world.snapshot, self._scenario)
             and not options.skip_wait_for_delete_timeout_ns
-            and all(pod.deletion_timestamp_ns is None for pod in pods)
         )
-        filtered = filter_pods(pods, options, self._daemon_sets, 0)
-        refused = any(one.decision is Decision.REFUSE for one in filtered)
-        evicted = tuple(one.pod for one in filtered if one.decision is Decision.EVICT)
+        refused, evicted = self._found(
+            [p for p in pods if p.deletion_timestamp_ns is None], options
+        )
+        may_refuse, leaving = self._found(
+            [p for p in pods if p.deletion_timestamp_ns is not None], options
+        )
+        listed = listed and (refused or not may_refuse)
         guests: tuple[Pod, ...] = ()
         if listed:
-            found = filter_pods(self._guests(process, name), options, self._daemon_sets, 0)
-            listed = refused or not any(one.decision is Decision.REFUSE for one in found)
-            guests = tuple(one.pod for one in found if one.decision is Decision.EVICT)
+            may_refuse, guests = self._found(self._guests(process, name), options)
+            listed = refused or not may_refuse
         if refused:
-            evicted = guests = ()
+            evicted = guests = leaving = ()
         calm = self._world.steady and self.calm_ns >= HORIZON_DEFAULT_MAX_NS
         others = [one for one in self.drains if name in one.nodes]
         return PlannedTurn(
@@ -93,6 +107,7 @@ class DrainPlan:
             options,
             evicted,
             guests,
+            tuple(Leaving(pod, self._end_ns(pod)) for pod in leaving),
             refused,
             listed,
             listed and self._times[name] == 1,
@@ -100,6 +115,19 @@ class DrainPlan:
             self._calm_ns(name),
             calm,
         )
+
+    def _found(self, pods: Iterable[Pod], options: DrainOptions) -> tuple[bool, tuple[Pod, ...]]:
+        """Whether kubectl refuses the node because of one of them, and which it evicts otherwise."""
+        filtered = filter_pods(pods, options, self._daemon_sets, 0)
+        refused = any(one.decision is Decision.REFUSE for one in filtered)
+        return refused, tuple(one.pod for one in filtered if one.decision is Decision.EVICT)
+
+    def _end_ns(self, pod: Pod) -> int | None:
+        """When the object of a terminating pod is gone, at the latest."""
+        left_ns = (pod.deletion_timestamp_ns or 0) - self._scenario.start_ns
+        if pod.finalizers or left_ns < -OVERDUE_NS:
+            return None
+        return max(left_ns, 0) + range_ns(Latency.REPORT_EXIT)[1]
 
     def _calm_ns(self, name: str) -> int:
         """Until when nobody but kubectl does anything to the node or its pods."""
@@ -126,7 +154,7 @@ class DrainPlan:
             owner = pod.controller()
             if owner is None or owner.kind not in (*REPLACED_AT_ONCE, STATEFUL_SET):
                 continue
-            missing = (owner.kind, pod.namespace, owner.name) in self.incomplete
+            missing = (owner.kind, pod.namespace, owner.name) in self._missing
             if not missing and (pod.node_name == name or (calm and not self._times[pod.node_name])):
                 continue
             at_once = missing or not calm or pod.node_name in early
@@ -163,13 +191,33 @@ def _first_ns(events: Iterable[ScenarioEvent]) -> int:
     return min((event.at_ns for event in events), default=HORIZON_DEFAULT_MAX_NS)
 
 
-def _incomplete_sets(world: DrainWorld) -> set[tuple[str, str, str]]:
-    """StatefulSets, as (kind, namespace, name), of which a pod is made as soon as the run begins."""
-    active = Counter(
+def _active(world: DrainWorld) -> Counter[tuple[str, str, str] | None]:
+    """Pods by owner that neither terminate nor are finished."""
+    return Counter(
         owner_key(pod)
         for pod in world.snapshot.pods
         if pod.deletion_timestamp_ns is None and not pod.finished
     )
+
+
+def _left_by_some(world: DrainWorld) -> set[tuple[str, str, str]]:
+    """Owners of terminating pods of which it is not certain that they have made another one already."""
+    active = _active(world)
+    whole = {
+        key
+        for one in world.snapshot.workloads
+        if one.kind != "Job"
+        and active[key := (one.kind, one.namespace, one.name)] >= (one.replicas or 0)
+    }
+    leaving = {
+        owner_key(pod) for pod in world.snapshot.pods if pod.deletion_timestamp_ns is not None
+    }
+    return {key for key in leaving if key is not None and key not in whole}
+
+
+def _incomplete_sets(world: DrainWorld) -> set[tuple[str, str, str]]:
+    """StatefulSets, as (kind, namespace, name), of which a pod is made as soon as the run begins."""
+    active = _active(world)
     return {
         (one.kind, one.namespace, one.name)
         for one in world.snapshot.workloads

@@ -24,10 +24,11 @@ from kubectl_evictplan.windows.drain_delays import (
     Range,
     plus,
     pod_delays,
+    polled,
     takes,
 )
 from kubectl_evictplan.windows.drain_instants import Within
-from kubectl_evictplan.windows.drain_plan import PlannedTurn
+from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_waits import Wait
 from kubectl_evictplan.windows.line_windows import Span
 
@@ -73,8 +74,13 @@ _DRAINED = frozenset((DrainEnd.DRAINED,))
 _NOTHING_TO_DO = Passing(AT_ONCE, _DRAINED)
 
 
-def fates_of_turn(turn: PlannedTurn, accounts: Accounts, rules: EvictionRules) -> TurnFates:
-    """Return all that is proven of one node; of pods whose budget has no account nothing is."""
+def fates_of_turn(
+    turn: PlannedTurn, begun_ns: int, accounts: Accounts, rules: EvictionRules
+) -> TurnFates:
+    """Return all that is proven of one node; of pods whose budget has no account nothing is.
+
+    ``begun_ns``: when kubectl begins with the node at the earliest.
+    """
     if turn.refused:
         refused = Passing(AT_ONCE, frozenset((DrainEnd.REFUSED,)))
         return TurnFates([], [], {}, refused, whole=True, exact=True)
@@ -84,14 +90,17 @@ def fates_of_turn(turn: PlannedTurn, accounts: Accounts, rules: EvictionRules) -
         return _deleted(turn)
     if turn.options.parallel:
         return _some_at_a_time(turn, accounts, rules)
-    return _Evicting(turn, accounts, rules).fates()
+    return _Evicting(turn, begun_ns, accounts, rules).fates()
 
 
 class _Evicting:
     """All pods at once, as kubectl does."""
 
-    def __init__(self, turn: PlannedTurn, accounts: Accounts, rules: EvictionRules) -> None:
+    def __init__(
+        self, turn: PlannedTurn, begun_ns: int, accounts: Accounts, rules: EvictionRules
+    ) -> None:
         self._turn = turn
+        self._begun_ns = begun_ns
         self._options = turn.options
         self._accounts = accounts
         self._rules = rules
@@ -119,6 +128,8 @@ class _Evicting:
                 self._ask(place, account, pods)
         for pod in self._turn.guests:
             self._meet_guest(pod)
+        for leaving in self._turn.leaving:
+            self._meet_leaving(leaving)
         exact = not asking and not self._turn.guests
         return TurnFates(
             self._pods,
@@ -152,6 +163,24 @@ class _Evicting:
         else:
             reasons = passing.reasons | _DRAINED
             self._passings.append(Passing((0, passing.until[1]), reasons))
+
+    def _meet_leaving(self, leaving: Leaving) -> None:
+        """A pod that terminates already: if it is still there it is evicted once more, and its end waited for."""
+        pod, end_ns = leaving
+        if self._accounts.covering(pod) and not can_ignore_budgets(pod, self._rules):
+            self._passings.append(None)
+            return
+        evicted = plus(ARRIVAL, UNASKED)
+        gone = None if end_ns is None else (0, end_ns - self._begun_ns - evicted[0])
+        if gone is not None and gone[1] < 0:
+            return
+        self._pods.append(PodFate(pod, (evicted,), gone=gone))
+        if gone is None:
+            self._passings.append(None)
+            return
+        known = plus(evicted, polled(gone, takes(Latency.FIRST_POLL)))
+        passing = _until((0, known[1]), self._options.timeout_ns)
+        self._passings.append(passing._replace(reasons=passing.reasons | _DRAINED))
 
     def _ask(self, place: int, account: Account, pods: Sequence[Pod]) -> None:
         free = [pod for pod in pods if account.lets_go(pod)]
@@ -279,7 +308,7 @@ def _deleted(turn: PlannedTurn) -> TurnFates:
         at = plus(at, takes(Latency.NEXT_DELETE))
         gone = pod_delays(pod, turn.options).gone
         fates.append(PodFate(pod, (at,), certain=True, gone=gone, exact=not turn.guests))
-    if turn.guests:
+    if turn.guests or turn.leaving:
         return TurnFates([], [], {}, None, whole=False, exact=False)
     if not fates:
         return TurnFates([], [], {}, _NOTHING_TO_DO, whole=True, exact=True)
@@ -305,7 +334,7 @@ def _some_at_a_time(turn: PlannedTurn, accounts: Accounts, rules: EvictionRules)
     ]
     ways = [_passing(pod, plus(ARRIVAL, UNASKED), turn.options) for pod in turn.pods]
     known = [one for one in ways if one is not None and one.reasons == _DRAINED]
-    if asks or turn.guests or len(known) < len(ways):
+    if asks or turn.guests or turn.leaving or len(known) < len(ways):
         return TurnFates([], [], {}, None, whole=False, exact=False)
     if not known:
         return TurnFates([], [], {}, _NOTHING_TO_DO, whole=True, exact=True)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
+from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains, make_budget
 from msgspec.structs import replace
 
-from builders import make_event, ns
+from builders import epoch_ns, make_event, ns
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import NO_LIMITS
 from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd
-from kubectl_evictplan.kube.disruption import EvictionRules
-from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.controllers.disruption import OwnerScales
+from kubectl_evictplan.kube.disruption import EvictionRules, synced_status
+from kubectl_evictplan.kube.objects import ClusterSnapshot, OwnerReference, Workload
 from kubectl_evictplan.prediction.document import CERTAIN, Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
@@ -106,6 +107,67 @@ def test_where_a_replacement_may_never_be_ready_only_who_needs_none_is_certain()
     bounds = proven(drained_cluster(WEB, alone), drain("a1"), ready=(ns(3), None))
     assert {key.pod for key in bounds.rows} == {"default/one-0"}
     assert (bounds.turns, bounds.exit_codes) == ({}, {})
+
+
+def rolled_out(*unready: int) -> ClusterSnapshot:
+    """Deployment web between two ReplicaSets, two pods of each; one of its four pods may be away."""
+    apps = App("old", ["a1", "b1"]), App("new", ["a1", "b2"], unready=unready)
+    above = OwnerReference("Deployment", "web", "uid-web", controller=True)
+    snapshot = drained_cluster(
+        *apps, budgets=[replace(make_budget("web", most=1), match_labels={})]
+    )
+    sets = tuple(replace(one, owner_references=(above,)) for one in snapshot.workloads)
+    workloads = (Workload("Deployment", "default", "web", "uid-web", 4), *sets)
+    [budget], scales = snapshot.budgets, OwnerScales(workloads)
+    synced = synced_status(budget, snapshot.pods, scales.scale, snapshot.taken_at_ns)
+    return replace(snapshot, workloads=workloads, budgets=(synced,))
+
+
+def test_replica_sets_of_one_deployment_are_one_owner_for_its_budget() -> None:
+    bounds = proven(rolled_out(), drain("a1"))
+    assert [row(bounds, pod).certain for pod in ("old-0", "new-0")] == [True, True]
+    assert bounds.exit_codes == {0: frozenset({0})}
+    stuck = proven(rolled_out(1), drain("a1", timeout_ns=ns(12)))
+    assert (stuck.rows, stuck.exit_codes) == ({}, {0: frozenset({1})})
+
+
+def test_a_wish_of_two_owners_depends_on_who_is_there_and_nothing_is_proven() -> None:
+    apart = rolled_out()
+    sets = tuple(replace(one, owner_references=()) for one in apart.workloads)
+    assert proven(replace(apart, workloads=sets), drain("a1")).rows == {}
+
+
+def leaving(left: float, **about: Any) -> ClusterSnapshot:
+    """Two pods of free on a1, of which the second terminates and has so many seconds left."""
+    pods = drained_cluster(FREE).pods
+    end = replace(pods[1], deletion_timestamp_ns=epoch_ns(left), deletion_grace_period_seconds=30)
+    spare = App("free", ["a1", "a1", "b1", "b1"])
+    snapshot = drained_cluster(spare)
+    first, _, *rest = snapshot.pods
+    sets = tuple(replace(one, replicas=3) for one in snapshot.workloads)
+    return replace(snapshot, pods=(first, replace(end, **about), *rest), workloads=sets)
+
+
+def test_beside_a_pod_that_terminates_already_the_others_are_as_certain_as_without_it() -> None:
+    found = proven(leaving(20), drain("a1", at=1))
+    assert row(found, "free-0") == row(proven(drained_cluster(FREE), drain("a1", at=1)), "free-0")
+    # It may be gone before kubectl lists pods; nobody waits for it longer than its own grace period.
+    assert not row(found, "free-1").certain
+    assert found.exit_codes == {0: frozenset({0})}
+    late = proven(leaving(90), drain("a1", at=1, timeout_ns=ns(60)))
+    assert row(late, "free-0").certain
+    assert late.exit_codes == {0: frozenset({0, 1})}
+
+
+def test_a_terminating_pod_that_nobody_ends_leaves_only_the_end_of_the_drain_open() -> None:
+    for held in (leaving(20, finalizers=("example.com/held",)), leaving(-600)):
+        found = proven(held, drain("a1"))
+        assert row(found, "free-0").certain
+        assert (found.turns, found.exit_codes, found.sure.exit_codes) == ({}, {}, {})
+
+
+def test_a_terminating_pod_that_kubectl_may_refuse_leaves_everything_open() -> None:
+    assert proven(leaving(20, owner_references=()), drain("a1")).rows == {}
 
 
 # -- several nodes -------------------------------------------------------------------------------------
