@@ -67,9 +67,15 @@ class Contribution(NamedTuple):
 
 
 def tell_spans_apart(
-    spans: Sequence[Span], found: Iterable[tuple[Contribution, Sequence[Span]]]
+    spans: Sequence[Span],
+    found: Iterable[tuple[Contribution, Sequence[Span]]],
+    *,
+    alone: bool = False,
 ) -> tuple[Circumstance, ...]:
-    """What leads to each of several spans, given where the share of every piece falls."""
+    """What leads to each of several spans, given where the share of every piece falls.
+
+    ``alone``: nobody else waits, so it is no place in the line.
+    """
     if len(spans) < 2:
         return ()
     shares = list(found)
@@ -78,12 +84,15 @@ def tell_spans_apart(
             [
                 [share for share, own in shares if any(a <= high and low <= b for a, b in own)]
                 for low, high in spans
-            ]
+            ],
+            alone=alone,
         )
     )
 
 
-def tell_apart(outcomes: Sequence[Sequence[Contribution]]) -> list[Circumstance]:
+def tell_apart(
+    outcomes: Sequence[Sequence[Contribution]], *, alone: bool = False
+) -> list[Circumstance]:
     """For each of several outcomes, in the order of time, what leads to it; None where nothing simple does."""
     pieces = [{contribution.piece for contribution in outcome} for outcome in outcomes]
     if sum(map(len, pieces)) == len(set().union(*pieces)):
@@ -92,7 +101,7 @@ def tell_apart(outcomes: Sequence[Sequence[Contribution]]) -> list[Circumstance]
     numbers = [next(iter(wait)) for wait in waits if len(wait) == 1]
     if len(numbers) == len(set(numbers)) == len(outcomes) and None not in numbers:
         return [TaintedInWait(number + 1) for number in numbers if number is not None]
-    if len(set().union(*waits)) == 1 and None not in set().union(*waits):
+    if not alone and len(set().union(*waits)) == 1 and None not in set().union(*waits):
         return [PlaceInLine(first=index == 0) for index in range(len(outcomes))]
     return [None] * len(outcomes)
 

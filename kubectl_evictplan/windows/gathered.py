@@ -83,10 +83,10 @@ class _Found:
         self.by_slot[slot] = min(low_ns, at_ns), max(high_ns, at_ns)
         self.histories.add(history)
 
-    def circumstances(self, spans: Sequence[Span]) -> tuple[Circumstance, ...]:
+    def circumstances(self, spans: Sequence[Span], *, alone: bool) -> tuple[Circumstance, ...]:
         """What leads to each of the spans."""
         found = ((slot.contribution(), (span,)) for slot, span in self.by_slot.items())
-        return tell_spans_apart(spans, found)
+        return tell_spans_apart(spans, found, alone=alone)
 
     def spans(self, gap_ns: int) -> tuple[Span, ...]:
         """Disjoint windows, none before the start."""
@@ -104,6 +104,8 @@ class Gathered:
     _horizon_ns: int
     _gap_ns: int
     exits_varied: bool = False
+    # One node, beside which nobody waits.
+    alone: bool = False
     # Names of unknowns that were not wholly explored: nothing of these pods is certain.
     missed: set[str] = field(default_factory=set)
     _found: dict[_Nth, _Found] = field(default_factory=dict)
@@ -231,6 +233,6 @@ class Gathered:
             sample=found.sample,
             gone_earliest_ns=gone_earliest_ns,
             gone_latest_ns=gone_spans[-1][1] if gone_spans is not None and whole else None,
-            circumstances=found.circumstances(spans),
+            circumstances=found.circumstances(spans, alone=self.alone),
             missed=self._missed_of(found),
         )

@@ -488,9 +488,13 @@ def _refill_ns(rate_qps: float) -> int:
     return int(SECOND_NS / rate_qps) if rate_qps > 0 else 0
 
 
-def gap_between_outcomes_ns(configuration: ControllerConfiguration) -> int:
-    """Spans closer than that are the places of one line, not outcomes of their own."""
-    longest_ns = max(
-        configuration.node_monitor_period_ns, _refill_ns(configuration.node_eviction_rate_qps)
-    )
+def gap_between_outcomes_ns(configuration: ControllerConfiguration, *, alone: bool = False) -> int:
+    """Spans closer than that are the places of one line, not outcomes of their own.
+
+    ``alone``: of a node beside which nobody waits. What is apart there comes from different ticks.
+    """
+    period_ns = configuration.node_monitor_period_ns
+    if alone:
+        return period_ns // 2
+    longest_ns = max(period_ns, _refill_ns(configuration.node_eviction_rate_qps))
     return longest_ns + longest_ns // 5

@@ -204,3 +204,7 @@ class Exploration:
         self.orphaned_entries = False
         # By how much windows that follow a monitor tick are widened: not every phase was tried.
         self.padding_ns = 0
+
+    def waits_alone(self, name: str) -> bool:
+        """Whether nobody else waits in any run in the zones in which the node does."""
+        return all(len(names) == 1 for names in self.waiting.values() if name in names)

@@ -6,6 +6,8 @@ See ``exploration`` for the place of this step.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import product
+from math import prod
 
 from msgspec.structs import replace
 
@@ -30,7 +32,7 @@ from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pod_worlds import EventIndex, PodWorld
 from kubectl_evictplan.windows.simple_fates import SimpleFates
 from kubectl_evictplan.windows.unknowns.of_pods import PodExit, base_timings, running_timers
-from kubectl_evictplan.windows.unknowns.services import Choice, Services
+from kubectl_evictplan.windows.unknowns.services import HISTORIES_MAX, Choice, History, Services
 from kubectl_evictplan.windows.unknowns.starts import has_unknown_instants
 
 # Passes are taken to come 2 ns after the token, which may be as much after the tick.
@@ -90,7 +92,9 @@ class PodFates:
             return
         pods = [pod for name in order for pod in self._pods_by_node.get(name, ())]
         world = self._world(names, pods)
-        gathered = Gathered(self._horizon_ns, gap_between_outcomes_ns(self._configuration))
+        alone = len(names) == 1 and self._result.waits_alone(order[0])
+        gap_ns = gap_between_outcomes_ns(self._configuration, alone=alone)
+        gathered = Gathered(self._horizon_ns, gap_ns, alone=alone)
         self._simulate(world, order, runs, gathered)
         gathered.store(self._result)
         if gathered.missed:
@@ -230,7 +234,7 @@ def _played_back(
     delays_ns: set[int],
     missed: set[str],
 ) -> Iterator[tuple[Choice, dict[str, NodePlayback], NodeRun]]:
-    """Histories of all nodes of a world at both ends of a piece; several nodes vary together. Notes what is ``missed``."""
+    """Histories of all nodes of a world at both ends of a piece, each with each. Notes what is ``missed``."""
     for end, latest in ((run.first, False), (run.last, True)):
         rows = []
         for name in names:
@@ -242,12 +246,12 @@ def _played_back(
                 record,
                 end.stops,
                 latest=latest,
+                beside_others=len(names) > 1,
                 changes_ns=events_ns | {at - delay for at in ends_ns for delay in delays_ns},
             )
             rows.append(services.histories())
             missed.update(*(history.missed for history in rows[-1]))
-        for index in range(max(len(row) for row in rows)):
-            chosen = [row[min(index, len(row) - 1)] for row in rows]
+        for chosen in _together(rows, missed):
             choice = tuple(place for history in chosen for place in history.choice)
             records = [(name, end.record(name)) for name in names]
             tie = any(
@@ -260,6 +264,16 @@ def _played_back(
                     for (name, record), history in zip(records, chosen, strict=True)
                 }
                 yield choice, played, end
+
+
+def _together(rows: list[list[History]], missed: set[str]) -> Iterator[tuple[History, ...]]:
+    """Every history of one node with every history of the others, while that is few; else notes what is ``missed``."""
+    if prod(map(len, rows)) <= HISTORIES_MAX or len(rows) == 1:
+        yield from product(*rows)
+        return
+    missed.add(Services.name)
+    for index in range(max(map(len, rows))):
+        yield tuple(row[min(index, len(row) - 1)] for row in rows)
 
 
 def _is_tie(record: NodeRecord, served_ns: tuple[int, ...], delays_ns: set[int]) -> bool:

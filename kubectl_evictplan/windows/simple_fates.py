@@ -90,7 +90,8 @@ class SimpleFates:
             proven = [bounds.served] if bounds.served[0] <= bounds.served[1] else []
             return _Service(tuple(proven), bounds.certain, (), missed, proven=True)
         certain = not missed and len(found) == runs and all(wait.certain for _, wait in found)
-        gap_ns = gap_between_outcomes_ns(self._configuration)
+        alone = self._result.waits_alone(name)
+        gap_ns = gap_between_outcomes_ns(self._configuration, alone=alone)
         spans = disjoint_outcomes((span for _, wait in found for span in wait.spans), gap_ns)
         circumstances = tell_spans_apart(
             spans,
@@ -98,6 +99,7 @@ class SimpleFates:
                 (Contribution(index, run.piece.between, 0), wait.spans)
                 for index, (run, wait) in enumerate(found)
             ),
+            alone=alone,
         )
         return _Service(spans, certain, circumstances, missed, proven=False)
 

@@ -54,6 +54,11 @@ def test_outcomes_of_one_wait_are_told_apart_by_the_place_in_line() -> None:
     assert tell_apart([same, same]) == [PlaceInLine(first=True), PlaceInLine(first=False)]
 
 
+def test_no_place_in_line_is_told_of_a_node_that_waits_alone() -> None:
+    same = [Contribution(0, None, 0)]
+    assert tell_apart([same, same], alone=True) == [None, None]
+
+
 def test_a_node_that_is_not_tainted_by_lifecycle_tells_nothing_apart() -> None:
     never = [Contribution(0, None, None)]
     assert tell_apart([never, never]) == [None, None]

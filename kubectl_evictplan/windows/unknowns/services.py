@@ -6,7 +6,7 @@ takes the taint off, meets the end of a timer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice, product
 from math import prod
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from kubectl_evictplan.windows.unknowns.unknown import Unknown
 
 # Instants tried inside a span, where a pod's fate can change, and histories tried for several waits.
 _INNER_INSTANTS_MAX = 6
-_HISTORIES_MAX = 48
+HISTORIES_MAX = 48
 # And where each wait is varied for itself: more waits than that leave no end to it.
 _VARIED_MAX = 192
 
@@ -45,7 +45,8 @@ class Services(Unknown[History]):
     """Of one node in one run: served at the earliest (or ``latest``) instant of each span.
 
     Also not served at all where that is not certain. ``changes_ns``: around these the fate of a pod
-    can change.
+    can change. ``beside_others``: at both ends of each span, since others vary with the node, and an instant inside one's
+    span can come together with the other end of another's.
     """
 
     name = "taints of a node"
@@ -59,13 +60,17 @@ class Services(Unknown[History]):
         *,
         latest: bool,
         changes_ns: Iterable[int],
+        beside_others: bool = False,
     ) -> None:
         wanted = record.wanted_spans(stops)
         # Just before such a tick the pods' fate is another one than inside it.
         self._always_ns = {at_ns - side for at_ns in record.taken_back for side in (0, 1)}
         changes_ns = {*changes_ns, *record.taint_changes_ns()}
         inner_ns = {at_ns + side for at_ns in changes_ns for side in (-1, 1)} | self._always_ns
-        self._options = [list(_options(wait, wanted, inner_ns, latest=latest)) for wait in waits]
+        self._options = [
+            list(_options(wait, wanted, inner_ns, latest=latest, both_ends=beside_others))
+            for wait in waits
+        ]
 
     def settle(self, part: History, most: int) -> Iterator[History]:
         """All combinations while they are few, else one wait varied at a time."""
@@ -88,11 +93,16 @@ class Services(Unknown[History]):
 
     def histories(self) -> list[History]:
         """The histories of the node in the run."""
-        return list(self.settle(History(), _HISTORIES_MAX))
+        return list(self.settle(History(), HISTORIES_MAX))
 
 
 def _options(
-    wait: WaitWindow, wanted: list[Span], inner_ns: Iterable[int], *, latest: bool
+    wait: WaitWindow,
+    wanted: list[Span],
+    inner_ns: Iterable[int],
+    *,
+    latest: bool,
+    both_ends: bool,
 ) -> Iterator[_Option]:
     for place, (low_ns, high_ns) in enumerate(wait.spans):
         within = [
@@ -103,9 +113,10 @@ def _options(
         if not within:
             continue
         low_ns, high_ns = within[0][0], within[-1][1]
-        end_ns = high_ns if latest else low_ns
-        yield _Option(place, end_ns)
-        for at_ns in sorted(at for at in inner_ns if low_ns <= at <= high_ns and at != end_ns):
+        ends_ns: Sequence[int] = (high_ns, low_ns) if latest else (low_ns, high_ns)
+        ends_ns = ends_ns if both_ends and low_ns < high_ns else ends_ns[:1]
+        yield from (_Option(place, at_ns) for at_ns in ends_ns)
+        for at_ns in sorted(at for at in inner_ns if low_ns <= at <= high_ns and at not in ends_ns):
             yield _Option(place, at_ns)
     if not wait.certain:
         yield _Option(None, 0)

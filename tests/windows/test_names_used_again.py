@@ -1,0 +1,52 @@
+"""A pod's name is used again on another node: what happens to both nodes decides together."""
+
+from __future__ import annotations
+
+from contradictions import contradictions
+from realities import World
+
+from builders import (
+    default_tolerations,
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    ns,
+)
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.simulation.simulate import simulate
+
+
+def _world() -> World:
+    """The first pod goes 5 s after n0's taint; only then can the second be made, which goes with n1's taint."""
+    names = ["n0", "n1", "n2", "n3"]
+    flags = {"node-monitor-period": "1s", "node-monitor-grace-period": "6s"}
+    flags["node-eviction-rate"] = "1"
+    snapshot = make_snapshot(
+        [make_node(name) for name in names],
+        [make_pod("p", "n0", tolerations=default_tolerations(5), grace_seconds=0, uid="first")],
+        leases=[make_lease(name, -0.5, duration_seconds=8) for name in names],
+    )
+    second = make_pod("p", "n1", grace_seconds=0, uid="second")
+    scenario = make_scenario(
+        [
+            make_event(6.9, "kubelet-stop", "n0", last_heartbeat=5.8),
+            make_event(17.904, "pod-create", pod=second),
+            make_event(20.236, "kubelet-stop", "n1", last_heartbeat=20.236),
+        ],
+        horizon=40,
+    )
+    settings = ControllerSettings("1.23.13", flags=flags)
+    return World(snapshot, scenario, resolve_configuration(settings, snapshot.control_plane))
+
+
+def test_a_first_node_served_early_can_come_with_a_second_one_served_late() -> None:
+    world = _world()
+    timing = Timing(monitor_phase_ns=ns(0.77), pass_phase_ns=ns(0.03), monitor_cost_ns=ns(0.01))
+    known = world.snapshot, world.scenario, world.configuration
+    assert not list(contradictions(ns(40), predict(*known), simulate(*known, timing)))
