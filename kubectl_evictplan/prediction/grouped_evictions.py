@@ -152,6 +152,15 @@ class Evictions(Sequence[Eviction]):
             return Evictions.of(row for row in self.rows if row.node in names)
         return Evictions(group for group in self.groups if group.shared.node in names)
 
+    def by_node(self) -> dict[str, Evictions]:
+        """Those of each node."""
+        found: dict[str, list[EvictionGroup]] = {}
+        for group in self.groups:
+            found.setdefault(group.shared.node, []).append(group)
+        if self.grouped:
+            return {node: Evictions(some) for node, some in found.items()}
+        return {node: Evictions.of([one.shared for one in some]) for node, some in found.items()}
+
     def of_pod(self, key: str) -> Evictions:
         """Those of the pod "namespace/name"."""
         return Evictions.of(group.row(names) for names, group in self.in_order if names.key == key)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, NodeReport, Prediction
+from kubectl_evictplan.prediction.grouped_evictions import Evictions
 from kubectl_evictplan.prediction.impact_document import Impact, Step
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import (
@@ -49,7 +50,7 @@ def charts(prediction: Prediction, clock: Clock) -> Iterator[Bands | Gantt | Cou
             "Drains over time", groups, clock.start_time(), "What never ends goes on to the right."
         )
     if prediction.evictions:
-        yield _gone(prediction.evictions.unnamed, end)
+        yield _gone(prediction.evictions, end)
     if prediction.impact is not None and (worst := _worst(prediction.impact, end)):
         yield worst
     if zones := _zones(prediction, end, clock):
@@ -82,10 +83,14 @@ class _Hit(NamedTuple):
 # -- over time --------------------------------------------------------------------------------------
 
 
-def _gone(evictions: Sequence[Eviction], end: float) -> Bands:
+def _gone(evictions: Evictions, end: float) -> Bands:
     """Return how many pods are evicted by when: certainly, and at most."""
-    most = Counter(entry.earliest_seconds for entry in evictions)
-    least = Counter(entry.latest_seconds for entry in evictions if entry.certainty == CERTAIN)
+    most, least = Counter[float](), Counter[float]()
+    for group in evictions.groups:
+        shared, number = group.shared, len(group.pods)
+        most[shared.earliest_seconds] += number
+        if shared.certainty == CERTAIN:
+            least[shared.latest_seconds] += number
     low = high = 0
     points = [Point(0.0, 0, 0)]
     for at in sorted(most.keys() | least.keys()):
@@ -209,9 +214,7 @@ def _nominal(offset: float | None, earliest: float) -> float:
 
 def _nodes(prediction: Prediction, clock: Clock) -> Gantt | None:
     """Return each node's changes and its pods' evictions, as far as a page has room."""
-    by_node: dict[str, list[Eviction]] = {}
-    for entry in prediction.evictions:
-        by_node.setdefault(entry.node, []).append(entry)
+    by_node = prediction.evictions.by_node()
     reports = {report.node: report for report in prediction.nodes}
     groups, room = [], _BARS_MAX
     for node in sorted({*by_node, *(n for n, r in reports.items() if r.changes)}):

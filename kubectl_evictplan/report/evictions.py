@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction, TaintReference
-from kubectl_evictplan.prediction.grouped_evictions import EvictionGroup, Evictions
+from kubectl_evictplan.prediction.grouped_evictions import EvictionGroup, Evictions, PodNames
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Cell, Column, Phrase, Row, Table, columns
 from kubectl_evictplan.report.words import Clock
@@ -244,10 +244,11 @@ def grouped(prediction: Prediction, by: str) -> dict[_Key, list[Eviction]]:
     Where no pod goes twice they are without names (``Evictions.unnamed``): nobody has to make them.
     """
     members: dict[_Key, list[Eviction]] = {}
-    for key, entry in _keyed(prediction, by):
+    for key, entries in _keyed(prediction, by):
         if (group := members.get(key)) is None:
-            group = members[key] = []
-        group.append(entry)
+            members[key] = entries
+        else:
+            group.extend(entries)
     once = prediction.evicted.once
 
     def rank(item: tuple[_Key, list[Eviction]]) -> tuple[int, float, _Key]:
@@ -316,33 +317,48 @@ def _figures(group: Sequence[Eviction], of: int | None, once: bool) -> Row:
     )
 
 
-def _keyed(prediction: Prediction, by: str) -> Iterator[tuple[_Key, Eviction]]:
-    """Yield each eviction with the texts of its key columns."""
+def _keyed(prediction: Prediction, by: str) -> Iterator[tuple[_Key, list[Eviction]]]:
+    """Yield evictions with the texts of their key columns, perhaps several times of one key."""
     zones = {report.node: report.zone for report in prediction.nodes}
+    if by == "workload":
+        yield from _by_workload(prediction)
+        return
+    for group in prediction.evictions.groups:
+        node = group.shared.node
+        zone = zones.get(node, "")
+        if by == "namespace":
+            for names, entry in _entries(prediction, group):
+                yield (names.namespace,), [entry]
+        else:
+            key = (node, zone) if by == "node" else (zone,)
+            yield key, [entry for _, entry in _entries(prediction, group)]
+
+
+def _by_workload(prediction: Prediction) -> Iterator[tuple[_Key, list[Eviction]]]:
+    """By owner first, of which there are fewer than pods; of bare pods each is on its own."""
     workloads = {
         (report.namespace, owner): report.workload
         for report in prediction.workloads
         for owner in report.owners
     }
-    of_owner: dict[tuple[str, str], _Key] = {}
-    once = prediction.evicted.once
+    by_owner: dict[tuple[str, str, str], list[Eviction]] = {}
     for group in prediction.evictions.groups:
-        shared = group.shared
-        zone = zones.get(shared.node, "")
-        for names in group.pods:
-            namespace, owner = names.namespace, names.owner
-            if by == "workload":
-                key = of_owner.get((namespace, owner))
-                if key is None:
-                    top = workloads.get((namespace, owner), owner)
-                    key = namespace, _short(top or f"Pod/{names.pod}")
-                    if top:
-                        of_owner[namespace, owner] = key
-            elif by == "node":
-                key = shared.node, zone
+        for names, entry in _entries(prediction, group):
+            token = names.namespace, names.owner, "" if names.owner else names.pod
+            if (some := by_owner.get(token)) is None:
+                by_owner[token] = [entry]
             else:
-                key = (zone if by == "zone" else namespace,)
-            yield key, shared if once else group.row(names)
+                some.append(entry)
+    for (namespace, owner, pod), entries in by_owner.items():
+        top = workloads.get((namespace, owner), owner)
+        yield (namespace, _short(top or f"Pod/{pod}")), entries
+
+
+def _entries(prediction: Prediction, group: EvictionGroup) -> Iterable[tuple[PodNames, Eviction]]:
+    """The names of each pod with its row; where no pod goes twice, with what the group shares."""
+    if prediction.evicted.once:
+        return [(names, group.shared) for names in group.pods]
+    return [(names, group.row(names)) for names in group.pods]
 
 
 def _sizes(prediction: Prediction, by: str, keys: Iterable[_Key]) -> dict[_Key, int]:

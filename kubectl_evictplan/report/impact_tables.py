@@ -211,15 +211,18 @@ def _replacements(impact: Impact) -> Iterator[Row]:
     for one in sorted(
         impact.replacements, key=lambda r: (ranks.index(r.verdict), r.namespace, r.workload)
     ):
-        more = one.on_nodes - len(one.nodes)
-        nodes = ", ".join((*map(words.name, one.nodes), *((f"{more} more",) if more > 0 else ())))
         yield (
             words.name(one.namespace),
             words.name(one.workload),
             str(one.pods),
             Phrase(fit_sentence(one), _FITS[one.verdict]),
-            nodes or _NOTHING,
+            _nodes(one.nodes, one.on_nodes - len(one.nodes)) or _NOTHING,
         )
+
+
+@lru_cache(maxsize=10_000)  # many groups of replacements fit on the same nodes
+def _nodes(names: tuple[str, ...], more: int) -> str:
+    return ", ".join((*map(words.name, names), *((f"{more} more",) if more > 0 else ())))
 
 
 def _lost(impact: Impact) -> Iterator[Row]:

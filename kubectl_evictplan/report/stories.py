@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubectl_evictplan.prediction.document import Because
-from kubectl_evictplan.prediction.grouped_evictions import Evictions
+from kubectl_evictplan.prediction.grouped_evictions import Chain, Evictions
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Moment, Stories
 
@@ -16,6 +16,8 @@ def stories(evictions: Evictions) -> Stories:
     # Pods of one node share most links, as the same objects: those are looked at once.
     shared: dict[int, int] = {}
     chains: dict[tuple[int, ...], int] = {}
+    # What leads to all evictions of one node is one object, and names no pod of the rows.
+    leading: dict[int, list[int]] = {}
 
     def number(link: Because, own: str) -> int:
         """``own``: the row's pod as an object; groups call it ""."""
@@ -27,12 +29,19 @@ def stories(evictions: Evictions) -> Stories:
                 shared[id(link)] = at
         return at
 
+    def before(links: Chain, own: str) -> list[int]:
+        if not evictions.grouped:
+            return [number(link, own) for link in links]
+        if (found := leading.get(id(links))) is None:
+            found = leading[id(links)] = [number(link, own) for link in links]
+        return found
+
     of_row = []
     of_group: dict[int, int] = {}
     for names, group in evictions.in_order:
         if (place := of_group.get(id(group))) is None:
             own, parts = f"pod/{names.key}", group.chain
-            chain = tuple([number(link, own) for part in parts for link in part])
+            chain = (*before(parts.before, own), *[number(link, own) for link in parts.rest])
             place = of_group[id(group)] = chains.setdefault(chain, len(chains))
         of_row.append(place)
     moments = [
