@@ -112,7 +112,10 @@ SCHEDULER = [
     Change("resized_pods_hold", "container", "pod", "1.36.4", "1.37.0"),
     Change("storage_capacity", False, True, "1.20.15", "1.21.0"),
 ]
-CHANGES = [*NODE_LIFECYCLE, *TAINT_EVICTION, *POD_GARBAGE_COLLECTION, *EVICTION_API, *SCHEDULER]
+PROXY = [
+    Change("proxies_to_ending_pods", False, True, "1.25.16", "1.26.0"),
+]
+CHANGES = [*NODE_LIFECYCLE, *TAINT_EVICTION, *POD_GARBAGE_COLLECTION, *EVICTION_API, *SCHEDULER, *PROXY]
 
 
 def _steps() -> list[Any]:

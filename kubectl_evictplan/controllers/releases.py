@@ -78,6 +78,9 @@ class ReleaseProfile(msgspec.Struct, frozen=True):
     resized_pods_hold: str = "spec"
     # VolumeBinding asks for the capacity that drivers publish (alpha and off in 1.19 and 1.20).
     storage_capacity: bool = False
+    # -- kube-proxy ----------------------------------------------------------------------------
+    # Where no endpoint is ready, pods that are ending get the traffic (ProxyTerminatingEndpoints; alpha and off from 1.22).
+    proxies_to_ending_pods: bool = False
 
 
 class _Change(NamedTuple):
@@ -122,6 +125,7 @@ _CHANGES: tuple[_Change, ...] = (
     _Change("evicts_unready_pods", True, 20),
     _Change("unhealthy_pod_eviction_policy", True, 27),
     _Change("storage_capacity", True, 21),
+    _Change("proxies_to_ending_pods", True, 26),
     # Alpha up to 1.32: without the gate no status tells of resizes.
     _Change("resized_pods_hold", "container", 27),
     _Change("resized_pods_hold", "pod", 37),

@@ -128,6 +128,16 @@ def how_many_counted(pods: Iterable[Pod]) -> int:
     )
 
 
+def ending_until_ns(pods: Iterable[Pod]) -> int:
+    """Until when (since the epoch) pods that are Ready and on their way out at the start may answer; 0: there are none."""
+    ends = [
+        pod.deletion_timestamp_ns
+        for pod in pods
+        if pod.deletion_timestamp_ns is not None and pod.ready == "True" and not pod.finished
+    ]
+    return max(ends, default=0)
+
+
 def fate_of(
     moving: Moving, life: NodeLife, successor: Successor, again: Sequence[Again] = ()
 ) -> Fate:

@@ -22,7 +22,8 @@ class FindingKind(NamedTuple):
 FINDING_KINDS: dict[str, FindingKind] = {
     "service-down": FindingKind(
         "critical",
-        "Every endpoint of the Service is not ready, or dead but still offered: nobody answers its clients.",
+        "Every endpoint of the Service is not ready, or dead but still offered: nobody answers its clients. From 1.26 on kube-proxy "
+        "sends them to pods that are ending where no endpoint is ready: how long these still answer is up to their application.",
         "Run more replicas and spread them over nodes and zones (topologySpreadConstraints), or move the pods "
         "away before the change (kubectl drain).",
     ),

@@ -114,6 +114,8 @@ def _service_down(facts: Facts) -> Iterator[Item]:
         spell = longest((*one.nobody_answers, *one.nobody_ready))
         if spell is not None:
             text = f"nobody answers for {_service(one)} {told_spell(spell)}"
+            if spell not in one.nobody_answers:
+                text = f"{_service(one)} has no ready endpoint {told_spell(spell)}; pods that are ending may answer until they exit"
             remedy = remedy_of_down(listed.get((one.namespace, one.service)))
             remedy = remedy or facts.scaling.of(one.namespace, one.workloads)
             yield Item(_service_object(one), text, spell.certainty, lasts(spell), remedy)

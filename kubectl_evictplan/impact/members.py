@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from kubectl_evictplan.impact.fates import Fate, Moving, OwnerKey, how_many_counted
+from kubectl_evictplan.impact.fates import Fate, Moving, OwnerKey, ending_until_ns, how_many_counted
 from kubectl_evictplan.kube.objects import Pod, Workload
 from kubectl_evictplan.prediction.workloads import deployments_of, top_workload
 
@@ -74,6 +74,11 @@ class Labelled:
     def counted(self) -> int:
         """How many of ``pods`` are there at the start."""
         return how_many_counted(self.pods)
+
+    @cached_property
+    def ending_until_ns(self) -> int:
+        """Until when (since the epoch) those of ``pods`` that are on their way out at the start may answer; 0: there are none."""
+        return ending_until_ns(self.pods)
 
 
 class Members:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.availability import Availability
-from kubectl_evictplan.impact.fates import Fate, is_counted
+from kubectl_evictplan.impact.ending import AbsenceOf, address_until_exit, answering_until_exit
+from kubectl_evictplan.impact.fates import Fate, ending_until_ns, is_counted
 from kubectl_evictplan.impact.listed import (
     dead_until_others_act,
     dropped_early,
@@ -25,7 +26,13 @@ from kubectl_evictplan.impact.world import World, away, dead
 from kubectl_evictplan.kube.infrastructure import EndpointSlice, Service
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.causes import seconds
-from kubectl_evictplan.prediction.impact_document import BlackHole, Instant, ServiceImpact, Spell
+from kubectl_evictplan.prediction.impact_document import (
+    BlackHole,
+    Count,
+    Instant,
+    ServiceImpact,
+    Spell,
+)
 from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE
 
 SELECTOR, ENDPOINT_SLICES, LABELS = "selector", "endpointSlices", "labels"
@@ -41,7 +48,8 @@ _Stretch = tuple[str, Between, Between]
 class Listing(NamedTuple):
     """Who writes a service's endpoints, and by which rule: when a pod is not offered, when it stops being, when it is dead.
 
-    ``follows``: a pod that is not Ready is not offered, so what is offered again answers again.
+    ``follows``: a pod that is not Ready is not offered, so what is offered again answers again. ``by_name``: clients ask DNS
+    and not kube-proxy, which falls back to pods that are ending where nobody is ready.
     """
 
     unlisted: Callable[[Fate], Absence] = away
@@ -50,9 +58,11 @@ class Listing(NamedTuple):
     follows: bool = True
     # Kubernetes writes them: not while its controllers are away, and an owner's budget limits how many are missing.
     by_kubernetes: bool = True
+    by_name: bool = False
 
 
 BY_READINESS = Listing()
+_HEADLESS = Listing(by_name=True)
 # publishNotReadyAddresses: pods that are not ready are offered, too, whatever becomes of their node.
 _PUBLISHED = Listing(while_published, leaves_published, follows=False)
 # No selector: whoever wrote the EndpointSlices changes them, or nobody does.
@@ -74,6 +84,8 @@ class _Behind(NamedTuple):
     before: int
     fates: list[Fate]
     listing: Listing = BY_READINESS
+    # Until when (since the epoch) others that are on their way out at the start may answer; 0: there are none.
+    ending_until_ns: int = 0
 
 
 def service_impacts(world: World) -> tuple[ServiceImpact, ...]:
@@ -88,6 +100,9 @@ def _impact(world: World, behind: _Behind, holes: _Holes) -> ServiceImpact:
     dropped = dropped_early(behind.fates) if listing.follows else {}
     ready = offered(world, *known, listing, dropped)
     answering = world.availability(*known, listing.dead, limited=listing.by_kubernetes)
+    reached = answering
+    if (until_exit := _until_exit(world, behind)) is not None:
+        reached = world.availability(*known, until_exit, limited=listing.by_kubernetes)
     black_holes, undetected = holes.behind(behind.fates, dropped, listing.leaves)
     owners = {one.owner for one in behind.fates}
     # Whoever was one too many is not missed.
@@ -99,16 +114,33 @@ def _impact(world: World, behind: _Behind, holes: _Holes) -> ServiceImpact:
         workloads=tuple(sorted({world.workload_of(owner)[1] for owner in owners})),
         endpoints_before=behind.before,
         fewest_ready=telling.fewest(ready),
-        fewest_answering=telling.fewest(answering),
+        fewest_answering=_fewest(answering, reached),
         black_holes=black_holes,
         nobody_ready=telling.spells(ready, 1),
-        nobody_answers=telling.spells(answering, 1),
+        nobody_answers=telling.spells(reached, 1),
         undetected=undetected,
         whole_again=telling.whole_again(
             ready if listing.follows else answering, behind.before - surplus
         ),
         steps=telling.steps(ready),
     )
+
+
+def _until_exit(world: World, behind: _Behind) -> AbsenceOf | None:
+    """When nobody answers for a pod, where clients are sent to those that are ending; None where they are not."""
+    listing = behind.listing
+    if listing.follows and (listing.by_name or not world.proxies_to_ending_pods):
+        return None
+    if not listing.by_kubernetes:
+        return address_until_exit(listing.dead)
+    others_ns = behind.ending_until_ns and behind.ending_until_ns - world.scenario.start_ns
+    return answering_until_exit(listing.dead, others_ns)
+
+
+def _fewest(answering: Availability, reached: Availability) -> Count:
+    """Pods that are ending get clients only where nobody else is there."""
+    found = telling.fewest(answering)
+    return found if found.most else telling.fewest(reached)
 
 
 def offered(
@@ -282,8 +314,9 @@ def listing_of(service: Service | None) -> Listing:
     """By which rule its endpoints are written."""
     if by_others(service):
         return _BY_OTHERS
-    publishes = service is not None and service.publish_not_ready_addresses
-    return _PUBLISHED if publishes else BY_READINESS
+    if service is not None and service.publish_not_ready_addresses:
+        return _PUBLISHED
+    return _HEADLESS if service is not None and service.headless else BY_READINESS
 
 
 def _some(behind: _Behind) -> Iterator[_Behind]:
@@ -314,7 +347,8 @@ def _of_slices(
     moving = (world.fates[name] for name in sorted(names) if name in world.fates)
     # A Ready pod whose endpoint is not: whoever writes endpoints is late, and it does not count.
     fates = [fate for fate in moving if fate.key in ready or not fate.counted]
-    return _Behind(*key, ENDPOINT_SLICES, len(ready), fates)
+    ending = ending_until_ns(pods[name] for name in names if name in pods)
+    return _Behind(*key, ENDPOINT_SLICES, len(ready), fates, ending_until_ns=ending)
 
 
 def _of_selectors(world: World, services: Sequence[Service]) -> Iterator[_Behind]:
@@ -334,7 +368,9 @@ def _of_selectors(world: World, services: Sequence[Service]) -> Iterator[_Behind
 def _of_pods(name: str, source: str, classes: Sequence[Labelled]) -> _Behind:
     fates = [fate for one in classes for fate in one.fates]
     namespace = classes[0].pods[0].namespace if classes else ""
-    return _Behind(namespace, name, source, sum(one.counted for one in classes), fates)
+    before = sum(one.counted for one in classes)
+    ending = max((one.ending_until_ns for one in classes), default=0)
+    return _Behind(namespace, name, source, before, fates, ending_until_ns=ending)
 
 
 def _by_app_labels(world: World) -> Iterator[_Behind]:

@@ -125,7 +125,7 @@ def together(*absences: Absence) -> Absence:
         union(stretch for one in found for stretch in one.possible),
         sure,
         # Who is surely away already does not go.
-        tuple(anchor for anchor in anchors if not _meets(anchor.since, sure)),
+        tuple(anchor for anchor in anchors if not meets(anchor.since, sure)),
     )
 
 
@@ -141,10 +141,11 @@ def _covers(whole: Absence, part: Absence) -> bool:
     low_ns, high_ns = whole.sure[0]
     if part.sure and (part.sure[0][0] < low_ns or part.sure[-1][1] > high_ns):
         return False
-    return all(_meets(anchor.since, whole.sure) for anchor in part.anchors)
+    return all(meets(anchor.since, whole.sure) for anchor in part.anchors)
 
 
-def _meets(when: Between, stretches: Iterable[Stretch]) -> bool:
+def meets(when: Between, stretches: Iterable[Stretch]) -> bool:
+    """Whether a window and one of the stretches have an instant in common."""
     earliest_ns, latest_ns = when
     for low_ns, high_ns in stretches:  # noqa: SIM110 - asked several times of every pod
         if low_ns < latest_ns and high_ns > earliest_ns:

@@ -270,6 +270,11 @@ class World:
         known = self.workloads.get(owner)
         return None if known is None else known.replicas
 
+    @property
+    def proxies_to_ending_pods(self) -> bool:
+        """Whether kube-proxy of the release sends clients to pods that are ending where no endpoint is ready."""
+        return self._profile.proxies_to_ending_pods
+
     @staticmethod
     def is_known_kind(kind: str) -> bool:
         """Whether it is known what owners of that kind do about a lost pod."""

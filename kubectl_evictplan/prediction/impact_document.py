@@ -83,7 +83,7 @@ class ServiceImpact(Record):
     input: pods of one app label stand for one), ``workloads`` ("Kind/name") whose pods behind it are touched.
     ``endpoints_before`` are ready at the start. ``fewest_ready``
     and ``nobody_ready`` follow the EndpointSlices; ``nobody_answers`` leaves black holes out and is what a client
-    notices. ``undetected``: the outage that nobody has noticed yet, from the first last heartbeat to the end of
+    notices: pods that are ending may answer until they exit, where no endpoint is ready and kube-proxy sends clients to them. ``undetected``: the outage that nobody has noticed yet, from the first last heartbeat to the end of
     the last black hole; null when there is none. ``whole_again``: from when on as many are ready as before, pods that
     their owner has too many of left out; of a Service whose endpoints do not follow Ready (publishNotReadyAddresses,
     no selector): as many answer.

@@ -35,11 +35,16 @@ def costs(prediction: Prediction) -> Iterator[Phrase]:
     impact = prediction.impact
     if impact is None:
         return
-    services = _hits(
+    # Who is sent to pods that are ending may have an answer while nobody is ready.
+    unready = [s for s in impact.services if _sure(s.nobody_ready) and not _sure(s.nobody_answers)]
+    answers = _hits(
         (f"{s.namespace}/{s.service}", (*s.nobody_answers, *s.nobody_ready))
         for s in impact.services
+        if s not in unready
     )
-    yield from _services(impact, services)
+    yield from _services(impact, answers, "answers for")
+    ready = _hits((f"{s.namespace}/{s.service}", s.nobody_ready) for s in unready)
+    yield from _services(impact, ready, "is ready behind")
     for one in impact.quorums:
         if one.majority_lost:
             sure = any(spell.certainty == CERTAIN for spell in one.majority_lost)
@@ -100,14 +105,19 @@ def _hits(named: Iterable[tuple[str, Iterable[Spell]]]) -> list[_Hit]:
     return found
 
 
-def _services(impact: Impact, hits: Sequence[_Hit]) -> Iterator[Phrase]:
+def _sure(spells: Iterable[Spell]) -> bool:
+    return any(spell.certainty == CERTAIN for spell in spells)
+
+
+def _services(impact: Impact, hits: Sequence[_Hit], verb: str) -> Iterator[Phrase]:
+    """``verb``: what nobody does."""
     listed = any(one.source != "labels" for one in impact.services)
     noun = "service" if listed else "app"
     for certainty in (CERTAIN, POSSIBLE):
         some = [hit for hit in hits if hit.certainty == certainty]
         if some:
             some.sort(key=lambda hit: (hit.seconds is not None, -(hit.seconds or 0.0), hit.name))
-            nobody = "Nobody answers for" if certainty == CERTAIN else "Perhaps nobody answers for"
+            nobody = f"Nobody {verb}" if certainty == CERTAIN else f"Perhaps nobody {verb}"
             names = words.listed([_lasting(hit) for hit in some], _NAMED_MAX)
             tone: Tone = "stuck" if certainty == CERTAIN else "possible"
             yield Phrase(f"{nobody} {words.count(len(some), noun)}: {names}.", tone)

@@ -120,6 +120,12 @@ class World:
     def _on(self, node: str) -> Iterator[Slot]:
         return (slot for slot in self.slots if slot.pod.node_name == node and not slot.deleted)
 
+    def is_ending(self, slot: Slot) -> bool:
+        """Deleted, but its containers still run, and were ready; a kubelet ends them."""
+        node = slot.pod.node_name
+        cut_off = node in self.silent or node in self.unknown or node in self.deleted_nodes
+        return slot.deleted and not slot.gone and slot.pod.ready == "True" and not cut_off
+
     def _evict_later(self, slot: Slot, now_ns: int) -> None:
         """A successor on a tainted node has a timer, or goes."""
         if not slot.at:
@@ -255,6 +261,7 @@ def ready_each_second(
         world.schedule(now_ns)
         ready: dict[str, int] = {}
         answering: dict[str, int] = {}
+        offered: set[str] = set()
         for slot in world.slots:
             owner = slot.pod.controller()
             name = f"{owner.kind}/{owner.name}" if owner is not None else f"Pod/{slot.pod.name}"
@@ -263,4 +270,10 @@ def ready_each_second(
             ready[name] = ready.get(name, 0) + is_ready
             app = slot.pod.labels.get("app", "")
             answering[app] = answering.get(app, 0) + (is_ready and not dead)
+            if is_ready:
+                offered.add(app)
+        # kube-proxy: where no endpoint is ready, those that are ending get the traffic (1.26).
+        for slot in world.slots:
+            if slot.pod.labels.get("app", "") not in offered:
+                answering[slot.pod.labels.get("app", "")] += world.is_ending(slot)
         yield second, ready, answering

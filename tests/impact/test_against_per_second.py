@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds, TopologySpreadConstraint
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
-from kubectl_evictplan.prediction.impact_document import Impact, Step, WorkloadImpact
+from kubectl_evictplan.prediction.impact_document import Impact, Spell, Step, WorkloadImpact
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
@@ -201,6 +201,7 @@ def assert_admitted(world: World, impact: Impact) -> None:
         fewest: dict[str, int] = {}
         below: dict[str, list[int]] = {}
         fewest_answering: dict[str, int] = {}
+        nobody: dict[str, list[int]] = {}
         run = simulate(*world, timing)
         seconds = ready_each_second(
             world[0],
@@ -222,6 +223,8 @@ def assert_admitted(world: World, impact: Impact) -> None:
                 assert least <= number <= most, (name, second, number, least, most)
             for app, number in answering.items():
                 fewest_answering[app] = min(number, fewest_answering.get(app, number))
+                if not number:
+                    nobody.setdefault(app, []).append(second)
         for name, number in fewest.items():
             if name in workloads:
                 assert_fewest(workloads[name], number)
@@ -230,6 +233,7 @@ def assert_admitted(world: World, impact: Impact) -> None:
             if app in services:
                 told = services[app].fewest_answering
                 assert told.least <= number <= told.most, (app, number, told)
+                assert_nobody(services[app].nobody_answers, nobody.get(app, []))
 
 
 def assert_fewest(told: WorkloadImpact, number: int) -> None:
@@ -239,6 +243,20 @@ def assert_fewest(told: WorkloadImpact, number: int) -> None:
         assert number == 0
     if not told.zero:
         assert number > 0 or told.ready_before == 0
+
+
+def assert_nobody(told: Sequence[Spell], seen: list[int]) -> None:
+    """Nobody answers only when that may be, and for as long as is certain."""
+    for second in seen:
+        assert any(
+            one.since.earliest_seconds <= second + 1
+            and (one.until.latest_seconds is None or second <= one.until.latest_seconds + 1)
+            for one in told
+        ), (second, told)
+    for one in told:
+        if one.certainty == "certain" and (one.since.latest_seconds or 0) < SECONDS - 60:
+            least = 50 if one.least_seconds is None else one.least_seconds
+            assert len(seen) >= min(least, 50) - 2, (one, seen)
 
 
 def assert_begins(told: WorkloadImpact, below: list[int]) -> None:

@@ -1,0 +1,79 @@
+"""Services: to whom their clients are sent while pods end, and who among them has nobody."""
+
+from __future__ import annotations
+
+import pytest
+from worlds import READY, cluster, finding, impact_of, pods_of, service
+
+from builders import make_event, make_pod, ns
+from kubectl_evictplan.kube.infrastructure import Service
+from kubectl_evictplan.prediction.impact_document import Impact
+
+TAINT = make_event(10, "taint", "a1", taint="maint=yes:NoExecute")
+WEB = Service("default", "web", {"app": "web"})
+
+
+def tainted(*, grace_seconds: int = 60, web: Service = WEB, release: str = "1.37.0") -> Impact:
+    """Both pods of a Service end, each for at most that long; successors are Ready after 20 s."""
+    pods = pods_of("ReplicaSet", "web", ["a1", "a1"], grace_seconds=grace_seconds)
+    return impact_of(cluster(pods, services=(web,)), TAINT, release=release)
+
+
+# -- pods that are ending ----------------------------------------------------------------------------
+
+
+def test_pods_that_are_ending_may_answer_until_their_successors_do() -> None:
+    impact = tainted()
+    found = service(impact, "web")
+    [unready], [nobody] = found.nobody_ready, found.nobody_answers
+    assert (unready.certainty, unready.least_seconds) == ("certain", 20)
+    assert (nobody.certainty, nobody.least_seconds) == ("possible", 0)
+    assert nobody.most_seconds == unready.most_seconds
+    assert (found.fewest_ready.most, found.fewest_answering.least) == (0, 0)
+    assert found.fewest_answering.most == 2
+    told = finding(impact, "service-down")
+    assert told.certainty == "certain"
+    assert "has no ready endpoint" in told.summary
+    assert "may answer until they exit" in told.summary
+
+
+def test_nobody_answers_for_certain_once_the_grace_period_is_over() -> None:
+    [nobody] = service(tainted(grace_seconds=5), "web").nobody_answers
+    assert nobody.certainty == "certain"
+    # The grace period, and half a second for everybody to hear of it.
+    assert 14 <= nobody.least_seconds <= 15
+    assert nobody.since.earliest_seconds == 10
+    assert 15 <= nobody.since.latest_seconds <= 16
+
+
+@pytest.mark.parametrize(
+    ("web", "release"),
+    [(WEB, "1.25.0"), (Service("default", "web", {"app": "web"}, headless=True), "1.37.0")],
+)
+def test_nobody_is_sent_to_pods_that_are_ending_before_1_26_nor_by_dns(
+    web: Service, release: str
+) -> None:
+    [nobody] = service(tainted(web=web, release=release), "web").nobody_answers
+    assert (nobody.certainty, nobody.least_seconds) == ("certain", 20)
+
+
+def test_a_pod_that_is_ending_at_the_start_may_answer_as_long_as_it_does() -> None:
+    old = make_pod("old", "b1", labels={"app": "web"}, deleted=-1, grace_seconds=30)
+    pods = [*pods_of("ReplicaSet", "web", ["a1"], grace_seconds=1), old]
+    ready = (ns(40), ns(40))
+    snapshot = cluster(pods, services=(WEB,))
+    [nobody] = service(impact_of(snapshot, TAINT, assume_ready=ready), "web").nobody_answers
+    assert nobody.certainty == "certain"
+    # It ends at 29 s; the successor of the other is Ready at 50 s.
+    assert 29 <= nobody.since.latest_seconds <= 30
+    assert nobody.least_seconds == pytest.approx(20.5, abs=1)
+
+
+def test_a_silent_node_answers_nobody_although_its_pods_never_end() -> None:
+    pods = pods_of("ReplicaSet", "web", ["a1", "a1"], grace_seconds=600)
+    impact = impact_of(
+        cluster(pods, services=(WEB,)), make_event(10, "kubelet-stop", "a1"), assume_ready=READY
+    )
+    [nobody] = service(impact, "web").nobody_answers
+    assert nobody.certainty == "certain"
+    assert nobody.since.earliest_seconds == 10
