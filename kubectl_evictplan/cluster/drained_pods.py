@@ -10,7 +10,8 @@ ends costs nothing, and a run can see that nothing more will happen.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.cluster.disruption_budgets import DisruptionBudgets
 from kubectl_evictplan.cluster.eviction_api import (
@@ -37,7 +38,7 @@ _SHORTLY_NS = SECOND_NS
 Done = Callable[[DrainEnd], None]
 
 
-class PodTask(NamedTuple):
+class PodTask(msgspec.Struct, frozen=True):
     """What all pods of one node in one process share. ``deadline_ns`` is epoch time; None: no --timeout.
 
     ``any_phase``: the first requests follow others' exits, so first requests and retries may come at any instant.

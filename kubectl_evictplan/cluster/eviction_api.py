@@ -8,7 +8,8 @@ requests wins is chance, and a loser is answered late.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.cluster.disruption_budgets import DisruptionBudgets
 from kubectl_evictplan.cluster.state import ClusterState
@@ -25,7 +26,7 @@ _TRIES_MAX = 20
 MEETS_NS = 150 * MILLISECOND_NS
 
 
-class EvictionAnswer(NamedTuple):
+class EvictionAnswer(msgspec.Struct, frozen=True):
     """The HTTP status, and the budgets ("namespace/name") that decided."""
 
     code: int
@@ -35,7 +36,7 @@ class EvictionAnswer(NamedTuple):
 Answered = Callable[[EvictionAnswer], None]
 
 
-class _Request(NamedTuple):
+class _Request(msgspec.Struct, frozen=True):
     number: int
     pod: str
     grace_seconds: int | None

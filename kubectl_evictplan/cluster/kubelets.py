@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.state import ClusterState
@@ -28,7 +28,7 @@ SILENT_AFTER_PERIODS = 2
 OVERDUE_NS = 60 * SECOND_NS
 
 
-class LeaseVersion(NamedTuple):
+class LeaseVersion(msgspec.Struct, frozen=True):
     """What a Lease shows, as far as it tells one resourceVersion from another.
 
     ``touches`` counts the writes that left renewTime alone.
@@ -106,7 +106,7 @@ def _posted(condition: NodeCondition, ready: str, now_ns: int) -> NodeCondition:
     )
 
 
-class PodExits(NamedTuple):
+class PodExits(msgspec.Struct, frozen=True):
     """When deleted pods end: after which share of the time they have, and what telling it takes.
 
     Both are asked by the pod's key.

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.engine.drain_timing import READY_DEFAULT_NS, ReadyRange
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Pod
@@ -22,7 +24,7 @@ _ALWAYS_COUNTED_SECONDS = 10
 OwnerName = tuple[str, str, str]  # kind, namespace, name
 
 
-class LearntReady(NamedTuple):
+class LearntReady(msgspec.Struct, frozen=True):
     """What ``samples`` pods of one owner took to be Ready, at the least and at most."""
 
     least_ns: int

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.kube.objects import Pod
 
 
-class Room(NamedTuple):
+class Room(msgspec.Struct, frozen=True):
     """So many of a group surely find a node, and never more than ``most``."""
 
     least: int
     most: int
 
 
-class Rooms(NamedTuple):
+class Rooms(msgspec.Struct, frozen=True):
     """``group_of``: by ``room_key`` the place in ``rooms``; whoever is not in it is not limited by them."""
 
     group_of: Mapping[Hashable, int] = {}

@@ -6,7 +6,7 @@ known, and said to be so: a provider may set any flag without telling.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from kubectl_evictplan.controllers.releases import NEWEST_MINOR, OLDEST_MINOR, parse_release
 from kubectl_evictplan.kube.providers import AKS, EKS, GARDENER, GKE, K3S, OPENSHIFT, RKE2
@@ -28,7 +28,7 @@ _GARDENER = "https://gardener.cloud/docs/gardener/api-reference/core/ (NodeMonit
 _K3S = "https://github.com/k3s-io/k3s/blob/main/pkg/daemons/control/server.go"
 
 
-class Preset(NamedTuple):
+class Preset(msgspec.Struct, frozen=True):
     """A flag of kube-controller-manager as a provider sets it, in releases from minor to minor."""
 
     provider: str
@@ -58,7 +58,7 @@ PRESETS: tuple[Preset, ...] = (
 )
 
 
-class Published(NamedTuple):
+class Published(msgspec.Struct, frozen=True):
     """How much a provider publishes of the flags that are not in ``PRESETS``."""
 
     # What remains is the release's default, unless somebody who runs the cluster set it.

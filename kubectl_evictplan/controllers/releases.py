@@ -21,7 +21,7 @@ _NEWEST_PATCH = 999
 _VERSION = re.compile(r"v?1\.([0-9]{1,2})(?:\.([0-9]{1,3}))?(?:[-+][0-9A-Za-z.+-]*)?", re.ASCII)
 
 
-class Release(NamedTuple):
+class Release(msgspec.Struct, frozen=True):
     """Minor and patch of Kubernetes 1.x; a missing patch means the newest one."""
 
     minor: int

@@ -9,7 +9,8 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, repeat
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NONE, Absence, Between, Stretch
 
@@ -17,7 +18,7 @@ from kubectl_evictplan.impact.stretches import FOREVER_NS, NONE, Absence, Betwee
 _GROUPS_MAX = 48
 
 
-class Group(NamedTuple):
+class Group(msgspec.Struct, frozen=True):
     """Absences, each with how many have it; at most ``away_max`` of these are away at one time.
 
     A budget that a drain asks is such a limit; None: there is none. ``by_node``: the same with the node of those that
@@ -69,7 +70,7 @@ def _says_more(counted: tuple[Absence, int]) -> bool:
     return False
 
 
-class Dip(NamedTuple):
+class Dip(msgspec.Struct, frozen=True):
     """Time in which there are fewer than asked for. ``sure`` lie within; empty: it need not come."""
 
     possible: Stretch
@@ -79,7 +80,7 @@ class Dip(NamedTuple):
     least_ns: int
 
 
-class _Together(NamedTuple):
+class _Together(msgspec.Struct, frozen=True):
     """A certain instant at which so many are away, for so long at least."""
 
     since: Between

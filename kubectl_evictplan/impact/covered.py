@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API
 from kubectl_evictplan.controllers.disruption import OwnerScales
@@ -15,7 +16,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, PodDisruptionBu
 from kubectl_evictplan.prediction.document import DrainReport
 
 
-class Covered(NamedTuple):
+class Covered(msgspec.Struct, frozen=True):
     """A budget over at least one pod that something happens to.
 
     ``desired`` is how many it wants healthy, None when nobody knows; ``healthy`` how many of ``pods`` are at the

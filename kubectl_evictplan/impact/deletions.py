@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.cluster.timeline import SCENARIO
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
@@ -19,7 +20,7 @@ from kubectl_evictplan.scenarios.actions.pods import DeletePods
 from kubectl_evictplan.scenarios.scenario import Scenario
 
 
-class Deletion(NamedTuple):
+class Deletion(msgspec.Struct, frozen=True):
     """The first DELETE of a pod, and the end of its object.
 
     ``gone`` holds if the pod is deleted, which is not ``certain``: of a pod that stays as it is nothing is held.

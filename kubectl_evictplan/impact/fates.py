@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.node_lives import NodeLife, Unready
@@ -30,7 +32,7 @@ TOLD_MAX_NS = 400 * MILLISECOND_NS
 _ONE_BY_ONE = frozenset((EVICTION_API, KUBECTL_DELETE))
 
 
-class Readiness(NamedTuple):
+class Readiness(msgspec.Struct, frozen=True):
     """How long after it is bound a replacement is Ready; FOREVER_NS: perhaps never. ``source``: who says so."""
 
     least_ns: int
@@ -39,7 +41,7 @@ class Readiness(NamedTuple):
     samples: int = 0
 
 
-class Successor(NamedTuple):
+class Successor(msgspec.Struct, frozen=True):
     """What takes the place of a deleted pod; NEVER: nothing does. ``least_ns``: how long that takes at least.
 
     ``bound``: when it has a node, ``starts``: and its volumes.

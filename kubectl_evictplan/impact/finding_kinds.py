@@ -6,12 +6,12 @@ A finding that is only possible counts as one step less severe.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 SEVERITIES = ("info", "low", "medium", "high", "critical")
 
 
-class FindingKind(NamedTuple):
+class FindingKind(msgspec.Struct, frozen=True):
     """``severity`` when it is certain; ``why`` is the mechanism, ``remedy`` what helps in general."""
 
     severity: str

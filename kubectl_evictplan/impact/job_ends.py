@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.impact.fates import NOBODY, Fate, Moving, OwnerKey, fate_of, is_counted
 from kubectl_evictplan.impact.node_lives import NodeLife
@@ -42,7 +44,7 @@ class JobEnd(NamedTuple):
     by_deadline: bool = False
 
 
-class _Failure(NamedTuple):
+class _Failure(msgspec.Struct, frozen=True):
     """A lost pod as its Job counts it; not ``certain``: perhaps it does not."""
 
     when: Between

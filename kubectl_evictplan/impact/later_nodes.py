@@ -7,8 +7,8 @@ off again counts as gone only if that surely comes before the first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint
@@ -21,7 +21,7 @@ from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 from kubectl_evictplan.windows import outcome
 
 
-class LaterNodes(NamedTuple):
+class LaterNodes(msgspec.Struct, frozen=True):
     """``nodes`` as they are then; ``leaving``, as they were, those of which the change takes its pods."""
 
     nodes: tuple[Node, ...]

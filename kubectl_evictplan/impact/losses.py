@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.impact.node_lives import (
     REACTION_MAX_NS,
@@ -22,7 +23,7 @@ _COLLECTED_MAX_NS = 80 * SECOND_NS
 _LOSSES_MAX = 8
 
 
-class Loss(NamedTuple):
+class Loss(msgspec.Struct, frozen=True):
     """From ``since_ns`` on, at the earliest, pods of a node are not Ready; when they are ``deleted``, if they are.
 
     ``back_ns``: at the latest they are Ready again by then if nobody deletes them; ``silent``: nobody may confirm

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.volumes import (
@@ -35,7 +36,7 @@ _NEEDS_OTHER_VOLUME = (
 WorkloadName = tuple[str, str]  # namespace, "Kind/name"
 
 
-class Scaling(NamedTuple):
+class Scaling(msgspec.Struct, frozen=True):
     """Which workloads can be scaled. ``on_one_node``: those whose pods share a volume that one node may use.
 
     ``failing``: budgets that the disruption controller cannot compute.

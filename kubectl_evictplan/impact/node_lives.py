@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Absence, Between, exactly
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -34,7 +36,7 @@ class Silence(NamedTuple):
     until: Between
 
 
-class Unready(NamedTuple):
+class Unready(msgspec.Struct, frozen=True):
     """The node's Ready is not True, so its pods are not either."""
 
     since: Between
@@ -42,7 +44,7 @@ class Unready(NamedTuple):
     certain: bool
 
 
-class NodeLife(NamedTuple):
+class NodeLife(msgspec.Struct, frozen=True):
     """One touched node. ``untainted``: by "key:effect", when that taint goes."""
 
     silences: tuple[Silence, ...] = ()

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, NodeLife, between
@@ -32,7 +33,7 @@ _NOTHING = NodeLife()
 _HAPPENS = attrgetter("what", "value", "certainty", "earliest_seconds", "latest_seconds")
 
 
-class TimedPhase(NamedTuple):
+class TimedPhase(msgspec.Struct, frozen=True):
     """``phase`` holds from one instant until before another. ``opens``: some node may open in it or at its beginning."""
 
     since_ns: int
@@ -70,7 +71,7 @@ class _Change(NamedTuple):
     certain: bool = True
 
 
-class _Times(NamedTuple):
+class _Times(msgspec.Struct, frozen=True):
     """What keeps pods off a node."""
 
     taints: Mapping[Taint, Refusal]
@@ -86,7 +87,7 @@ class _Times(NamedTuple):
 _TimesOfNodes = Sequence[tuple[Node, _Times]]
 
 
-class _State(NamedTuple):
+class _State(msgspec.Struct, frozen=True):
     """What holds of nodes with the same times in one phase: as they refuse the least, and the most."""
 
     least: tuple[Taint, ...]

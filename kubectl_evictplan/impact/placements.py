@@ -7,8 +7,8 @@ in the order of their deletions then: whoever is asked how many are there gets t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
@@ -35,7 +35,7 @@ RETRY_MAX_NS = 10 * SECOND_NS
 _BY_DRAINS = frozenset((EVICTION_API, KUBECTL_DELETE))
 
 
-class Stage(NamedTuple):
+class Stage(msgspec.Struct, frozen=True):
     """What holds of one pod's place in one phase: it may find one, surely finds one, at once or when the evicted are gone."""
 
     since_ns: int
@@ -45,7 +45,7 @@ class Stage(NamedTuple):
     later: bool
 
 
-class Placement(NamedTuple):
+class Placement(msgspec.Struct, frozen=True):
     """When one successor finds a node. ``gone_ns``: until then evicted pods may hold their room."""
 
     stages: tuple[Stage, ...] = ()
@@ -93,14 +93,14 @@ AT_ONCE = Placement()
 GATED = Placement((Stage(0, FOREVER_NS, may=True, now=False, later=False),))
 
 
-class TimedPush(NamedTuple):
+class TimedPush(msgspec.Struct, frozen=True):
     """``push`` may come from an instant on."""
 
     push: Push
     since_ns: int
 
 
-class Placements(NamedTuple):
+class Placements(msgspec.Struct, frozen=True):
     """``fits`` as they are told; ``of_pod``: by key, of whoever does not find a node at once in every run.
 
     ``pushes``: where whoever finds none may push out others.
@@ -115,7 +115,7 @@ class Placements(NamedTuple):
         return self.of_pod.get(key, AT_ONCE)
 
 
-class Change(NamedTuple):
+class Change(msgspec.Struct, frozen=True):
     """What happens, and to whom: ``evicted`` by their keys."""
 
     snapshot: ClusterSnapshot

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.impact.fates import NOBODY, Fate, Moving, is_counted
 from kubectl_evictplan.impact.node_lives import NodeLife
@@ -24,7 +25,7 @@ from kubectl_evictplan.kube.scheduling.answers import Push
 from kubectl_evictplan.kube.scheduling.preemption import at_most
 
 
-class Pushed(NamedTuple):
+class Pushed(msgspec.Struct, frozen=True):
     """``since_ns``: from when on which pod may be pushed out; ``limits``: how many at most of one owner's."""
 
     since_ns: Mapping[str, int] = {}
@@ -56,7 +57,7 @@ def pushed_out(
     return Pushed(since_ns, _limits(classes, there, like))
 
 
-class _Class(NamedTuple):
+class _Class(msgspec.Struct, frozen=True):
     """Pushes of one priority on the same nodes. ``pods``: how many, by all else that counts."""
 
     priority: int

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.ending import AbsenceOf, address_until_exit, answering_until_exit
@@ -45,7 +47,7 @@ APP_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
 _Stretch = tuple[str, Between, Between]
 
 
-class Listing(NamedTuple):
+class Listing(msgspec.Struct, frozen=True):
     """Who writes a service's endpoints, and by which rule: when a pod is not offered, when it stops being, when it is dead.
 
     ``follows``: a pod that is not Ready is not offered, so what is offered again answers again. ``by_name``: clients ask DNS
@@ -159,7 +161,7 @@ def offered(
 # -- black holes ------------------------------------------------------------------------------------------
 
 
-class _Hole(NamedTuple):
+class _Hole(msgspec.Struct, frozen=True, order=True):
     """Endpoints of a node are offered and dead for one reason, with its instants as they are told."""
 
     stretch: _Stretch

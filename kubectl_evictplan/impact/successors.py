@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
@@ -102,7 +103,7 @@ class Comes(Enum):
     NEVER = "never"
 
 
-class Lost(NamedTuple):
+class Lost(msgspec.Struct, frozen=True):
     """A pod that a Job loses, and how."""
 
     pod: Pod

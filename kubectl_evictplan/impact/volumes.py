@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.node_lives import NodeLife
@@ -38,7 +39,7 @@ FORCE_DETACH, DETACH, NEVER_MOVES, LEFT_BEHIND, HELD, STILL_USED, SHARED, UNKNOW
 )
 
 
-class Hold(NamedTuple):
+class Hold(msgspec.Struct, frozen=True):
     """One claim of a pod that goes, and from when on it can be attached elsewhere.
 
     ``bound_here``: the scheduler knows that it can be used on its own node only, from ``here`` on.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 from operator import attrgetter
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.availability import Availability
@@ -47,7 +48,7 @@ def workload_impacts(world: World) -> tuple[WorkloadImpact, ...]:
     )
 
 
-class _Curve(NamedTuple):
+class _Curve(msgspec.Struct, frozen=True):
     """What is told of how many are Ready, the same for workloads that lose as much."""
 
     ready: Availability

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter, itemgetter
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.readiness import learnt
@@ -76,7 +76,7 @@ GIVEN, LEARNT, DEFAULT = "given", "learnt", "default"
 _NOT_PLACED = frozenset({"Pod", "Node", "DaemonSet"})
 
 
-class Assumed(NamedTuple):
+class Assumed(msgspec.Struct, frozen=True):
     """What to assume of replacements; ``given``: somebody said so, and the pods' own history does not count."""
 
     ready: AssumeReady

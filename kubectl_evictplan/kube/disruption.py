@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.kube.durations import MINUTE_NS
@@ -20,7 +20,7 @@ DELETION_TIMEOUT_NS = 2 * MINUTE_NS
 ALWAYS_ALLOW = "AlwaysAllow"
 
 
-class Scale(NamedTuple):
+class Scale(msgspec.Struct, frozen=True):
     """How many pods an owner wants; ``uid`` is that of the top owner (a ReplicaSet's Deployment)."""
 
     uid: str
@@ -158,7 +158,7 @@ class Answer(Enum):
     UNKNOWN = "unknown"
 
 
-class EvictionRules(NamedTuple):
+class EvictionRules(msgspec.Struct, frozen=True):
     """What a release's Eviction API knows; ``controllers/releases.py`` says which does."""
 
     ignores_pending: bool = True

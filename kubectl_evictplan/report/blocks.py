@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+import msgspec
+
 Tone = Literal["plain", "certain", "possible", "stuck", "good", "loud", "faint"]
 
 
@@ -25,13 +27,13 @@ Cell = str | Phrase
 Row = tuple[Cell, ...]
 
 
-class Verdict(NamedTuple):
+class Verdict(msgspec.Struct, frozen=True):
     """The answer, in sentences, the most important first."""
 
     sentences: tuple[Phrase, ...]
 
 
-class Column(NamedTuple):
+class Column(msgspec.Struct, frozen=True):
     """``leave_out`` says when a narrow page does without the column: 1 first, 0 never."""
 
     header: str
@@ -52,7 +54,7 @@ class Moment(NamedTuple):
     grounds: str = ""
 
 
-class Stories(NamedTuple):
+class Stories(msgspec.Struct, frozen=True):
     """How each row of a table comes about, what rows share told once.
 
     ``of_row`` is the place in ``chains`` of each row; a chain are places in ``moments``, in order.
@@ -74,7 +76,7 @@ class Table(NamedTuple):
     stories: Stories | None = None
 
 
-class Timeline(NamedTuple):
+class Timeline(msgspec.Struct, frozen=True):
     """Moments in order; ``note`` says what kind of order it is, or what is left out."""
 
     title: str
@@ -90,7 +92,7 @@ class Finding(NamedTuple):
     objects: str = ""
 
 
-class Findings(NamedTuple):
+class Findings(msgspec.Struct, frozen=True):
     """Findings, each code with all its messages; ``tone`` "loud" must not be overlooked."""
 
     title: str
@@ -98,20 +100,20 @@ class Findings(NamedTuple):
     tone: Tone = "plain"
 
 
-class Figures(NamedTuple):
+class Figures(msgspec.Struct, frozen=True):
     """Labelled facts, such as where the answer comes from."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
 
 
-class Title(NamedTuple):
+class Title(msgspec.Struct, frozen=True):
     """What the whole page is about."""
 
     text: str
 
 
-class Commands(NamedTuple):
+class Commands(msgspec.Struct, frozen=True):
     """Lines for a shell, each complete; ``note`` says what they are for."""
 
     title: str
@@ -119,7 +121,7 @@ class Commands(NamedTuple):
     note: str = ""
 
 
-class Bar(NamedTuple):
+class Bar(msgspec.Struct, frozen=True):
     """A stretch of time on a chart, in seconds from the start; ``told`` says it in words."""
 
     label: str
@@ -129,14 +131,14 @@ class Bar(NamedTuple):
     told: str = ""
 
 
-class BarGroup(NamedTuple):
+class BarGroup(msgspec.Struct, frozen=True):
     """Bars that belong together under one name."""
 
     name: str
     bars: tuple[Bar, ...]
 
 
-class Gantt(NamedTuple):
+class Gantt(msgspec.Struct, frozen=True):
     """A chart of bars over time; ``start`` is the clock time of offset 0, None when it is not known."""
 
     title: str
@@ -147,7 +149,7 @@ class Gantt(NamedTuple):
     legend: bool = True
 
 
-class Point(NamedTuple):
+class Point(msgspec.Struct, frozen=True):
     """From ``at_seconds`` until the next point at least and at most so many."""
 
     at_seconds: float
@@ -155,7 +157,7 @@ class Point(NamedTuple):
     most: float
 
 
-class Band(NamedTuple):
+class Band(msgspec.Struct, frozen=True):
     """One number over time, between its bounds; ``end_seconds`` is where the chart ends."""
 
     name: str
@@ -163,7 +165,7 @@ class Band(NamedTuple):
     end_seconds: float
 
 
-class Bands(NamedTuple):
+class Bands(msgspec.Struct, frozen=True):
     """Charts of numbers over time, one for each band; ``unit`` says what is counted."""
 
     title: str
@@ -172,7 +174,7 @@ class Bands(NamedTuple):
     note: str = ""
 
 
-class Counts(NamedTuple):
+class Counts(msgspec.Struct, frozen=True):
     """A chart of a few numbers beside each other."""
 
     title: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.impact.replacement_words import stays_pending
 from kubectl_evictplan.kube.scheduling.answers import Unknown
@@ -21,7 +22,7 @@ from kubectl_evictplan.report.blocks import Phrase, Tone
 _NAMED_MAX = 3
 
 
-class _Hit(NamedTuple):
+class _Hit(msgspec.Struct, frozen=True):
     """One line: ``seconds`` None, it may last for ever; ``endless``: it does."""
 
     name: str

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.kube.durations import (
     MINUTE_NS,
@@ -83,7 +85,7 @@ class Lag(NamedTuple):
     latest_ns: int
 
 
-class ControlPlane(NamedTuple):
+class ControlPlane(msgspec.Struct, frozen=True):
     """What the input shows of kube-controller-manager: how many there are (0: none is to be seen).
 
     ``starts_alone``: it needs no API server to start, because --requestheader-client-ca-file is given.

@@ -6,7 +6,9 @@ Without a drain nothing of it watches anything, and every other scenario runs as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from kubectl_evictplan.cluster.disruption_budgets import DisruptionBudgets
 from kubectl_evictplan.cluster.drains import KubectlDrains
@@ -37,7 +39,7 @@ class OutlivingController(Protocol):
         """The process is gone."""
 
 
-class DrainParts(NamedTuple):
+class DrainParts(msgspec.Struct, frozen=True):
     """Processes of kubectl, and the controllers that live in kube-controller-manager."""
 
     drains: Drains

@@ -8,8 +8,9 @@ to its pods) is left to the controller's own ``NoExecuteTainter`` and ``Eviction
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.state import ClusterState
@@ -25,7 +26,7 @@ from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.kube.topology import zone_display_name
 
 
-class NodePlayback(NamedTuple):
+class NodePlayback(msgspec.Struct, frozen=True):
     """One node's share; instants are offsets from the start.
 
     ``unknown_ns``: Ready=Unknown is written. ``decisions``: a tick finds that the node has to be tainted for

@@ -9,7 +9,8 @@ there, so it has not fired.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -21,7 +22,7 @@ from kubectl_evictplan.kube.tolerations import get_matching_tolerations, get_min
 _TRUNCATION_NS = 2 * SECOND_NS
 
 
-class RunningTimer(NamedTuple):
+class RunningTimer(msgspec.Struct, frozen=True):
     """Windows (epoch nanoseconds) of a timer's start and end."""
 
     start_earliest_ns: int

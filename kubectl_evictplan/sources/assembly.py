@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -68,7 +68,7 @@ Stored = (
 Key = tuple[str, str]
 
 
-class Source(NamedTuple):
+class Source(msgspec.Struct, frozen=True):
     """Which item of which list an object came from, or which object (-1)."""
 
     origin: Origin

@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
-from typing import NamedTuple
 
 import msgspec
 
@@ -38,7 +37,7 @@ _REPEATED = (
 )
 
 
-class Part(NamedTuple):
+class Part(msgspec.Struct, frozen=True):
     """One object's text in a stream of several, and the line at which it begins."""
 
     data: bytes

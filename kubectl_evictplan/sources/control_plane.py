@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.infrastructure import LeaderLease
 from kubectl_evictplan.kube.objects import (
@@ -52,7 +54,7 @@ _VERSION_TAG = re.compile(
 )
 
 
-class Instance(NamedTuple):
+class Instance(msgspec.Struct, frozen=True):
     """What one object tells of a component; ``version`` is "" when it does not tell it."""
 
     component: str

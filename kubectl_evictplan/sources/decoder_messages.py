@@ -36,7 +36,7 @@ def wrong_field(error: msgspec.ValidationError) -> WrongField:
     return WrongField(f"{what[:1].lower()}{what[1:]}", path.removeprefix("$").removeprefix("."))
 
 
-class SyntaxStop(NamedTuple):
+class SyntaxStop(msgspec.Struct, frozen=True):
     """Why a decoder stopped: the data ends too early, or goes on behind its end; at which ``byte``, where that is told."""
 
     is_cut_off: bool

@@ -7,7 +7,9 @@ make one line. With ``strict`` every warning is a problem too, except those abou
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import Warning
@@ -49,7 +51,7 @@ class Document:
         return str(place_of(self._tree, path) or "")
 
 
-class Origin(NamedTuple):
+class Origin(msgspec.Struct, frozen=True):
     """Where an object was written: its document, a name for it there (``items[3]``), its path."""
 
     document: Document

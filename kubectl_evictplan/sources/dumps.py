@@ -11,7 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from kubectl_evictplan.sources import pieces, reading
 from kubectl_evictplan.sources.pieces import NoPieces, Piece
@@ -38,7 +40,7 @@ class LostWorker(Exception):
     """A process that was begun here is gone; the text says what that may mean."""
 
 
-class Dump(NamedTuple):
+class Dump(msgspec.Struct, frozen=True):
     """A large list: the kind of its items where the list says it, and what is kept of its pieces."""
 
     kind: str

@@ -8,7 +8,7 @@ take, is parsed to plain values and *checked*: every problem is named, API valid
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -367,7 +367,7 @@ class ItemReader:
                 self.diagnostics.problem(origin, message, subject=subject, path=path, got=shown)
 
 
-class PlainPod(NamedTuple):
+class PlainPod(msgspec.Struct, frozen=True):
     """A pod, and its claims if it has any."""
 
     pod: Pod

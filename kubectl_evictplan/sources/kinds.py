@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from kubectl_evictplan.sources.wire import KINDS, MOVED_FROM_EXTENSIONS
 
@@ -26,7 +28,7 @@ class Verdict(Enum):
     NOT_KUBERNETES = "not Kubernetes"
 
 
-class Classified(NamedTuple):
+class Classified(msgspec.Struct, frozen=True):
     """The verdict, and its reason when there is one to tell."""
 
     verdict: Verdict

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
+
 Path = tuple[str | int, ...]
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True, order=True):
     """Line and column, counted from 1."""
 
     line: int

@@ -47,7 +47,7 @@ class Piece(NamedTuple):
     data: bytes | None = None
 
 
-class _Cuts(NamedTuple):
+class _Cuts(msgspec.Struct, frozen=True):
     """Where the items begin, and what stands between two of them."""
 
     before: bytes

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.kube.needs import CPU
 from kubectl_evictplan.kube.pod_requests import (
@@ -35,7 +36,7 @@ RESIZABLE = (CPU, "memory")
 _PENDING, _INFEASIBLE = "PodResizePending", "Infeasible"
 
 
-class _Container(NamedTuple):
+class _Container(msgspec.Struct, frozen=True):
     """What one container requests by its spec, and what its status says; None: nothing."""
 
     name: str

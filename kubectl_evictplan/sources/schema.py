@@ -41,7 +41,7 @@ class WrongField(NamedTuple):
     expected: str = ""
 
 
-class FieldsRead(NamedTuple):
+class FieldsRead(msgspec.Struct, frozen=True):
     """What an object says in the fields that are read; wrong ones are left out of ``tree``."""
 
     # Builtin types only, as the decoder of the wire type accepts them.

@@ -10,7 +10,7 @@ from these types.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple, Union
+from typing import Annotated, Any, Union
 
 import msgspec
 from msgspec import Meta, Raw, Struct, field
@@ -408,7 +408,7 @@ class WireEndpointSlice(WireObject, tag="EndpointSlice", kw_only=True):
     endpoints: tuple[WireEndpoint, ...] = ()
 
 
-class Kind(NamedTuple):
+class Kind(Struct, frozen=True):
     """A kind that is read: its API group, the versions whose fields mean the same, its type."""
 
     group: str

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, renew_period_ns
@@ -32,7 +33,7 @@ class OneOfEach(NamedTuple):
     members: Mapping[str, tuple[str, ...]]
 
 
-class _Course(NamedTuple):
+class _Course(msgspec.Struct, frozen=True):
     """All that happens to a healthy node, equal for nodes to which the same happens; and its last renewal, if known."""
 
     told: tuple[Hashable, ...]

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.windows.line_windows import Span
 
 
@@ -32,20 +34,20 @@ class Moment(NamedTuple):
     node: str
 
 
-class TickBetween(NamedTuple):
+class TickBetween(msgspec.Struct, frozen=True):
     """A tick of the node monitor falls after the one moment and before the other."""
 
     after: Moment
     before: Moment
 
 
-class TaintedInWait(NamedTuple):
+class TaintedInWait(msgspec.Struct, frozen=True):
     """The node is tainted in its ``number``-th wait (from 1), not in an earlier one."""
 
     number: int
 
 
-class PlaceInLine(NamedTuple):
+class PlaceInLine(msgspec.Struct, frozen=True):
     """The node is tainted before, or after, other nodes of its zone that wait as well."""
 
     first: bool
@@ -54,7 +56,7 @@ class PlaceInLine(NamedTuple):
 Circumstance = TickBetween | TaintedInWait | PlaceInLine | None
 
 
-class Contribution(NamedTuple):
+class Contribution(msgspec.Struct, frozen=True):
     """One piece's share in an outcome.
 
     ``between`` are the moments at both ends of its phases, if known; ``wait`` is the first wait in which the

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.cluster.timeline import (
     EvictionScheduled,
     PodDeleted,
@@ -54,12 +56,12 @@ class Slot(NamedTuple):
         return Contribution(self.piece, self.between, next(served, None))
 
 
-class _Gone(NamedTuple):
+class _Gone(msgspec.Struct, frozen=True):
     pod: str
     uid: str
 
 
-class _Started(NamedTuple):
+class _Started(msgspec.Struct, frozen=True):
     """The start of a timer that is cancelled."""
 
     cancel: CancelKey

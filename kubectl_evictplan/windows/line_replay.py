@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told, WasteReason
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
     RateLimiter,
@@ -89,7 +91,7 @@ class Wait:
     useless_ns: int = NEVER_NS
 
 
-class LineHistory(NamedTuple):
+class LineHistory(msgspec.Struct, frozen=True):
     """What one replay found: the instants of all tokens, and each node's waits in order."""
 
     tokens_ns: Sequence[int]

@@ -14,6 +14,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.windows.line_replay import (
@@ -52,7 +54,7 @@ class WaitWindow(NamedTuple):
     missed: frozenset[str] = frozenset()
 
 
-class Spread(NamedTuple):
+class Spread(msgspec.Struct, frozen=True):
     """How far apart one token can lie in replays that are taken together.
 
     ``base_ns`` (phases, and the token of the start), and ``per_token_ns`` more with every token before it
@@ -173,7 +175,7 @@ def _orders(lines: list[ZoneLine], groups: Groups) -> list[Served]:
     return orders(leavers, max(len(line.operations) for line in lines))
 
 
-class Tokens(NamedTuple):
+class Tokens(msgspec.Struct, frozen=True):
     """The instants of a replay's tokens; ``jumps`` are those after which the next one is far off."""
 
     at_ns: Sequence[int]
@@ -186,7 +188,7 @@ class Tokens(NamedTuple):
         return cls(at_ns, [i for i, (before, after) in several if after - before > gap_ns])
 
 
-class _Alike(NamedTuple):
+class _Alike(msgspec.Struct, frozen=True):
     """The n-th wait of all nodes of a group in one replay."""
 
     tokens: Tokens

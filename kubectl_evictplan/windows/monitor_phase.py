@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -33,7 +33,7 @@ _REQUESTS_PER_NODE = 2
 Spans = list[tuple[int, int]]
 
 
-class VisiblePhase(NamedTuple):
+class VisiblePhase(msgspec.Struct, frozen=True):
     """Spans (first, last) in which the first tick after the start falls, and which nodes show it."""
 
     spans: tuple[tuple[int, int], ...]

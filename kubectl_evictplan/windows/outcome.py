@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from kubectl_evictplan.cluster.timeline import (
     CancelReason,
     TaintAdded,
@@ -99,7 +101,7 @@ def taint_change(entry: TaintChanged) -> NodeChangeKey:
     return NodeChangeKey(entry.node, what, key_and_effect(entry.taint))
 
 
-class ZoneStateKey(NamedTuple):
+class ZoneStateKey(msgspec.Struct, frozen=True):
     """A zone gets into a state."""
 
     zone: str

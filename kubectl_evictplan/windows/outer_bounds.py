@@ -20,7 +20,8 @@ Where exploration was not complete these bounds are printed, and only what they 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import float32
@@ -44,7 +45,7 @@ from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 _CLOSE_NS = 100 * MILLISECOND_NS
 
 
-class NodeBounds(NamedTuple):
+class NodeBounds(msgspec.Struct, frozen=True):
     """When the node becomes Unknown, and when it is tainted; ``certain``: in every run, within ``served``.
 
     Where ``served`` ends before it begins the node is never tainted.
@@ -55,7 +56,7 @@ class NodeBounds(NamedTuple):
     certain: bool
 
 
-class ZoneEnd(NamedTuple):
+class ZoneEnd(msgspec.Struct, frozen=True):
     """The state in which a zone stays, and within which its state changes.
 
     ``latest_ns``: when the n-th of its nodes is tainted at the latest; empty where that may be never.

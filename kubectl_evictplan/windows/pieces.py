@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.circumstances import Moment
 
@@ -15,7 +17,7 @@ class Grid(NamedTuple):
     cost_ns: int
 
 
-class Corner(NamedTuple):
+class Corner(msgspec.Struct, frozen=True):
     """Where several critical phases meet, at one cost of ticks: only the stretches beside them change there.
 
     ``vanishing``: only the stretches between them, which vanish where they meet.

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import PodDeleted, PodGone
@@ -35,7 +35,7 @@ from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pod_worlds import PodWorld
 
 
-class _Fate(NamedTuple):
+class _Fate(msgspec.Struct, frozen=True):
     """How long after the service of its node a pod is deleted, and gone (None: it stays Terminating)."""
 
     delay_ns: int
@@ -43,7 +43,7 @@ class _Fate(NamedTuple):
     gone_delay_ns: int | None
 
 
-class _Service(NamedTuple):
+class _Service(msgspec.Struct, frozen=True):
     """When the node of pods is tainted, over all runs."""
 
     spans: tuple[Span, ...]

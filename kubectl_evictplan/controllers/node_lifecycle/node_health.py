@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import Kubelets, LeaseVersion
@@ -34,7 +35,7 @@ class NodeHealth(NamedTuple):
     lease: LeaseVersion | None
 
 
-class HealthUpdate(NamedTuple):
+class HealthUpdate(msgspec.Struct, frozen=True):
     """Result of one ``tryUpdateNodeHealth``.
 
     ``observed`` is Ready as found (synthetic Unknown when missing); ``current`` after a possible write

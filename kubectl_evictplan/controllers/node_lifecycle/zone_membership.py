@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
@@ -18,7 +19,7 @@ from kubectl_evictplan.kube.objects import Node, NodeCondition
 from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION, get_zone_key, is_master_by_name
 
 
-class ZoneCount(NamedTuple):
+class ZoneCount(msgspec.Struct, frozen=True):
     """Counted nodes of one zone in one tick."""
 
     ready: int

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
@@ -50,7 +51,7 @@ class Transition(Enum):
     CHANGED = (False, False)
 
 
-class Disruption(NamedTuple):
+class Disruption(msgspec.Struct, frozen=True):
     """Which row of the table applies, and every zone's next state."""
 
     transition: Transition

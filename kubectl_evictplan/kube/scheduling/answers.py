@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.kube.infrastructure import Infrastructure, StorageCapacity
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Node, Pod
@@ -72,7 +74,7 @@ class Refusal(NamedTuple):
     nodes: int
 
 
-class Group(NamedTuple):
+class Group(msgspec.Struct, frozen=True):
     """Pods of one owner with equal needs, whose successors look for places."""
 
     needs: PodNeeds

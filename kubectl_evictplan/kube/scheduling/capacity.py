@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.kube.needs import PODS, HostPort, PodNeeds
 from kubectl_evictplan.kube.objects import Node
@@ -129,7 +130,7 @@ class Capacity:
         return found.at_least(amount), found.seen
 
 
-class _Sorted(NamedTuple):
+class _Sorted(msgspec.Struct, frozen=True):
     """Nodes by what they have left of a resource, the least first.
 
     ``upper[i]``: those from the ``i * _STEP``-th on. ``seen``: how much of the log of changes that has seen.

@@ -14,6 +14,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.kube.scheduling.answers import (
@@ -92,7 +94,7 @@ class _GroupKeys:
         return (pod.namespace, name, equal, reach, own), reach
 
 
-class _Standing(NamedTuple):
+class _Standing(msgspec.Struct, frozen=True):
     """What passes the filters that placements do not change."""
 
     unschedulable: NodeSet

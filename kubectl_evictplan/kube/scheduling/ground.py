@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Node
@@ -17,7 +18,7 @@ from kubectl_evictplan.kube.scheduling.topologies import Topologies
 from kubectl_evictplan.kube.scheduling.volume_limits import AttachedVolumes
 
 
-class Ground(NamedTuple):
+class Ground(msgspec.Struct, frozen=True):
     """``running``: place of the node, needs, how many such pods."""
 
     around: Surroundings

@@ -16,6 +16,8 @@ from itertools import accumulate, islice, repeat
 from operator import mul
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.kube.needs import PODS, PodNeeds
 from kubectl_evictplan.kube.scheduling.capacity import Capacity
 from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, places
@@ -45,7 +47,7 @@ COUNTED_MAX = 6_000_000
 _FINE = 1 << 20
 
 
-class _Unit(NamedTuple):
+class _Unit(msgspec.Struct, frozen=True):
     """An amount of a resource counts ``per`` units for each ``amount`` of it, rounded up."""
 
     amount: int
@@ -131,7 +133,7 @@ class TooMany(Exception):
     """More would have to be counted than ``COUNTED_MAX``."""
 
 
-class _Requests(NamedTuple):
+class _Requests(msgspec.Struct, frozen=True):
     """What ``number`` of those that compete for ``nodes`` ask for, their place as a pod too."""
 
     asked: Mapping[str, int]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.kube.objects import Node
 from kubectl_evictplan.kube.scheduling.answers import Group, Phase
@@ -12,7 +13,7 @@ from kubectl_evictplan.kube.scheduling.node_sets import NodeSet
 from kubectl_evictplan.kube.scheduling.spread import Spread
 
 
-class Opened(NamedTuple):
+class Opened(msgspec.Struct, frozen=True):
     """The nodes in one phase: their filters, those that exist, and those on which pods become Ready."""
 
     filters: NodeFilters

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.kube.needs import PODS, PodNeeds
 from kubectl_evictplan.kube.scheduling.answers import Push
@@ -22,7 +23,7 @@ Running = Sequence[tuple[int, PodNeeds | None, int]]
 Requests = tuple[tuple[str, int], ...]
 
 
-class Pushing(NamedTuple):
+class Pushing(msgspec.Struct, frozen=True):
     """``push``, with its nodes as a set."""
 
     push: Push

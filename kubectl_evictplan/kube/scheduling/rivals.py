@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds
 from kubectl_evictplan.kube.scheduling.peers import selects
 
 
-class Rival(NamedTuple):
+class Rival(msgspec.Struct, frozen=True):
     """Alike pods that look for a place."""
 
     labels: Mapping[str, str]

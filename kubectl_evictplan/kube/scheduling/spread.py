@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.kube.infrastructure import Wishes
 from kubectl_evictplan.kube.needs import HONOR, PodNeeds, TopologySpreadConstraint
@@ -17,7 +18,7 @@ from kubectl_evictplan.kube.scheduling.peers import Peers, PodIndex, Tally, sele
 from kubectl_evictplan.kube.scheduling.topologies import Topologies
 
 
-class Bounds(NamedTuple):
+class Bounds(msgspec.Struct, frozen=True):
     """What is known of nodes and pods that change: by constraint the nodes that may count, and that surely do.
 
     ``evicted`` counts the evicted pods where they were, ``own`` is how many of them are asked about, ``takers`` the

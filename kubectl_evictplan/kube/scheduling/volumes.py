@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.kube.infrastructure import (
     Infrastructure,
     PersistentVolume,
@@ -27,7 +29,7 @@ READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 _NOWHERE: VolumeTerms = ()
 
 
-class DriverVolume(NamedTuple):
+class DriverVolume(msgspec.Struct, frozen=True):
     """A volume that a driver attaches to a node."""
 
     driver: str

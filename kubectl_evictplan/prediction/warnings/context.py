@@ -63,7 +63,7 @@ _Occurrence = tuple[EvictionKey, PossibleEviction]
 _EvictedKind = tuple[str, Pod, EvictionKey, PossibleEviction]
 
 
-class TolerationGroup(NamedTuple):
+class TolerationGroup(msgspec.Struct, frozen=True):
     """Pods that share a list of tolerations and the NoExecute taints that their nodes get."""
 
     tolerations: tuple[Toleration, ...]
@@ -75,7 +75,7 @@ class TolerationGroup(NamedTuple):
         return [pod.key for pod in self.pods]
 
 
-class QueuedNode(NamedTuple):
+class QueuedNode(msgspec.Struct, frozen=True):
     """A node in its zone's queue for a taint; ``tainted_ns`` None: not before the end."""
 
     node: str
@@ -245,7 +245,7 @@ def _is_unusual(pod: Pod) -> bool:
     )
 
 
-class PlainWarning(NamedTuple):
+class PlainWarning(msgspec.Struct, frozen=True):
     """Says one sentence of the objects that it finds; ``{release}`` in it is that of Kubernetes."""
 
     message: str

@@ -12,8 +12,8 @@ from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement, product
 from math import comb, prod
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns, renew_period_ns
@@ -154,7 +154,7 @@ class LastHeartbeats(Unknown[Piece]):
                 yield from LoopGrid(event.at_ns, step_ns, unbounded=False).between(low_ns, high_ns)
 
 
-class _Unseen(NamedTuple):
+class _Unseen(msgspec.Struct, frozen=True):
     """One node's last heartbeat: nodes of equal ``kind`` are alike, ``last_ns`` has an instant for each tick."""
 
     kind: Hashable

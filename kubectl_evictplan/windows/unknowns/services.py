@@ -11,6 +11,8 @@ from itertools import groupby, islice, product
 from math import prod
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.windows.line_windows import Span, WaitWindow
 from kubectl_evictplan.windows.node_runs import NodeRecord
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
@@ -36,7 +38,7 @@ class History(NamedTuple):
     missed: frozenset[str] = frozenset()
 
 
-class _Option(NamedTuple):
+class _Option(msgspec.Struct, frozen=True):
     place: int | None
     at_ns: int
 
