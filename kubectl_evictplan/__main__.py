@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from kubectl_evictplan.garbage import collect_rarely
+from kubectl_evictplan.garbage import all_stays, collect_rarely
 
 _EXIT_INTERRUPTED = 130
 
@@ -36,6 +36,8 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:
         code = _EXIT_INTERRUPTED
+    # The system takes back all memory at once: nobody need look for garbage before.
+    all_stays()
     sys.exit(code)
 
 

@@ -14,11 +14,14 @@ _RARELY = (100_000, 50, 1000)
 _IN_A_PREDICTION = (1_000_000, 20, 1000)
 
 
-def collect_rarely(*, all_stays: bool = False) -> None:
-    """From now on look seldom: that takes a tenth of a short run; ``all_stays``: what there is need not be looked at."""
-    if all_stays:
-        gc.freeze()
+def collect_rarely() -> None:
+    """From now on look seldom: that takes a tenth of a short run."""
     gc.set_threshold(*_RARELY)
+
+
+def all_stays() -> None:
+    """What is there now is needed to the end: nobody need look at it again, nor count it."""
+    gc.freeze()
 
 
 @contextmanager
@@ -31,6 +34,8 @@ def collecting_rarely() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*thresholds)
+        # Not now, when most of it is still asked for: what is there grows old, and is looked at with all the rest.
+        gc.freeze()
         gc.unfreeze()
 
 

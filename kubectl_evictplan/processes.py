@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kubectl_evictplan.garbage import collect_rarely
+from kubectl_evictplan.garbage import all_stays, collect_rarely
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -60,7 +60,8 @@ def _begin(function: Callable[[Any], Any]) -> None:
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    collect_rarely(all_stays=True)
+    all_stays()
+    collect_rarely()
 
 
 def _end_with_parent() -> None:

@@ -29,7 +29,7 @@ from kubectl_evictplan.commands.terminal import (
     wants_ascii,
 )
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
-from kubectl_evictplan.garbage import collecting_rarely
+from kubectl_evictplan.garbage import all_stays, collecting_rarely
 from kubectl_evictplan.kube.durations import SECOND_NS
 
 if TYPE_CHECKING:
@@ -63,6 +63,12 @@ def what_if_events(options: WhatIfOptions, events_on: Callable[[ClusterSnapshot]
 
 def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Planned]) -> None:
     """Predict and print what a plan, made for the loaded cluster, causes."""
+    # Little of what is read and found out is left behind before the end.
+    with collecting_rarely():
+        _what_if(options, plan)
+
+
+def _what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Planned]) -> None:
     check_files(options.filenames, recursive=options.recursive)
     look = second_look(options.observe, options.observe_from, options.filenames, options.connection)
     given = options.given()
@@ -76,29 +82,28 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
 
     with Progress(sys.stderr) as progress:
         asked = ask(options, given, look, plan, progress)
+        all_stays()
         snapshot, scenario, configuration = asked.snapshot, asked.scenario, asked.configuration
         explain = _explained(options.explain, snapshot, scenario)
         if options.save_scenario is not None:
             _save(options.save_scenario, scenario, asked.settings, force=bool(options.force))
-        with collecting_rarely():
-            prediction = predicted(asked, given, progress, explain)
-            made = None
-            if options.out is not None:
-                made = planned(options, given, snapshot, scenario, asked.settings, prediction)
-                prediction = made.prediction
-            if options.output in WITH_IMPACT or gates:
-                known = (snapshot, scenario, configuration, prediction)
-                prediction = with_impact(
-                    *known, assume_ready=given.assume_ready_ns, quorums=options.quorums
-                )
+        prediction = predicted(asked, given, progress, explain)
+        made = None
+        if options.out is not None:
+            made = planned(options, given, snapshot, scenario, asked.settings, prediction)
+            prediction = made.prediction
+        if options.output in WITH_IMPACT or gates:
+            known = (snapshot, scenario, configuration, prediction)
+            prediction = with_impact(
+                *known, assume_ready=given.assume_ready_ns, quorums=options.quorums
+            )
     results = judged(gates, prediction, snapshot)
     if any(one.failed for one in results):
         made = None
     # Before the report, of which a pager may read the beginning only.
     if made is not None and options.out is not None:
         write_plan(made, options.out, options.connection, force=bool(options.force))
-    with collecting_rarely():
-        _show(prediction, options, explain, given.zone, results, made)
+    _show(prediction, options, explain, given.zone, results, made)
     refuse_failed(results)
 
 
