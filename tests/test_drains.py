@@ -22,11 +22,12 @@ from kubectl_evictplan.cluster.timeline import (
     PodReady,
     Timeline,
 )
+from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.needs import PodNeeds
-from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
 
 
@@ -36,6 +37,7 @@ def play(
     ready: float | None = 3,
     exit_at: float = 0.1,
     horizon: float | None = None,
+    configuration: ControllerConfiguration = CONFIGURATION,
     **timing: Any,
 ) -> Timeline:
     """One run with the shortest latencies; pods use ``exit_at`` of their grace period."""
@@ -49,7 +51,7 @@ def play(
         **timing,
     )
     return simulate(
-        snapshot, drains(*events, horizon=horizon), CONFIGURATION, Timing(drain=drained)
+        snapshot, drains(*events, horizon=horizon), configuration, Timing(drain=drained)
     )
 
 
@@ -262,6 +264,19 @@ def test_an_ordered_stateful_set_creates_the_next_pod_only_after_the_one_before_
     assert one == about(9.2)
     parallel = play(drained_cluster(db._replace(parallel=True)), drain("a1"), ready=5)
     assert moments(parallel, PodCreated, "db-1") == about(4.2)
+
+
+@pytest.mark.parametrize(("release", "held"), [("1.22", 0), ("1.23", 19), ("1.37", 19)])
+def test_and_available_for_as_long_as_minreadyseconds_from_1_23_on(
+    release: str, held: float
+) -> None:
+    snapshot = drained_cluster(App("db", ["a1", "a1", "b1"], kind="StatefulSet"))
+    slow = tuple(replace(one, min_ready_seconds=20) for one in snapshot.workloads)
+    settings = ControllerSettings(kubernetes_version=release)
+    configuration = resolve_configuration(settings, ControlPlaneFlags())
+    known = replace(snapshot, workloads=slow)
+    run = play(known, drain("a1"), ready=5, configuration=configuration)
+    assert moments(run, PodCreated, "db-1") == about(9.2 + held)
 
 
 def test_a_name_that_is_used_again_counts_as_evicted() -> None:

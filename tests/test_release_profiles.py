@@ -107,6 +107,10 @@ EVICTION_API = [
     Change("evicts_unready_pods", False, True, "1.19.16", "1.20.0"),
     Change("unhealthy_pod_eviction_policy", False, True, "1.26.15", "1.27.0"),
 ]
+STATEFUL_SETS = [
+    Change("stateful_set_availability", "ready", "polled", "1.22.17", "1.23.0"),
+    Change("stateful_set_availability", "polled", "planned", "1.35.9", "1.36.0"),
+]
 SCHEDULER = [
     Change("resized_pods_hold", "spec", "container", "1.26.15", "1.27.0"),
     Change("resized_pods_hold", "container", "pod", "1.36.4", "1.37.0"),
@@ -115,7 +119,15 @@ SCHEDULER = [
 PROXY = [
     Change("proxies_to_ending_pods", False, True, "1.25.16", "1.26.0"),
 ]
-CHANGES = [*NODE_LIFECYCLE, *TAINT_EVICTION, *POD_GARBAGE_COLLECTION, *EVICTION_API, *SCHEDULER, *PROXY]
+CHANGES = [
+    *NODE_LIFECYCLE,
+    *TAINT_EVICTION,
+    *POD_GARBAGE_COLLECTION,
+    *EVICTION_API,
+    *STATEFUL_SETS,
+    *SCHEDULER,
+    *PROXY,
+]
 
 
 def _steps() -> list[Any]:

@@ -13,6 +13,7 @@ import msgspec
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.owners import PLANNED, POLLED, READY
 
 OLDEST_MINOR, NEWEST_MINOR = 16, 37
 # No minor of Kubernetes has had more patch releases than this: a larger one is a typing error.
@@ -73,6 +74,9 @@ class ReleaseProfile(msgspec.Struct, frozen=True):
     evicts_unready_pods: bool = False
     # unhealthyPodEvictionPolicy is read (alpha and off in 1.26).
     unhealthy_pod_eviction_policy: bool = False
+    # -- StatefulSets --------------------------------------------------------------------------
+    # What an OrderedReady one makes of minReadySeconds (``kube/owners.py``).
+    stateful_set_availability: str = READY
     # -- kube-scheduler ------------------------------------------------------------------------
     # What counts of a pod that was resized in place: spec | container | pod (``kube/pod_requests.py``).
     resized_pods_hold: str = "spec"
@@ -124,6 +128,8 @@ _CHANGES: tuple[_Change, ...] = (
     _Change("evicts_pending_unasked", True, 19),
     _Change("evicts_unready_pods", True, 20),
     _Change("unhealthy_pod_eviction_policy", True, 27),
+    _Change("stateful_set_availability", POLLED, 23),
+    _Change("stateful_set_availability", PLANNED, 36),
     _Change("storage_capacity", True, 21),
     _Change("proxies_to_ending_pods", True, 26),
     # Alpha up to 1.32: without the gate no status tells of resizes.

@@ -13,6 +13,12 @@ from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.engine.drain_timing import DrainTiming, Latency
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
 from kubectl_evictplan.kube.objects import OwnerReference, Pod, Workload
+from kubectl_evictplan.kube.owners import (
+    AT_ONCE_READY,
+    READY,
+    available_after,
+    ready_since_ns,
+)
 
 REPLACED_AT_ONCE = frozenset({"ReplicaSet", "ReplicationController", "Job"})
 STATEFUL_SET = "StatefulSet"
@@ -37,9 +43,17 @@ class ReplicationControllers:
     """Creates what was deleted, as the owners of pods do."""
 
     def __init__(
-        self, state: ClusterState, workloads: dict[_OwnerKey, Workload], timing: DrainTiming
+        self,
+        state: ClusterState,
+        workloads: dict[_OwnerKey, Workload],
+        timing: DrainTiming,
+        availability: str = READY,
     ) -> None:
+        """``availability``: what the release makes of minReadySeconds (``kube/owners.py``)."""
         self._state = state
+        self._availability = availability
+        # When a StatefulSet goes on past each of its pods that are Ready; who is not in it was so long before.
+        self._available: dict[str, int] = {}
         self._workloads = workloads
         self._timing = timing
         self._queued: dict[_OwnerKey, ScheduledCall] = {}
@@ -56,6 +70,8 @@ class ReplicationControllers:
             self._wanted[key] = len(active)
             if key[0] == STATEFUL_SET:
                 self._names[key] = self._ordered_names(key)
+        for pod in state.pods.values():
+            self._is_ready_since(pod, ready_since_ns(pod))
 
     def start(self, *, warm: bool) -> None:
         """Watch; owners that have lost pods while no process ran notice it now."""
@@ -106,8 +122,26 @@ class ReplicationControllers:
             return
         if new is None:
             self._active[key].discard(pod.key)
+        elif new.ready == "True" and (old is None or old.ready != "True" or old.uid != new.uid):
+            self._is_ready_since(new, self._state.events.now_ns)
         if key in self._names or len(self._active[key]) < self._wanted.get(key, 0):
             self._enqueue(key)
+
+    def _is_ready_since(self, pod: Pod, since_ns: int | None) -> None:
+        """Note when its StatefulSet goes on past it, and have it look then."""
+        key = owner_key(pod)
+        self._available.pop(pod.key, None)
+        if since_ns is None or key is None or key not in self._names:
+            return
+        within = available_after(self._workloads.get(key), self._availability)
+        if within == AT_ONCE_READY:
+            return
+        number = self._state.number(pod.key)
+        at_ns = since_ns + self._timing.delay_ns(within, "available", number, since_ns)
+        events = self._state.events
+        if at_ns > events.now_ns:
+            self._available[pod.key] = at_ns
+            events.schedule(at_ns, Priority.OUTSIDE, lambda: self._enqueue(key))
 
     def _enqueue(self, key: _OwnerKey) -> None:
         if key in self._queued:
@@ -129,7 +163,7 @@ class ReplicationControllers:
             self._create(key, f"{key[2]}-replacement-{self._created}")
 
     def _sync_stateful_set(self, key: _OwnerKey) -> None:
-        """``processReplica`` by ordinal; OrderedReady goes on only past pods that are Running and Ready."""
+        """``processReplica`` by ordinal; OrderedReady goes on only past pods that are Running and available."""
         workload = self._workloads.get(key)
         in_order = workload is None or workload.pod_management_policy != PARALLEL
         for name in self._names[key]:
@@ -141,6 +175,7 @@ class ReplicationControllers:
                 and pod.deletion_timestamp_ns is None
                 and pod.phase == "Running"
                 and pod.ready == "True"
+                and self._available.get(pod.key, 0) <= self._state.events.now_ns
             )
             if in_order and not healthy:
                 return

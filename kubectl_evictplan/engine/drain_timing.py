@@ -132,6 +132,11 @@ class DrainTiming(msgspec.Struct, frozen=True):
         """Whether two requests need not meet although everything is slow: in half of such runs."""
         return self.luck == -1 and self.seed % 2 == 1
 
+    def delay_ns(self, range_ns: tuple[int, int], *about: object) -> int:
+        """Where in a range of its own something lies that is slow where latencies are."""
+        place = self.draw("delay", *about) if self.latency is None else self.latency
+        return range_ns[0] + int((range_ns[1] - range_ns[0]) * place)
+
     def jitter_ns(self, jitter: Jitter, *about: object) -> int:
         """What chance adds."""
         return _within(_JITTERS_MS[jitter], self.draw(jitter.value, *about))

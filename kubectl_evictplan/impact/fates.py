@@ -156,10 +156,7 @@ def fate_of(
                 successor.ready,
                 certain=deletion.certain,
                 least_ns=successor.least_ns,
-                # A drain's pods go one by one, as their budgets and kubectl's requests let them.
-                together=None
-                if _ONE_BY_ONE & set(deletion.by)
-                else _token(deletion.by, deletion.when),
+                together=going_together(deletion),
             )
         )
         parts.extend(absence(when, until, certain=False) for when, until in again)
@@ -197,6 +194,16 @@ def _twice(life: NodeLife, deletion: Deletion | None, successor: Successor) -> B
     # there holds those of other nodes back.
     silent = life.silent_at(successor.starts.earliest_ns) is not None
     return successor.starts if silent or not life.deleted.never else None
+
+
+def going_together(deletion: Deletion) -> str | None:
+    """What pods of one node have in common that go at one instant; a drain's pods go one by one: None.
+
+    Their budgets and kubectl's requests decide when each does.
+    """
+    if _ONE_BY_ONE & set(deletion.by):
+        return None
+    return _token(deletion.by, deletion.when)
 
 
 def _token(by: object, since: Between) -> str:

@@ -15,13 +15,28 @@ import msgspec
 from kubectl_evictplan.cluster.timeline import EVICTION_API, POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.deletions import Deletion
-from kubectl_evictplan.impact.fates import NOBODY, Readiness, Successor, successor_after
+from kubectl_evictplan.impact.fates import (
+    NOBODY,
+    Readiness,
+    Successor,
+    going_together,
+    successor_after,
+)
 from kubectl_evictplan.impact.node_lives import NodeLife
 from kubectl_evictplan.impact.placements import AT_ONCE, Placement
-from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between, Stretch, first_outside
+from kubectl_evictplan.impact.stretches import (
+    FOREVER_NS,
+    NEVER,
+    Absence,
+    Between,
+    Stretch,
+    first_outside,
+    union,
+)
 from kubectl_evictplan.kube.durations import MINUTE_NS, SECOND_NS
 from kubectl_evictplan.kube.jobs import BACKOFF_LIMIT_DEFAULT
 from kubectl_evictplan.kube.objects import Pod, Workload
+from kubectl_evictplan.kube.owners import AT_ONCE_READY, ready_since_ns
 
 # A Job waits that long after a pod of its failed (``DefaultJobPodFailureBackOff``), and a deleted one counts as failed.
 JOB_BACKOFF_NS = 10 * SECOND_NS
@@ -198,12 +213,26 @@ def successor(
     return successor_after(since, readiness, place, ready_not_before=ready_not_before)
 
 
+def not_available(pod: Pod, away: Absence, within: tuple[int, int], start_ns: int) -> Absence:
+    """When a lower pod holds back the next: as long as it is not Ready, and ``within`` so long after."""
+    if within == AT_ONCE_READY:
+        return away
+    least_ns, most_ns = within
+    since_ns = ready_since_ns(pod)
+    became = () if since_ns is None else ((since_ns - start_ns, since_ns - start_ns),)
+    return Absence(
+        union((low, min(high + most_ns, FOREVER_NS)) for low, high in (*became, *away.possible)),
+        union((low, min(high + least_ns, FOREVER_NS)) for low, high in (*became, *away.sure)),
+        tuple(one._replace(least_ns=one.least_ns + least_ns) for one in away.anchors),
+    )
+
+
 def in_order(
     free: Between, lower: Mapping[str, tuple[tuple[Stretch, ...], tuple[Stretch, ...]]]
 ) -> Between:
-    """When an OrderedReady StatefulSet creates a pod whose name is free: all lower ordinals are Ready then.
+    """When an OrderedReady StatefulSet creates a pod whose name is free: all lower ordinals are available then.
 
-    ``lower``: of each lower pod, when it is possibly and when it is surely not Ready.
+    ``lower``: of each lower pod, when it possibly and when it surely holds back the next.
     """
     if free.never:
         return NEVER
@@ -216,3 +245,17 @@ def in_order(
             latest_ns = first_outside(latest_ns, possible)
         moved = (earliest_ns, latest_ns) != before and latest_ns < FOREVER_NS
     return Between(earliest_ns, latest_ns)
+
+
+def after_companions(begins: Between, deletion: Deletion, lower: Iterable[Absence]) -> Between:
+    """``begins`` of a pod that goes at the same instant as lower ones of its node, which hold it back from then on."""
+    token = going_together(deletion)
+    if token is None or not deletion.certain:
+        return begins
+    ends = (
+        anchor.since.earliest_ns + anchor.least_ns
+        for one in lower
+        for anchor in one.anchors
+        if anchor.together == token
+    )
+    return begins._replace(earliest_ns=max((begins.earliest_ns, *ends)))

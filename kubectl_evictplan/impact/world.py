@@ -51,21 +51,29 @@ from kubectl_evictplan.impact.placements import (
     placements_of,
 )
 from kubectl_evictplan.impact.pushed import fate_of_bystander, perhaps_pushed, pushed_out
-from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Absence, Between
+from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, NONE, Absence, Between
 from kubectl_evictplan.impact.successors import (
     AT_DELETION,
     KNOWN_OWNERS,
     Lost,
+    after_companions,
     begins,
     in_order,
     lost_pods,
+    not_available,
     successor,
 )
 from kubectl_evictplan.impact.volumes import Hold, Volumes, ready_not_before
 from kubectl_evictplan.impact.wanted import not_wanted
 from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
-from kubectl_evictplan.kube.owners import NOBODY_CLOSED, MakesNone, closed_owners
+from kubectl_evictplan.kube.owners import (
+    AT_ONCE_READY,
+    NOBODY_CLOSED,
+    MakesNone,
+    available_after,
+    closed_owners,
+)
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
@@ -84,6 +92,8 @@ class Assumed(msgspec.Struct, frozen=True):
 
 
 _NOTHING = NodeLife()
+# Of a pod of a StatefulSet its node, and when it holds back those with higher ordinals.
+_Lower = tuple[str, Absence]
 
 # What counts as being away: neither the pod nor a successor is Ready, or nobody answers in its place.
 away: Callable[[Fate], Absence] = attrgetter("away")
@@ -350,7 +360,7 @@ class World:
         surely, perhaps = self._not_wanted
         return not (key in surely or key in perhaps or self.volumes.claims_of(pod))
 
-    def _fate(self, moving: Moving, lower: Mapping[str, Absence] | None) -> Fate:
+    def _fate(self, moving: Moving, lower: Mapping[str, _Lower] | None) -> Fate:
         key, pod, owner, deletion = moving
         life = self.lives.get(pod.node_name, _NOTHING)
         if deletion is None or key in self._not_wanted.surely:
@@ -360,7 +370,9 @@ class World:
         if self.frozen:
             since = thawed(since, self.frozen)
         if lower is not None:
-            since = in_order(since, {k: (a.possible, a.sure) for k, a in lower.items()})
+            since = in_order(since, {key: (a.possible, a.sure) for key, (_, a) in lower.items()})
+            beside = [a for node, a in lower.values() if node == pod.node_name]
+            since = after_companions(since, deletion, beside)
         free = ready_not_before(self.holds(pod), placed=not self._part)
         next_one = successor(since, readiness, place, free)
         if next_one.bound.never:
@@ -396,17 +408,22 @@ class World:
         if workload is not None and workload.pod_management_policy == PARALLEL:
             yield from ((one.key, self._fate(one, None)) for one in pods)
             return
+        within = available_after(workload, self._profile.stateful_set_availability)
+        start_ns = self.scenario.start_ns
         touched = {one.key: one for one in pods}
-        lower: dict[str, Absence] = {}
+        lower: dict[str, _Lower] = {}
         for pod in sorted(self.by_owner[owner], key=lambda one: (len(one.name), one.name)):
+            node = pod.node_name
             if (one := touched.get(pod.key)) is not None:
                 found = self._fate(one, lower)
                 yield one.key, found
                 if is_counted(pod):
-                    lower[pod.key] = found.away
+                    lower[pod.key] = node, not_available(pod, found.away, within, start_ns)
+            elif within != AT_ONCE_READY:
+                lower[pod.key] = node, not_available(pod, NONE, within, start_ns)
             if not is_counted(pod):
                 # It may become Ready at any time, or never.
-                lower[pod.key] = Absence(((-FOREVER_NS, FOREVER_NS),))
+                lower[pod.key] = node, Absence(((-FOREVER_NS, FOREVER_NS),))
 
     def _push_out(self, moving: Sequence[Moving]) -> None:
         """Let pods be perhaps away that replacements may push out, of those that move and of others."""

@@ -223,6 +223,8 @@ class Workload(msgspec.Struct, frozen=True):
     deadline_ns: int | None = None
     # It has a deletionTimestamp: its controller does not look after its pods any more.
     being_deleted: bool = False
+    # Of a StatefulSet: spec.minReadySeconds.
+    min_ready_seconds: Count = 0
 
     @property
     def waits_for_ends(self) -> bool:

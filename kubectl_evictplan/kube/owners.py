@@ -1,7 +1,8 @@
-"""Owners that make no pods any more: they are being deleted, or their namespace is.
+"""What owners need before they make a pod: who makes none any more, and what an OrderedReady StatefulSet waits for.
 
 Upstream: ``syncReplicaSet``, ``syncJob``, ``updateStatefulSet``, ``syncDaemonSet`` manage pods only while DeletionTimestamp
 is nil; the admission plugin NamespaceLifecycle refuses what is created in a namespace that is Terminating.
+``processReplica`` with ``isRunningAndAvailable`` (pkg/controller/statefulset).
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
 
 TERMINATING = "Terminating"
 
@@ -51,3 +53,31 @@ def closed_owners(snapshot: ClusterSnapshot) -> ClosedOwners:
             one.name for one in snapshot.infrastructure.namespaces if one.phase == TERMINATING
         ),
     )
+
+
+# How a release looks at spec.minReadySeconds: not at all (the gate StatefulSetMinReadySeconds is off in 1.22); so long
+# after whatever it did last, which may be just too early; when the next pod becomes available.
+READY, POLLED, PLANNED = "ready", "polled", "planned"
+# It goes on as soon as the pod is Ready.
+AT_ONCE_READY = (0, 0)
+_REACTION_MAX_NS = 500 * MILLISECOND_NS
+
+
+def available_after(known: Workload | None, looks: str) -> tuple[int, int]:
+    """How long after a pod became Ready its set goes on to the next one, at least and at most, in nanoseconds.
+
+    The time of the condition Ready is cut to the second. Where it polls, the queue keeps the earlier of two times
+    (``enqueueSSAfter``): a look that came too early is repeated a whole minReadySeconds later.
+    """
+    if known is None or not known.min_ready_seconds or looks == READY:
+        return AT_ONCE_READY
+    whole_ns = known.min_ready_seconds * SECOND_NS
+    late_ns = _REACTION_MAX_NS + (whole_ns + SECOND_NS if looks == POLLED else 0)
+    return whole_ns - SECOND_NS, whole_ns + late_ns
+
+
+def ready_since_ns(pod: Pod) -> int | None:
+    """When it last became Ready, as an instant since the epoch; None: it is not, or nobody says."""
+    if pod.ready != "True" or pod.ready_after_seconds is None:
+        return None
+    return pod.creation_timestamp_ns + pod.ready_after_seconds * SECOND_NS

@@ -89,7 +89,9 @@ def drain_parts(
         state.number(key)
     budgets = DisruptionBudgets(state, snapshot.budgets)
     workloads = {(one.kind, one.namespace, one.name): one for one in snapshot.workloads}
-    replication = ReplicationControllers(state, workloads, timing)
+    replication = ReplicationControllers(
+        state, workloads, timing, profile.stateful_set_availability
+    )
     others = (node for node in snapshot.nodes if node.name not in drained)
     elsewhere = Elsewhere(others, snapshot.pods)
     placement = Placement(state, timing, drained, elsewhere=elsewhere, rooms=rooms)

@@ -233,6 +233,7 @@ class ModelBuilder:
             kind == "Job" and _makes_no_more(decoded),
             self._deadline_ns(decoded),
             bool(meta.deletion_timestamp),
+            max(spec.min_ready_seconds or 0, 0) if kind == "StatefulSet" else 0,
         )
 
     def _deadline_ns(self, job: wire.WireWorkload) -> int | None:

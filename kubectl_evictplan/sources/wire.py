@@ -300,6 +300,7 @@ class WorkloadSpec(Struct, frozen=True, rename="camel"):
     parallelism: Int64 | None = None
     pod_management_policy: str = ""
     ordinals: Ordinals = Ordinals()
+    min_ready_seconds: Int64 | None = None
     backoff_limit: Int64 | None = None
     pod_replacement_policy: str = ""
     pod_failure_policy: FailurePolicy | None = None

@@ -26,6 +26,7 @@ from kubectl_evictplan.kube.disruption import (
 )
 from kubectl_evictplan.kube.drain_filters import DrainOptions
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
+from kubectl_evictplan.kube.owners import AT_ONCE_READY, available_after
 from kubectl_evictplan.windows.drain_allowance import PERHAPS_NEVER_NS, Allowance, NthEviction
 from kubectl_evictplan.windows.drain_delays import (
     AT_ONCE,
@@ -387,6 +388,10 @@ class Accounts:
         known = [one for one in workloads if (one.kind, one.namespace, one.name) == owner]
         if known and known[0].pod_management_policy == PARALLEL:
             return True
+        availability = self._world.configuration.profile.stateful_set_availability
+        if known and available_after(known[0], availability) != AT_ONCE_READY:
+            # Whether the others are Ready for long enough is not followed here.
+            return False
         own = [pod for pod in self._world.snapshot.pods if owner_key(pod) == owner]
         return spare <= 1 and all(pod.ready == "True" and not pod.finished for pod in own)
 

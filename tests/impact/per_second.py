@@ -40,6 +40,8 @@ class Slot:
     due_ns: int | None = None
     lost_ns: int = 0
     free_ns: int | None = None
+    # Since when whoever is there is Ready; None: nobody is. At the start it was so for long.
+    since_ns: int | None = -(1 << 60)
 
     def is_ready(self, now_ns: int) -> bool:
         return self.successor_ready if self.deleted else self.ready
@@ -179,6 +181,11 @@ class World:
 
     def owners_act(self, now_ns: int) -> None:
         """Every owner looks at its pods."""
+        for slot in self.slots:
+            if not slot.is_ready(now_ns):
+                slot.since_ns = None
+            elif slot.since_ns is None:
+                slot.since_ns = now_ns
         groups: dict[object, list[Slot]] = {}
         for slot in self.slots:
             groups.setdefault(owner_key(slot.pod), []).append(slot)
@@ -212,6 +219,10 @@ class World:
         for slot in lost:
             slot.lost_ns = slot.lost_ns or now_ns
         if len(lost) > (6 if workload.backoff_limit is None else workload.backoff_limit):
+            # It has failed: whoever is left is deleted, and nobody is made.
+            for slot in slots:
+                slot.deleted, slot.successor_ready = True, False
+                slot.replaced_ns, slot.at = None, ""
             return
         last_ns = max((slot.lost_ns for slot in lost), default=0)
         for slot in lost:
@@ -224,10 +235,11 @@ class World:
         parallel = workload is not None and workload.pod_management_policy == "Parallel"
         ordered = sorted(slots, key=lambda one: int(one.pod.name.rpartition("-")[2]))
         wanted = workload.replicas if workload is not None else None
+        least_ns = (workload.min_ready_seconds if workload is not None else 0) * STEP_NS
         for slot in ordered[:wanted]:
             if slot.gone and slot.replaced_ns is None and _is_free(slot, now_ns):
                 slot.replaced_ns = now_ns
-            if not parallel and not slot.is_ready(now_ns):
+            if not parallel and (slot.since_ns is None or now_ns < slot.since_ns + least_ns):
                 return
 
 

@@ -68,6 +68,7 @@ def cluster(chance: random.Random) -> ClusterSnapshot:
                 pod_management_policy=policy,
                 failed=0,
                 backoff_limit=number % 2 or None,
+                min_ready_seconds=40 * (number % 2) if kind == "StatefulSet" else 0,
             )
         )
     leases = [make_lease(node, -chance.uniform(0, 9)) for node in NODES]

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from worlds import READY, cluster, comebacks, finding, impact_of, pods_of, service, workload
 
-from builders import default_tolerations, make_event, make_node, make_pod, tolerates
+from builders import START_NS, default_tolerations, make_event, make_node, make_pod, ns, tolerates
 from kubectl_evictplan.kube.infrastructure import (
     PersistentVolume,
     PersistentVolumeClaim,
@@ -46,6 +46,31 @@ def test_a_stateful_set_replaces_when_the_pod_is_gone() -> None:
     [spell] = workload(impact_of(cluster(pods), TAINT), "StatefulSet/db").zero
     assert spell.until.earliest_seconds == 30
     assert 70 <= spell.until.latest_seconds <= 72
+
+
+@pytest.mark.parametrize(
+    ("release", "held_s"), [("1.22", (0, 0)), ("1.35", (59, 121.5)), ("1.37", (59, 60.5))]
+)
+def test_an_ordered_stateful_set_goes_on_past_pods_that_are_available(
+    release: str, held_s: tuple[float, float]
+) -> None:
+    owner = Workload("StatefulSet", "default", "db", replicas=2, min_ready_seconds=60)
+    pods = pods_of("StatefulSet", "db", ["a1", "a1"], grace_seconds=0)
+    found = workload(
+        impact_of(cluster(pods, workloads=[owner]), TAINT, release=release), "StatefulSet/db"
+    ).whole_again
+    # One after the other, 20 s each.
+    assert found.earliest_seconds == pytest.approx(10 + 40 + held_s[0])
+    assert found.latest_seconds == pytest.approx(10 + 40 + held_s[1], abs=4)
+
+
+def test_who_became_ready_just_now_holds_back_the_next() -> None:
+    owner = Workload("StatefulSet", "default", "db", replicas=2, min_ready_seconds=600)
+    first, second = pods_of("StatefulSet", "db", ["a2", "a1"], grace_seconds=0)
+    for age_s, earliest_s in ((3600, 30), (100, 10 + 500 - 11 + 20)):
+        young = replace(first, creation_timestamp_ns=START_NS - ns(age_s), ready_after_seconds=0)
+        impact = impact_of(cluster([young, second], workloads=[owner]), TAINT)
+        assert workload(impact, "StatefulSet/db").whole_again.earliest_seconds == earliest_s
 
 
 def test_a_daemon_set_comes_back_when_the_taint_goes() -> None:
