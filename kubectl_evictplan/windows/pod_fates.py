@@ -67,6 +67,7 @@ class PodFates:
         self._touched_otherwise: set[str] | None = None
         self._instants_vary = has_unknown_instants(scenario)
         self._busy = self._nodes_with_other_events()
+        self._bounds = bounds
         self._simple = SimpleFates(self._world, configuration, horizon_ns, result, bounds)
 
     def _nodes_with_other_events(self) -> set[str] | None:
@@ -101,6 +102,16 @@ class PodFates:
             for run in runs:
                 for name in order:
                     note_waits(self._result, name, run.waits.get(name, []))
+            self._put_proven(order, pods)
+
+    def _put_proven(self, names: list[str], pods: list[Pod]) -> None:
+        """Of a node to which nothing happens but silence, what is proven."""
+        bounds = self._bounds.nodes.get(names[0])
+        if bounds is None or len(names) > 1 or self._busy is None or names[0] in self._busy:
+            return
+        from kubectl_evictplan.windows.proven_fates import put_proven  # rarely anything to prove
+
+        put_proven(self._result, self._nodes[names[0]], pods, bounds, self._horizon_ns)
 
     def _world(
         self, names: frozenset[str], pods: list[Pod], scenario: Scenario | None = None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from realities import SILENCE_ONLY, World, draw_reality, draw_world
 from test_bounds import check_world, contradictions
 
@@ -42,6 +44,13 @@ def silent_world(
     return World(snapshot, make_scenario([stop, *more], horizon=horizon), configuration)
 
 
+@cache
+def many_silent() -> tuple[World, Prediction]:
+    """More unknown heartbeats than are tried one by one."""
+    world = silent_world(16, others=14)
+    return world, predicted(world)
+
+
 def predicted(world: World) -> Prediction:
     return predict(world.snapshot, world.scenario, world.configuration)
 
@@ -72,7 +81,7 @@ def test_a_node_that_fails_alone_has_exact_windows() -> None:
 
 
 def test_many_unknown_heartbeats_have_outer_bounds_that_say_what_was_not_tried() -> None:
-    prediction = predicted(silent_world(16, others=14))
+    _, prediction = many_silent()
     coverage = prediction.inputs.coverage
     assert coverage is not None
     assert (coverage.exact, coverage.outer_bound, coverage.explored) == (0, 16, 0)
@@ -88,10 +97,23 @@ def test_a_few_unknown_heartbeats_are_all_tried() -> None:
 
 
 def test_outer_bounds_hold_and_what_they_call_certain_happens() -> None:
-    world = silent_world(16, others=14)
-    prediction = predicted(world)
+    world, prediction = many_silent()
     for seed in range(4):
         assert not list(contradictions(world, prediction, draw_reality(world, random.Random(seed))))
+
+
+def test_a_pod_on_its_way_out_takes_no_proof_from_the_others_of_its_node() -> None:
+    world = silent_world(16, others=14)
+    ending = make_pod("ending", "n00", grace_seconds=3000, deleted=-1)
+    pods = (*world.snapshot.pods, ending)
+    world = World(replace(world.snapshot, pods=pods), world.scenario, world.configuration)
+    prediction = predicted(world)
+    assert prediction.inputs.coverage is not None
+    assert prediction.inputs.coverage.explored == 0
+    told = {each.pod: each for each in prediction.evictions}
+    assert (told["p-n00"].certainty, told["ending"].certainty) == ("certain", "possible")
+    assert told["ending"].windows == told["p-n00"].windows
+    assert not list(contradictions(world, prediction, draw_reality(world, random.Random(1))))
 
 
 def test_nothing_is_proven_certain_where_the_zone_may_stop_tainting() -> None:
