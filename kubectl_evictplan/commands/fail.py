@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from kubectl_evictplan.commands.run import Events
     from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
-    from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 ZONE_WORDS = ("zone", "zones")
 _ZONE_SYNONYMS = ("az", "azs", "availability-zone", "datacenter", "dc")
@@ -66,7 +65,8 @@ def fail(
 ) -> None:
     """Nodes or whole zones fall silent, or the control plane is away.
 
-    A zone is named by its label, or as region/zone. Of the control plane all replicas fail: both its
+    A zone is named by its label, or as region/zone. Nodes take along what the input shows on them of the control plane:
+    the leader of kube-controller-manager, a majority of etcd, every API server. Of the control plane all replicas fail: both its
     components, kube-controller-manager alone, or kube-apiserver alone.
     """
     from kubectl_evictplan.commands.likely import likely_duration
@@ -94,15 +94,17 @@ def fail(
     def events(snapshot: ClusterSnapshot) -> Events:
         _refuse_mixed_up(kind, words, snapshot)
         chosen = nodes_of_zones(snapshot, names) if kind == "zone" else arguments.nodes(snapshot)
-        return _silence(chosen, back_ns, options.title)
+        return _silence(chosen, back_ns, snapshot, options)
 
     what_if_events(options, events)
 
 
-def _silence(nodes: Sequence[Node], back_ns: int | None, origin: str) -> Events:
-    """Return the events of kubelets that fall silent and may be back."""
+def _silence(
+    nodes: Sequence[Node], back_ns: int | None, snapshot: ClusterSnapshot, options: WhatIfOptions
+) -> Events:
+    """Return the events of nodes that fail and may be back, with whatever of the control plane runs on them."""
     from kubectl_evictplan.kube.objects import Warning as ClusterWarning
-    from kubectl_evictplan.scenarios.actions.processes import StartKubelet, StopKubelet
+    from kubectl_evictplan.scenarios.failing_nodes import Fallen, control_plane_nodes
 
     targets = tuple(node.name for node in nodes)
     silent = tuple(f"node/{node.name}" for node in nodes if node.ready_status != "True")
@@ -110,17 +112,24 @@ def _silence(nodes: Sequence[Node], back_ns: int | None, origin: str) -> Events:
     if silent:
         message = "is not Ready already: what its controllers began before goes on"
         warnings.append(ClusterWarning("node-not-ready-at-start", message, silent))
-    events: list[ScenarioEvent] = [StopKubelet(at_ns=0, nodes=targets, origin=origin)]
-    if back_ns is not None:
-        events.append(StartKubelet(at_ns=back_ns, nodes=targets, origin=origin))
-    return events, warnings
+    known = control_plane_nodes(snapshot)
+    all_lost = known.fallen(targets) is Fallen.CONTROL_PLANE
+    grace_ns = _grace_period_ns(snapshot, options) if all_lost else 0
+    events = known.events(targets, back_ns, snapshot, grace_ns, options.title)
+    return events, [*warnings, *known.warnings(targets, back_ns)]
+
+
+def _grace_period_ns(snapshot: ClusterSnapshot, options: WhatIfOptions) -> int:
+    from kubectl_evictplan.controllers.flags import resolve_configuration
+
+    given = options.given().settings
+    return resolve_configuration(given, snapshot.control_plane).node_monitor_grace_period_ns
 
 
 def _outage(
     kind: str, duration: str | None, snapshot: ClusterSnapshot, options: WhatIfOptions
 ) -> Events:
     """Return the events of an outage of the control plane, and what they rest on."""
-    from kubectl_evictplan.controllers.flags import resolve_configuration
     from kubectl_evictplan.kube.durations import parse_duration_ns
     from kubectl_evictplan.scenarios import outages
 
@@ -131,8 +140,7 @@ def _outage(
         if duration is not None:
             known = Correction((duration,), ("1m",), example=True, option=("--for",))
         raise mistake(message, known)
-    given = options.given().settings
-    grace_ns = resolve_configuration(given, snapshot.control_plane).node_monitor_grace_period_ns
+    grace_ns = _grace_period_ns(snapshot, options)
     events = outages.outage_events(outage, duration_ns, snapshot, grace_ns, options.title)
     return events, [*outages.outage_warnings(outage, duration_ns, snapshot, grace_ns)]
 

@@ -18,7 +18,7 @@ from kubectl_evictplan.report.blocks import (
 )
 from kubectl_evictplan.report.words import Clock
 from kubectl_evictplan.sweeps.document import ClusterRow, FailureRow, FlagRow, Sweep
-from kubectl_evictplan.sweeps.failures import is_costly
+from kubectl_evictplan.sweeps.failures import is_costly, loses_control_plane
 
 ROWS_MAX = 40
 _NAMED_MAX = 3
@@ -26,6 +26,7 @@ _NOT_ASKED = (
     "Not asked: whether replacements find a node. Those that find none would cost more, "
     "and another failure may be the worst."
 )
+_LOST = "no control plane is left, so that nothing is evicted or replaced"
 _KINDS = {"nodes": "node", "zones": "zone", "pairs": "pair"}
 
 
@@ -83,13 +84,13 @@ def _not_placed(rows: Sequence[FailureRow]) -> Iterator[Phrase]:
 
 def _cost(row: FailureRow) -> str:
     """Return what a failure costs, in words."""
-    told = []
+    told = [_LOST] if loses_control_plane(row) else []
     if row.services_down:
         told.append(f"nobody ready behind {words.count(len(row.services_down), 'service')}")
     if row.budgets_broken:
         told.append(f"{words.count(len(row.budgets_broken), 'budget')} broken")
-    pods = words.count(row.evicted_certain, "pod")
-    told.append(f"{pods} evicted for certain")
+    if row.evicted_certain or not loses_control_plane(row):
+        told.append(f"{words.count(row.evicted_certain, 'pod')} evicted for certain")
     if row.evicted_possible:
         told.append(f"{row.evicted_possible} more perhaps")
     if row.emptied:
@@ -104,6 +105,7 @@ def _cost(row: FailureRow) -> str:
 def _of_all(rows: Sequence[FailureRow], kind: str) -> Iterator[Phrase]:
     """Yield how many of all failures have each of the costs that reviewers ask for."""
     for number, what in (
+        (sum(map(loses_control_plane, rows)), "take the control plane down"),
         (sum(bool(row.services_down) for row in rows), "leave some service with nobody ready"),
         (sum(bool(row.budgets_broken) for row in rows), "break a budget"),
         (sum(bool(row.emptied) for row in rows), "take every pod of some workload"),
@@ -116,6 +118,12 @@ def _of_all(rows: Sequence[FailureRow], kind: str) -> Iterator[Phrase]:
         yield Phrase(f"{spared} would cost no pod.", "good")
 
 
+# What of the control plane fails too.
+_CONTROL_PLANE: dict[str, Cell] = {
+    "leader": "leader",
+    "controller-manager": Phrase("lost", "loud"),
+    "control-plane": Phrase("lost", "loud"),
+}
 _ZONE, _PODS = Column("ZONE", 3), Column("PODS", 1)
 
 
@@ -124,6 +132,7 @@ def _columns(rows: Sequence[FailureRow], kind: str, *, wide: bool) -> tuple[Colu
         Column("RANK"),
         Column(kind.upper()),
         *((_ZONE,) if kind != "zone" else (Column("NODES"),)),
+        *((Column("CONTROL-PLANE"),) if any(row.control_plane for row in rows) else ()),
         _PODS,
         Column("EVICTED"),
         *((Column("POSSIBLE"),) if any(row.evicted_possible for row in rows) or wide else ()),
@@ -150,6 +159,10 @@ def _table(sweep: Sweep, *, wide: bool) -> Table:
         "NOT-BACK: pods that do not come back by themselves."
     )
     notes = [meaning]
+    if any(head.header == "CONTROL-PLANE" for head in heads):
+        notes.append(
+            "CONTROL-PLANE: lost, nobody evicts or replaces; leader, another process takes over and counts anew."
+        )
     if any(head.header == "ASKED" for head in heads):
         notes.append(
             "ASKED: whether replacements find a node; where not, each counts as if it did."
@@ -167,6 +180,7 @@ def _row(row: FailureRow, kind: str, heads: Sequence[Column], *, wide: bool) -> 
         kind.upper(): words.name(row.name),
         "ZONE": zones,
         "NODES": str(len(row.nodes)),
+        "CONTROL-PLANE": _CONTROL_PLANE.get(row.control_plane, words.NONE),
         "PODS": str(row.pods),
         "EVICTED": Phrase(str(row.evicted_certain), "certain" if row.evicted_certain else "plain"),
         "POSSIBLE": str(row.evicted_possible),

@@ -53,8 +53,14 @@ _TOLD_CODES = {
         "of StatefulSets are not replaced until the old pods are gone",
     ),
 }
-# Warnings whose message is a sentence of the verdict, in this order.
-_TOLD_MESSAGES = ("outage-return", "outage-kubelets-return")
+# Warnings whose message is a sentence of the verdict, in this order; the first ones before everything else.
+_TOLD_FIRST = ("control-plane-fails-too",)
+_TOLD_MESSAGES = (
+    "leader-fails-too",
+    "leader-may-fail-too",
+    "outage-return",
+    "outage-kubelets-return",
+)
 _STAYS = {
     "tolerated-forever": "with a toleration without limit",
     "stale-key": "with a stale key in the controller",
@@ -84,7 +90,7 @@ _LOUD_CODES = INCOMPLETE_CODES
 # They tell why windows are wide, in nearly every prediction; wide explains them.
 _ROUTINE_CODES = {"monitor-phase-unknown", "queue-order-unknown", "flags-assumed", "large-dump"}
 # What the verdict says of every pod that is stuck.
-_TOLD = {*DRAINS_TOLD, *_TOLD_CODES, *_TOLD_MESSAGES, "unreachable-stuck-terminating"}
+_TOLD = {*DRAINS_TOLD, *_TOLD_CODES, *_TOLD_FIRST, *_TOLD_MESSAGES, "unreachable-stuck-terminating"}
 
 _OBJECTS_MAX = 3
 _OBJECTS_MAX_WIDE = 100
@@ -102,11 +108,13 @@ def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator
             if any(names.key not in certain for names in group.pods)
         ]
     yield from drain_sentences(prediction, clock)
+    lost = [*_told_messages(prediction, _TOLD_FIRST, "loud")]
+    yield from lost
     if not evictions:
         horizon = prediction.inputs.horizon
         given = f" within {horizon.value}" if horizon.source == "given" else ""
         none = "" if prediction.inputs.pods else ": the input holds none"
-        tone: Tone = "good" if complete and not none else "loud"
+        tone: Tone = "good" if complete and not none and not lost else "loud"
         yield Phrase(f"No pod is evicted{given}{none}.", tone)
     if sure:
         pods = words.count(len(certain), "pod")
@@ -115,7 +123,7 @@ def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator
         yield from _whoever_deletes(prediction)
     if unsure:
         yield from _possible(unsure, bool(sure), prediction, clock)
-    yield from _told_messages(prediction)
+    yield from _told_messages(prediction, _TOLD_MESSAGES)
     yield from costs(prediction)
     yield from _more_than_once(prediction)
     yield from _namespaces(prediction)
@@ -155,11 +163,13 @@ def _whoever_deletes(prediction: Prediction) -> Iterator[Phrase]:
         )
 
 
-def _told_messages(prediction: Prediction) -> Iterator[Phrase]:
-    for code in _TOLD_MESSAGES:
+def _told_messages(
+    prediction: Prediction, codes: Sequence[str], tone: Tone = "plain"
+) -> Iterator[Phrase]:
+    for code in codes:
         for warning in prediction.warnings:
             if warning.code == code:
-                yield Phrase(f"{warning.message[:1].upper()}{warning.message[1:]}.")
+                yield Phrase(f"{warning.message[:1].upper()}{warning.message[1:]}.", tone)
 
 
 def _possible(

@@ -114,9 +114,12 @@ def spans(prediction: Prediction) -> Iterator[tuple[str, float, float]]:
 
 def asked(prediction: Prediction) -> Iterator[str]:
     """Yield what the scenario does, alike events together, without instants; as a command where it is one."""
-    outages = {e.origin for e in prediction.inputs.events if e.outage is not None}
+    events = prediction.inputs.events
+    outages = {e.origin for e in events if e.outage is not None}
+    # What fails with nodes is told as these.
+    outages -= {e.origin for e in events if e.outage is None}
     yield from map(words.name, sorted(outages))
-    for event in _united(prediction.inputs.events):
+    for event in _united(events):
         if event.outage is not None:
             continue
         if event.command and len(event.nodes) <= _NAMES_MAX:

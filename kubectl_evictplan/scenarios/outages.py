@@ -9,7 +9,7 @@ of that is a window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import NamedTuple
 
@@ -53,8 +53,15 @@ _POD_SYNC_MAX_NS = 15 * SECOND_NS
 KUBELET_RETURN_MAX_NS = 21 * SECOND_NS
 
 
-# What `outage_warnings` say is about the outage, not about the input.
-OUTAGE_CODES = ("outage-return", "outage-kubelets-return", "outage-replicas")
+# What `outage_warnings`, and `warnings` of `failing_nodes`, say is about the outage, not about the input.
+OUTAGE_CODES = (
+    "control-plane-fails-too",
+    "leader-fails-too",
+    "leader-may-fail-too",
+    "outage-return",
+    "outage-kubelets-return",
+    "outage-replicas",
+)
 
 
 class Outage(Enum):
@@ -111,13 +118,19 @@ class ControlPlane(msgspec.Struct, frozen=True):
 
 def control_plane_of(snapshot: ClusterSnapshot) -> ControlPlane:
     """Return what the static pods in a snapshot tell; what cannot be read is the default."""
+    replicas = sum(component_of(pod) == CONTROLLER_MANAGER for pod in snapshot.pods)
+    return settings_of(snapshot, replicas)
+
+
+def settings_of(snapshot: ClusterSnapshot, replicas: int) -> ControlPlane:
+    """Return the same of so many kube-controller-managers."""
     flags = snapshot.control_plane.controller_manager
     lease_ns, deadline_ns, retry_ns = (
         _duration_ns(flags.get(name, ""), default_ns)
         for name, default_ns in _LEADER_ELECTION_NS.items()
     )
     return ControlPlane(
-        sum(component_of(pod) == CONTROLLER_MANAGER for pod in snapshot.pods),
+        replicas,
         flags.get("leader-elect", "true").lower() not in ("false", "f", "0"),
         lease_ns,
         deadline_ns,
@@ -172,6 +185,19 @@ def manager_lag(outage: Outage, duration_ns: int, control_plane: ControlPlane) -
     return Lag(elected_ns if alone else 0, seen_ns + elected_ns + looks_ns + _SYNC_MAX_NS)
 
 
+def takeover_lag(control_plane: ControlPlane) -> Lag:
+    """Return when another process works, counted from when the leader's machine fails.
+
+    The leader has renewed its lease within the retry period before (``renew``); the others see that at a look, wait the lease
+    out from then and find it over at a look (``tryAcquireOrRenew``). One of their requests may hang.
+    """
+    lease_ns, looks_ns = control_plane.lease_duration_ns, control_plane.looks_within_ns
+    return Lag(
+        max(lease_ns - control_plane.retry_period_ns, 0),
+        lease_ns + 2 * looks_ns + control_plane.renew_deadline_ns // 2 + _SYNC_MAX_NS,
+    )
+
+
 def _restart_max_ns(duration_ns: int) -> int:
     """How long kubelet waits at most before it starts a process again that keeps failing."""
     back_off_ns, begins_ns = _BACK_OFF_FIRST_NS, 0
@@ -187,14 +213,17 @@ def outage_events(
     snapshot: ClusterSnapshot,
     grace_period_ns: int,
     origin: str,
+    failing: Collection[str] = (),
 ) -> list[ScenarioEvent]:
     """Return the outage from offset 0 on, for ``duration_ns`` (None: it does not end).
 
+    ``failing`` are nodes whose kubelets are silent anyway.
     ``grace_period_ns`` is --node-monitor-grace-period. Kubelets that are heard again long before it can be over
     are left out: a new process counts it from its own start, so that their silence changes nothing.
     """
-    kubelets = tuple(_ready_nodes(snapshot)) if outage.silences_kubelets else ()
-    if _outlasts_kubelets(grace_period_ns):
+    ready = _ready_nodes(snapshot) if outage.silences_kubelets else ()
+    kubelets = tuple(name for name in ready if name not in failing)
+    if outlasts_kubelets(grace_period_ns):
         kubelets = ()
     part = OutagePart(outage.value, duration_ns)
     events: list[ScenarioEvent] = [StopManager(at_ns=0, origin=origin, outage=part)]
@@ -221,7 +250,7 @@ def outage_events(
     return sorted([*events, start], key=lambda event: event.at_ns)
 
 
-def _outlasts_kubelets(grace_period_ns: int) -> bool:
+def outlasts_kubelets(grace_period_ns: int) -> bool:
     """Whether a grace period cannot be over before every kubelet is heard again, and twice."""
     return grace_period_ns > KUBELET_RETURN_MAX_NS + 10 * SECOND_NS
 
@@ -247,7 +276,7 @@ def outage_warnings(
     if outage.silences_kubelets and duration_ns is not None:
         heard, grace = format_duration(KUBELET_RETURN_MAX_NS), format_duration(grace_period_ns)
         message = f"kubelets are heard again within {heard} of the API server's return"
-        if _outlasts_kubelets(grace_period_ns):
+        if outlasts_kubelets(grace_period_ns):
             message += (
                 f", and the new kube-controller-manager grants each node {grace} from its own start: "
                 "no node that was ready before becomes Unknown"

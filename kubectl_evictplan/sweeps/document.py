@@ -21,7 +21,9 @@ class FailureRow(Record):
     nobody makes anew, or that do not come back by themselves. ``services_down`` have nobody ready at some time and
     ``budgets_broken`` too few healthy pods, for certain; those ``..._perhaps`` in some runs only; null where
     budgets are not in the input. ``placement_asked`` false: every replacement counts as if it found a node at once,
-    so ``what-if fail`` may tell more that are down, broken or not coming back.
+    so ``what-if fail`` may tell more that are down, broken or not coming back. ``control_plane`` fails with the nodes: leader (of
+    kube-controller-manager; another process takes over) | controller-manager (nobody does) | control-plane (no write
+    succeeds), "" for none of it.
     """
 
     rank: int
@@ -47,6 +49,7 @@ class FailureRow(Record):
     services_down_perhaps: tuple[str, ...]
     budgets_broken: tuple[str, ...] | None
     budgets_broken_perhaps: tuple[str, ...] | None
+    control_plane: str = ""
     placement_asked: bool = False
 
 

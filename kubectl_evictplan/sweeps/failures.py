@@ -26,8 +26,12 @@ from kubectl_evictplan.prediction.evicted_pods import emptied_workloads
 from kubectl_evictplan.prediction.impact_document import BudgetImpact, Impact, Spell
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.prediction.prepared import PreparedCluster
-from kubectl_evictplan.scenarios.actions.processes import StartKubelet, StopKubelet
-from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.failing_nodes import (
+    ControlPlaneNodes,
+    Fallen,
+    control_plane_nodes,
+)
+from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.sweeps.alike_failures import AlikeFailures
 from kubectl_evictplan.sweeps.document import ClusterRow, FailureRow
 from kubectl_evictplan.windows.outcome import READY
@@ -119,6 +123,7 @@ class Failing:
         self._endpoints: Endpoints | None = None
         self._asked: tuple[Failure, ...] = ()
         self._alike: AlikeFailures | None = None
+        self._control_plane: ControlPlaneNodes = control_plane_nodes(snapshot)
 
     def prepare(self, failures: Sequence[Failure] = ()) -> None:
         """Find out what all failures have in common, before processes share it.
@@ -132,17 +137,29 @@ class Failing:
             self._coupled = CoupledPods(self._snapshot)
             self._endpoints = Endpoints(self._snapshot)
         if self._asked and self._alike is None and self._back_ns is None:
-            single = (one for one in self._asked if one.what == NODE)
+            # Whatever takes a part of the control plane along is like no other.
+            single = (
+                one
+                for one in self._asked
+                if one.what == NODE and self._fallen(one) is Fallen.NOTHING
+            )
             scenarios = ((one.name, self.scenario(one)) for one in single)
             self._alike = AlikeFailures(self._prepared, scenarios)
 
     def scenario(self, failure: Failure) -> Scenario:
-        """Return the failure as a scenario: kubelets fall silent at its start."""
+        """Return the failure as a scenario: kubelets fall silent at its start, and what fails with their nodes."""
         name = f"fail {failure.what} {failure.name}"
-        events: list[ScenarioEvent] = [StopKubelet(at_ns=0, nodes=failure.nodes, origin=name)]
-        if self._back_ns is not None:
-            events.append(StartKubelet(at_ns=self._back_ns, nodes=failure.nodes, origin=name))
+        grace_ns = self._configuration.node_monitor_grace_period_ns
+        events = self._control_plane.events(
+            failure.nodes, self._back_ns, self._snapshot, grace_ns, name
+        )
         return Scenario(self._start_ns, tuple(events), horizon_ns=self._horizon_ns, name=name)
+
+    def _fallen(self, failure: Failure) -> Fallen:
+        """What of the control plane fails with it, and not for a moment only."""
+        if self._control_plane.outlives(self._back_ns):
+            return Fallen.NOTHING
+        return self._control_plane.fallen(frozenset(failure.nodes))
 
     def predicted(self, failure: Failure) -> Prediction:
         """Return what ``what-if fail`` says."""
@@ -157,14 +174,17 @@ class Failing:
         alike = self._alike if failure.what == NODE else None
         prediction = None if alike is None else alike.prediction(failure.name)
         prediction = prediction or self.predicted(failure)
+        fallen = self._fallen(failure)
         if self.asks_placement:
-            return failure_row(failure, prediction, self._whole_costs(failure, prediction))
-        return failure_row(failure, prediction, self._costs(failure, prediction, whole=False))
+            return failure_row(failure, prediction, self._whole_costs(failure, prediction), fallen)
+        costs = self._costs(failure, prediction, whole=False)
+        return failure_row(failure, prediction, costs, fallen)
 
     def placed_row(self, failure: Failure) -> FailureRow:
         """Return the same, asked whether replacements find a node, however long that takes."""
         prediction = self.predicted(failure)
-        return failure_row(failure, prediction, self._costs(failure, prediction, whole=True))
+        costs = self._costs(failure, prediction, whole=True)
+        return failure_row(failure, prediction, costs, self._fallen(failure))
 
     @property
     def asks_placement(self) -> bool:
@@ -207,7 +227,9 @@ class Failing:
         return {**self.__dict__, **found_out}
 
 
-def failure_row(failure: Failure, prediction: Prediction, costs: Costs) -> FailureRow:
+def failure_row(
+    failure: Failure, prediction: Prediction, costs: Costs, fallen: Fallen = Fallen.NOTHING
+) -> FailureRow:
     """Return the figures of one prediction; pods are counted once, however often they go."""
     evictions = prediction.evictions
     certain, possible = prediction.evicted.certain, prediction.evicted.possible
@@ -251,6 +273,7 @@ def failure_row(failure: Failure, prediction: Prediction, costs: Costs) -> Failu
         budgets_broken=budgets[0],
         budgets_broken_perhaps=budgets[1],
         placement_asked=costs.placement_asked,
+        control_plane=fallen.value,
     )
 
 
@@ -285,9 +308,10 @@ def ranked(rows: Iterable[FailureRow]) -> tuple[FailureRow, ...]:
 
 
 def _cost(row: FailureRow) -> tuple[float, ...]:
-    """What the rank goes by, the worst least: services, budgets, workloads, pods, and how soon."""
+    """What the rank goes by, the worst least: the control plane, services, budgets, workloads, pods, and how soon."""
     first = row.first_earliest_seconds
     return (
+        -int(loses_control_plane(row)),
         -len(row.services_down),
         -len(row.services_down_perhaps),
         -len(row.budgets_broken or ()),
@@ -318,6 +342,13 @@ def ranked_clusters(rows: Iterable[ClusterRow]) -> tuple[ClusterRow, ...]:
     return tuple(sorted(rows, key=place))
 
 
+def loses_control_plane(row: FailureRow) -> bool:
+    """Whether nobody is left who evicts or replaces a pod."""
+    return row.control_plane in (Fallen.MANAGERS.value, Fallen.CONTROL_PLANE.value)
+
+
 def is_costly(row: FailureRow) -> bool:
-    """Whether a failure costs a pod or a service at all."""
-    return bool(row.evicted_certain or row.evicted_possible or row.services_down)
+    """Whether a failure costs a pod, a service or the control plane at all."""
+    return bool(
+        row.evicted_certain or row.evicted_possible or row.services_down or loses_control_plane(row)
+    )
