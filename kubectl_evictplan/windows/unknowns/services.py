@@ -76,8 +76,9 @@ class Services(Unknown[History]):
 
     def settle(self, part: History, most: int) -> Iterator[History]:
         """All combinations while they are few, else one wait varied at a time."""
-        options = [list(self._few_inside(choice)) for choice in self._options]
-        if options != self._options or prod(map(len, options)) > most:
+        options = self._options
+        if prod(map(len, options)) > most:
+            options = [list(self._few_inside(choice)) for choice in options]
             part = part._replace(missed=part.missed | {self.name})
         for chosen in islice(_combinations(options, most), max(most, _VARIED_MAX)):
             served = tuple(sorted(option.at_ns for option in chosen if option.place is not None))
