@@ -65,6 +65,7 @@ def assess_impact(
         not_evaluated=(
             *not_listed(snapshot),
             *_by_others(snapshot, impact),
+            *_by_runtime_labels(impact),
             *_not_evaluated(impact, len(world.pushed.since_ns)),
         ),
     )
@@ -187,6 +188,19 @@ def _by_others(snapshot: ClusterSnapshot, impact: Impact) -> Iterator[str]:
         yield (
             f"services: nothing in Kubernetes changes the EndpointSlices of Services without a selector: when whoever manages"
             f" those of {listed(names)} takes dead addresses out and new ones in is not known"
+        )
+
+
+def _by_runtime_labels(impact: Impact) -> Iterator[str]:
+    lost = [one.runtime_labels for one in impact.services]
+    lost += [one.runtime_labels for one in impact.budgets]
+    labels = {label for some in lost for label in some}
+    names = [f"{one.namespace}/{one.service}" for one in impact.services if one.runtime_labels]
+    names += [f"{one.namespace}/{one.budget}" for one in impact.budgets if one.runtime_labels]
+    if names:
+        yield (
+            f"labels: no template gives new pods the label {listed(sorted(labels))}, by which {listed(names)} select: which pod gets it "
+            "next, and when, is up to whoever sets it"
         )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import partial
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.covered import Covered, waits_for
 from kubectl_evictplan.impact.fates import Fate, how_many_counted
-from kubectl_evictplan.impact.world import World
+from kubectl_evictplan.impact.successor_labels import labels_lost, until_labelled
+from kubectl_evictplan.impact.world import World, away
+from kubectl_evictplan.kube.budgets import selects
 from kubectl_evictplan.prediction.impact_document import BudgetImpact, Count
 
 NEVER_ASKED, NOT_READY, ASKED = "never-asked", "not-ready", "asked"
@@ -26,7 +29,9 @@ def _impact(world: World, covered: Covered, waits: Collection[str]) -> BudgetImp
     owners = {fate.owner for fate in covered.fates} or set(map(world.owner_of, covered.pods))
     paths = {path for fate in covered.fates for path in _paths(fate)}
     before = how_many_counted(covered.pods)
-    healthy = world.availability(before, covered.fates)
+    lost = _labels_lost(world, covered)
+    absent = until_labelled(away) if lost else away
+    healthy = world.availability(before, covered.fates, absent)
     desired = covered.desired
     least, most = healthy.fewest
     # One that was short before is broken further: while fewer are healthy than were.
@@ -48,7 +53,16 @@ def _impact(world: World, covered: Covered, waits: Collection[str]) -> BudgetImp
         paths=tuple(sorted(paths | ({ASKED} if waits else set()))),
         waits=tuple(sorted(waits)),
         steps=telling.steps(healthy),
+        runtime_labels=lost,
     )
+
+
+def _labels_lost(world: World, covered: Covered) -> tuple[str, ...]:
+    budget = covered.budget
+    keys = [*(budget.match_labels or {}), *(key for key, *_ in budget.match_expressions)]
+    moving = [(fate.owner, fate.pod) for fate in covered.fates]
+    pods = moving or [(world.owner_of(pod), pod) for pod in covered.pods]
+    return labels_lost(pods, world.workloads, keys, partial(selects, budget))
 
 
 def _paths(fate: Fate) -> Iterable[str]:

@@ -20,7 +20,6 @@ from kubectl_evictplan.impact.comebacks import (
     JOB_WAITS,
     VOLUME_HELD,
 )
-from kubectl_evictplan.impact.drain_findings import drain_unfinished, drain_waits
 from kubectl_evictplan.impact.fates import Fate, OwnerKey
 from kubectl_evictplan.impact.finding_items import Facts, Item, Words
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
@@ -116,7 +115,8 @@ def _service_down(facts: Facts) -> Iterator[Item]:
             text = f"nobody answers for {_service(one)} {told_spell(spell)}"
             if spell not in one.nobody_answers:
                 text = f"{_service(one)} has no ready endpoint {told_spell(spell)}; pods that are ending may answer until they exit"
-            remedy = remedy_of_down(listed.get((one.namespace, one.service)))
+            service = listed.get((one.namespace, one.service))
+            remedy = remedy_of_down(service, one.runtime_labels)
             remedy = remedy or facts.scaling.of(one.namespace, one.workloads)
             yield Item(_service_object(one), text, spell.certainty, lasts(spell), remedy)
 
@@ -161,8 +161,9 @@ def _budget_broken(facts: Facts) -> Iterator[Item]:
             text += f"; it has only {one.healthy_before} before the change"
         if "never-asked" in one.paths:
             text += "; nobody asks it"
-        remedy = f"drain first: {planned}" if planned else ""
-        remedy = remedy or facts.scaling.for_budget(one)
+        # A drain gets nowhere where the budget has nobody to spare.
+        spare = one.healthy_before > (one.desired_healthy or 0)
+        remedy = f"drain first: {planned}" if planned and spare else facts.scaling.for_budget(one)
         name = f"PodDisruptionBudget/{one.namespace}/{one.budget}"
         yield Item(name, text, spell.certainty, float(one.broken_by.most), remedy)
 
@@ -409,13 +410,25 @@ def _replacement_gated(facts: Facts) -> Iterator[Item]:
             yield Item(_owned(facts.world, fate.owner), text, _certainty(fate))
 
 
+def _of_drains(name: str) -> Callable[[Facts], Iterator[Item]]:
+    """Items of drains: most changes have none."""
+
+    def author(facts: Facts) -> Iterator[Item]:
+        if facts.world.prediction.drains:
+            from kubectl_evictplan.impact import drain_findings
+
+            yield from getattr(drain_findings, name)(facts)
+
+    return author
+
+
 AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "service-down": _service_down,
     "majority-lost": _quorum_lost,
     "workload-down": _workload_down,
     "budget-broken": _budget_broken,
-    "drain-waits": drain_waits,
-    "drain-unfinished": drain_unfinished,
+    "drain-waits": _of_drains("drain_waits"),
+    "drain-unfinished": _of_drains("drain_unfinished"),
     "identity-held": _pods(IDENTITY_HELD, "{pod} stays Terminating on {node} and is not replaced"),
     "replacement-pending": _replacements(PENDING),
     "no-room-left": _replacements(CROWDED),

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
+from kubectl_evictplan.impact.successor_labels import hand_over
 from kubectl_evictplan.impact.volumes import (
     DETACH,
     FORCE_DETACH,
@@ -80,6 +81,8 @@ class Scaling(msgspec.Struct, frozen=True):
         words = ["kubectl", "-n", one.namespace, "edit", f"poddisruptionbudget/{one.budget}"]
         if name in self.failing:
             return f"give it minAvailable as a number, which needs no scale of an owner: {shlex.join(words)}"
+        if one.runtime_labels:
+            return hand_over(one.runtime_labels)
         budget = self.budgets.get(name)
         wanted = sum(
             known.wanted or 0

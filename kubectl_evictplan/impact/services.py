@@ -24,6 +24,7 @@ from kubectl_evictplan.impact.listed import (
 from kubectl_evictplan.impact.members import Labelled
 from kubectl_evictplan.impact.node_lives import thawed
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Absence, Between, first_of, last_of
+from kubectl_evictplan.impact.successor_labels import hand_over, labels_lost, until_labelled
 from kubectl_evictplan.impact.world import World, away, dead
 from kubectl_evictplan.kube.infrastructure import EndpointSlice, Service
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
@@ -61,6 +62,8 @@ class Listing(msgspec.Struct, frozen=True):
     # Kubernetes writes them: not while its controllers are away, and an owner's budget limits how many are missing.
     by_kubernetes: bool = True
     by_name: bool = False
+    # Labels that its selector asks for and successors do not have: whoever sets them decides who is behind it.
+    runtime_labels: tuple[str, ...] = ()
 
 
 BY_READINESS = Listing()
@@ -101,9 +104,11 @@ def _impact(world: World, behind: _Behind, holes: _Holes) -> ServiceImpact:
     listing, known = behind.listing, (behind.before, behind.fates)
     dropped = dropped_early(behind.fates) if listing.follows else {}
     ready = offered(world, *known, listing, dropped)
-    answering = world.availability(*known, listing.dead, limited=listing.by_kubernetes)
+    gone = until_labelled(listing.dead) if listing.runtime_labels else listing.dead
+    answering = world.availability(*known, gone, limited=listing.by_kubernetes)
     reached = answering
     if (until_exit := _until_exit(world, behind)) is not None:
+        until_exit = until_labelled(until_exit) if listing.runtime_labels else until_exit
         reached = world.availability(*known, until_exit, limited=listing.by_kubernetes)
     black_holes, undetected = holes.behind(behind.fates, dropped, listing.leaves)
     owners = {one.owner for one in behind.fates}
@@ -125,6 +130,7 @@ def _impact(world: World, behind: _Behind, holes: _Holes) -> ServiceImpact:
             ready if listing.follows else answering, behind.before - surplus
         ),
         steps=telling.steps(ready),
+        runtime_labels=listing.runtime_labels,
     )
 
 
@@ -155,6 +161,8 @@ def offered(
     """How many of ``before`` endpoints are offered over time; ``dropped``: nodes whose pods may leave early."""
     ours = listing.by_kubernetes
     unlisted = while_unready_or_dropped(dropped) if dropped else listing.unlisted
+    if listing.runtime_labels:
+        unlisted = until_labelled(unlisted)
     return world.availability(before, fates, unlisted, endpoints=ours, limited=ours)
 
 
@@ -270,7 +278,7 @@ def _behind(world: World) -> Iterator[_Behind]:
             service = listed.get(key)
             if not by_dns(service):
                 behind = _of_slices(world, key, some, pods)
-                yield from _some(behind._replace(listing=listing_of(service)))
+                yield from _some(_listed(world, behind, service))
     selected = [
         service
         for key, service in listed.items()
@@ -294,8 +302,10 @@ def services_of(snapshot: ClusterSnapshot) -> Mapping[tuple[str, str], Service]:
     return {(one.namespace, one.name): one for one in snapshot.infrastructure.services}
 
 
-def remedy_of_down(service: Service | None) -> str:
+def remedy_of_down(service: Service | None, runtime_labels: Sequence[str]) -> str:
     """What gives a service somebody who answers where one replica more does not; "" where it does."""
+    if runtime_labels:
+        return hand_over(runtime_labels)
     if by_others(service):
         return "whoever manages its EndpointSlices has to put live addresses in before the change: Kubernetes does not"
     return ""
@@ -319,6 +329,21 @@ def listing_of(service: Service | None) -> Listing:
     if service is not None and service.publish_not_ready_addresses:
         return _PUBLISHED
     return _HEADLESS if service is not None and service.headless else BY_READINESS
+
+
+def _listed(world: World, behind: _Behind, service: Service | None) -> _Behind:
+    """The same with the rule by which its endpoints are written."""
+    listing = listing_of(service)
+    if service is not None and (selector := service.selector):
+        lost = labels_lost(
+            ((fate.owner, fate.pod) for fate in behind.fates),
+            world.workloads,
+            selector,
+            lambda labels: selector.items() <= labels.items(),
+        )
+        if lost:
+            listing = msgspec.structs.replace(listing, runtime_labels=lost)
+    return behind._replace(listing=listing)
 
 
 def _some(behind: _Behind) -> Iterator[_Behind]:
@@ -364,7 +389,7 @@ def _of_selectors(world: World, services: Sequence[Service]) -> Iterator[_Behind
     for some in by_namespace.values():
         for service, behind in some:
             found = _of_pods(service.name, SELECTOR, behind)
-            yield from _some(found._replace(listing=listing_of(service)))
+            yield from _some(_listed(world, found, service))
 
 
 def _of_pods(name: str, source: str, classes: Sequence[Labelled]) -> _Behind:

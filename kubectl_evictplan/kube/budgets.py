@@ -53,11 +53,11 @@ class BudgetIndex:
             place
             for label in (*pod.labels.items(), None)
             for place in candidates.get(label, ())
-            if _selects(self._budgets[place], pod.labels)
+            if selects(self._budgets[place], pod.labels)
         ]
 
 
-def _selects(budget: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:
+def selects(budget: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:
     """``LabelSelectorAsSelector(...).Matches``; an unknown operator selects nothing."""
     return (budget.match_labels or {}).items() <= labels.items() and all(
         meets(labels, *expression) for expression in budget.match_expressions

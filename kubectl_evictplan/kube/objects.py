@@ -225,6 +225,8 @@ class Workload(msgspec.Struct, frozen=True):
     being_deleted: bool = False
     # Of a StatefulSet: spec.minReadySeconds.
     min_ready_seconds: Count = 0
+    # Labels that its template gives to new pods; None: not known.
+    template_labels: dict[str, str] | None = None
 
     @property
     def waits_for_ends(self) -> bool:

@@ -61,6 +61,23 @@ class LabelSelector(msgspec.Struct, frozen=True):
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
+# Keys of labels that controllers give to their pods beside those of the template.
+SET_BY_CONTROLLERS = frozenset(
+    {
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-completion-index",
+        "batch.kubernetes.io/job-name",
+        "controller-revision-hash",
+        "controller-uid",
+        "job-name",
+        "pod-template-generation",
+        "pod-template-hash",
+        "statefulset.kubernetes.io/pod-name",
+    }
+)
+
+
 def parse_label_selector(text: str) -> LabelSelector:
     """Return the selector; ValueError says what was found, what was expected and the column."""
     return LabelSelector(text, _Parser(text).parse())

@@ -86,7 +86,8 @@ class ServiceImpact(Record):
     notices: pods that are ending may answer until they exit, where no endpoint is ready and kube-proxy sends clients to them. ``undetected``: the outage that nobody has noticed yet, from the first last heartbeat to the end of
     the last black hole; null when there is none. ``whole_again``: from when on as many are ready as before, pods that
     their owner has too many of left out; of a Service whose endpoints do not follow Ready (publishNotReadyAddresses,
-    no selector): as many answer.
+    no selector): as many answer. ``runtime_labels`` are labels that it selects by and that successors do not get from their
+    template: until when nobody is behind it is up to whoever sets them.
     """
 
     namespace: str
@@ -102,6 +103,7 @@ class ServiceImpact(Record):
     undetected: Spell | None
     whole_again: Instant
     steps: tuple[Step, ...]
+    runtime_labels: tuple[str, ...] = ()
 
 
 class TwoCopies(Record):
@@ -147,7 +149,7 @@ class BudgetImpact(Record):
     ``desired_healthy`` null: not known. ``broken`` is when fewer are healthy, or, where that is so before the change
     as well, when fewer than then are; ``broken_by`` by how many at the worst moment. ``paths``, sorted: never-asked (taints, garbage collection and deletes do not ask
     budgets) | not-ready (its node is: nobody could ask) | asked (a drain asks). ``waits`` are pods
-    that a drain has to wait for because of it.
+    that a drain has to wait for because of it. ``runtime_labels``: as of a ServiceImpact.
     """
 
     namespace: str
@@ -161,6 +163,7 @@ class BudgetImpact(Record):
     paths: tuple[str, ...]
     waits: tuple[str, ...]
     steps: tuple[Step, ...]
+    runtime_labels: tuple[str, ...] = ()
 
 
 class VolumeImpact(Record):

@@ -234,6 +234,7 @@ class ModelBuilder:
             self._deadline_ns(decoded),
             bool(meta.deletion_timestamp),
             max(spec.min_ready_seconds or 0, 0) if kind == "StatefulSet" else 0,
+            self.labels[bytes(spec.template.metadata.labels)] or None,
         )
 
     def _deadline_ns(self, job: wire.WireWorkload) -> int | None:

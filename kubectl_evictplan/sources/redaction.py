@@ -25,6 +25,7 @@ from kubectl_evictplan.kube.objects import (
     Warning,
     Workload,
 )
+from kubectl_evictplan.kube.selectors import SET_BY_CONTROLLERS
 from kubectl_evictplan.kube.topology import is_master_by_name
 from kubectl_evictplan.sources.snapshot import snapshot_digest
 
@@ -113,6 +114,7 @@ def pseudonyms(snapshot: ClusterSnapshot, key: bytes) -> dict[str, str]:
 
     _Walk(note).snapshot(snapshot)
     found -= _compared_numbers(snapshot)
+    found -= SET_BY_CONTROLLERS
     texts = sorted(text for text in found if text and not _PUBLIC_KEY.fullmatch(text))
     width = len(str(len(texts)))
     names = {}

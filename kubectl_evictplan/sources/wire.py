@@ -276,22 +276,14 @@ class FailurePolicy(Struct, frozen=True):
     rules: tuple[FailureRule, ...] = ()
 
 
-class SchedulingGate(Struct, frozen=True, gc=False):
-    name: str = ""
-
-
-class TemplateContainer(Struct, frozen=True):
-    name: str = ""
-    resources: wire_needs.AnyResources = NULL
-
-
 class TemplateSpec(Struct, frozen=True, rename="camel"):
-    containers: tuple[TemplateContainer, ...] = ()
-    init_containers: tuple[TemplateContainer, ...] = ()
-    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    containers: tuple[wire_needs.TemplateContainer, ...] = ()
+    init_containers: tuple[wire_needs.TemplateContainer, ...] = ()
+    scheduling_gates: tuple[wire_needs.SchedulingGate, ...] = ()
 
 
 class PodTemplate(Struct, frozen=True):
+    metadata: wire_needs.TemplateMeta = wire_needs.TemplateMeta()
     spec: TemplateSpec = TemplateSpec()
 
 

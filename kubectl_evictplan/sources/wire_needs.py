@@ -89,3 +89,16 @@ RESOURCES: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Resources | None)
 QUANTITIES: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Quantities | None)
 AFFINITY: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Affinity | None)
 SPREAD: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[SpreadConstraint] | None)
+
+
+class SchedulingGate(Struct, frozen=True, gc=False):
+    name: str = ""
+
+
+class TemplateContainer(Struct, frozen=True):
+    name: str = ""
+    resources: AnyResources = NULL
+
+
+class TemplateMeta(Struct, frozen=True):
+    labels: AnySelector = NULL

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from worlds import READY, cluster, finding, impact_of, pods_of, service
+from msgspec.structs import replace
+from worlds import READY, budget, cluster, finding, impact_of, pods_of, service
 
 from builders import make_event, make_pod, ns
 from kubectl_evictplan.kube.infrastructure import Service
+from kubectl_evictplan.kube.objects import Workload
 from kubectl_evictplan.prediction.impact_document import Impact
 
 TAINT = make_event(10, "taint", "a1", taint="maint=yes:NoExecute")
@@ -77,3 +79,52 @@ def test_a_silent_node_answers_nobody_although_its_pods_never_end() -> None:
     [nobody] = service(impact, "web").nobody_answers
     assert nobody.certainty == "certain"
     assert nobody.since.earliest_seconds == 10
+
+
+# -- labels that no template gives -------------------------------------------------------------------
+
+
+LEADS = {"app": "db", "role": "leader"}
+
+
+def led(**template: str) -> Impact:
+    """A database whose leader is on the tainted node, with a Service and a budget over it."""
+    owner = Workload("StatefulSet", "default", "db", replicas=2, template_labels=template)
+    leader, other = pods_of("StatefulSet", "db", ["a1", "b1"])
+    over = replace(budget("db", least=1), match_labels=LEADS)
+    snapshot = cluster(
+        [replace(leader, labels=LEADS), other],
+        workloads=[owner],
+        budgets=[over],
+        services=(Service("default", "leader", LEADS),),
+    )
+    return impact_of(snapshot, TAINT)
+
+
+def test_nobody_knows_when_a_pod_gets_a_label_that_its_template_does_not_give() -> None:
+    impact = led(app="db")
+    found, [over] = service(impact, "leader"), impact.budgets
+    assert found.runtime_labels == over.runtime_labels == ("role",)
+    for spell in (found.nobody_ready[0], over.broken[0]):
+        assert (spell.certainty, spell.least_seconds, spell.most_seconds) == ("certain", 0, None)
+    assert found.whole_again.latest_seconds is None
+    assert any(line.startswith("labels: ") and "role" in line for line in impact.not_evaluated)
+
+
+def test_no_replica_more_is_recommended_where_it_would_not_get_the_label() -> None:
+    impact = led(app="db")
+    for code in ("service-down", "budget-broken"):
+        remedy = finding(impact, code).remedy
+        assert "hand the role over" in remedy
+        assert "scale" not in remedy
+
+
+def test_a_label_of_the_template_comes_back_with_the_successor() -> None:
+    impact = led(**LEADS)
+    found = service(impact, "leader")
+    assert found.runtime_labels == ()
+    assert found.nobody_ready[0].most_seconds is not None
+
+
+def test_a_drain_is_not_recommended_to_whom_the_budget_has_nobody_to_spare() -> None:
+    assert "kubectl drain" not in finding(led(**LEADS), "budget-broken").remedy

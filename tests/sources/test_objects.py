@@ -44,17 +44,6 @@ def test_the_items_place_is_named(problems: Any) -> None:
     ]
 
 
-def test_of_a_workloads_template_the_scheduling_gates_are_read(load: Any) -> None:
-    gated = replica_set("v")
-    gated["spec"]["template"] = {
-        "spec": {"schedulingGates": [{"name": "a.b/c"}], "containers": [{"name": "c"}]}
-    }
-    assert [one.scheduling_gates for one in load(gated, replica_set("w")).workloads] == [
-        ("a.b/c",),
-        (),
-    ]
-
-
 def test_of_an_indexed_job_its_limits_and_how_often_each_index_failed_are_read(load: Any) -> None:
     job = {
         "apiVersion": "batch/v1",

@@ -253,7 +253,7 @@ REPLACED = {
     *("Node.name", "Node.uid", "Node.labels", "Pod.namespace", "Pod.name", "Pod.uid"),
     *("Pod.labels", "Pod.node_name", "Pod.finalizers"),
     *("Workload.namespace", "Workload.name", "Workload.uid", "DeleteWebhook.name"),
-    *("Workload.scheduling_gates", "ContainerRequests.name"),
+    *("Workload.scheduling_gates", "Workload.template_labels", "ContainerRequests.name"),
     *("PodDisruptionBudget.namespace", "PodDisruptionBudget.name"),
     *("PodDisruptionBudget.match_labels", "PodDisruptionBudget.disrupted_pods"),
     *("LeaderLease.namespace", "LeaderLease.name", "LeaderLease.holder_identity"),
