@@ -36,7 +36,7 @@ from builders import (
     make_snapshot,
     ns,
 )
-from kubectl_evictplan.cluster.timeline import NodePassedOver
+from kubectl_evictplan.cluster.timeline import NodeBecameUnknown, NodePassedOver
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.event_queue import EventQueue, ScheduledCall
 from kubectl_evictplan.engine.timing import Timing
@@ -274,3 +274,22 @@ def test_a_zone_of_excluded_healthy_nodes_costs_nothing(monkeypatch: pytest.Monk
     calls, complete = counted_calls(monkeypatch, make_snapshot(nodes), {}, *restart(200))
     assert calls < 30
     assert complete
+
+
+# --- kubelets
+
+
+def test_a_kubelet_that_starts_as_it_stops_renews_up_to_its_next_stop() -> None:
+    def unknown_ns(gap: float) -> list[int]:
+        nodes = [make_node(name) for name in names(4)]
+        snapshot = make_snapshot(nodes, leases=[make_lease(node.name, -2) for node in nodes])
+        events = [
+            make_event(13, "kubelet-stop", "n01", last_heartbeat=8),
+            make_event(13 + gap, "kubelet-start", "n01"),
+            make_event(20.5, "kubelet-stop", "n01", last_heartbeat=19.6),
+        ]
+        configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+        timeline = simulate(snapshot, make_scenario(events, horizon=90), configuration, Timing())
+        return [e.at_ns for e in timeline.entries if isinstance(e, NodeBecameUnknown)]
+
+    assert unknown_ns(0) == unknown_ns(0.001) != []

@@ -7,7 +7,9 @@ to its pods) is left to the controller's own ``NoExecuteTainter`` and ``Eviction
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -31,12 +33,23 @@ class NodePlayback(msgspec.Struct, frozen=True):
 
     ``unknown_ns``: Ready=Unknown is written. ``decisions``: a tick finds that the node has to be tainted for
     this Ready status ("" in the mode without taint manager), or with "True" that it has not.
-    ``served_ns``: a pass serves the node.
+    ``served_ns``: a pass serves the node. ``at_once``: what one tick decides one after the other is seen at its end only, as
+    by a taint manager that is slower than the tick; else every write of it is seen.
     """
 
     unknown_ns: tuple[int, ...] = ()
     decisions: tuple[tuple[int, str], ...] = ()
     served_ns: tuple[int, ...] = ()
+    at_once: bool = False
+
+    @property
+    def ticks(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """Decisions that are seen together, with their instant."""
+        if not self.at_once:
+            yield from ((at_ns, (status,)) for at_ns, status in self.decisions)
+            return
+        for at_ns, decided in groupby(self.decisions, key=itemgetter(0)):
+            yield at_ns, tuple(status for _, status in decided)
 
 
 class _NoQueues:
@@ -79,11 +92,11 @@ class LifecyclePlayback:
                 self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._write_unknown, name)
             newest = dict(played.decisions)
             inside = {at_ns for at_ns in played.served_ns if at_ns in newest}
-            for at_ns, status in played.decisions:
+            for at_ns, statuses in played.ticks:
                 # A pass inside a tick comes before what that tick does at its end: taking the taints off all nodes.
-                if at_ns in inside and status == TRUE == newest[at_ns]:
+                if at_ns in inside and statuses[-1] == TRUE == newest[at_ns]:
                     self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._serve_in_tick, name)
-                self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._decide, name, status)
+                self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._decide, name, *statuses)
             for at_ns in inside:
                 if newest[at_ns] != TRUE:
                     self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._serve, name)
@@ -106,11 +119,13 @@ class LifecyclePlayback:
             conditions = expired_conditions(node, self._state.now_ns)
             self._state.update_node_conditions(name, conditions)
 
-    def _decide(self, name: str, status: str) -> None:
+    def _decide(self, name: str, *statuses: str) -> None:
         node = self._state.nodes.get(name)
-        if node is None:
-            return
-        node = self._copy(name, node)
+        if node is not None:
+            for status in statuses:
+                self._decide_for(name, self._copy(name, node), status)
+
+    def _decide_for(self, name: str, node: Node, status: str) -> None:
         if status != TRUE and name not in self._wanted and not self._tainter.owns_taint(node):
             zone = zone_display_name(self._zones.zone_key(node))
             self._state.record_node(NodeQueued, self._state.node_causes[name], name, zone)

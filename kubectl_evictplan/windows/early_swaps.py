@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.windows.line_windows import Span, WaitWindow
-
-if TYPE_CHECKING:
-    from kubectl_evictplan.windows.node_runs import NodeRecord
+from kubectl_evictplan.windows.node_records import NodeRecord
 
 # Instants with the Ready status that is written, or decided on, then.
 Statuses = Sequence[tuple[int, str]]

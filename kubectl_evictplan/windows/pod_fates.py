@@ -21,8 +21,8 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.windows.explored import note_waits
 from kubectl_evictplan.windows.gathered import Gathered, Slot
+from kubectl_evictplan.windows.node_records import NodeRecord
 from kubectl_evictplan.windows.node_runs import (
-    NodeRecord,
     NodeRun,
     PieceRun,
     gap_between_outcomes_ns,
@@ -269,12 +269,15 @@ def _played_back(
                 _is_tie(record, history.served_ns, delays_ns)
                 for (_, record), history in zip(records, chosen, strict=True)
             )
-            for late_ns in (0, 2 * _TIE_NS) if tie else (0,):
+            # What lies between two writes of one tick is seen by a taint manager that is quick enough.
+            twice = any(record.decides_twice() for _, record in records)
+            ways = [(late_ns, False) for late_ns in ((0, 2 * _TIE_NS) if tie else (0,))]
+            for late_ns, at_once in [*ways, (0, True)] if twice else ways:
                 played = {
-                    name: record.playback(history.served_ns, late_ns)
+                    name: record.playback(history.served_ns, late_ns, at_once=at_once)
                     for (name, record), history in zip(records, chosen, strict=True)
                 }
-                yield choice, played, end
+                yield (*choice, int(at_once)), played, end
 
 
 def _together(rows: list[list[History]], missed: set[str]) -> Iterator[tuple[History, ...]]:

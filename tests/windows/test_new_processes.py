@@ -6,6 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from builders import (
+    NOT_READY,
+    UNREACHABLE,
     default_tolerations,
     epoch_ns,
     make_event,
@@ -14,7 +16,9 @@ from builders import (
     make_pod,
     make_scenario,
     make_snapshot,
+    make_taint,
     ns,
+    tolerates,
 )
 from kubectl_evictplan.cluster.timeline import NodeBecameUnknown
 from kubectl_evictplan.controllers.flags import resolve_configuration
@@ -144,3 +148,18 @@ def test_ticks_of_a_new_process_meet_a_heartbeat_at_other_starts_when_they_cost_
 
     assert at > 36.25
     assert unknown.earliest_seconds <= at <= unknown.latest_seconds
+
+
+def test_what_the_first_tick_writes_twice_may_be_seen_as_one() -> None:
+    # It takes the taint of the process before off and puts its own on: a timer for the old one goes on where nobody saw the gap.
+    node = make_node(
+        "n0", ready="Unknown", taints=[make_taint(f"{NOT_READY}:NoExecute", added=-25)]
+    )
+    pod = make_pod("p", "n0", tolerations=[tolerates(UNREACHABLE, 5), tolerates(NOT_READY, 30)])
+    leases = [make_lease("n0", -66), make_lease("n1", -0.2)]
+    snapshot = make_snapshot([node, make_node("n1")], [pod], leases=leases)
+    events = [make_event(0.837, "controller-stop"), make_event(2.837, "controller-start")]
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario(events, horizon=120), configuration)
+    (eviction,) = prediction.evictions
+    assert [round(each.earliest_seconds) for each in eviction.windows] == [8, 33]

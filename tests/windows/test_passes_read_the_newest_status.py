@@ -11,7 +11,7 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.windows.line_windows import WaitWindow
-from kubectl_evictplan.windows.node_runs import NodeRecord
+from kubectl_evictplan.windows.node_records import NodeRecord
 from kubectl_evictplan.windows.unknowns.services import Services
 
 UNKNOWN = ("ready", "Unknown")
