@@ -48,18 +48,13 @@ def grouped(members: Sequence[Member], away_max: int | None = None, *, alone: bo
     return Group(absences, away_max, by_node)
 
 
-def plain_group(absences: Sequence[Absence], nodes: Sequence[str]) -> Group | None:
-    """``grouped`` of all there are, at the cost of counting; None where nodes say more. ``nodes``: those of each."""
+def plain_group(absences: Sequence[Absence]) -> Group | None:
+    """``grouped`` of all there are, which are on several nodes, at the cost of counting; None where nodes say more."""
     different = dict(zip(map(id, absences), absences, strict=True))
     different.pop(id(NONE), None)
     numbers = Counter(map(id, absences))
     found = [(absent, numbers[at]) for at, absent in different.items()]
-    if any(map(_says_more, found)):
-        return None
-    if id(NONE) in numbers:
-        nodes = [node for node, one in zip(nodes, absences, strict=True) if one is not NONE]
-    # On one node all that begins together is told by its anchors.
-    return None if len(set(nodes)) == 1 else Group(found)
+    return None if any(map(_says_more, found)) else Group(found)
 
 
 def _says_more(counted: tuple[Absence, int]) -> bool:

@@ -49,7 +49,8 @@ def volume_impacts(world: World) -> tuple[VolumeImpact, ...]:
 
 
 def _claims(world: World) -> Iterator[VolumeImpact]:
-    for fate in world.fates.values():
+    claiming = world.volumes.claiming
+    for fate in [fate for key, fate in world.fates.items() if key in claiming]:
         for hold in world.holds(fate.pod):
             if hold.code != SHARED:
                 yield VolumeImpact(

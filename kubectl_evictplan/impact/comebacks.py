@@ -149,13 +149,14 @@ _TELL = {
 
 def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
     """Every pod that is deleted and has nobody in its place by itself, sorted."""
+    claiming = world.volumes.claiming
     found = [
         _row(world, fate, code)
         for fate in world.fates.values()
         # Most pods have a ReplicaSet, a place to go to and no claim.
         if (kind := fate.owner[1]) not in AT_DELETION
-        or world.volumes.claims_of(fate.pod)
-        or world.gates_of(fate.owner)
+        or fate.key in claiming
+        or (world.has_gates and world.gates_of(fate.owner))
         or fate.successor.bound.never
         for code in _codes(world, fate, kind)
     ]

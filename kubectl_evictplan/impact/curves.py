@@ -43,9 +43,8 @@ class Curves:
         if endpoints and self._frozen:
             absences = self._thawed(absences)
         if not (limited and self._asked) and not gains:
-            nodes = [one.pod.node_name for one in moving]
-            if (group := plain_group(absences, nodes)) is not None:
-                return self._once(before, group, gains)
+            if (plain := self._plain(before, moving, absences)) is not None:
+                return plain
         # Of those under a budget that is asked no more are away than it lets go.
         parts: dict[str, list[Member]] = {"": []}
         for one, absent in zip(moving, absences, strict=True):
@@ -60,6 +59,21 @@ class Curves:
         if not alone or groups[0].by_node:
             return Availability(before, groups, gains)
         return self._once(before, groups[0], gains)
+
+    def _plain(
+        self, before: int, moving: Sequence[Fate], absences: Sequence[Absence]
+    ) -> Availability | None:
+        """The curve where nothing limits who is away; None where nodes say more."""
+        some = zip(moving, absences, strict=True)
+        # On one node all that begins together is told by its anchors.
+        if len({one.pod.node_name for one, absent in some if absent is not NONE}) == 1:
+            return None
+        # What small groups lose is mostly known before anything is counted.
+        token = before, *sorted(map(id, absences))
+        known = self._known.get(token)
+        if known is None and (group := plain_group(absences)) is not None:
+            known = self._known[token] = self._once(before, group, ())
+        return known
 
     def _once(self, before: int, group: Group, gains: Sequence[int]) -> Availability:
         """The curve of a single group, of which nodes tell nothing more; such groups are thousands, curves a few."""

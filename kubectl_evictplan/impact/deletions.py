@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
 
 import msgspec
@@ -79,8 +79,7 @@ def _by_controllers(evictions: Evictions, pods: Mapping[str, Pod]) -> dict[str, 
     # Pods of one node share all of it, and so do many nodes.
     memo: dict[object, Deletion] = {}
     found: dict[str, Deletion] = {}
-    rows: dict[str, list[Eviction]] = {}
-    of_group: dict[str, Eviction] = {}
+    again: set[str] = set()
     for group in evictions.groups:
         shared = group.shared
         deletion = _joined([shared], memo)
@@ -91,13 +90,25 @@ def _by_controllers(evictions: Evictions, pods: Mapping[str, Pod]) -> dict[str, 
             if pod is None or pod.uid != names.uid:
                 continue
             if key in found:
-                rows.setdefault(key, [of_group[key]]).append(shared)
+                again.add(key)
             else:
-                found[key], of_group[key] = deletion, shared
-    for key, some in rows.items():
-        some.sort(key=attrgetter("offset_seconds", "controller"))
-        found[key] = _joined(some, memo)
+                found[key] = deletion
+    for key, rows in _rows_of(again, evictions, pods).items():
+        rows.sort(key=attrgetter("offset_seconds", "controller"))
+        found[key] = _joined(rows, memo)
     return found
+
+
+def _rows_of(
+    keys: Collection[str], evictions: Evictions, pods: Mapping[str, Pod]
+) -> dict[str, list[Eviction]]:
+    """What is shared by each eviction of these pods."""
+    rows: dict[str, list[Eviction]] = {}
+    for group in evictions.groups if keys else ():
+        for names in group.pods:
+            if names.key in keys and pods[names.key].uid == names.uid:
+                rows.setdefault(names.key, []).append(group.shared)
+    return rows
 
 
 def _token(row: Eviction) -> tuple[object, ...]:

@@ -23,7 +23,7 @@ from kubectl_evictplan.impact.stretches import (
     together,
 )
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
-from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.kube.objects import FINISHED_PHASES, Pod
 
 # Creating a pod and binding it takes at most that (ranges of ``engine/drain_timing.py``), and so does telling that it
 # is Ready.
@@ -125,7 +125,9 @@ def how_many_counted(pods: Iterable[Pod]) -> int:
         [
             1
             for pod in pods
-            if pod.ready == "True" and pod.deletion_timestamp_ns is None and not pod.finished
+            if pod.ready == "True"
+            and pod.deletion_timestamp_ns is None
+            and pod.phase not in FINISHED_PHASES
         ]
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 from kubectl_evictplan.impact.fates import Fate, Moving, OwnerKey, ending_until_ns, how_many_counted
 from kubectl_evictplan.kube.objects import Pod, Workload
@@ -92,13 +93,12 @@ class Members:
         self.by_labels: dict[tuple[str, int], Labelled] = {}
         self._owners = owners
         wanted = set(map(owners.workload, {one.owner for one in moving}))
-        moves = {one.key: one for one in moving}
-        moved = _by_template([one.pod for one in moving])
-        for template, alike in _by_template(pods).items():
+        moved = _by_template([one.pod for one in moving], moving)
+        for template, alike in _by_template(pods, pods).items():
             labelled = self._labelled(template)
             labelled.pods.extend(alike)
             if (some := moved.get(template)) is not None:
-                labelled.moving.extend([moves[pod.key] for pod in some])
+                labelled.moving.extend(some)
             for owner, owned in self._owned(alike):
                 if owners.workload(owner) in wanted:
                     self.by_owner.setdefault(owner, []).extend(owned)
@@ -118,16 +118,19 @@ class Members:
         return [(owner, pods)]
 
 
-def _by_template(pods: Iterable[Pod]) -> dict[_Template, list[Pod]]:
-    """Pods by what is one object for all pods of a template. Mostly these follow each other."""
-    found: dict[_Template, list[Pod]] = {}
-    alike: list[Pod] = []
+_T = TypeVar("_T")
+
+
+def _by_template(pods: Iterable[Pod], of_pods: Iterable[_T]) -> dict[_Template, list[_T]]:
+    """What is said of each pod by what is one object for all pods of a template. Mostly these follow each other."""
+    found: dict[_Template, list[_T]] = {}
+    alike: list[_T] = []
     namespace, owners, labels = "", object(), object()
-    for pod in pods:
+    for pod, told in zip(pods, of_pods, strict=True):
         if not (
             pod.labels is labels and pod.owner_references is owners and pod.namespace == namespace
         ):
             namespace, owners, labels = pod.namespace, pod.owner_references, pod.labels
             alike = found.setdefault((namespace, id(owners), id(labels)), [])
-        alike.append(pod)
+        alike.append(told)
     return found

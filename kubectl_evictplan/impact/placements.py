@@ -172,7 +172,8 @@ class _Groups:
         """By key the placement of each pod; empty where all find a node at once."""
         labels = fit.pods[0].labels
         # Who asks about some of them only must not be told the count of all.
-        alike = all(pod.labels is labels or pod.labels == labels for pod in fit.pods)
+        alike = len({id(pod.labels) for pod in fit.pods}) == 1
+        alike = alike or all(pod.labels == labels for pod in fit.pods)
         token = id(fit.chances), id(fit.pods[0].tolerations), len(fit.pods), alike
         if (placements := self._known.get(token)) is None:
             placements = self._known[token] = self._by_rank(fit, alike=alike)

@@ -70,6 +70,8 @@ def _record(world: World, fit: Fit, verdict: Verdict, unknown: tuple[str, ...]) 
 
 
 def _all_have_one(world: World, fit: Fit) -> Between:
-    fates = world.fates
-    # Alike pods share theirs.
-    return last_of(*{fates[pod.key].successor.bound for pod in fit.pods})
+    # Mostly these are all that its owner loses.
+    fates = world.fates_of(world.owner_of(fit.pods[0]))
+    if len(fates) != len(fit.pods):
+        fates = [world.fates[pod.key] for pod in fit.pods]
+    return last_of(*{fate.successor.bound for fate in fates})

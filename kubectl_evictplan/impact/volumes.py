@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import msgspec
 
@@ -72,6 +73,11 @@ class Volumes:
             one.name for one in infrastructure.storage_drivers if not one.attach_required
         }
         self.rivals = Rivals(infrastructure.pod_claims, pods)
+
+    @cached_property
+    def claiming(self) -> frozenset[str]:
+        """Keys of the pods that use claims which do not go away with them."""
+        return frozenset(key for key, names in self._of_pod.items() if names)
 
     def claims_of(self, pod: Pod) -> tuple[str, ...]:
         """Names of the claims that the pod's volumes use, without those that go away with it."""

@@ -33,19 +33,13 @@ def workload_impacts(world: World) -> tuple[WorkloadImpact, ...]:
     groups: dict[tuple[str, str], list[OwnerKey]] = {}
     for owner in world.by_owner:
         groups.setdefault(world.workload_of(owner), []).append(owner)
-    moving: dict[tuple[str, str], list[Fate]] = {}
-    names: dict[OwnerKey, list[Fate]] = {}
-    for fate in world.fates.values():
-        owner = fate.owner
-        if (known := names.get(owner)) is None:
-            known = names[owner] = moving.setdefault(world.workload_of(owner), [])
-        known.append(fate)
     curves: dict[tuple[int, int], _Curve] = {}
-    return tuple(
-        _impact(world, key, owners, moving[key], curves)
-        for key, owners in sorted(groups.items())
-        if any(fate.away.possible or fate.deletion for fate in moving.get(key, ()))
-    )
+    found = []
+    for key, owners in sorted(groups.items()):
+        fates = [fate for owner in owners for fate in world.fates_of(owner)]
+        if any(fate.away.possible or fate.deletion for fate in fates):
+            found.append(_impact(world, key, owners, fates, curves))
+    return tuple(found)
 
 
 class _Curve(msgspec.Struct, frozen=True):

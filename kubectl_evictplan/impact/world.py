@@ -6,6 +6,7 @@ Costs one pass over the pods of the cluster; what happens is computed once for e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from operator import attrgetter, itemgetter
 
 import msgspec
@@ -275,6 +276,20 @@ class World:
             return None
         return self._closed.why(owner)
 
+    def fates_of(self, owner: OwnerKey) -> Sequence[Fate]:
+        """What becomes of the owner's pods that something happens to."""
+        return self._fates_by_owner.get(owner, ())
+
+    @cached_property
+    def _fates_by_owner(self) -> Mapping[OwnerKey, Sequence[Fate]]:
+        found: dict[OwnerKey, list[Fate]] = {}
+        for fate in self.fates.values():
+            if (known := found.get(fate.owner)) is None:
+                found[fate.owner] = [fate]
+            else:
+                known.append(fate)
+        return found
+
     def wanted_by(self, owner: OwnerKey) -> int | None:
         """How many pods an owner asks for, where the input tells."""
         known = self.workloads.get(owner)
@@ -321,27 +336,32 @@ class World:
         # What alike pods share.
         memo: dict[object, tuple[object, ...]] = {}
         likes: dict[int, str] = {}
-        spans: dict[OwnerKey, tuple[int, int]] = {}
+        # Of each owner whether it makes others at once, and how long these take to be Ready.
+        owners: dict[OwnerKey, tuple[bool, tuple[int, int]]] = {}
         lives, returning = self.lives, self.returning
+        own = self._not_wanted.surely | self._not_wanted.perhaps | self.volumes.claiming
+        placed = bool(self.placements.of_pod) or self.has_gates
         for one in moving:
             key, pod, owner, deletion = one
             if owner[1] == STATEFUL_SET:
                 sets.setdefault(owner, []).append(one)
                 continue
-            if not self._is_plain(one):
+            if (known_owner := owners.get(owner)) is None:
+                known_owner = owners[owner] = self._replaces(owner)
+            at_once, span = known_owner
+            if key in own or not (at_once or deletion is None):
                 yield key, self._fate(one, None)
                 continue
+            # Nothing but its node, its deletion and its place decides what becomes of the pod.
             if (alike := likes.get(id(deletion))) is None:
                 alike = likes[id(deletion)] = _without_end(deletion)
-            if (span := spans.get(owner)) is None:
-                span = spans[owner] = _span(self.readiness_of(owner))
             token = (
                 id(lives.get(pod.node_name, _NOTHING)),
                 span,
                 alike,
                 is_counted(pod),
                 pod.node_name if key in returning else "",
-                id(self._place_of(key, owner)),
+                id(self._place_of(key, owner)) if placed else 0,
             )
             if (known := memo.get(token)) is not None:
                 yield key, Fate._make(one + known)
@@ -352,13 +372,10 @@ class World:
         for owner, pods in sets.items():
             yield from self._stateful_set(owner, pods)
 
-    def _is_plain(self, moving: Moving) -> bool:
-        """Whether nothing but its node, its deletion and its place decides what becomes of the pod."""
-        key, pod, owner, deletion = moving
-        if deletion is not None and (owner[1] not in AT_DELETION or self.makes_none(owner)):
-            return False
-        surely, perhaps = self._not_wanted
-        return not (key in surely or key in perhaps or self.volumes.claims_of(pod))
+    def _replaces(self, owner: OwnerKey) -> tuple[bool, tuple[int, int]]:
+        """Whether it makes others as soon as pods are deleted, and how long these take to be Ready."""
+        at_once = owner[1] in AT_DELETION and not self.makes_none(owner)
+        return at_once, _span(self.readiness_of(owner))
 
     def _fate(self, moving: Moving, lower: Mapping[str, _Lower] | None) -> Fate:
         key, pod, owner, deletion = moving

@@ -116,6 +116,10 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
     holder_identity: str = ""
 
 
+# Of pods whose containers have ended for good.
+FINISHED_PHASES = frozenset(("Succeeded", "Failed"))
+
+
 class Pod(msgspec.Struct, frozen=True):
     """``v1.Pod``, reduced to what decides whether, when and how it goes away."""
 
@@ -168,7 +172,7 @@ class Pod(msgspec.Struct, frozen=True):
     @property
     def finished(self) -> bool:
         """Whether its containers have ended for good (``IsPodTerminal``)."""
-        return self.phase in ("Succeeded", "Failed")
+        return self.phase in FINISHED_PHASES
 
     def controller(self) -> OwnerReference | None:
         """The managing owner (``GetControllerOf``), or None for a bare pod."""

@@ -74,6 +74,10 @@ class Refusal(NamedTuple):
     nodes: int
 
 
+# With these nothing can be said.
+_NOT_TOLD = frozenset((Unknown.NEEDS, Unknown.SCHEDULER, Unknown.OFFERS))
+
+
 class Group(msgspec.Struct, frozen=True):
     """Pods of one owner with equal needs, whose successors look for places."""
 
@@ -153,7 +157,7 @@ class Fit(NamedTuple):
     @property
     def verdict(self) -> Verdict:
         """The answer in a word; what is not known never fits."""
-        if {Unknown.NEEDS, Unknown.SCHEDULER, Unknown.OFFERS}.intersection(self.unknown):
+        if self.unknown and _NOT_TOLD.intersection(self.unknown):
             return Verdict.UNKNOWN
         if self.placed:
             if any(chance.most < len(self.pods) for chance in self.chances[:1]):
