@@ -26,7 +26,8 @@ from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.stretches import Between
-from kubectl_evictplan.impact.world import Assumed, World
+from kubectl_evictplan.impact.successors import Assumed
+from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.prediction.impact_document import Impact, Step
 from kubectl_evictplan.prediction.predict import predict

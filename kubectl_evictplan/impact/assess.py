@@ -15,9 +15,10 @@ from kubectl_evictplan.impact.findings import find
 from kubectl_evictplan.impact.quorums import quorum_impacts
 from kubectl_evictplan.impact.replacements import ASSUMPTION, replacement_fits
 from kubectl_evictplan.impact.services import by_others, service_impacts, services_listed
+from kubectl_evictplan.impact.successors import LEARNT, Assumed
 from kubectl_evictplan.impact.volumes import SHARED_MODES, UNKNOWN
 from kubectl_evictplan.impact.workloads import workload_impacts
-from kubectl_evictplan.impact.world import LEARNT, Assumed, World
+from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.scheduling.answers import Unknown, Verdict

@@ -1,5 +1,7 @@
 """Who creates a pod anew, and when: the controllers of ReplicaSets, StatefulSets, DaemonSets, Jobs, and nobody.
 
+And how long the new one takes to be Ready.
+
 Upstream: ``manageReplicas`` (pkg/controller/replicaset), ``processReplica`` (pkg/controller/statefulset),
 ``nodeShouldRunDaemonPod`` (pkg/controller/daemon), ``manageJob`` with ``getRemainingTime`` and ``matchPodFailurePolicy``
 (pkg/controller/job).
@@ -7,16 +9,19 @@ Upstream: ``manageReplicas`` (pkg/controller/replicaset), ``processReplica`` (pk
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
 import msgspec
 
+from kubectl_evictplan.cluster.readiness import learnt
 from kubectl_evictplan.cluster.timeline import EVICTION_API, POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
+from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.fates import (
     NOBODY,
+    OwnerKey,
     Readiness,
     Successor,
     going_together,
@@ -49,6 +54,42 @@ _STATIC_POD_SYNC_NS = 20 * SECOND_NS
 AT_DELETION = frozenset({"ReplicaSet", "ReplicationController"})
 # "Pod" and "Node" stand for bare and static pods.
 KNOWN_OWNERS = AT_DELETION | {STATEFUL_SET, "DaemonSet", "Job", "Pod", "Node"}
+
+
+# Where it is from how long a replacement takes to be Ready.
+GIVEN, LEARNT, DEFAULT = "given", "learnt", "default"
+
+
+class Assumed(msgspec.Struct, frozen=True):
+    """What to assume of replacements; ``given``: somebody said so, and the pods' own history does not count."""
+
+    ready: AssumeReady
+    given: bool
+
+
+class ReplacementTimes:
+    """Of each owner, found out once."""
+
+    def __init__(self, assumed: Assumed, pods_of: Callable[[OwnerKey], Sequence[Pod]]) -> None:
+        """``pods_of``: the pods of an owner, to learn from."""
+        self._assumed, self._pods_of = assumed, pods_of
+        self._known: dict[OwnerKey, Readiness] = {}
+
+    def of(self, owner: OwnerKey) -> Readiness:
+        """How long a replacement of that owner takes to be Ready."""
+        known = self._known.get(owner)
+        if known is None:
+            known = self._known[owner] = self._find(owner)
+        return known
+
+    def _find(self, owner: OwnerKey) -> Readiness:
+        low_ns, high_ns = self._assumed.ready
+        most_ns = FOREVER_NS if high_ns is None else high_ns
+        if not self._assumed.given:
+            found = learnt(self._pods_of(owner))
+            if found is not None:
+                return Readiness(found.least_ns, found.most_ns, LEARNT, found.samples)
+        return Readiness(low_ns, most_ns, GIVEN if self._assumed.given else DEFAULT)
 
 
 def begins(

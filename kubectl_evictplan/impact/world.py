@@ -9,14 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter, itemgetter
 
-import msgspec
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.readiness import learnt
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
-from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.impact.again import after_losses, later_drains, rounds
 from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked, waits_for
@@ -56,7 +53,9 @@ from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, NONE, Absence,
 from kubectl_evictplan.impact.successors import (
     AT_DELETION,
     KNOWN_OWNERS,
+    Assumed,
     Lost,
+    ReplacementTimes,
     after_companions,
     begins,
     in_order,
@@ -79,17 +78,8 @@ from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 
-# Where it is from how long a replacement takes to be Ready.
-GIVEN, LEARNT, DEFAULT = "given", "learnt", "default"
 # Nobody makes pods of these anew, or only where they were.
 _NOT_PLACED = frozenset({"Pod", "Node", "DaemonSet"})
-
-
-class Assumed(msgspec.Struct, frozen=True):
-    """What to assume of replacements; ``given``: somebody said so, and the pods' own history does not count."""
-
-    ready: AssumeReady
-    given: bool
 
 
 _NOTHING = NodeLife()
@@ -127,7 +117,7 @@ class World:
         self.has_gates = any(one.scheduling_gates for one in snapshot.workloads)
         self._owners = Owners(snapshot.workloads)
         self._closed = closed_owners(snapshot)
-        self._assumed = assumed
+        self._times = ReplacementTimes(assumed, lambda owner: self.by_owner.get(owner, ()))
         self.drained = bool(drained_nodes(scenario))
         touched = self._touched_pods()
         tracked = job_controller_runs_in_the_end(configuration, scenario)
@@ -143,7 +133,6 @@ class World:
         moving = self._moving(touched)
         self._group(moving)
         self._out_of_service = out_of_service_taints(prediction)
-        self._readiness: dict[OwnerKey, Readiness] = {}
         self._not_wanted = not_wanted(moving, self.workloads, self.by_owner, self.deletions)
         self.job_ends = job_ends(self.by_owner, self.workloads, self._lost, scenario.start_ns)
         self.placements = Placements() if part else self._places(moving)
@@ -317,19 +306,7 @@ class World:
 
     def readiness_of(self, owner: OwnerKey) -> Readiness:
         """How long a replacement of that owner takes to be Ready."""
-        known = self._readiness.get(owner)
-        if known is None:
-            known = self._readiness[owner] = self._learn(owner)
-        return known
-
-    def _learn(self, owner: OwnerKey) -> Readiness:
-        low_ns, high_ns = self._assumed.ready
-        most_ns = FOREVER_NS if high_ns is None else high_ns
-        if not self._assumed.given:
-            found = learnt(self.by_owner.get(owner, ()))
-            if found is not None:
-                return Readiness(found.least_ns, found.most_ns, LEARNT, found.samples)
-        return Readiness(low_ns, most_ns, GIVEN if self._assumed.given else DEFAULT)
+        return self._times.of(owner)
 
     def _fates(self, moving: Iterable[Moving]) -> Iterator[tuple[str, Fate]]:
         sets: dict[OwnerKey, list[Moving]] = {}

@@ -19,7 +19,8 @@ from kubectl_evictplan.impact.budgets import budget_impacts
 from kubectl_evictplan.impact.comebacks import not_coming_back
 from kubectl_evictplan.impact.coupled import CoupledPods
 from kubectl_evictplan.impact.endpoints import Endpoints
-from kubectl_evictplan.impact.world import Assumed, World
+from kubectl_evictplan.impact.successors import Assumed
+from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.document import CERTAIN, Inputs, Prediction
 from kubectl_evictplan.prediction.evicted_pods import emptied_workloads
