@@ -6,8 +6,18 @@ from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
+from realities import World
+from test_bounds import check_world
 
-from builders import default_tolerations, make_node, make_pod, make_snapshot, ns, tolerates
+from builders import (
+    default_tolerations,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    ns,
+    tolerates,
+)
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.infrastructure import Infrastructure, LeaderLease
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
@@ -149,6 +159,16 @@ def test_pods_of_the_leaders_node_are_evicted_a_takeover_later() -> None:
     [eviction] = of_leader.evictions
     assert (eviction.pod, eviction.certainty) == ("web", CERTAIN)
     assert (eviction.earliest_seconds, round(eviction.latest_seconds)) == (363, 394)
+
+
+def test_whenever_another_process_takes_over_pods_go_within_their_windows() -> None:
+    snapshot = cluster()
+    configuration = resolve_configuration(
+        ControllerSettings(kubernetes_version="1.34.0"), snapshot.control_plane
+    )
+    known = control_plane_nodes(snapshot)
+    scenario = make_scenario(known.events(["a1"], None, snapshot, GRACE_NS, "test"), horizon=900)
+    check_world(World(snapshot, scenario, configuration), 5, 20)
 
 
 def test_a_sweep_ranks_a_lost_control_plane_first_and_names_what_fails_with_a_node() -> None:

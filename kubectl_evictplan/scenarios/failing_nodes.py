@@ -206,8 +206,8 @@ class ControlPlaneNodes(NamedTuple):
             return
         latest = format_duration(-(-takeover_lag(self.settings).latest_ns // SECOND_NS) * SECOND_NS)
         message = (
-            f"a kube-controller-manager runs on {listed(sorted(here))}, and whether it is the leader is not in the "
-            f"input: if so another process takes over up to {latest} later and begins every grace period and countdown anew, and every "
+            f"a kube-controller-manager runs on {listed(sorted(here))}, and the input does not tell whether it is the "
+            f"leader: if so another process takes over up to {latest} later and begins every grace period and countdown anew, and every "
             f"window here is too early; give {_LEASE} with the input"
         )
         yield ClusterWarning(

@@ -56,6 +56,7 @@ class Account:
         recoveries: int,
         rules: EvictionRules,
         made_anew_ns: int,
+        leaving: int = 0,
         *,
         counts_pods: bool,
     ) -> None:
@@ -71,6 +72,8 @@ class Account:
         self._is_met = (budget.current_healthy or 0) >= (budget.desired_healthy or 0)
         self._coming = list(coming)
         self._stirs = 1 if coming else 0
+        # Pods that terminate since before the start: the status changes when they are gone, at any time.
+        self._leaving = leaving if counts_pods else 0
 
     def lets_go(self, pod: Pod) -> bool:
         """Whether the pod is evicted without a disruption: it is not Ready, and does not count."""
@@ -88,7 +91,7 @@ class Account:
             tuple(self._coming),
             self._recovery_ns,
             self._recoveries,
-            self._stirs,
+            self._stirs + self._leaving,
             self._counts_pods,
         )
 
@@ -142,6 +145,7 @@ class Accounts:
         self._scales = OwnerScales(world.snapshot.workloads)
         self._elsewhere = Elsewhere(plan.taking_nodes(), world.snapshot.pods)
         self._incomplete = plan.incomplete
+        self._refilled = plan.refilled
         self._covered: dict[int, list[Pod]] = {}
         for pod in world.snapshot.pods:
             for place in self._index.matching(pod):
@@ -221,6 +225,7 @@ class Accounts:
             self._recoveries(pods),
             self._rules,
             recovery(AT_ONCE, (0, slowest_ns))[1],
+            sum(pod.deletion_timestamp_ns is not None for pod in covered),
             counts_pods=budget.max_unavailable is None and not _percent(budget),
         )
 
@@ -290,12 +295,10 @@ class Accounts:
         """Whether the pod stays as it is while nobody evicts it."""
         if pod.finished:
             return True
-        return (
-            pod.phase == "Running"
-            and pod.deletion_timestamp_ns is None
-            and bool(pod.node_name)
-            and not self._is_starting(pod)
-        )
+        if pod.deletion_timestamp_ns is not None:
+            # It counts no more; nor does its place, unless its owner has still to fill it.
+            return owner_key(pod) not in self._refilled
+        return pod.phase == "Running" and bool(pod.node_name) and not self._is_starting(pod)
 
     def _slowest_ns(self, pod: Pod) -> int:
         """How long one of its owner takes at most to be Ready, if it ever is."""

@@ -69,8 +69,8 @@ class DrainPlan:
         self._times = Counter(name for event in self.drains for name in event.nodes)
         self._daemon_sets = known_daemon_sets(world.snapshot)
         self.incomplete = _incomplete_sets(world)
-        # Of these a pod may be made before kubectl looks.
-        self._missing = self.incomplete | _left_by_some(world)
+        # Owners of which a pod may be made at any time, because another one terminates.
+        self.refilled = self.incomplete | _left_by_some(world)
         # Until then nothing happens in the cluster but drains and what follows from them.
         self.calm_ns = _first_ns(one for one in scenario.events if not one.unschedulable)
         self.processes = [
@@ -154,7 +154,7 @@ class DrainPlan:
             owner = pod.controller()
             if owner is None or owner.kind not in (*REPLACED_AT_ONCE, STATEFUL_SET):
                 continue
-            missing = (owner.kind, pod.namespace, owner.name) in self._missing
+            missing = (owner.kind, pod.namespace, owner.name) in self.refilled
             if not missing and (pod.node_name == name or (calm and not self._times[pod.node_name])):
                 continue
             at_once = missing or not calm or pod.node_name in early

@@ -166,6 +166,26 @@ def test_a_terminating_pod_that_nobody_ends_leaves_only_the_end_of_the_drain_ope
         assert (found.turns, found.exit_codes, found.sure.exit_codes) == ({}, {}, {})
 
 
+def leaving_under_a_budget(wanted: int) -> ClusterSnapshot:
+    """Three of web, of which one may be away, and a fourth on b2 that terminates; its owner wants so many."""
+    snapshot = drained_cluster(App("web", ["a1", "a1", "b1", "b2"], most=1))
+    *rest, last = snapshot.pods
+    end = replace(last, deletion_timestamp_ns=epoch_ns(20), deletion_grace_period_seconds=30)
+    workloads = tuple(replace(one, replicas=wanted) for one in snapshot.workloads)
+    [budget], scales = snapshot.budgets, OwnerScales(workloads)
+    synced = synced_status(budget, (*rest, end), scales.scale, snapshot.taken_at_ns)
+    return replace(snapshot, pods=(*rest, end), workloads=workloads, budgets=(synced,))
+
+
+def test_a_budget_decides_as_without_the_pod_that_terminates_if_nobody_has_to_replace_it() -> None:
+    replaced = proven(leaving_under_a_budget(3), drain("a1"))
+    alone = proven(drained_cluster(App("web", ["a1", "a1", "b1"], most=1)), drain("a1"))
+    assert replaced.rows == alone.rows
+    assert replaced.exit_codes == {0: frozenset({0})}
+    # Its replacement is Ready nobody knows when.
+    assert proven(leaving_under_a_budget(4), drain("a1")).rows == {}
+
+
 def test_a_terminating_pod_that_kubectl_may_refuse_leaves_everything_open() -> None:
     assert proven(leaving(20, owner_references=()), drain("a1")).rows == {}
 
