@@ -213,7 +213,7 @@ class Kubelets:
         """The kubelet falls silent; its last renewal was at ``last_heartbeat_ns`` (epoch)."""
         now_ns = self._state.now_ns
         stated = self._stated.get(name, [])
-        if (now_ns, last_heartbeat_ns) in stated:
+        if last_heartbeat_ns is not None and (now_ns, last_heartbeat_ns) in stated:
             # A kubelet that starts at this very instant goes on to its next stop.
             stated.remove((now_ns, last_heartbeat_ns))
         series = self._renewals.get(name)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNOWN
 from kubectl_evictplan.windows.line_replay import (
     NEVER_NS,
     LineHistory,
@@ -97,6 +97,12 @@ class ZoneLine:
         rates = {operation.qps for operation in swaps}
         return len(rates) > 1 or any(o.told is Told.STARTED for o in self.operations)
 
+    @cached_property
+    def turning_unknown(self) -> frozenset[str]:
+        """Nodes of which a tick writes Ready=Unknown; what is told at 0 was so before the start."""
+        told = (each for each in self.operations if each.told is Told.STATUS and each.at_ns > 0)
+        return frozenset(each.name for each in told if each.status == UNKNOWN)
+
     @property
     def takes_back(self) -> bool:
         """Whether a tick takes nodes out of line at its end, because all zones are down."""
@@ -169,10 +175,13 @@ def _groups(lines: Iterable[ZoneLine]) -> Groups:
     return [tuple(names) for names in found.values()]
 
 
-def _orders(lines: list[ZoneLine], groups: Groups) -> list[Served]:
-    """The orders of service that matter."""
+def _orders(lines: list[ZoneLine], groups: Groups, *, stale: bool) -> list[Served]:
+    """The orders of service that matter; ``stale``: passes may see nodes as they were."""
     leavers = [g for g in groups if any(name in line.leaving for line in lines for name in g)]
-    return orders(leavers, max(len(line.operations) for line in lines))
+    seen_late = frozenset[str]().union(*(line.turning_unknown for line in lines if stale))
+    if len(groups) == 1:
+        seen_late = frozenset()
+    return orders(leavers, seen_late, max(len(line.operations) for line in lines))
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -231,7 +240,7 @@ def wait_windows(
     groups = _groups(lines)
     # By group, and by the ordinal of the wait, its windows for each order.
     found: list[list[list[WaitWindow]]] = [[] for _ in groups]
-    served = _orders(lines, groups)
+    served = _orders(lines, groups, stale=any(rules.stale_lister for _, rules in replayed))
     for order, _ in served:
         replays = [
             line.replay(rules, order, groups, spread.gap_ns, services) for line, rules in replayed

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from builders import make_event, make_lease, make_node, make_scenario, make_snapshot
+from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
@@ -66,3 +66,17 @@ def test_a_node_may_be_tainted_just_before_the_tick_that_clears_all_taints_and_i
     services = Services([wait], record, [], latest=latest, changes_ns=())
     served = {history.served_ns for history in services.histories()}
     assert {(19,), (20,)} <= served
+
+
+@pytest.mark.parametrize(("release", "latest"), [("1.33.13", 30.3), ("1.37.0", 40.6)])
+def test_a_token_wasted_on_a_node_that_is_seen_late_delays_all_who_wait(
+    release: str, latest: float
+) -> None:
+    waiting = [make_node("n0", ready="Unknown"), make_node("n1", ready="False")]
+    nodes = [*waiting, make_node("n2"), *(make_node(f"m{index}") for index in range(5))]
+    leases = [make_lease("n0", -87), make_lease("n2", -45)]
+    leases += [make_lease(node.name, -0.2) for node in nodes if node.name not in ("n0", "n2")]
+    snapshot = make_snapshot(nodes, [make_pod("p", "n2")], leases=leases)
+    configuration = resolve_configuration(ControllerSettings(release), snapshot.control_plane)
+    (eviction,) = predict(snapshot, make_scenario([], horizon=120), configuration).evictions
+    assert eviction.latest_seconds == pytest.approx(latest, abs=0.1)

@@ -2,7 +2,8 @@
 
 Nodes that stay change places freely, so one order stands for all of theirs (``line_windows``). Where nodes leave
 unserved, the order decides how many tokens the line takes: most where those who leave first are served first, fewest
-where they come last. And whoever waits to the very end is the one that comes last.
+where they come last. And whoever waits to the very end is the one that comes last. A pass that sees nodes as they were wastes its
+token only where one of those comes first that have just changed.
 """
 
 from __future__ import annotations
@@ -39,19 +40,34 @@ def _last_in_line(names: frozenset[str]) -> Order:
     return lambda name, leaves_ns: f"{int(name in names)}{leaves_ns:020}"
 
 
+def _first_in_line(names: frozenset[str]) -> Order:
+    return lambda name, leaves_ns: f"{int(name not in names)}{leaves_ns:020}"
+
+
 class OrderInLine(Unknown[Served]):
     """Of the nodes that one tick puts in line, and from 1.21 on of all that wait."""
 
     name = "order in the line"
     what = "in which order the nodes of a zone are taken that wait for a taint"
 
-    def __init__(self, leavers: Sequence[Collection[str]], operations: int) -> None:
-        """``leavers``: groups of alike nodes of which some leave unserved; ``operations`` of one replay."""
+    def __init__(
+        self, leavers: Sequence[Collection[str]], seen_late: frozenset[str], operations: int
+    ) -> None:
+        """``leavers``: groups of alike nodes of which some leave unserved; ``operations`` of one replay.
+
+        ``seen_late``: nodes for which a pass may waste its token as it still sees them ready.
+        """
         self._leavers = leavers
+        self._seen_late = seen_late
         self._fits = operations * len(leavers) <= _OPERATIONS_MAX * _LAST_IN_LINE_MAX
 
     def settle(self, part: Served, most: int) -> Iterator[Served]:
-        """Those who leave first come first, those who leave first come last, and each of them comes last once."""
+        """Those who leave first come first, those who leave first come last, and each of them comes last once.
+
+        And once all who may cost a token for nothing come first.
+        """
+        if self._seen_late:
+            yield part._replace(order=_first_in_line(self._seen_late))
         if not self._leavers:
             yield part
             return
@@ -64,8 +80,9 @@ class OrderInLine(Unknown[Served]):
             yield part._replace(order=_last_in_line(frozenset(group)))
 
 
-def orders(leavers: Sequence[Collection[str]], operations: int) -> list[Served]:
+def orders(
+    leavers: Sequence[Collection[str]], seen_late: frozenset[str], operations: int
+) -> list[Served]:
     """The orders of service that matter."""
-    return list(
-        OrderInLine(leavers, operations).settle(Served(first_leaves_first), _LAST_IN_LINE_MAX)
-    )
+    unknown = OrderInLine(leavers, seen_late, operations)
+    return list(unknown.settle(Served(first_leaves_first), _LAST_IN_LINE_MAX))
