@@ -14,7 +14,12 @@ from kubectl_evictplan.impact.comebacks import not_coming_back
 from kubectl_evictplan.impact.findings import find
 from kubectl_evictplan.impact.quorums import quorum_impacts
 from kubectl_evictplan.impact.replacements import ASSUMPTION, replacement_fits
-from kubectl_evictplan.impact.services import by_others, service_impacts, services_listed
+from kubectl_evictplan.impact.services import (
+    by_others,
+    clients_stay_near,
+    service_impacts,
+    services_listed,
+)
 from kubectl_evictplan.impact.successors import LEARNT, Assumed
 from kubectl_evictplan.impact.volumes import SHARED_MODES, UNKNOWN
 from kubectl_evictplan.impact.workloads import workload_impacts
@@ -67,6 +72,7 @@ def assess_impact(
             *not_listed(snapshot),
             *_by_others(snapshot, impact),
             *_by_runtime_labels(impact),
+            *_by_place(snapshot, impact),
             *_not_evaluated(impact, len(world.pushed.since_ns)),
         ),
     )
@@ -190,6 +196,13 @@ def _by_others(snapshot: ClusterSnapshot, impact: Impact) -> Iterator[str]:
             f"services: nothing in Kubernetes changes the EndpointSlices of Services without a selector: when whoever manages"
             f" those of {listed(names)} takes dead addresses out and new ones in is not known"
         )
+
+
+def _by_place(snapshot: ClusterSnapshot, impact: Impact) -> Iterator[str]:
+    if clients_stay_near(snapshot):
+        from kubectl_evictplan.impact.local_traffic import not_judged
+
+        yield from not_judged(snapshot, impact)
 
 
 def _by_runtime_labels(impact: Impact) -> Iterator[str]:

@@ -33,6 +33,12 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "stops with it. Without etcd nothing else of a prediction happens as told.",
         "Take one member at a time, wait until it is back, and keep members in an odd number of zones.",
     ),
+    "local-endpoints-gone": FindingKind(
+        "medium",
+        "With internalTrafficPolicy or externalTrafficPolicy Local a node sends clients to its own endpoints only. The last one leaves "
+        "while the node goes on: these clients have nobody, although the Service has endpoints elsewhere.",
+        "Move the clients too, take the node out of the load balancer first, or use the policy Cluster while the change is on.",
+    ),
     "workload-down": FindingKind(
         "high",
         "Every Ready pod of the workload is away or dead at one time, because all are on nodes that the change takes: "

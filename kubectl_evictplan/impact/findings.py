@@ -40,7 +40,13 @@ from kubectl_evictplan.impact.replacement_words import (
     too_many,
     what_would_help,
 )
-from kubectl_evictplan.impact.services import LABELS, remedy_of_dead, remedy_of_down, services_of
+from kubectl_evictplan.impact.services import (
+    LABELS,
+    clients_stay_near,
+    remedy_of_dead,
+    remedy_of_down,
+    services_of,
+)
 from kubectl_evictplan.impact.volumes import (
     FORCE_DETACH,
     HELD,
@@ -130,6 +136,13 @@ def _service_object(one: ServiceImpact) -> str:
     """Where no Services are listed, the label says who belongs together: that is no object of the cluster."""
     kind = "App" if one.source == LABELS else "Service"
     return f"{kind}/{one.namespace}/{one.service}"
+
+
+def _local_endpoints_gone(facts: Facts) -> Iterator[Item]:
+    if clients_stay_near(facts.world.snapshot):
+        from kubectl_evictplan.impact.local_traffic import local_endpoints_gone
+
+        yield from local_endpoints_gone(facts)
 
 
 def _outage_undetected(facts: Facts) -> Iterator[Item]:
@@ -425,6 +438,7 @@ def _of_drains(name: str) -> Callable[[Facts], Iterator[Item]]:
 AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "service-down": _service_down,
     "majority-lost": _quorum_lost,
+    "local-endpoints-gone": _local_endpoints_gone,
     "workload-down": _workload_down,
     "budget-broken": _budget_broken,
     "drain-waits": _of_drains("drain_waits"),

@@ -297,6 +297,16 @@ def by_others(service: Service | None) -> bool:
     return service is not None and not service.selector
 
 
+def clients_stay_near(snapshot: ClusterSnapshot) -> bool:
+    """Whether clients of some Service are not sent to all of its endpoints."""
+    infrastructure = snapshot.infrastructure
+    return any(one.hinted for one in infrastructure.endpoint_slices) or any(
+        one.traffic_distribution
+        or "Local" in (one.internal_traffic_policy, one.external_traffic_policy)
+        for one in infrastructure.services
+    )
+
+
 def services_of(snapshot: ClusterSnapshot) -> Mapping[tuple[str, str], Service]:
     """The Services of the input, by namespace and name."""
     return {(one.namespace, one.name): one for one in snapshot.infrastructure.services}

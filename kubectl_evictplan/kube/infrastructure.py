@@ -33,7 +33,7 @@ class Namespace(msgspec.Struct, frozen=True):
 
 
 class Service(msgspec.Struct, frozen=True):
-    """``v1.Service``; ``selector`` None: its endpoints are somebody else's to write."""
+    """``v1.Service``; ``selector`` None: its endpoints are somebody else's to write. Policies "" are Cluster."""
 
     namespace: str
     name: str
@@ -43,6 +43,7 @@ class Service(msgspec.Struct, frozen=True):
     publish_not_ready_addresses: bool = False
     external_traffic_policy: str = ""
     internal_traffic_policy: str = ""
+    traffic_distribution: str = ""
 
 
 class Endpoint(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -64,6 +65,8 @@ class EndpointSlice(msgspec.Struct, frozen=True):
     service: str = ""
     address_type: str = ""
     endpoints: tuple[Endpoint, ...] = ()
+    # Some endpoint has hints for whose clients it is: zones, or nodes.
+    hinted: bool = False
 
 
 # Who attaches the volumes of plugins that were part of Kubernetes (``isCSIMigrationOn``, and the names that

@@ -92,6 +92,7 @@ def _service(_: ModelBuilder, decoded: wire.WireService) -> Service:
         spec.publish_not_ready_addresses,
         sys.intern(spec.external_traffic_policy),
         sys.intern(spec.internal_traffic_policy),
+        sys.intern(spec.traffic_distribution),
     )
 
 
@@ -114,6 +115,7 @@ def _endpoint_slice(build: ModelBuilder, decoded: wire.WireEndpointSlice) -> End
             )
             for one in decoded.endpoints
         ),
+        any(one.hints is not None for one in decoded.endpoints),
     )
 
 

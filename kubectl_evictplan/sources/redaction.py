@@ -43,7 +43,11 @@ KEPT = frozenset(
         *("Namespace.phase", "PersistentVolume.phase", "PersistentVolumeClaim.phase"),
         *("PersistentVolume.access_modes", "PersistentVolumeClaim.access_modes"),
         *("Service.type", "Service.external_traffic_policy", "Service.internal_traffic_policy"),
-        *("ControlPlaneFlags.provider", "ControlPlaneFlags.provider_marks"),
+        *(
+            "Service.traffic_distribution",
+            "ControlPlaneFlags.provider",
+            "ControlPlaneFlags.provider_marks",
+        ),
         *("EndpointSlice.address_type", "ObjectReference.kind"),
         *("PodDisruptionBudget.unhealthy_pod_eviction_policy", "Workload.pod_management_policy"),
         *("TopologySpreadConstraint.node_affinity_policy", "HostPort.protocol"),

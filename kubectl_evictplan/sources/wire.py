@@ -374,6 +374,7 @@ class ServiceSpec(Struct, rename="camel"):
     publish_not_ready_addresses: bool = False
     external_traffic_policy: str = ""
     internal_traffic_policy: str = ""
+    traffic_distribution: str = ""
 
 
 class WireService(WireObject, tag="Service"):
@@ -393,6 +394,7 @@ class WireEndpoint(Struct, rename="camel"):
     zone: str = ""
     # Of discovery/v1beta1, which had neither of the two above at first.
     topology: dict[str, str] = {}
+    hints: Present | None = None
 
 
 class WireEndpointSlice(WireObject, tag="EndpointSlice", kw_only=True):

@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import replace
 from worlds import READY, budget, cluster, finding, impact_of, pods_of, service
 
-from builders import make_event, make_pod, ns
-from kubectl_evictplan.kube.infrastructure import Service
+from builders import make_event, make_pod, ns, tolerates
+from kubectl_evictplan.kube.infrastructure import Endpoint, EndpointSlice, Service
 from kubectl_evictplan.kube.objects import Workload
 from kubectl_evictplan.prediction.impact_document import Impact
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 TAINT = make_event(10, "taint", "a1", taint="maint=yes:NoExecute")
 WEB = Service("default", "web", {"app": "web"})
@@ -128,3 +129,46 @@ def test_a_label_of_the_template_comes_back_with_the_successor() -> None:
 
 def test_a_drain_is_not_recommended_to_whom_the_budget_has_nobody_to_spare() -> None:
     assert "kubectl drain" not in finding(led(**LEADS), "budget-broken").remedy
+
+
+# -- clients that stay near --------------------------------------------------------------------------
+
+
+def of_each_node(event: ScenarioEvent = TAINT, **policies: str) -> Impact:
+    """A DaemonSet with a Service, and another pod on each node that asks it."""
+    agents = pods_of("DaemonSet", "agent", ["a1", "a2"])
+    clients = pods_of("DaemonSet", "client", ["a1", "a2"], tolerations=[tolerates("", None)])
+    by_node = Service("default", "agent", {"app": "agent"}, **policies)
+    return impact_of(cluster([*agents, *clients], services=(by_node,)), event)
+
+
+def test_who_asks_only_its_own_node_has_nobody_once_the_last_endpoint_leaves_it() -> None:
+    impact = of_each_node(internal_traffic_policy="Local")
+    found = finding(impact, "local-endpoints-gone")
+    assert (found.certainty, found.objects) == ("certain", ("Service/default/agent",))
+    assert found.summary.startswith("on node a1 service default/agent has no ready endpoint")
+    assert service(impact, "agent").fewest_ready.least == 1
+    assert any("traffic policy Local" in line for line in impact.not_evaluated)
+
+
+def test_who_comes_in_at_a_node_from_outside_has_nobody_there_either() -> None:
+    found = finding(of_each_node(external_traffic_policy="Local"), "local-endpoints-gone")
+    assert "clients that come in there from outside" in found.summary
+
+
+def test_clients_that_may_go_anywhere_or_are_gone_with_their_node_are_no_finding() -> None:
+    silent = make_event(10, "kubelet-stop", "a1")
+    for impact in (of_each_node(), of_each_node(silent, internal_traffic_policy="Local")):
+        assert "local-endpoints-gone" not in {one.code for one in impact.findings}
+
+
+@pytest.mark.parametrize("hinted", [True, False])
+def test_clients_that_go_to_their_own_zone_first_are_said_to_be_not_evaluated(hinted: bool) -> None:
+    endpoints = tuple(Endpoint(f"web-{n}", "a1", ready=True) for n in range(2))
+    slices = EndpointSlice("default", "x", "web", "IPv4", endpoints, hinted)
+    near = Service(
+        "default", "web", {"app": "web"}, traffic_distribution="" if hinted else "PreferClose"
+    )
+    pods = pods_of("ReplicaSet", "web", ["a1", "a1"])
+    impact = impact_of(cluster(pods, services=(near,), endpoint_slices=(slices,)), TAINT)
+    assert any("trafficDistribution" in line for line in impact.not_evaluated)
