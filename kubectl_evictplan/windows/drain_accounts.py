@@ -146,6 +146,7 @@ class Accounts:
         self._elsewhere = Elsewhere(plan.taking_nodes(), world.snapshot.pods)
         self._incomplete = plan.incomplete
         self._refilled = plan.refilled
+        self._nodes = {node.name for node in world.snapshot.nodes}
         self._covered: dict[int, list[Pod]] = {}
         for pod in world.snapshot.pods:
             for place in self._index.matching(pod):
@@ -246,7 +247,7 @@ class Accounts:
             bool(synced.disruptions_allowed)
             and seen
             and self._keeps_its_wish(budget, covered)
-            and all(pod.deletion_timestamp_ns is None for pod in covered)
+            and all(pod.deletion_timestamp_ns is None and self._has_node(pod) for pod in covered)
             and all(map(self._is_replaced, drained))
         )
 
@@ -298,7 +299,11 @@ class Accounts:
         if pod.deletion_timestamp_ns is not None:
             # It counts no more; nor does its place, unless its owner has still to fill it.
             return owner_key(pod) not in self._refilled
-        return pod.phase == "Running" and bool(pod.node_name) and not self._is_starting(pod)
+        return pod.phase == "Running" and self._has_node(pod) and not self._is_starting(pod)
+
+    def _has_node(self, pod: Pod) -> bool:
+        """Whether it is bound to a node that exists: else it is bound, or collected as garbage, meanwhile."""
+        return pod.node_name in self._nodes
 
     def _slowest_ns(self, pod: Pod) -> int:
         """How long one of its owner takes at most to be Ready, if it ever is."""
@@ -334,7 +339,7 @@ class Accounts:
 
     def _recovery(self, pods: Sequence[Pod], options: DrainOptions, spare: int) -> Range | None:
         """From the eviction of any of the pods to the return of its disruption; None: never."""
-        found = {self._recovery_of(pod, options, spare, len(pods)) for pod in pods}
+        found = {self._recovery_of(pod, options, spare, pods) for pod in pods}
         known = [one for one in found if one is not None]
         if not known:
             return None
@@ -353,7 +358,7 @@ class Accounts:
         return room.most if room.least == room.most else len(pods)
 
     def _recovery_of(
-        self, pod: Pod, options: DrainOptions, spare: int, number: int
+        self, pod: Pod, options: DrainOptions, spare: int, beside: Sequence[Pod]
     ) -> Range | None:
         owner, (ready_ns, ready_latest_ns) = owner_key(pod), self._ready.range_of(pod)
         if owner is None:
@@ -374,8 +379,8 @@ class Accounts:
             owner[0] in _REPLACED
             and ready_latest_ns is not None
             and owner not in self._incomplete
-            and (room is None or self._is_sure(room, place, number))
-            and (not stateful or (gone is not None and self._is_made_at_once(owner, spare)))
+            and (room is None or self._is_sure(room, place, len(beside)))
+            and (not stateful or (gone is not None and self._is_made_at_once(owner, spare, beside)))
         )
         return fastest, slowest if sure else PERHAPS_NEVER_NS
 
@@ -385,8 +390,13 @@ class Accounts:
         wanting = sum(1 for pod in self._all_drained if group_of.get(room_key(pod)) == place)
         return room.least >= wanting or (room.least == room.most and wanting == number)
 
-    def _is_made_at_once(self, owner: tuple[str, str, str], spare: int) -> bool:
-        """Whether a StatefulSet waits for nobody but the old pod: all others are Ready, or it does not ask."""
+    def _is_made_at_once(
+        self, owner: tuple[str, str, str], spare: int, beside: Sequence[Pod]
+    ) -> bool:
+        """Whether a StatefulSet waits for nobody but the old pod: all others are Ready, or it does not ask.
+
+        ``spare`` limits only how many of ``beside`` are away, the pods that are asked for at the same budget.
+        """
         workloads = self._world.snapshot.workloads
         known = [one for one in workloads if (one.kind, one.namespace, one.name) == owner]
         if known and known[0].pod_management_policy == PARALLEL:
@@ -396,7 +406,15 @@ class Accounts:
             # Whether the others are Ready for long enough is not followed here.
             return False
         own = [pod for pod in self._world.snapshot.pods if owner_key(pod) == owner]
-        return spare <= 1 and all(pod.ready == "True" and not pod.finished for pod in own)
+        if not all(pod.ready == "True" and self._is_settled(pod) for pod in own):
+            return False
+        drained = {pod.key for pod in self._all_drained}
+        going = {pod.key for pod in own} & drained
+        limited = spare <= 1 and going <= {pod.key for pod in beside if self._asks_one(pod)}
+        return len(going) <= 1 or limited
+
+    def _asks_one(self, pod: Pod) -> bool:
+        return len(self._index.matching(pod)) == 1
 
 
 def _percent(budget: PodDisruptionBudget) -> bool:

@@ -81,12 +81,18 @@ class DrainAnswers:
             waits = _possible(drawn.waits)
             told = drawn._replace(reasons=frozenset((end,)), waits=waits, proven=True)
         else:
-            told = drawn._replace(waits=_possible(drawn.waits))
+            told = drawn._replace(waits=_possible(drawn.waits), end=self._perhaps(drain, drawn))
         codes = bounds.exit_codes.get(drain.process)
         if codes is None:
             code = bounds.sure.exit_codes.get(drain.process)
             codes = _ANY_EXIT if code is None else frozenset((code,))
         return told._replace(exit_codes=codes)
+
+    def _perhaps(self, drain: NodeDrain, drawn: DrainOutcome) -> Within | None:
+        """The end as runs show it, without a latest where kubectl may ask for ever."""
+        if drawn.end is None or drain not in self._bounds.sure.perhaps_never:
+            return drawn.end
+        return Within(drawn.end.earliest_ns, None)
 
     def classes(self, controller: str) -> Iterator[tuple[Sequence[Pod], list[Within | None]]]:
         """For each class of exchangeable pods the window of its n-th eviction, where that is proven."""

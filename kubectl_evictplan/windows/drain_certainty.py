@@ -24,7 +24,7 @@ _FAILING = (DrainEnd.ERROR, DrainEnd.REFUSED)
 class SureDrains:
     """``evicted`` surely are; ``ends`` are nodes with which kubectl is through some day, and how.
 
-    ``exit_codes`` are those of processes that surely exit in one way.
+    With ``perhaps_never`` nothing says that it ever is. ``exit_codes`` are those of processes that surely exit in one way.
     """
 
     def __init__(
@@ -32,6 +32,7 @@ class SureDrains:
     ) -> None:
         self.evicted: set[EvictionKey] = set()
         self.ends: dict[NodeDrain, DrainEnd] = {}
+        self.perhaps_never: set[NodeDrain] = set()
         self.exit_codes: dict[int, int] = {}
         self._accounts = accounts
         self._rules = rules
@@ -47,10 +48,11 @@ class SureDrains:
             end = self._end(turn)
             if end is not None:
                 self.ends[turn.drain] = end
-            elif turn.options.timeout_ns:
+            elif turn.options.timeout_ns or turn.refused:
                 # It is over some day, one way or the other.
                 told = False
             else:
+                self.perhaps_never.update(one.drain for one in turns[turn.drain.place :])
                 return
         if told:
             failed = any(self.ends[turn.drain] in _FAILING for turn in turns)
@@ -59,7 +61,8 @@ class SureDrains:
     def _end(self, turn: PlannedTurn) -> DrainEnd | None:
         """How kubectl gets through with a node to which it comes; None: perhaps not, or in several ways."""
         if turn.refused:
-            return DrainEnd.REFUSED
+            # Another process may have taken away the reason.
+            return DrainEnd.REFUSED if turn.known else None
         if turn.options.timeout_ns:
             nobody = not turn.pods and not turn.guests and not turn.leaving
             return DrainEnd.DRAINED if nobody else None

@@ -33,7 +33,7 @@ class DrawnWorld(NamedTuple):
     between two ends, of which ``steps`` places are drawn: a hole that is smaller may be chance. ``node_of`` has the
     node of each pod, ``asks`` the budget that is asked about it; ``queued`` are nodes of which not all pods go at once.
     ``whole``: readiness is anywhere in a range, so what was not drawn between two instants is no proof that nothing
-    happens there.
+    happens there. ``collected_ns``: so much later pods of nodes that are gone may leave their budgets.
     """
 
     drains: Sequence[Drain]
@@ -45,6 +45,7 @@ class DrawnWorld(NamedTuple):
     asks: Mapping[str, str]
     queued: Collection[str] = ()
     whole: bool = False
+    collected_ns: int = 0
 
 
 class Margins:
@@ -87,6 +88,8 @@ class Margins:
         first_ns = spans[0][0] if start_ns is None else min(start_ns, spans[0][0])
         # Each of several waits adds its own chance, to the ends of a window as to the holes between two.
         padding_ns = self.padding_ns(node, pod) * max(len(spans) - 1, 1)
+        if self._waits_for_budgets(node, pod):
+            padding_ns += self._world.collected_ns
         if len(spans) > _OUTCOMES_OF_ONE_WAIT:
             spans = (spans[0], (spans[1][0], spans[-1][1]))
         wider = ((max(low - padding_ns, first_ns), high + padding_ns) for low, high in spans)

@@ -19,7 +19,7 @@ from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
 from kubectl_evictplan.windows.drain_instants import NodeDrain
-from kubectl_evictplan.windows.drain_world import DrainWorld, is_steady
+from kubectl_evictplan.windows.drain_world import DrainWorld, is_steady, orphans
 
 # From the start of a process to the last of its cordons and its first eviction, at most, with 10 nodes a second.
 _CORDONING_NS = SECOND_NS
@@ -69,8 +69,9 @@ class DrainPlan:
         self._times = Counter(name for event in self.drains for name in event.nodes)
         self._daemon_sets = known_daemon_sets(world.snapshot)
         self.incomplete = _incomplete_sets(world)
-        # Owners of which a pod may be made at any time, because another one terminates.
+        # Owners of which a pod may be made at any time, because another one terminates, or will soon.
         self.refilled = self.incomplete | _left_by_some(world)
+        self.refilled |= _owners_of(orphans(world.snapshot, world.snapshot.pods))
         # Until then nothing happens in the cluster but drains and what follows from them.
         self.calm_ns = _first_ns(one for one in scenario.events if not one.unschedulable)
         self.processes = [
@@ -155,6 +156,7 @@ class DrainPlan:
             if owner is None or owner.kind not in (*REPLACED_AT_ONCE, STATEFUL_SET):
                 continue
             missing = (owner.kind, pod.namespace, owner.name) in self.refilled
+            missing = missing or not pod.node_name
             if not missing and (pod.node_name == name or (calm and not self._times[pod.node_name])):
                 continue
             at_once = missing or not calm or pod.node_name in early
@@ -174,13 +176,22 @@ class DrainPlan:
 
     def left_alone(self) -> frozenset[tuple[str, str]]:
         """(pod, uid) on drained nodes that no process evicts, whatever happens: passed over, or the node is refused."""
-        evicted = {pod.key for turns in self.processes for turn in turns for pod in turn.pods}
+        every = [turn for turns in self.processes for turn in turns]
+        evicted = {pod.key for turn in every for pod in turn.pods}
+        perhaps = {turn.drain.node for turn in every if turn.refused and not self._stays_so(turn)}
         return frozenset(
             (pod.key, pod.uid)
             for name in self._times
+            if name not in perhaps
             for pod in self._pods.get(name, ())
             if pod.key not in evicted and pod.deletion_timestamp_ns is None
         )
+
+    def _stays_so(self, turn: PlannedTurn) -> bool:
+        """Whether the pods for which kubectl refuses the node are surely there when it looks."""
+        event = self.drains[turn.drain.process]
+        first = turn.drain.place == 0 and event.latest_ns + _cordoning_ns(event) < turn.calm_ns
+        return turn.known and (first or turn.calm_ns >= HORIZON_DEFAULT_MAX_NS)
 
     def taking_nodes(self) -> Sequence[Node]:
         """Nodes of the world that no process drains."""
@@ -198,6 +209,10 @@ def _active(world: DrainWorld) -> Counter[tuple[str, str, str] | None]:
         for pod in world.snapshot.pods
         if pod.deletion_timestamp_ns is None and not pod.finished
     )
+
+
+def _owners_of(pods: Iterable[Pod]) -> set[tuple[str, str, str]]:
+    return {key for pod in pods if (key := owner_key(pod)) is not None}
 
 
 def _left_by_some(world: DrainWorld) -> set[tuple[str, str, str]]:

@@ -19,6 +19,7 @@ from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import NO_LIMITS, Rooms
 from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS, QUARANTINE_TIME_NS
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import BudgetIndex
@@ -35,7 +36,7 @@ from kubectl_evictplan.windows.drain_bounds import DrainBounds
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain
 from kubectl_evictplan.windows.drain_margins import DrawnWorld
 from kubectl_evictplan.windows.drain_outcomes import DrainGathered
-from kubectl_evictplan.windows.drain_world import DrainWorld, drain_world
+from kubectl_evictplan.windows.drain_world import DrainWorld, drain_world, orphans
 from kubectl_evictplan.windows.unknowns.of_drains import CORNERS, DrainLatencies, DrawnRun
 
 Progress = Callable[[str, int, int], None]
@@ -89,6 +90,7 @@ def explore_drains(
         _asks(world, drains),
         {node for node, number in waves.items() if number > 1},
         whole=ready.latest_ns is not None and ready.range_ns > GAP_NS,
+        collected_ns=_collected_ns(world),
     )
     gathered = DrainGathered(drawn)
     whole = replace(scenario, horizon_ns=None)
@@ -183,6 +185,15 @@ def _waves(world: DrainWorld, drains: Sequence[Drain]) -> dict[str, int]:
             number = -(-pods.get(node, 0) // drain.parallel) if drain.parallel else 1
             waves[node] = max(waves.get(node, 1), number)
     return waves
+
+
+def _collected_ns(world: DrainWorld) -> int:
+    """How long it can take until pods of nodes that are gone are deleted, and their budgets count them no more.
+
+    Pod garbage collection finds an orphan at one look, and deletes it at one after its quarantine.
+    """
+    homeless = orphans(world.snapshot, world.snapshot.pods)
+    return 2 * GC_CHECK_PERIOD_NS + QUARANTINE_TIME_NS if homeless else 0
 
 
 def _moves_ns(

@@ -7,7 +7,7 @@ some more nodes for replacements are all, and node lifecycle has no part in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.cluster.placement import Elsewhere, left_over, pods_by_node
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.replication import REPLACED_AT_ONCE, STATEFUL_SET, owner_key
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, PodDisruptionBudget, Workload
 from kubectl_evictplan.kube.taints import no_execute_taints
@@ -27,7 +28,7 @@ _BUDGET = "PodDisruptionBudget"
 
 
 class DrainWorld(NamedTuple):
-    """What is simulated. ``quiet``: nothing but drains and what follows from them happens.
+    """What is simulated. ``quiet``: nothing but drains and what follows from them happens, not even to pods of nodes that are gone.
 
     ``steady``: every node is healthy at the start.
     ``budgets_denied``: budgets could not be read, ``budgets_listed``: the input has any.
@@ -51,7 +52,9 @@ def drain_world(
     named = {key for event in scenario.events for key in event.pods}
     keys = {pod.key for pod in pods}
     steady = all(is_steady(node, snapshot, scenario) for node in snapshot.nodes)
-    quiet = steady and all(
+    homeless = bool(orphans(snapshot, pods))
+    quiet = steady and not homeless
+    quiet = quiet and all(
         isinstance(event, Drain | Cordon) or event.pods_only for event in scenario.events
     )
     if quiet:
@@ -106,8 +109,9 @@ def _without_room_of_others(
 
 
 def coupled_pods(snapshot: ClusterSnapshot, drained: frozenset[str]) -> list[Pod]:
-    """Pods of the nodes, those under the same budgets, and those of the same StatefulSets."""
-    own = [pod for pod in snapshot.pods if pod.node_name in drained]
+    """Pods of the nodes and those that may come there, those under the same budgets, and those of the same StatefulSets."""
+    coming = _that_may_come(snapshot, drained)
+    own = [pod for pod in snapshot.pods if pod.node_name in drained or pod.key in coming]
     index = BudgetIndex(snapshot.budgets)
     places = {place for pod in own for place in index.matching(pod)}
     coupling = [snapshot.budgets[place] for place in sorted(places)]
@@ -130,9 +134,30 @@ def coupled_pods(snapshot: ClusterSnapshot, drained: frozenset[str]) -> list[Pod
             covered = matched.get(labels, False)
             if labels not in matched:
                 covered = matched[labels] = bool(covering.matching(pod))
-        if covered or pod.node_name in drained or (space in set_spaces and _is_of(pod, sets)):
+        takes_part = covered or pod.node_name in drained or pod.key in coming
+        if takes_part or (space in set_spaces and _is_of(pod, sets)):
             found.append(pod)
     return found
+
+
+def orphans(snapshot: ClusterSnapshot, pods: Iterable[Pod]) -> list[Pod]:
+    """Those of the pods whose node is gone: pod garbage collection deletes them (``gcOrphaned``)."""
+    names = {node.name for node in snapshot.nodes}
+    return [pod for pod in pods if pod.node_name and pod.node_name not in names]
+
+
+def _that_may_come(snapshot: ClusterSnapshot, drained: Collection[str]) -> set[str]:
+    """Keys of pods that a drained node has room for before it is cordoned: unbound ones, and orphans, which are made anew."""
+    waiting = [pod for pod in snapshot.pods if not pod.node_name and not pod.finished]
+    lost = [
+        pod
+        for pod in orphans(snapshot, snapshot.pods)
+        if (owner := owner_key(pod)) is not None and owner[0] in (*REPLACED_AT_ONCE, STATEFUL_SET)
+    ]
+    if not waiting and not lost:
+        return set()
+    there = Elsewhere((node for node in snapshot.nodes if node.name in drained), snapshot.pods)
+    return {pod.key for pod in (*waiting, *lost) if there.takes(pod)}
 
 
 def _owners_of(snapshot: ClusterSnapshot, pods: Iterable[Pod]) -> tuple[Workload, ...]:

@@ -260,3 +260,70 @@ def test_a_pod_that_kubectl_passes_over_is_as_certain_to_go_as_without_it() -> N
     prediction = predicted(replace(snapshot, pods=static), drain("a1", at=1), taint)
     assert {one.certainty for one in prediction.evictions} == {CERTAIN}
     assert EVICTION_API not in {one.controller for one in prediction.evictions}
+
+
+# -- what takes the ground from a proof ----------------------------------------------------------------------
+
+
+def test_pods_of_a_node_that_is_gone_are_collected_so_their_budget_promises_nothing() -> None:
+    for owner in ("", "ReplicaSet"):
+        alone = App("w", ["a1"])
+        lost = App("lost", ["gone"], owner)
+        budget = replace(make_budget("both", least=1), match_labels={})
+        snapshot = drained_cluster(alone, lost, budgets=[budget])
+        [one] = snapshot.budgets
+        scale = OwnerScales(snapshot.workloads).scale
+        synced = synced_status(one, snapshot.pods, scale, snapshot.taken_at_ns)
+        snapshot = replace(snapshot, budgets=(synced,))
+        assert synced.disruptions_allowed == 1
+        for timeout_ns in (0, ns(60)):
+            bounds = proven(snapshot, drain("a1", at=100, timeout_ns=timeout_ns))
+            assert (bounds.rows, bounds.turns, bounds.exit_codes) == ({}, {}, {})
+            assert (bounds.sure.evicted, bounds.sure.exit_codes) == (set(), {})
+
+
+def test_who_is_made_anew_for_a_pod_of_a_gone_node_may_be_there_before_kubectl_cordons() -> None:
+    lost = App("lost", ["gone"], grace=120)
+    bounds = proven(drained_cluster(FREE, lost), drain("a1", at=100))
+    assert row(bounds, "free-0").certain
+    [turn] = bounds.turns.values()
+    assert turn.end is not None
+    assert turn.end[1] - turn.start[0] > ns(120)
+
+
+def ordered(*budgets: str) -> ClusterSnapshot:
+    """Pods s-0 to s-3 of a StatefulSet on a1, a1, a2, a2; of each budget ("" none) one may be away."""
+    snapshot = drained_cluster(App("s", ["a1", "a1", "a2", "a2"], "StatefulSet", grace=10))
+    pods = tuple(
+        replace(pod, labels={**pod.labels, "app": name or "nobody"})
+        for pod, name in zip(snapshot.pods, budgets, strict=True)
+    )
+    scale = OwnerScales(snapshot.workloads).scale
+    found = []
+    for name in sorted({*budgets} - {""}):
+        covered = [pod for pod in pods if pod.labels["app"] == name]
+        budget = make_budget(name, least=len(covered) - 1)
+        found.append(synced_status(budget, covered, scale, snapshot.taken_at_ns))
+    return replace(snapshot, pods=pods, budgets=tuple(found))
+
+
+def test_in_order_a_pod_is_made_at_once_only_where_one_budget_limits_all_that_go() -> None:
+    event = drain("a1", "a2")
+    assert row(proven(ordered("x", "x", "x", "x"), event), "s-3").certain
+    for budgets in (("x", "y", "y", "x"), ("x", "", "x", "x")):
+        bounds = proven(ordered(*budgets), event)
+        assert not [key for key, found in bounds.rows.items() if key.pod == "default/s-3"]
+        assert bounds.exit_codes == {}
+    # Those that stay where they are need no budget.
+    assert row(proven(ordered("x", "x", "", ""), drain("a1")), "s-0").certain
+
+
+def test_a_refusal_is_certain_only_where_nobody_else_comes_to_the_node() -> None:
+    bare = App("bare", ["a1"], "")
+    refused = proven(drained_cluster(bare, FREE), drain("a1", at=60))
+    assert refused.exit_codes == {0: frozenset({1})}
+    first = drain("a1", at=1, force=True, pod_selector="app=bare")
+    bounds = proven(drained_cluster(bare, FREE), first, drain("a1", at=60))
+    assert 1 not in bounds.sure.exit_codes
+    # Who was not evicted because of it may be after all.
+    assert bounds.left_alone == frozenset()
