@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
@@ -38,8 +37,7 @@ class LeaseVersion(msgspec.Struct, frozen=True):
     touches: int
 
 
-@dataclass(slots=True, eq=False)
-class _Renewals:
+class _Renewals(msgspec.Struct, eq=False):
     """When one kubelet renewed: every ``period_ns`` from ``anchor_ns``, up to ``last_ns``."""
 
     anchor_ns: int

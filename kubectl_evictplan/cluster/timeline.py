@@ -7,7 +7,6 @@ people read about it is written in ``prediction/causes.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
@@ -355,17 +354,16 @@ class QueueOperation(NamedTuple):
     status: str | None = None
 
 
-@dataclass(slots=True, eq=False)
-class Timeline:
+class Timeline(msgspec.Struct, eq=False):
     """The entries of one run and the instants at which it began and ended."""
 
     start_ns: int
     end_ns: int = 0
     # False when the horizon cut off things that were still going to happen.
     complete: bool = True
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[Entry] = []
     # What the zone queues were told, whatever the order in which they served: see QueueOperation.
-    queue_log: list[QueueOperation] = field(default_factory=list)
+    queue_log: list[QueueOperation] = []
 
     def append(self, entry: Entry) -> int:
         """Record an entry and return its index, for later ``because`` links."""

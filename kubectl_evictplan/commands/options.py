@@ -53,7 +53,7 @@ def _option(*names: str, **settings: Any) -> Any:
     return field(metadata={"names": names, "settings": settings})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class WhatIfOptions:
     """The common options as typed, in the order of the help, and the command with its words.
 

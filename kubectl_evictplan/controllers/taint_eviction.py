@@ -17,8 +17,9 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+import msgspec
 
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
@@ -48,8 +49,7 @@ from kubectl_evictplan.kube.tolerations import (
 Note = TypeVar("Note")
 
 
-@dataclass(slots=True, eq=False)
-class TimedWorkerQueue(Generic[Note]):
+class TimedWorkerQueue(msgspec.Struct, Generic[Note], eq=False):
     """At most one pending deletion per pod name (upstream: timed_workers.go), with its owner's note.
 
     A key (``namespace/name``) is absent, a live worker, or NIL: *present without a timer*. ``add`` is
@@ -61,7 +61,7 @@ class TimedWorkerQueue(Generic[Note]):
     _events: EventQueue
     _run: Callable[[str, Note], None]
     _live_while_due: bool
-    _workers: dict[str, tuple[Note, ScheduledCall | None] | None] = field(default_factory=dict)
+    _workers: dict[str, tuple[Note, ScheduledCall | None] | None] = {}
 
     def add(self, key: str, delay_ns: int, note: Note) -> bool:
         """``AddWork``: False when the key is present (live or NIL). Due work runs at once."""

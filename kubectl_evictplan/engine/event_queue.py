@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import IntEnum
+
+import msgspec
 
 
 class Priority(IntEnum):
@@ -27,8 +28,7 @@ class Priority(IntEnum):
     POD_GC = 5
 
 
-@dataclass(slots=True, eq=False)
-class ScheduledCall:
+class ScheduledCall(msgspec.Struct, eq=False):
     """A handle on a scheduled callback; ``cancel`` is lazy and idempotent."""
 
     at_ns: int
@@ -39,12 +39,11 @@ class ScheduledCall:
         self.callback = None
 
 
-@dataclass(slots=True, eq=False)
-class EventQueue:
+class EventQueue(msgspec.Struct, eq=False):
     """A clock that jumps from event to event."""
 
     now_ns: int
-    _heap: list[tuple[int, int, int, ScheduledCall]] = field(default_factory=list)
+    _heap: list[tuple[int, int, int, ScheduledCall]] = []
     _counter: int = 0
 
     def schedule(
@@ -87,8 +86,7 @@ class EventQueue:
         return False
 
 
-@dataclass(slots=True)
-class LoopGrid:
+class LoopGrid(msgspec.Struct):
     """The instants of one ``wait.Until`` loop, in nanoseconds.
 
     Upstream measures the period from the end of a run, so with a cost ``d`` the k-th run starts at

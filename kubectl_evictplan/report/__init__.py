@@ -9,10 +9,9 @@ by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kubectl_evictplan.errors import InputError, Problem
 
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 GROUPINGS = ("pod", "node", "workload", "namespace", "zone")
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """How an answer is to look, besides its format.
 
     ``explain`` ("NAMESPACE/POD") limits every format to that pod; those for people then tell its story. ``by``

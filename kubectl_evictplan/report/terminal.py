@@ -7,8 +7,9 @@ terminal loses columns in a fixed order, and what then still is too wide becomes
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from textwrap import wrap
+
+import msgspec
 
 from kubectl_evictplan.display import escape, width
 from kubectl_evictplan.report.blocks import (
@@ -44,8 +45,7 @@ _STYLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(msgspec.Struct, frozen=True):
     """How wide lines may be (None: as wide as they want), in which characters and colours."""
 
     columns: int | None

@@ -7,7 +7,6 @@ the writer and the JSON Schema follow these annotations.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
 
@@ -49,8 +48,7 @@ class Manifest(msgspec.Struct, frozen=True):
     written: dict[str, Any] = {}
 
 
-@dataclass(frozen=True)
-class Encounter:
+class Encounter(msgspec.Struct, frozen=True):
     """One event of a file and what came before it; without an instant where that is wrong."""
 
     document: Document
@@ -84,8 +82,7 @@ class Encounter:
             return None
 
 
-@dataclass(frozen=True)
-class FieldType(Generic[T]):
+class FieldType(msgspec.Struct, Generic[T], frozen=True):
     """One type of field.
 
     ``wire`` is its type in a file. ``read`` gets such a value and the field's key; it returns None after

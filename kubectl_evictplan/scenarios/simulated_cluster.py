@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from kubectl_evictplan.cluster.kubelets import Kubelets
 from kubectl_evictplan.cluster.state import ClusterState
@@ -38,8 +39,7 @@ class Drains(Protocol):
         """Start one process, which drains the nodes in this order; each exists and has its cause."""
 
 
-@dataclass(frozen=True)
-class SimulatedCluster:
+class SimulatedCluster(msgspec.Struct, frozen=True):
     """API objects, kubelets, the controllers' process and those of people."""
 
     state: ClusterState

@@ -8,8 +8,9 @@ controller (controllers/node_lifecycle) may taint the node; ``process_pod_on_nod
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from kubectl_evictplan.cluster.kubelets import Kubelets, PodExits
 from kubectl_evictplan.cluster.rooms import NO_LIMITS, Rooms
@@ -127,8 +128,7 @@ def starts_without_controller(scenario: Scenario) -> bool:
     return next(said, False)
 
 
-@dataclass(eq=False)
-class ControllerManager:
+class ControllerManager(msgspec.Struct, eq=False):
     """At most one kube-controller-manager process: which controllers run, and since when.
 
     A stop loses every timer and all memory; a start is a new process that sees every object as an ADD.
@@ -142,7 +142,7 @@ class ControllerManager:
     _timing: Timing
     _snapshot: ClusterSnapshot
     _outliving: Sequence[OutlivingController] = ()
-    _running: list[NodeLifecycle | TaintEviction | PodGC] = field(default_factory=list)
+    _running: list[NodeLifecycle | TaintEviction | PodGC] = []
 
     def start_warm(self) -> None:
         """Continue a process that was running before the scenario's start."""

@@ -13,9 +13,10 @@ import os
 import re
 import stat
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn
+
+import msgspec
 
 MIB = 1 << 20
 YAML_BYTES_MAX = 64 * MIB
@@ -75,8 +76,7 @@ class ReadProblem(Exception):
     """One input that cannot be used as bytes; the text says why."""
 
 
-@dataclass(frozen=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     """One input's bytes. ``name`` is as the user gave it; ``changed`` says it was read twice."""
 
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -72,13 +71,12 @@ _Key = EvictionKey | CancelKey | NodeChangeKey | _Gone | _Started
 _Nth = tuple[_Key, int]
 
 
-@dataclass(slots=True, eq=False)
-class _Found:
+class _Found(msgspec.Struct, eq=False):
     """One occurrence: its instants by slot, and the histories in which it was found."""
 
     sample: tuple[Timeline, int] | None
-    by_slot: dict[Slot, Span] = field(default_factory=dict)
-    histories: set[int] = field(default_factory=set)
+    by_slot: dict[Slot, Span] = {}
+    histories: set[int] = set()
 
     def note(self, slot: Slot, history: int, at_ns: int) -> None:
         low_ns, high_ns = self.by_slot.get(slot, (at_ns, at_ns))
@@ -99,8 +97,7 @@ class _Found:
         return disjoint_outcomes(widened, gap_ns)
 
 
-@dataclass(eq=False)
-class Gathered:
+class Gathered(msgspec.Struct, eq=False):
     """Fills itself history by history; ``store`` writes the windows down."""
 
     _horizon_ns: int
@@ -109,11 +106,11 @@ class Gathered:
     # One node, beside which nobody waits.
     alone: bool = False
     # Names of unknowns that were not wholly explored: nothing of these pods is certain.
-    missed: set[str] = field(default_factory=set)
-    _found: dict[_Nth, _Found] = field(default_factory=dict)
-    _facts: list[list[tuple[_Nth, int]]] = field(default_factory=list)
+    missed: set[str] = set()
+    _found: dict[_Nth, _Found] = {}
+    _facts: list[list[tuple[_Nth, int]]] = []
     # Pods whose timer ends after the horizon in some run.
-    _cut_off: set[str] = field(default_factory=set)
+    _cut_off: set[str] = set()
 
     def add(self, slot: Slot, timeline: Timeline) -> int:
         """One more history; returns its number, for ``again``."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -73,8 +72,7 @@ class LineRules(NamedTuple):
         return self.rate_qps > 0 and all(qps > 0 for qps in swaps)
 
 
-@dataclass(slots=True, eq=False)
-class Wait:
+class Wait(msgspec.Struct, eq=False):
     """A node's wait in line: which tokens could have been its own.
 
     Tokens are counted from 0 in the order in which the replay spends them; the wait may be served with
@@ -141,8 +139,7 @@ def _tokens_after(qps: float, level: float, lag_ns: int, number: int) -> Sequenc
     return tokens_ns
 
 
-@dataclass(eq=False)
-class LineReplay:
+class LineReplay(msgspec.Struct, eq=False, dict=True):
     """One zone's queue with one order of service."""
 
     _operations: Sequence[QueueOperation]
@@ -150,30 +147,30 @@ class LineReplay:
     _leaving: Mapping[str, list[int]]
     _order: Order
     # For how many nodes each one stands, where nobody ever leaves the line: see ``ZoneLine.is_plain``.
-    _numbers: Mapping[str, int] = field(default_factory=dict)
+    _numbers: Mapping[str, int] = {}
     _now_ns: int = 0
     # When the newest tick ran that is told of, or that marked nodes again.
     _ticked_ns: int = -1
     # The queue orders nodes of one tick by their names: here they are called by their places.
-    _alias_of: dict[str, str] = field(default_factory=dict)
-    _name_of: dict[str, str] = field(default_factory=dict)
+    _alias_of: dict[str, str] = {}
+    _name_of: dict[str, str] = {}
     _pass_ns: int | None = None
-    _ready: dict[str, str | None] = field(default_factory=dict)
-    _gone: set[str] = field(default_factory=set)
-    _unknown_since_ns: dict[str, int] = field(default_factory=dict)
-    _tainted: set[str] = field(default_factory=set)
+    _ready: dict[str, str | None] = {}
+    _gone: set[str] = set()
+    _unknown_since_ns: dict[str, int] = {}
+    _tainted: set[str] = set()
     # Nodes that a tick puts in line unless they are in it or tainted: name -> since when.
-    _wanted: dict[str, int] = field(default_factory=dict)
+    _wanted: dict[str, int] = {}
     # Of these the ones for which the next tick does more than nothing.
-    _mark_again: set[str] = field(default_factory=set)
-    _tokens_ns: list[int] = field(default_factory=list)
-    _open: dict[str, Wait] = field(default_factory=dict)
-    _waits: dict[str, list[Wait]] = field(default_factory=dict)
+    _mark_again: set[str] = set()
+    _tokens_ns: list[int] = []
+    _open: dict[str, Wait] = {}
+    _waits: dict[str, list[Wait]] = {}
     # Of nodes that stand for several: how many are yet to be served, and who is put in line again.
-    _left: dict[str, int] = field(default_factory=dict)
-    _next: list[str] = field(default_factory=list)
+    _left: dict[str, int] = {}
+    _next: list[str] = []
     # First in, first out: the tokens spent on the nodes queued at one instant.
-    _spent_on: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _spent_on: dict[int, tuple[int, int]] = {}
 
     def __post_init__(self) -> None:
         rules = self._rules

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -111,8 +110,7 @@ class ZoneStateKey(msgspec.Struct, frozen=True):
 Key = TypeVar("Key", CancelKey, NodeChangeKey, ZoneStateKey)
 
 
-@dataclass(slots=True)
-class WindowOverRuns:
+class WindowOverRuns(msgspec.Struct):
     """How one recurring occurrence (say, a node's first Unknown) fell in the runs seen so far."""
 
     earliest_ns: int

@@ -8,7 +8,6 @@ pods are those of their nodes, moved by that delay. On a large outage nearly all
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
@@ -53,8 +52,7 @@ class _Service(msgspec.Struct, frozen=True):
     proven: bool
 
 
-@dataclass(eq=False)
-class SimpleFates:
+class SimpleFates(msgspec.Struct, eq=False):
     """Remembers the fates of kinds of pods."""
 
     _world: Callable[[frozenset[str], list[Pod]], PodWorld]
@@ -62,7 +60,7 @@ class SimpleFates:
     _horizon_ns: int
     _result: Exploration
     _bounds: OuterBounds
-    _fates: dict[Hashable, _Fate | None] = field(default_factory=dict)
+    _fates: dict[Hashable, _Fate | None] = {}
 
     def explore(self, name: str, pods: list[Pod], runs: list[PieceRun]) -> None:
         """Windows of the node's taint and of all its pods."""

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
     NeverRateLimiter,
@@ -33,15 +34,14 @@ ActionFunc = Callable[[str], int | None]
 _Entry = tuple[int, str, int]
 
 
-@dataclass(slots=True, eq=False)
-class TimedQueue:
+class TimedQueue(msgspec.Struct, eq=False):
     """Go's container/heap over entries (ProcessAt, name); a name may occur more than once.
 
     The array is the same as in Go, because which of several entries of one name is "the first" depends
     on it (1.19.0-8, 1.20.0-4).
     """
 
-    _entries: list[_Entry] = field(default_factory=list)
+    _entries: list[_Entry] = []
     _serial: int = 0
 
     def __bool__(self) -> bool:

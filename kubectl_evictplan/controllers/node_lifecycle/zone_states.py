@@ -15,7 +15,6 @@ computed from the counts of ready and not ready nodes; only a *change* of state 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 
 import msgspec
@@ -112,8 +111,7 @@ def limiter_rate_qps(
     return None
 
 
-@dataclass(eq=False)
-class ZoneStates:
+class ZoneStates(msgspec.Struct, eq=False):
     """``zoneStates`` with its limiters.
 
     The part of a transition that concerns nodes (untaint all, restart all probes) is the node lifecycle
@@ -125,9 +123,9 @@ class ZoneStates:
     _zones: ZoneMembership
     _queues: ZoneQueues
     _backwards: bool
-    _states: dict[str, str] = field(default_factory=dict)
+    _states: dict[str, str] = {}
     # As the last tick found them.
-    _before: dict[str, str] = field(default_factory=dict)
+    _before: dict[str, str] = {}
 
     def __contains__(self, zone: str) -> bool:
         return zone in self._states

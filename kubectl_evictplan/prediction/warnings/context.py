@@ -7,7 +7,6 @@ at once per distinct (list of tolerations, taints of a node), however many pods 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
@@ -84,8 +83,7 @@ class QueuedNode(msgspec.Struct, frozen=True):
     tainted_ns: int | None
 
 
-@dataclass
-class WarningContext:
+class WarningContext(msgspec.Struct, dict=True):
     """One prediction, as the warnings see it. Read only once built."""
 
     snapshot: ClusterSnapshot
