@@ -11,9 +11,6 @@ from typing import Protocol
 import msgspec
 
 from kubectl_evictplan.cluster.disruption_budgets import DisruptionBudgets
-from kubectl_evictplan.cluster.drains import KubectlDrains
-from kubectl_evictplan.cluster.eviction_api import EvictionApi
-from kubectl_evictplan.cluster.placement import Elsewhere, Placement
 from kubectl_evictplan.cluster.rooms import NO_LIMITS, Rooms
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import Causes
@@ -85,6 +82,11 @@ def drain_parts(
     """Wire them for a state that is loaded; nothing at all when no node is drained."""
     if not drained:
         return DrainParts(_NoDrains())
+    # Loaded only where nodes are drained: a small prediction is over before they are.
+    from kubectl_evictplan.cluster.drains import KubectlDrains
+    from kubectl_evictplan.cluster.eviction_api import EvictionApi
+    from kubectl_evictplan.cluster.placement import Elsewhere, Placement
+
     for key in state.pods:
         state.number(key)
     budgets = DisruptionBudgets(state, snapshot.budgets)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import pairwise
+
+import msgspec
 
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.simulation.playback import NodePlayback
@@ -12,24 +13,23 @@ from kubectl_evictplan.windows.line_replay import NEVER_NS
 from kubectl_evictplan.windows.line_windows import Span
 
 
-@dataclass(slots=True)
-class NodeRecord:
+class NodeRecord(msgspec.Struct):
     """One node in one node run; instants are offsets."""
 
     # Ready as it is written, by anybody.
-    ready: list[tuple[int, str]] = field(default_factory=list)
+    ready: list[tuple[int, str]] = []
     # What a tick found: the Ready status to taint for ("" without taint manager), or "True".
-    decisions: list[tuple[int, str]] = field(default_factory=list)
+    decisions: list[tuple[int, str]] = []
     # When the controller wrote a NoExecute taint although nobody was served: swaps, removals.
-    taints: set[int] = field(default_factory=set)
+    taints: set[int] = set()
     # Ticks that take the node out of line at their end, because all zones are down: a pass inside them may
     # still taint it, and what they took for its taints does not show that.
-    taken_back: set[int] = field(default_factory=set)
+    taken_back: set[int] = set()
     # What it leaves in line when it gets ready (1.19.0-8, 1.20.0-4) may have it tainted before a tick puts it there again.
     leaves_entries: bool = False
     # Taints that come and go, as ``taint_change`` tells them: what, value, instant. Not those that the
     # controller writes where it serves nodes: when these come is for ``PodFates`` to say.
-    changes: list[tuple[str, str, int]] = field(default_factory=list)
+    changes: list[tuple[str, str, int]] = []
 
     def wanted_spans(self, stops: list[int]) -> list[Span]:
         """From when to when the node is to be tainted; the end of a process ends it as well."""
