@@ -182,3 +182,5 @@ def test_a_sweep_ranks_a_lost_control_plane_first_and_names_what_fails_with_a_no
     assert many.row(Failure(NODE, "b1", ("b1",))).evicted_certain == 0
     of_leader = failing(cluster()).row(Failure(NODE, "a1", ("a1",)))
     assert (of_leader.control_plane, of_leader.first_earliest_seconds) == ("leader", 363)
+    unknown = failing(cluster(holder="")).row(Failure(NODE, "a1", ("a1",)))
+    assert (unknown.control_plane, unknown.first_earliest_seconds) == ("leader-perhaps", 345)

@@ -121,6 +121,7 @@ def _of_all(rows: Sequence[FailureRow], kind: str) -> Iterator[Phrase]:
 # What of the control plane fails too.
 _CONTROL_PLANE: dict[str, Cell] = {
     "leader": "leader",
+    "leader-perhaps": "leader?",
     "controller-manager": Phrase("lost", "loud"),
     "control-plane": Phrase("lost", "loud"),
 }
@@ -161,7 +162,8 @@ def _table(sweep: Sweep, *, wide: bool) -> Table:
     notes = [meaning]
     if any(head.header == "CONTROL-PLANE" for head in heads):
         notes.append(
-            "CONTROL-PLANE: lost, nobody evicts or replaces; leader, another process takes over and counts anew."
+            "CONTROL-PLANE: lost, nobody evicts or replaces; leader, another process takes over and counts anew; leader?, "
+            "perhaps so, and these windows are too early then."
         )
     if any(head.header == "ASKED" for head in heads):
         notes.append(
@@ -228,6 +230,9 @@ def _flags_verdict(cells: Sequence[FlagRow]) -> Iterator[Phrase]:
         f"{words.count(len(cells), 'choice')} of flags and tolerations."
     )
     timed = [cell for cell in cells if cell.failure.first_earliest_seconds is not None]
+    if loses_control_plane(failure):
+        yield Phrase(f"{_LOST[:1].upper()}{_LOST[1:]}.", "loud")
+        return
     if not timed:
         yield Phrase("None of them evicts a pod.", "good")
         return

@@ -51,11 +51,12 @@ _LEASE = f"Lease kube-system/{CONTROLLER_MANAGER}"
 class Fallen(Enum):
     """What of the control plane fails with some nodes.
 
-    ``LEADER``: of kube-controller-manager, and another process takes over; ``MANAGERS``: nobody is left who could;
-    ``CONTROL_PLANE``: no write succeeds.
+    ``LEADER``: of kube-controller-manager, and another process takes over; ``PERHAPS_LEADER``: one of several processes, and nobody
+    knows which leads; ``MANAGERS``: nobody is left who could; ``CONTROL_PLANE``: no write succeeds.
     """
 
     NOTHING = ""
+    PERHAPS_LEADER = "leader-perhaps"
     LEADER = "leader"
     MANAGERS = "controller-manager"
     CONTROL_PLANE = "control-plane"
@@ -81,6 +82,8 @@ class ControlPlaneNodes(NamedTuple):
             return Fallen.CONTROL_PLANE
         if self.managers and all(name in nodes for name in self.managers):
             return Fallen.MANAGERS
+        if self.leader is None and any(name in nodes for name in self.managers):
+            return Fallen.PERHAPS_LEADER
         return Fallen.LEADER if self.leader in nodes else Fallen.NOTHING
 
     def _loses_servers(self, nodes: Collection[str]) -> bool:
@@ -117,7 +120,7 @@ class ControlPlaneNodes(NamedTuple):
                 outage, back_ns, snapshot, grace_period_ns, origin, frozenset(nodes)
             )
             within_ns = 0 if outlasts_kubelets(grace_period_ns) else KUBELET_RETURN_MAX_NS
-        elif fallen is not Fallen.NOTHING:
+        elif fallen in (Fallen.LEADER, Fallen.MANAGERS):
             others = self._manager_events(fallen, back_ns, origin)
         back = []
         if back_ns is not None:
@@ -150,8 +153,9 @@ class ControlPlaneNodes(NamedTuple):
         """Yield what fails with the nodes, what follows, and how to ask for the other case."""
         chosen = frozenset(nodes)
         fallen = self.fallen(chosen)
-        if fallen is Fallen.NOTHING:
-            yield from self._perhaps(chosen)
+        if fallen is Fallen.PERHAPS_LEADER:
+            yield self._perhaps(chosen)
+        if fallen in (Fallen.NOTHING, Fallen.PERHAPS_LEADER):
             return
         code = "leader-fails-too" if fallen is Fallen.LEADER else "control-plane-fails-too"
         what = self._lost(fallen, chosen)
@@ -200,19 +204,15 @@ class ControlPlaneNodes(NamedTuple):
             return f"another process takes over {between}; {anew}"
         return f"{nothing} until a kube-controller-manager works again, {between}; {anew}"
 
-    def _perhaps(self, nodes: Collection[str]) -> Iterator[ClusterWarning]:
-        here = frozenset(self.managers).intersection(nodes)
-        if self.leader is not None or not here:
-            return
-        latest = format_duration(-(-takeover_lag(self.settings).latest_ns // SECOND_NS) * SECOND_NS)
+    def _perhaps(self, nodes: Collection[str]) -> ClusterWarning:
+        here = sorted(frozenset(self.managers).intersection(nodes))
         message = (
-            f"a kube-controller-manager runs on {listed(sorted(here))}, and the input does not tell whether it is the "
-            f"leader: if so another process takes over up to {latest} later and begins every grace period and countdown anew, and every "
-            f"window here is too early; give {_LEASE} with the input"
+            f"a kube-controller-manager runs on {listed(here)}, and the input does not tell whether it is the leader: if so "
+            f"another process takes over up to {_told(takeover_lag(self.settings).latest_ns)[1:]} later and begins every "
+            f"grace period and countdown anew, and every window here is too early; give {_LEASE} with the input"
         )
-        yield ClusterWarning(
-            "leader-may-fail-too", message, tuple(f"node/{name}" for name in sorted(here))
-        )
+        objects = tuple(f"node/{name}" for name in here)
+        return ClusterWarning("leader-may-fail-too", message, objects)
 
 
 def _told(at_ns: int) -> str:

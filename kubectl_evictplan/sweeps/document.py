@@ -22,8 +22,8 @@ class FailureRow(Record):
     ``budgets_broken`` too few healthy pods, for certain; those ``..._perhaps`` in some runs only; null where
     budgets are not in the input. ``placement_asked`` false: every replacement counts as if it found a node at once,
     so ``what-if fail`` may tell more that are down, broken or not coming back. ``control_plane`` fails with the nodes: leader (of
-    kube-controller-manager; another process takes over) | controller-manager (nobody does) | control-plane (no write
-    succeeds), "" for none of it.
+    kube-controller-manager; another process takes over) | leader-perhaps (the input does not tell) | controller-manager (nobody
+    does) | control-plane (no write succeeds), "" for none of it.
     """
 
     rank: int

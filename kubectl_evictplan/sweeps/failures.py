@@ -142,7 +142,7 @@ class Failing:
             single = (
                 one
                 for one in self._asked
-                if one.what == NODE and self._fallen(one) is Fallen.NOTHING
+                if one.what == NODE and self.fallen(one) is Fallen.NOTHING
             )
             scenarios = ((one.name, self.scenario(one)) for one in single)
             self._alike = AlikeFailures(self._prepared, scenarios)
@@ -156,7 +156,7 @@ class Failing:
         )
         return Scenario(self._start_ns, tuple(events), horizon_ns=self._horizon_ns, name=name)
 
-    def _fallen(self, failure: Failure) -> Fallen:
+    def fallen(self, failure: Failure) -> Fallen:
         """What of the control plane fails with it, and not for a moment only."""
         if self._control_plane.outlives(self._back_ns):
             return Fallen.NOTHING
@@ -175,7 +175,7 @@ class Failing:
         alike = self._alike if failure.what == NODE else None
         prediction = None if alike is None else alike.prediction(failure.name)
         prediction = prediction or self.predicted(failure)
-        fallen = self._fallen(failure)
+        fallen = self.fallen(failure)
         if self.asks_placement:
             return failure_row(failure, prediction, self._whole_costs(failure, prediction), fallen)
         costs = self._costs(failure, prediction, whole=False)
@@ -185,7 +185,7 @@ class Failing:
         """Return the same, asked whether replacements find a node, however long that takes."""
         prediction = self.predicted(failure)
         costs = self._costs(failure, prediction, whole=True)
-        return failure_row(failure, prediction, costs, self._fallen(failure))
+        return failure_row(failure, prediction, costs, self.fallen(failure))
 
     @property
     def asks_placement(self) -> bool:

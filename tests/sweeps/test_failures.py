@@ -71,7 +71,7 @@ def test_every_row_says_what_the_prediction_of_that_failure_alone_says(
         assert many.predicted(failure) == alone
         known = snapshot, scenario, configuration, alone
         assert many.row(failure) == failure_row(
-            failure, alone, costs_of(assess_impact(*known), snapshot)
+            failure, alone, costs_of(assess_impact(*known), snapshot), many.fallen(failure)
         )
 
 
