@@ -142,7 +142,8 @@ def _encode(value: Any) -> str:
     try:
         return _encoder.encode(value).decode()
     except UnicodeEncodeError:
-        return _encoder.encode(_plain(value)).decode()
+        # Its keys are in order: sorted by name a row would not begin as the others do.
+        return msgspec.json.encode(_plain(value)).decode()
 
 
 def _escaped_in_json(match: re.Match[str]) -> str:

@@ -58,9 +58,11 @@ def test_json_of_groups_is_that_of_their_rows(pods: tuple[str, ...], chain: Shar
 
 
 def test_half_a_character_is_replaced_in_groups_as_in_rows() -> None:
-    told, by_row = ("".join(render(one, "json")) for one in both_ways(group("\ud800")))
-    assert json.loads(told) == json.loads(by_row)
-    assert json.loads(told)["evictions"][0]["pod"] == "\ufffd"
+    half = tuple(replace(each, what="\udc00") for each in (*BEFORE, *OWN))
+    groups = group("\ud800", chain=SharedChain(half[:1], half[1:])), group("other", at=1.0)
+    told, by_row = ("".join(render(one, "json")) for one in both_ways(*groups))
+    assert told == by_row
+    assert json.loads(told)["evictions"][1]["pod"] == "\ufffd"
 
 
 @pytest.mark.parametrize("pods", [PLAIN, QUOTES, WIDE, ("\ud800",)], ids=ascii)
