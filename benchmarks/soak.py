@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import signal
 import sys
 import time
 import traceback
@@ -157,39 +158,55 @@ def _was_down(world: World, node: Node) -> bool:
     return rate_qps > 0 and ago_ns * rate_qps < SECOND_NS
 
 
-def soak(
-    first_seed: int, seconds: float, kinds: tuple[str, ...], realities: int, processes: int
-) -> int:
-    """Judge worlds from ``first_seed`` on until the time is over; return how many are wrong."""
+class Tally:
+    """What came of the worlds so far."""
+
+    def __init__(self, realities: int) -> None:
+        self.realities = realities
+        self.worlds: Counter[str] = Counter()
+        self.wrong = 0
+        self._slowest: list[Verdict] = []
+
+    def note(self, verdict: Verdict) -> None:
+        """Count a world; a wrong one is told at once."""
+        self.worlds[verdict.kind] += 1
+        self._slowest = sorted([*self._slowest, verdict], key=lambda one: -one.seconds)[:3]
+        if verdict.wrong:
+            self.wrong += 1
+            tell(verdict, self.realities)
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{kind} {number}" for kind, number in sorted(self.worlds.items()))
+        slow = ", ".join(f"{v.seed} {v.kind} {v.release} {v.seconds:.1f} s" for v in self._slowest)
+        total = self.worlds.total()
+        return f"{kinds}\nslowest: {slow}\n{total} worlds, {self.realities} realities each: {self.wrong} wrong"
+
+
+def soak(seeds: Iterator[int], seconds: float, processes: int, tally: Tally) -> None:
+    """Judge the worlds of these seeds until the time is over."""
     until, told = time.monotonic() + seconds, time.monotonic()
-    worlds: Counter[str] = Counter()
-    wrong: list[Verdict] = []
-    slowest: list[Verdict] = []
-    with ProcessPoolExecutor(processes) as pool:
-        seeds = (seed for seed in count(first_seed) if kind_of(seed) in kinds)
-        running: set[Future[Verdict]] = set()
+    running: set[Future[Verdict]] = set()
+    with ProcessPoolExecutor(processes, initializer=_leave_interrupts_to_the_first) as pool:
         while running or time.monotonic() < until:
             while len(running) < 2 * processes and time.monotonic() < until:
-                running.add(pool.submit(judge, next(seeds), realities))
-            ready, running = wait(running, timeout=PROGRESS_SECONDS, return_when=FIRST_COMPLETED)
-            for verdict in (future.result() for future in ready):
-                worlds[verdict.kind] += 1
-                slowest = sorted([*slowest, verdict], key=lambda one: -one.seconds)[:3]
-                if verdict.wrong:
-                    wrong.append(verdict)
-                    tell(verdict, realities)
+                running.add(pool.submit(judge, next(seeds), tally.realities))
+            try:
+                ready, running = wait(running, PROGRESS_SECONDS, FIRST_COMPLETED)
+            except KeyboardInterrupt:
+                print("interrupted: what has begun is not waited for")
+                for process in list(pool._processes.values()):
+                    process.terminate()
+                pool.shutdown(wait=False, cancel_futures=True)
+                return
+            for future in ready:
+                tally.note(future.result())
             if time.monotonic() - told > PROGRESS_SECONDS:
                 told = time.monotonic()
-                print(f"{sum(worlds.values())} worlds, {len(wrong)} wrong", flush=True)
-    print(", ".join(f"{kind} {number}" for kind, number in sorted(worlds.items())))
-    print(
-        "slowest: " + ", ".join(f"{v.seed} {v.kind} {v.release} {v.seconds:.1f} s" for v in slowest)
-    )
-    total = sum(worlds.values())
-    print(
-        f"{total} worlds from seed {first_seed} on, {realities} realities each: {len(wrong)} wrong"
-    )
-    return len(wrong)
+                print(f"{tally.worlds.total()} worlds, {tally.wrong} wrong", flush=True)
+
+
+def _leave_interrupts_to_the_first() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def tell(verdict: Verdict, realities: int) -> None:
@@ -218,6 +235,8 @@ def main() -> int:
     given = parser.parse_args()
     kinds = tuple(given.kind or KINDS)
     if given.world is not None:
+        if kind_of(given.world) not in kinds:
+            parser.error(f"world {given.world} is of the kind {kind_of(given.world)}")
         verdict = judge(given.world, given.realities)
         if verdict.wrong:
             tell(verdict, given.realities)
@@ -227,7 +246,16 @@ def main() -> int:
             )
         return 1 if verdict.wrong else 0
     seed = int(time.time()) * 1000 if given.seed is None else given.seed
-    return 1 if soak(seed, given.seconds, kinds, given.realities, given.processes) else 0
+    print(f"worlds from seed {seed} on", flush=True)
+    tally = Tally(given.realities)
+    soak(
+        (each for each in count(seed) if kind_of(each) in kinds),
+        given.seconds,
+        given.processes,
+        tally,
+    )
+    print(tally)
+    return 1 if tally.wrong else 0
 
 
 if __name__ == "__main__":
