@@ -140,12 +140,18 @@ def test_replacements_may_return_to_a_node_that_they_tolerate_for_a_while() -> N
         make_pod("back", "n1", tolerations=finite, owner="ReplicaSet/r"),
         make_pod("at-once", "n1", owner="ReplicaSet/r"),
         make_pod("bare", "n1", tolerations=finite),
+        make_pod("agent", "n1", tolerations=finite, owner="DaemonSet/agent"),
     ]
+    again = "daemonset-evicted-again"
+    assert objects(warn(["n1"], pods, [TAINT]), again) == ["default/agent"]
     assert objects(warn(["n1"], pods, [TAINT]), "replacement-may-return") == ["default/back"]
     cordon = make_event(1, "cordon", "n1")
     assert objects(warn(["n1"], pods, [cordon, TAINT]), "replacement-may-return") is None
     closed = make_node("n1", taints=["closed:NoSchedule"])
     assert objects(warn([closed], pods, [TAINT]), "replacement-may-return") is None
+    assert objects(warn([closed], pods, [TAINT]), again) is None
+    kept_away = "daemonset-deleted-and-not-recreated"
+    assert objects(warn([closed], pods, [TAINT]), kept_away) == ["default/agent"]
 
 
 @pytest.mark.parametrize(("release", "said"), [("1.32", True), ("1.33", False)])

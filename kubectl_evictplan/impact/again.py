@@ -25,16 +25,50 @@ from kubectl_evictplan.prediction.document import DrainReport
 _ROUNDS_MAX = 20
 
 
-def rounds(deletion: Deletion, life: NodeLife) -> Iterator[Between]:
-    """When a pod goes again that comes back to the node and tolerates its taint for a while, again and again."""
+# The warnings that name pods that come back to the node and tolerate its taint for a while.
+RETURNING = frozenset({"replacement-may-return", "daemonset-evicted-again"})
+
+
+def goes_again(
+    kind: str,
+    deletion: Deletion,
+    life: NodeLife,
+    drains: Sequence[DrainReport],
+    readiness: Readiness,
+    place: Placement,
+    *,
+    returns: bool,
+) -> list[Again]:
+    """When successors go once more by the same taint (``returns``: they may come back to it) or by a later drain."""
+    waits_ns = 0 if kind in AT_DELETION else _ends_after_ns(deletion)
+    times = [*later_drains(drains, deletion)]
+    times += rounds(deletion, life, waits_ns) if returns else ()
+    return [
+        Again(when, successor_after(when.later(0, waits_ns), readiness, place).ready)
+        for when in times
+    ]
+
+
+def _ends_after_ns(deletion: Deletion) -> int:
+    """How long the object of such a pod is there at most once it is deleted, FOREVER_NS: nobody ends it."""
+    if deletion.held:
+        return FOREVER_NS
+    return max(deletion.gone.latest_ns - deletion.when.earliest_ns, 0)
+
+
+def rounds(deletion: Deletion, life: NodeLife, waits_ns: int) -> Iterator[Between]:
+    """When a pod goes again that comes back to the node and tolerates its taint for a while, again and again.
+
+    ``waits_ns``: so long at most its owner waits for the end of the one before.
+    """
     if deletion.tolerated_seconds is None:
         return
     period_ns = max(deletion.tolerated_seconds, 1) * SECOND_NS
     ends = [when.latest_ns for when in life.untainted.get(deletion.taint, ())]
     end_ns = max(ends, default=FOREVER_NS)
-    slowest_ns = period_ns + 2 * CREATION_MAX_NS
+    slowest_ns = period_ns + 2 * CREATION_MAX_NS + waits_ns
     for turn in range(1, _ROUNDS_MAX + 1):
-        when = deletion.when.later(turn * period_ns, turn * slowest_ns)
+        when = deletion.when.later(turn * period_ns, min(turn * slowest_ns, FOREVER_NS))
         if when.earliest_ns >= end_ns:
             return
         yield when if turn < _ROUNDS_MAX else when._replace(latest_ns=FOREVER_NS)

@@ -164,8 +164,9 @@ FINDING_KINDS: dict[str, FindingKind] = {
     "evicted-again": FindingKind(
         "medium",
         "The pod template tolerates the taint for a while, so the scheduler may put the successor on the same node, where "
-        "it is evicted again after that time, again and again.",
-        "Cordon the node as well (kubectl cordon), or add a NoSchedule taint that the pods do not tolerate.",
+        "it is evicted again after that time, again and again. A DaemonSet's controller makes it there at once.",
+        "Cordon the node as well (kubectl cordon), or add a NoSchedule taint that the pods do not tolerate. A DaemonSet heeds "
+        "no cordon: give its toleration no tolerationSeconds.",
     ),
     "daemon-set-away": FindingKind(
         "info",

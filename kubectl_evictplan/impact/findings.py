@@ -364,9 +364,17 @@ def _evicted_again(facts: Facts) -> Iterator[Item]:
         kind, _, owner = workload.partition("/")
         seconds = fate.deletion.tolerated_seconds
         again = f" every {seconds}s" if seconds is not None else ""
-        text = f"{workload} in {namespace} may return to {fate.pod.node_name} and be evicted again{again}"
-        remedy = shlex.join(["kubectl", "cordon", fate.pod.node_name])
-        yield Item(f"{kind}/{namespace}/{owner}", text, POSSIBLE, remedy=remedy)
+        whole = f"{kind}/{namespace}/{owner}"
+        node = fate.pod.node_name
+        if kind == "DaemonSet":
+            text = f"{workload} in {namespace} returns to {node} and is evicted again{again}"
+            command = shlex.join(["kubectl", "-n", namespace, "edit", f"daemonset/{owner}"])
+            remedy = f"tolerate the taint without tolerationSeconds: {command}"
+            certain = fate.deletion.certain and not fate.deletion.held
+            yield Item(whole, text, CERTAIN if certain else POSSIBLE, remedy=remedy)
+            continue
+        text = f"{workload} in {namespace} may return to {node} and be evicted again{again}"
+        yield Item(whole, text, POSSIBLE, remedy=shlex.join(["kubectl", "cordon", node]))
 
 
 def _quorum_lost(facts: Facts) -> Iterator[Item]:

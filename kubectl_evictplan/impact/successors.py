@@ -36,6 +36,7 @@ from kubectl_evictplan.impact.stretches import (
     Between,
     Stretch,
     first_outside,
+    last_of,
     union,
 )
 from kubectl_evictplan.kube.durations import MINUTE_NS, SECOND_NS
@@ -98,10 +99,13 @@ def begins(
     life: NodeLife,
     workload: Workload | None,
     lost: Sequence[Lost] = (),
+    *,
+    returns: bool = False,
 ) -> Between:
     """From when on the owner creates a successor; NEVER: it does not. StatefulSets: the name is free.
 
     ``kind`` is that of the managing owner, "" for a bare pod. ``lost``: of a Job, which pods it loses, this one first.
+    ``returns``: to its node, whose taint it tolerates for a while.
     """
     if kind in AT_DELETION:
         return deletion.when
@@ -110,7 +114,7 @@ def begins(
     if kind == "Job":
         return _job(deletion, workload, lost)
     if kind == "DaemonSet":
-        return _daemon_set(deletion, life)
+        return _daemon_set(deletion, life, returns=returns)
     if kind == "Node":
         silence = life.silent_at(deletion.when.earliest_ns)
         since = deletion.gone if silence is None else silence.until
@@ -229,17 +233,19 @@ def failure_action(workload: Workload, deletion: Deletion) -> str:
     return _UNKNOWN if workload.pod_failure_policy and not workload.failure_rules else "Count"
 
 
-def _daemon_set(deletion: Deletion, life: NodeLife) -> Between:
+def _daemon_set(deletion: Deletion, life: NodeLife, *, returns: bool) -> Between:
+    """``returns``: it surely does as soon as the old one is gone."""
     if not life.deleted.never:
         return NEVER
-    if not deletion.taint:
-        return deletion.gone
-    for removed in life.untainted.get(deletion.taint, ()):
-        if removed.latest_ns >= deletion.when.earliest_ns:
-            gone = deletion.gone
-            earliest_ns = max(removed.earliest_ns, gone.earliest_ns)
-            return Between(earliest_ns, max(removed.latest_ns, gone.latest_ns))
-    return NEVER
+    gone = deletion.gone
+    if returns or not deletion.taint:
+        return gone
+    untainted = life.untainted.get(deletion.taint, ())
+    removed = next((one for one in untainted if one.latest_ns >= deletion.when.earliest_ns), NEVER)
+    if deletion.tolerated_seconds is not None:
+        # Another taint keeps it away, nobody says here until when.
+        removed = removed._replace(earliest_ns=gone.earliest_ns)
+    return last_of(removed, gone) if not removed.never else NEVER
 
 
 def successor(

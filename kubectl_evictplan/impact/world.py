@@ -14,14 +14,13 @@ from msgspec.structs import replace
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
-from kubectl_evictplan.impact.again import after_losses, later_drains, rounds
+from kubectl_evictplan.impact.again import RETURNING, after_losses, goes_again
 from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked, waits_for
 from kubectl_evictplan.impact.curves import Curves
 from kubectl_evictplan.impact.deletions import Deletion, deletions
 from kubectl_evictplan.impact.fates import (
     NOBODY,
-    Again,
     Fate,
     Moving,
     OwnerKey,
@@ -29,7 +28,6 @@ from kubectl_evictplan.impact.fates import (
     end_at_deadlines,
     fate_of,
     is_counted,
-    successor_after,
 )
 from kubectl_evictplan.impact.job_ends import JOB, end_jobs, job_ends
 from kubectl_evictplan.impact.members import Members, Owners
@@ -127,7 +125,7 @@ class World:
         self.returning = {
             name
             for warning in prediction.warnings
-            if warning.code == "replacement-may-return"
+            if warning.code in RETURNING
             for name in warning.objects
         }
         moving = self._moving(touched)
@@ -372,9 +370,8 @@ class World:
         if next_one.bound.never:
             return fate_of(moving, life, next_one)
         returns = key in self.returning
-        times = [*later_drains(self.prediction.drains, deletion)]
-        times += rounds(deletion, life) if returns else ()
-        again = [Again(when, successor_after(when, readiness, place).ready) for when in times]
+        drains = self.prediction.drains
+        again = goes_again(owner[1], deletion, life, drains, readiness, place, returns=returns)
         again += after_losses(
             pod, owner[1], place, next_one, readiness, returns=returns, moves=bool(again)
         )
@@ -386,7 +383,8 @@ class World:
             return NEVER
         kind = "" if owner[1] == "Pod" else owner[1]
         life = self.lives.get(pod.node_name, _NOTHING)
-        found = begins(kind, deletion, life, self.workloads.get(owner), self._lost(owner, pod))
+        known = self.workloads.get(owner), self._lost(owner, pod)
+        found = begins(kind, deletion, life, *known, returns=pod.key in self.returning)
         perhaps = pod.key in self._not_wanted.perhaps
         return found._replace(latest_ns=FOREVER_NS) if perhaps else found
 

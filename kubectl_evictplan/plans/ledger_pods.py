@@ -180,7 +180,9 @@ def _history_of(
 
 # Whose deletions are evictions, and the warnings that say of replacements that these may evict them, too.
 _SAYS_AGAIN = {
-    TAINT_EVICTION: frozenset(("replacement-may-return", "replacement-may-be-tainted")),
+    TAINT_EVICTION: frozenset(
+        ("replacement-may-return", "replacement-may-be-tainted", "daemonset-evicted-again")
+    ),
     EVICTION_API: frozenset(("replacement-may-be-drained",)),
 }
 

@@ -48,6 +48,10 @@ _TOLD_CODES = {
         "of a DaemonSet is not created again while the taint stays",
         "of DaemonSets are not created again while the taint stays",
     ),
+    "daemonset-evicted-again": (
+        "of a DaemonSet is created again on its node, to be evicted again and again",
+        "of DaemonSets are created again on their nodes, to be evicted again and again",
+    ),
     "statefulset-waits-for-name": (
         "of a StatefulSet is not replaced until the old pod is gone",
         "of StatefulSets are not replaced until the old pods are gone",

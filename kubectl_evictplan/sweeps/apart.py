@@ -15,7 +15,7 @@ from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.document import Eviction, Kept, NodeReport, Prediction, Window
 
 # All that rows of sweeps ask of warnings.
-CODES = ("bare-pod-lost", "replacement-may-return")
+CODES = ("bare-pod-lost", "replacement-may-return", "daemonset-evicted-again")
 MICROSECOND_NS, MICROSECONDS = 1_000, 1_000_000
 _OF_EVICTION = 5
 

@@ -104,6 +104,14 @@ def _needs(pod: Pod) -> PodNeeds:
     return pod.needs or PodNeeds()
 
 
+def refuses(pod: Pod, taint: str) -> bool:
+    """Whether a node with that taint ("key:effect") takes no such pod, whatever it says of seconds."""
+    key, _, effect = taint.rpartition(":")
+    value = Taint(key, effect, "yes" if key == "maint" else "")
+    hard = effect in (NO_SCHEDULE, NO_EXECUTE)
+    return hard and not any(tolerates_taint(one, value) for one in pod.tolerations)
+
+
 def evicted_after_ns(pod: Pod, taint: str) -> int | None:
     """How long a pod stays on a node with that taint ("key:effect"); None: for ever."""
     key, _, effect = taint.rpartition(":")

@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from naive_scheduler import Running, Scheduler, cordons, evicted_after_ns
+from naive_scheduler import Running, Scheduler, cordons, evicted_after_ns, refuses
 
 from kubectl_evictplan.cluster import timeline as entries
 from kubectl_evictplan.cluster.timeline import Timeline
@@ -208,7 +208,11 @@ class World:
                 for slot in slots:
                     node = slot.pod.node_name
                     away = node in self.deleted_nodes
-                    away = away or slot.evicted_by in self.taints.get(node, set())
+                    # All of them tolerate a cordon (``AddOrUpdateDaemonPodTolerations``).
+                    others = self.taints.get(node, set()) - {
+                        "node.kubernetes.io/unschedulable:NoSchedule"
+                    }
+                    away = away or any(refuses(slot.pod, one) for one in others)
                     if slot.gone and not away and slot.replaced_ns is None:
                         slot.replaced_ns = now_ns
 
@@ -223,6 +227,9 @@ class World:
             for slot in slots:
                 slot.deleted, slot.successor_ready = True, False
                 slot.replaced_ns, slot.at = None, ""
+                slot.lost_ns = slot.lost_ns or now_ns
+                grace_ns = slot.pod.termination_grace_period_seconds * STEP_NS
+                slot.gone = slot.gone or now_ns >= slot.lost_ns + grace_ns
             return
         last_ns = max((slot.lost_ns for slot in lost), default=0)
         for slot in lost:

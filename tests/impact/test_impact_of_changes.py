@@ -81,6 +81,21 @@ def test_a_daemon_set_comes_back_when_the_taint_goes() -> None:
     assert (back.whole_again.earliest_seconds, back.never_replaced) == (120, ())
 
 
+def test_a_daemon_set_that_tolerates_the_taint_for_a_while_returns_and_goes_again_and_again() -> (
+    None
+):
+    pods = pods_of("DaemonSet", "agent", ["a1", "a2"], tolerations=[tolerates("maint", 60)])
+    impact = impact_of(cluster(pods), TAINT)
+    found = workload(impact, "DaemonSet/agent")
+    assert found.never_replaced == ()
+    assert found.whole_again.latest_seconds is None
+    again = finding(impact, "evicted-again")
+    assert again.certainty == "certain"
+    assert "every 60s" in again.summary
+    assert "daemonset/agent" in again.remedy
+    assert not comebacks(impact)
+
+
 def test_a_bare_pod_is_gone_for_good() -> None:
     impact = impact_of(cluster([make_pod("tool", "a1")]), TAINT)
     assert workload(impact, "Pod/tool").whole_again.earliest_seconds is None

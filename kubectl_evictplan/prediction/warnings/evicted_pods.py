@@ -6,6 +6,7 @@ Each goes once over the evicted pods, or the few that matter: there may be tens 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, TAINT_EVICTION
 from kubectl_evictplan.kube.budgets import BudgetIndex
@@ -82,6 +83,20 @@ def _may_return(context: WarningContext) -> Iterator[str]:
                 yield evicted.key
 
 
+def _returns(context: WarningContext, evicted: EvictedPod) -> bool:
+    """``nodeShouldRunDaemonPod`` asks whether taints are tolerated, not for how long: it comes back to the node."""
+    taints = context.taints_of.get(evicted.occurrence.node, ())
+    comparison = context.configuration.comparison_operators
+    return _passes(evicted.pod.tolerations, taints, comparison)
+
+
+def _daemon_pods(context: WarningContext, *, return_: bool) -> Iterator[str]:
+    """Pods of DaemonSets that a taint evicts, those that come back or the others."""
+    for evicted in context.evicted_by_owner.get("DaemonSet", ()):
+        if evicted.controller == TAINT_EVICTION and _returns(context, evicted) == return_:
+            yield evicted.key
+
+
 def _passes(
     tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...], comparison: bool
 ) -> bool:
@@ -132,13 +147,14 @@ replacement_may_return = PlainWarning(
 )
 # The DaemonSet controller places no pod on a node whose taint it does not tolerate.
 daemonset_deleted_and_not_recreated = PlainWarning(
-    "the DaemonSet's pod does not tolerate the taint for good: it is deleted, and not created again "
-    "on this node while the taint is untolerated",
-    lambda context: (
-        evicted.key
-        for evicted in context.evicted_by_owner.get("DaemonSet", ())
-        if evicted.controller == TAINT_EVICTION
-    ),
+    "the DaemonSet's pod does not tolerate the taint: it is deleted, and not created again on this "
+    "node while the taint is untolerated",
+    partial(_daemon_pods, return_=False),
+)
+daemonset_evicted_again = PlainWarning(
+    "the DaemonSet's pod tolerates the taint for a while, and its controller does not ask for how "
+    "long: it is created again on this node at once and evicted again, round and round",
+    partial(_daemon_pods, return_=True),
 )
 mirror_pod_recreated = PlainWarning(
     "the image of a static pod: deleting it stops nothing, the containers run on and the kubelet "
