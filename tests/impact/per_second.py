@@ -42,6 +42,7 @@ class Slot:
     free_ns: int | None = None
     # Since when whoever is there is Ready; None: nobody is. At the start it was so for long.
     since_ns: int | None = -(1 << 60)
+    deleted_ns: int = 1 << 60
 
     def is_ready(self, now_ns: int) -> bool:
         return self.successor_ready if self.deleted else self.ready
@@ -115,6 +116,7 @@ class World:
             for slot in self.slots:
                 if (slot.pod.key, slot.pod.uid) == (entry.pod, entry.uid):
                     slot.deleted = True
+                    slot.deleted_ns = min(slot.deleted_ns, entry.at_ns)
                     slot.gone = slot.gone or isinstance(entry, entries.PodGone)
                     if isinstance(entry, entries.PodDeleted) and entry.taint is not None:
                         slot.evicted_by = key_and_effect(entry.taint)
@@ -122,11 +124,13 @@ class World:
     def _on(self, node: str) -> Iterator[Slot]:
         return (slot for slot in self.slots if slot.pod.node_name == node and not slot.deleted)
 
-    def is_ending(self, slot: Slot) -> bool:
+    def is_ending(self, slot: Slot, now_ns: int) -> bool:
         """Deleted, but its containers still run, and were ready; a kubelet ends them."""
         node = slot.pod.node_name
         cut_off = node in self.silent or node in self.unknown or node in self.deleted_nodes
-        return slot.deleted and not slot.gone and slot.pod.ready == "True" and not cut_off
+        ends_ns = slot.deleted_ns + slot.pod.termination_grace_period_seconds * STEP_NS
+        runs = slot.deleted and not slot.gone and now_ns < ends_ns
+        return runs and slot.pod.ready == "True" and not cut_off
 
     def _evict_later(self, slot: Slot, now_ns: int) -> None:
         """A successor on a tainted node has a timer, or goes."""
@@ -226,6 +230,7 @@ class World:
             # It has failed: whoever is left is deleted, and nobody is made.
             for slot in slots:
                 slot.deleted, slot.successor_ready = True, False
+                slot.deleted_ns = min(slot.deleted_ns, now_ns)
                 slot.replaced_ns, slot.at = None, ""
                 slot.lost_ns = slot.lost_ns or now_ns
                 grace_ns = slot.pod.termination_grace_period_seconds * STEP_NS
@@ -294,5 +299,5 @@ def ready_each_second(
         # kube-proxy: where no endpoint is ready, those that are ending get the traffic (1.26).
         for slot in world.slots:
             if slot.pod.labels.get("app", "") not in offered:
-                answering[slot.pod.labels.get("app", "")] += world.is_ending(slot)
+                answering[slot.pod.labels.get("app", "")] += world.is_ending(slot, now_ns)
         yield second, ready, answering
