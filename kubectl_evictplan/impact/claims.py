@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.volumes import (
+    DELETED,
     DETACH,
     FORCE_DETACH,
     HELD,
@@ -31,6 +32,10 @@ _WHY = {
     STILL_USED: (
         "another pod uses it too: it is attached to one node at a time, and the scheduler does not see to it that its"
         " users share one"
+    ),
+    DELETED: (
+        "it is being deleted: it goes with the last pod that uses it, and its data too where the volume's reclaim policy is"
+        " Delete"
     ),
     UNKNOWN: "the claim is not in the input",
 }

@@ -102,6 +102,13 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "The volume lies on one node's own disk. A pod that needs it can run on that node only.",
         "Wait for the node, or restore the data elsewhere. Replicate what must survive a node.",
     ),
+    "volume-deleted": FindingKind(
+        "high",
+        "The claim has a deletionTimestamp, and only the pods that use it keep it. When the last is gone it goes, and with it a "
+        "volume whose reclaim policy is Delete. The scheduler refuses successors that ask for it; a StatefulSet makes an "
+        "empty one.",
+        "Save the data before the change: set persistentVolumeReclaimPolicy: Retain on the volume, or take a snapshot.",
+    ),
     "volume-held": FindingKind(
         "high",
         "A volume that one node may mount stays attached while the object of the old pod is there, and a silent kubelet "

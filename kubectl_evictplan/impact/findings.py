@@ -48,6 +48,7 @@ from kubectl_evictplan.impact.services import (
     services_of,
 )
 from kubectl_evictplan.impact.volumes import (
+    DELETED,
     FORCE_DETACH,
     HELD,
     LEFT_BEHIND,
@@ -459,6 +460,11 @@ AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "volume-never-moves": _volumes(
         frozenset({NEVER_MOVES}),
         "{claim} of {pod} lies on the disk of {node} and never moves",
+        lambda _: "",
+    ),
+    "volume-deleted": _volumes(
+        frozenset({DELETED}),
+        "{claim} of {pod} is being deleted: it goes with the last pod that uses it, and its data",
         lambda _: "",
     ),
     "volume-held": _pods(

@@ -38,6 +38,7 @@ FORCE_DETACH, DETACH, NEVER_MOVES, LEFT_BEHIND, HELD, STILL_USED, SHARED, UNKNOW
     "shared",
     "unknown",
 )
+DELETED = "deleted"
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -115,6 +116,8 @@ class Volumes:
     ) -> tuple[str, Between]:
         volume = self._volumes.get(claim.volume_name) if claim is not None else None
         gone = deletion.gone
+        if claim is not None and claim.being_deleted:
+            return DELETED, gone
         if volume is not None and never_moves(volume):
             return NEVER_MOVES, NEVER
         modes = (volume.access_modes if volume is not None else ()) or (
@@ -173,6 +176,6 @@ def ready_not_before(holds: Iterable[Hold], *, placed: bool) -> Between | None:
     waited = [
         hold.here if placed and hold.bound_here else hold.free
         for hold in holds
-        if hold.code not in (SHARED, UNKNOWN, LEFT_BEHIND)
+        if hold.code not in (SHARED, UNKNOWN, LEFT_BEHIND, DELETED)
     ]
     return last_of(*waited) if waited else None

@@ -111,6 +111,8 @@ class PersistentVolumeClaim(msgspec.Struct, frozen=True):
     storage_class: str = ""
     # spec.resources.requests.storage; None: it does not say.
     storage_bytes: int | None = None
+    # It has a deletionTimestamp, and goes with the last pod that uses it (pvc-protection).
+    being_deleted: bool = False
 
 
 class StorageClass(msgspec.Struct, frozen=True):

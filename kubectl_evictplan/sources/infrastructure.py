@@ -176,6 +176,7 @@ def _claim(build: ModelBuilder, decoded: wire_storage.WireClaim) -> PersistentVo
         tuple(map(sys.intern, spec.access_modes)),
         sys.intern(spec.storage_class_name),
         build.requested(spec.resources).get("storage"),
+        bool(meta.deletion_timestamp),
     )
 
 

@@ -64,7 +64,12 @@ class ClaimSpec(Struct, rename="camel", frozen=True):
     resources: AnyResources = NULL
 
 
-class WireClaim(WireObject, tag="PersistentVolumeClaim"):
+class ClaimMeta(ObjectMeta):
+    deletion_timestamp: Timestamp = ""
+
+
+class WireClaim(WireObject, tag="PersistentVolumeClaim", kw_only=True):
+    metadata: ClaimMeta
     spec: ClaimSpec = ClaimSpec()
     status: Phase = Phase()
 

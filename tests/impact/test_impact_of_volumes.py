@@ -17,6 +17,7 @@ from kubectl_evictplan.kube.infrastructure import (
     StorageClass,
     StorageDriver,
 )
+from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 
 TAINT = make_event(10, "taint", "a1", taint="maint=yes:NoExecute")
@@ -86,6 +87,29 @@ def test_successors_that_share_a_volume_perhaps_land_on_different_nodes() -> Non
         # One of them gets it: that each may never do so is not the whole truth.
         assert all(one.why.startswith("2 pods that go use it") for one in impact.volumes)
         assert workload(impact, "ReplicaSet/db").whole_again.latest_seconds is None
+
+
+def test_a_claim_that_is_being_deleted_takes_its_data_along_and_no_successor_gets_it() -> None:
+    going = PersistentVolumeClaim("default", "data", "pv", "Bound", ONCE, being_deleted=True)
+    pods = [replace(pod, needs=PodNeeds()) for pod in pods_of("ReplicaSet", "db", ["a1"])]
+    known = {
+        "persistent_volume_claims": (going,),
+        "persistent_volumes": (PersistentVolume("pv", access_modes=ONCE),),
+    }
+    impact = impact_of(
+        cluster(pods, pod_claims=(PodClaims("default", "db-0", ("data",)),), **known), TAINT
+    )
+    assert [one.code for one in impact.volumes] == ["deleted"]
+    assert finding(impact, "volume-deleted").severity == "high"
+    assert comebacks(impact)["db-0"].code == "no-node"
+    # A StatefulSet makes the claim anew, and its successor begins with an empty one.
+    pods = [replace(pod, needs=PodNeeds()) for pod in pods_of("StatefulSet", "db", ["a1"])]
+    known["persistent_volume_claims"] = (replace(going, name="data-db-0"),)
+    impact = impact_of(
+        cluster(pods, pod_claims=(PodClaims("default", "db-0", ("data-db-0",)),), **known), TAINT
+    )
+    assert finding(impact, "volume-deleted").certainty == "certain"
+    assert not comebacks(impact)
 
 
 def test_who_has_ended_uses_no_volume() -> None:

@@ -85,9 +85,10 @@ class Volumes:
         for name in of_pod.claims if of_pod else ():
             claim = self._claims.get((pod.namespace, name))
             volume = self._volumes.get(claim.volume_name) if claim is not None else None
-            if (of_pod and name in of_pod.ephemeral) or (
-                claim is not None and not claim.volume_name
-            ):
+            ephemeral = of_pod is not None and name in of_pod.ephemeral
+            if claim is not None and claim.being_deleted and not ephemeral:
+                found = self._in_place_of(found, claim, pod)
+            elif ephemeral or (claim is not None and not claim.volume_name):
                 found = self._to_be_made(found, claim)
             elif claim is None or volume is None:
                 found = found._replace(unknown=True)
@@ -111,6 +112,14 @@ class Volumes:
             claim = self._claims.get((pod.namespace, name))
             if claim is not None:
                 yield from _exclusive(claim)
+
+    def _in_place_of(self, found: Reach, claim: PersistentVolumeClaim, pod: Pod) -> Reach:
+        """A claim that is being deleted is refused (``podHasPVCs``); a StatefulSet makes its own anew once it is gone."""
+        owner = pod.controller()
+        own = owner is not None and owner.kind == "StatefulSet"
+        if own and claim.name.endswith(f"-{pod.name}"):
+            return self._to_be_made(found, claim)
+        return found._replace(volumes=(*found.volumes, _NOWHERE))
 
     def _to_be_made(self, found: Reach, claim: PersistentVolumeClaim | None) -> Reach:
         """A claim without a volume: where one can be made, as far as its class says."""
