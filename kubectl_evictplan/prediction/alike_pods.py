@@ -9,6 +9,7 @@ that are healthy and stay so differ for their pods in the taints that people put
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
 from operator import attrgetter
 
 from msgspec import Struct
@@ -55,7 +56,6 @@ class AlikePods:
         self._steady = steady
         # By the key of the pod that is simulated, it and all others of its kind.
         self._of: dict[str, list[SomePod]] = {}
-        self._shown_by: dict[str, str] = {}
         self._on_several_nodes: set[str] = set()
         # Drains look at names, labels and budgets.
         if scenario is not None and not drained_nodes(scenario):
@@ -85,7 +85,6 @@ class AlikePods:
                 some = [SomePod(pod.key, pod.uid, pod.node_name, pod) for pod in pods]
                 key = some[0].key
                 self._of[key] = some
-                self._shown_by.update(dict.fromkeys([each.key for each in some], key))
                 if places and some[0].node in places:
                     self._on_several_nodes.add(key)
         shown = {id(pods[0]) for pods in kinds.values()} | {id(pod) for pod in alone}
@@ -116,6 +115,10 @@ class AlikePods:
                 look = tuple(of_node[node.name]), node.unschedulable, node.taints
                 found[node.name] = looks.setdefault(look, ("", *look))
         return found
+
+    @cached_property
+    def _shown_by(self) -> dict[str, str]:
+        return {pod.key: key for key, pods in self._of.items() for pod in pods}
 
     def shown_by(self, key: str) -> str:
         """The key of the pod that is simulated in the place of this one."""
