@@ -107,7 +107,8 @@ def _impact(world: World, behind: _Behind, holes: _Holes) -> ServiceImpact:
     gone = until_labelled(listing.dead) if listing.runtime_labels else listing.dead
     answering = world.availability(*known, gone, limited=listing.by_kubernetes)
     reached = answering
-    if (until_exit := _until_exit(world, behind)) is not None:
+    # Most services always have somebody.
+    if answering.below(1) and (until_exit := _until_exit(world, behind)) is not None:
         until_exit = until_labelled(until_exit) if listing.runtime_labels else until_exit
         reached = world.availability(*known, until_exit, limited=listing.by_kubernetes)
     black_holes, undetected = holes.behind(behind.fates, dropped, listing.leaves)
