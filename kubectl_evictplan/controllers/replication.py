@@ -1,26 +1,32 @@
 """Controllers that replace pods: ReplicaSet, ReplicationController and Job under new names, StatefulSet.
 
 Upstream: ``manageReplicas`` (pkg/controller/replicaset), ``syncJob``, and ``updateStatefulSet``
-(pkg/controller/statefulset/stateful_set_control.go). Each owner keeps as many pods as it has at the start: rollouts
-and scaling are not played. A DaemonSet creates nothing where its pods are not wanted any more.
+(pkg/controller/statefulset/stateful_set_control.go). Each owner keeps as many pods as it has at the start, and makes what
+it lacks then (``missing_pods``): rollouts and scaling are not played. A DaemonSet creates nothing where its pods are not wanted any more.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.engine.drain_timing import DrainTiming, Latency
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
-from kubectl_evictplan.kube.objects import OwnerReference, Pod, Workload
+from kubectl_evictplan.kube.budgets import BudgetIndex
+from kubectl_evictplan.kube.objects import ClusterSnapshot, OwnerReference, Pod, Workload
 from kubectl_evictplan.kube.owners import (
     AT_ONCE_READY,
     READY,
     available_after,
+    closed_owners,
     ready_since_ns,
 )
 
 REPLACED_AT_ONCE = frozenset({"ReplicaSet", "ReplicationController", "Job"})
+_SCALED_AT_ONCE = REPLACED_AT_ONCE - {"Job"}
 STATEFUL_SET = "StatefulSet"
 PARALLEL = "Parallel"
 
@@ -48,8 +54,9 @@ class ReplicationControllers:
         workloads: dict[_OwnerKey, Workload],
         timing: DrainTiming,
         availability: str = READY,
+        missing: Mapping[_OwnerKey, int] = MappingProxyType({}),
     ) -> None:
-        """``availability``: what the release makes of minReadySeconds (``kube/owners.py``)."""
+        """``availability``: what the release makes of minReadySeconds (``kube/owners.py``); ``missing``: ``missing_pods``."""
         self._state = state
         self._availability = availability
         # When a StatefulSet goes on past each of its pods that are Ready; who is not in it was so long before.
@@ -67,7 +74,7 @@ class ReplicationControllers:
         for pod in state.pods.values():
             self._adopt(pod)
         for key, active in self._active.items():
-            self._wanted[key] = len(active)
+            self._wanted[key] = len(active) + missing.get(key, 0)
             if key[0] == STATEFUL_SET:
                 self._names[key] = self._ordered_names(key)
         for pod in state.pods.values():
@@ -78,6 +85,9 @@ class ReplicationControllers:
         self._state.watch_pods(self._pod_changed)
         self._state.watch_readiness(self._pod_changed)
         if warm:
+            for key, active in self._active.items():
+                if key not in self._names and len(active) < self._wanted.get(key, 0):
+                    self._enqueue(key)
             return
         for active in self._active.values():
             active.clear()
@@ -200,6 +210,35 @@ class ReplicationControllers:
             status_reason="",
         )
         self._state.create_pod(created, made_for=f"{key[1]}/{key[0]}/{key[2]}")
+
+
+def missing_pods(snapshot: ClusterSnapshot) -> dict[_OwnerKey, int]:
+    """How many pods fewer than spec.replicas owners have that make them at once, where a budget covers all they have.
+
+    Of other owners the pods elsewhere need not be in the snapshot. ``manageReplicas`` makes what is missing whatever it
+    was that took it: nothing has to be deleted first.
+    """
+    active: dict[_OwnerKey, list[Pod]] = {}
+    for pod in snapshot.pods:
+        key = owner_key(pod)
+        if key is not None and key[0] in _SCALED_AT_ONCE:
+            active.setdefault(key, []).extend((pod,) if _is_active(pod) else ())
+    short = {
+        key: (one.replicas or 0) - len(active[key])
+        for one in snapshot.workloads
+        if (key := (one.kind, one.namespace, one.name)) in active
+        and len(active[key]) < (one.replicas or 0)
+    }
+    if not short:
+        return {}
+    index, closed = BudgetIndex(snapshot.budgets), closed_owners(snapshot)
+    return {
+        key: number
+        for key, number in short.items()
+        if active[key]
+        and all(map(index.matching, active[key]))
+        and closed.why((key[1], key[0], key[2])) is None
+    }
 
 
 def _is_active(pod: Pod) -> bool:

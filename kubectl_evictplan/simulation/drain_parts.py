@@ -16,7 +16,7 @@ from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import Causes
 from kubectl_evictplan.controllers.disruption import DisruptionController, OwnerScales
 from kubectl_evictplan.controllers.releases import ReleaseProfile
-from kubectl_evictplan.controllers.replication import ReplicationControllers
+from kubectl_evictplan.controllers.replication import ReplicationControllers, missing_pods
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.drain_filters import DrainOptions
@@ -92,7 +92,7 @@ def drain_parts(
     budgets = DisruptionBudgets(state, snapshot.budgets)
     workloads = {(one.kind, one.namespace, one.name): one for one in snapshot.workloads}
     replication = ReplicationControllers(
-        state, workloads, timing, profile.stateful_set_availability
+        state, workloads, timing, profile.stateful_set_availability, missing_pods(snapshot)
     )
     others = (node for node in snapshot.nodes if node.name not in drained)
     elsewhere = Elsewhere(others, snapshot.pods)

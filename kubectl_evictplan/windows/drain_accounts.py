@@ -14,6 +14,7 @@ from kubectl_evictplan.controllers.replication import (
     PARALLEL,
     REPLACED_AT_ONCE,
     STATEFUL_SET,
+    missing_pods,
     owner_key,
 )
 from kubectl_evictplan.kube.budgets import BudgetIndex
@@ -144,8 +145,9 @@ class Accounts:
         self._index = BudgetIndex(world.budgets)
         self._scales = OwnerScales(world.snapshot.workloads)
         self._elsewhere = Elsewhere(plan.taking_nodes(), world.snapshot.pods)
-        self._incomplete = plan.incomplete
         self._refilled = plan.refilled
+        # A pod of these is made at the start, unless something nobody sees keeps its owner from it.
+        self._short = {*plan.incomplete, *missing_pods(world.snapshot)}
         self._nodes = {node.name for node in world.snapshot.nodes}
         self._covered: dict[int, list[Pod]] = {}
         for pod in world.snapshot.pods:
@@ -201,6 +203,7 @@ class Accounts:
             or len({turn.drain.process for turn, _ in turns}) > 1
             or any(pod in turn.guests or not turn.known for turn, pod in turns)
             or not all(map(self._is_settled, covered))
+            or any(owner_key(pod) in self._short for pod in covered)
             or not self._keeps_its_wish(budget, covered)
         ):
             return None
@@ -254,7 +257,7 @@ class Accounts:
     def _is_replaced(self, pod: Pod) -> bool:
         """Whether somebody makes the pod anew, and there is a node for it."""
         owner = owner_key(pod)
-        if owner is None or owner[0] not in _REPLACED or owner in self._incomplete:
+        if owner is None or owner[0] not in _REPLACED or owner in self._short:
             return False
         if owner[0] == STATEFUL_SET and not self._is_made_in_the_end(pod, owner):
             return False
@@ -378,7 +381,7 @@ class Accounts:
         sure = (
             owner[0] in _REPLACED
             and ready_latest_ns is not None
-            and owner not in self._incomplete
+            and owner not in self._short
             and (room is None or self._is_sure(room, place, len(beside)))
             and (not stateful or (gone is not None and self._is_made_at_once(owner, spare, beside)))
         )

@@ -11,13 +11,15 @@ from msgspec.structs import replace
 from builders import epoch_ns, make_event, ns
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import NO_LIMITS
-from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd
+from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd, NodeDrainEnded
 from kubectl_evictplan.controllers.disruption import OwnerScales
+from kubectl_evictplan.controllers.replication import missing_pods
 from kubectl_evictplan.kube.disruption import EvictionRules, synced_status
 from kubectl_evictplan.kube.objects import ClusterSnapshot, OwnerReference, Workload
 from kubectl_evictplan.prediction.document import CERTAIN, Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.drain_allowance import Allowance, evictions_in_turn
 from kubectl_evictplan.windows.drain_bounds import DrainBounds, RowBounds
 from kubectl_evictplan.windows.drain_world import drain_world
@@ -327,3 +329,34 @@ def test_a_refusal_is_certain_only_where_nobody_else_comes_to_the_node() -> None
     assert 1 not in bounds.sure.exit_codes
     # Who was not evicted because of it may be after all.
     assert bounds.left_alone == frozenset()
+
+
+def wanting(app: App, replicas: int) -> ClusterSnapshot:
+    """The app, whose owner wants more pods than there are."""
+    snapshot = drained_cluster(app)
+    sets = tuple(replace(one, replicas=replicas) for one in snapshot.workloads)
+    scale = OwnerScales(sets).scale
+    budgets = (
+        synced_status(one, snapshot.pods, scale, snapshot.taken_at_ns) for one in snapshot.budgets
+    )
+    return replace(snapshot, workloads=sets, budgets=tuple(budgets))
+
+
+def test_an_owner_that_lacks_pods_makes_them_so_its_budget_never_keeps_kubectl_for_ever() -> None:
+    for kind in ("ReplicaSet", "StatefulSet"):
+        app = App("r", ["b1", "a1"], kind, least=2)
+        assert {None} in [
+            turn.reasons for turn in proven(drained_cluster(app), drain("a1")).turns.values()
+        ]
+        bounds = proven(wanting(app, 3), drain("a1"))
+        assert (bounds.rows, bounds.turns, bounds.exit_codes) == ({}, {}, {})
+    short = wanting(App("r", ["b1", "a1"], least=2), 3)
+    assert missing_pods(short) == {("ReplicaSet", "default", "r"): 1}
+    gone = replace(
+        short, workloads=tuple(replace(one, being_deleted=True) for one in short.workloads)
+    )
+    assert missing_pods(gone) == {}
+    timeline = simulate(short, drains(drain("a1")), CONFIGURATION)
+    assert [one.reason for one in timeline.entries if isinstance(one, NodeDrainEnded)] == [
+        DrainEnd.DRAINED
+    ]
