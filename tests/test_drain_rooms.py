@@ -9,10 +9,10 @@ import pytest
 from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
 from msgspec.structs import replace
 
-from builders import make_event, make_node, ns
+from builders import make_event, make_node, make_pod, ns
 from kubectl_evictplan.kube.infrastructure import Infrastructure, Namespace
 from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds
-from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.objects import ClusterSnapshot, PodWebhook
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
@@ -129,3 +129,29 @@ def test_what_else_happens_to_nodes_may_make_room() -> None:
 def test_the_pods_of_no_budget_keep_nobody_waiting() -> None:
     free = App("web", ["a1", "a2", "b1"])
     assert ends(cluster(free, THREE, **ALONE), BOTH) == ["drained", "drained"]
+
+
+def test_a_replacement_for_whose_room_somebody_waits_already_is_perhaps_ready_never() -> None:
+    web = App("web", ["a1", "a1", "b1"], most=1)
+    for everybody in (True, False):
+        snapshot = cluster(web, {"a1": 4000, "b1": 3000})
+        snapshot = replace(snapshot, pods_of_all_namespaces=everybody)
+        assert everybody or ends(snapshot, drain("a1")) == ["drained"]
+        waiting = replace(
+            make_pod("other", "", owner="ReplicaSet/other", ready="False"),
+            phase="Pending",
+            needs=snapshot.pods[0].needs,
+            node_name="",
+        )
+        taken = replace(snapshot, pods=(*snapshot.pods, waiting))
+        assert ends(taken, drain("a1")) == [None]
+
+
+def test_a_replacement_whose_creation_a_webhook_may_refuse_is_perhaps_never_made() -> None:
+    web = App("web", ["a1", "a1", "b1"], most=1)
+    snapshot = drained_cluster(web)
+    for hook, end in (
+        (PodWebhook("w", of_deletion=False, of_creation=True), None),
+        (PodWebhook("w", (("app", "In", ("other",)),), of_creation=True), "drained"),
+    ):
+        assert ends(replace(snapshot, webhooks=(hook,)), drain("a1")) == [end]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from kubectl_evictplan.kube.objects import DeleteWebhook, Pod, PodDisruptionBudget
+from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget, PodWebhook
 from kubectl_evictplan.kube.selectors import meets
 
 # The one label of a namespace that every namespace has.
@@ -64,19 +64,24 @@ def selects(budget: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:
     )
 
 
-def webhooks_asked(webhooks: Iterable[DeleteWebhook], pod: Pod) -> list[str]:
+def webhooks_asked(webhooks: Iterable[PodWebhook], pod: Pod) -> list[str]:
     """Names of the webhooks that may refuse the deletion of the pod."""
-    return [webhook.name for webhook in webhooks if _may_ask(webhook, pod)]
+    return [one.name for one in webhooks if one.of_deletion and _may_ask(one, pod)]
 
 
-def pods_refusable(webhooks: tuple[DeleteWebhook, ...], pods: Mapping[str, Pod]) -> frozenset[str]:
+def may_refuse_creation(webhooks: Iterable[PodWebhook], pod: Pod) -> bool:
+    """Whether some webhook may refuse another pod like this one, or does while nobody answers for it."""
+    return any(one.of_creation and _may_ask(one, pod) for one in webhooks)
+
+
+def pods_refusable(webhooks: tuple[PodWebhook, ...], pods: Mapping[str, Pod]) -> frozenset[str]:
     """Keys of the pods whose deletion some webhook may refuse."""
     if not webhooks:
         return frozenset()
     return frozenset(key for key, pod in pods.items() if webhooks_asked(webhooks, pod))
 
 
-def _may_ask(webhook: DeleteWebhook, pod: Pod) -> bool:
+def _may_ask(webhook: PodWebhook, pod: Pod) -> bool:
     namespace = {_NAMESPACE_NAME: pod.namespace}
     return all(meets(pod.labels, *wish) for wish in webhook.object_selector) and all(
         meets(namespace, *wish) for wish in webhook.namespace_selector if wish[0] == _NAMESPACE_NAME

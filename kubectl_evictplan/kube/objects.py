@@ -276,8 +276,8 @@ class PodDisruptionBudget(msgspec.Struct, frozen=True):
         return f"{self.namespace}/{self.name}"
 
 
-class DeleteWebhook(msgspec.Struct, frozen=True):
-    """An admission webhook ("configuration/webhook") that is asked before pods are deleted.
+class PodWebhook(msgspec.Struct, frozen=True):
+    """An admission webhook ("configuration/webhook") that is asked before pods are deleted, or with failurePolicy Fail created.
 
     The selectors are (key, operator, values) of each wish; matchLabels are written with In.
     """
@@ -285,6 +285,8 @@ class DeleteWebhook(msgspec.Struct, frozen=True):
     name: str
     object_selector: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     namespace_selector: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    of_deletion: bool = True
+    of_creation: bool = False
 
 
 class Warning(msgspec.Struct, frozen=True):  # noqa: A001 - the answer's own word
@@ -383,7 +385,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     leases: dict[str, Lease] = {}
     workloads: tuple[Workload, ...] = ()
     budgets: tuple[PodDisruptionBudget, ...] = ()
-    webhooks: tuple[DeleteWebhook, ...] = ()
+    webhooks: tuple[PodWebhook, ...] = ()
     taken_at_ns: int = 0
     # Where taken_at_ns comes from, e.g. "newest lease renewal", "snapshot".
     taken_at_source: str = ""

@@ -34,11 +34,11 @@ from kubectl_evictplan.kube.infrastructure import (
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
-    DeleteWebhook,
     Lease,
     Node,
     Pod,
     PodDisruptionBudget,
+    PodWebhook,
     Workload,
 )
 from kubectl_evictplan.sources import wire
@@ -51,7 +51,7 @@ Stored = (
     | Lease
     | Workload
     | PodDisruptionBudget
-    | DeleteWebhook
+    | PodWebhook
     | LeaderLease
     | Namespace
     | Service

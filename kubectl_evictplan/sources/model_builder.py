@@ -16,7 +16,6 @@ import msgspec
 
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import (
-    DeleteWebhook,
     FailureRule,
     IntOrPercent,
     Lease,
@@ -25,6 +24,7 @@ from kubectl_evictplan.kube.objects import (
     OwnerReference,
     Pod,
     PodDisruptionBudget,
+    PodWebhook,
     Taint,
     Toleration,
     Workload,
@@ -247,16 +247,19 @@ class ModelBuilder:
             if requests := in_order(self.requested(container.resources)):
                 yield ContainerRequests(sys.intern(container.name), requests)
 
-    def webhooks(self, decoded: wire.WireWebhooks) -> list[DeleteWebhook]:
-        """Return those of a configuration that are asked about the deletion of pods."""
+    def webhooks(self, decoded: wire.WireWebhooks) -> list[PodWebhook]:
+        """Return those of a configuration that are asked about the deletion of pods, or must agree to their creation."""
         return [
-            DeleteWebhook(
+            PodWebhook(
                 f"{decoded.metadata.name}/{webhook.name}",
                 _wishes(webhook.object_selector),
                 _wishes(webhook.namespace_selector),
+                of_deletion=deletes,
+                of_creation=creates,
             )
             for webhook in decoded.webhooks
-            if _asks_about_deleted_pods(webhook)
+            if (deletes := _asks_about_pods(webhook, "DELETE"))
+            | (creates := _asks_about_pods(webhook, "CREATE") and webhook.failure_policy == "Fail")
         ]
 
     def budget(self, decoded: wire.WireBudget) -> PodDisruptionBudget:
@@ -362,11 +365,11 @@ def _failure_rule(rule: wire.FailureRule) -> FailureRule:
     return FailureRule(on, sys.intern(rule.action))
 
 
-def _asks_about_deleted_pods(webhook: wire.Webhook) -> bool:
-    """Tell whether a rule covers DELETE of pods; versions and scope leave nothing out."""
+def _asks_about_pods(webhook: wire.Webhook, operation: str) -> bool:
+    """Tell whether a rule covers this operation on pods; versions and scope leave nothing out."""
     return any(
         {"", "*"} & set(rule.api_groups)
-        and {"DELETE", "*"} & set(rule.operations)
+        and {operation, "*"} & set(rule.operations)
         and {"pods", "pods/*", "*", "*/*"} & set(rule.resources)
         for rule in webhook.rules
     )

@@ -61,7 +61,7 @@ WISHES = frozenset(
         *("PodDisruptionBudget.match_expressions", "PersistentVolume.node_affinity"),
         *("PersistentVolume.zones", "StorageClass.topologies"),
         "StorageCapacity.nodes",
-        *("DeleteWebhook.object_selector", "DeleteWebhook.namespace_selector"),
+        *("PodWebhook.object_selector", "PodWebhook.namespace_selector"),
         *("NodeSelectorTerm.match_expressions", "NodeSelectorTerm.match_fields"),
         *("PodAffinityTerm.selector", "PodAffinityTerm.namespace_selector"),
         "TopologySpreadConstraint.selector",
@@ -195,7 +195,7 @@ class _Walk:
         if place in RESOURCES and is_standard_resource(text):
             return text
         # "configuration/webhook" are two names.
-        parts = text.split("/") if place == "DeleteWebhook.name" else [text]
+        parts = text.split("/") if place == "PodWebhook.name" else [text]
         return "/".join(map(self._change, parts))
 
     def _struct(self, value: msgspec.Struct) -> msgspec.Struct:

@@ -26,12 +26,12 @@ from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
     Count,
-    DeleteWebhook,
     Lease,
     Node,
     ObservedRenewals,
     Pod,
     PodDisruptionBudget,
+    PodWebhook,
     Reading,
     Warning,
     Workload,
@@ -101,7 +101,7 @@ class _Content(msgspec.Struct):
     denied: tuple[str, ...]
     pod_count: Count
     pods: dict[str, _Column]
-    webhooks: tuple[DeleteWebhook, ...] = ()
+    webhooks: tuple[PodWebhook, ...] = ()
     # From schema version 2 on.
     infrastructure: Infrastructure = Infrastructure()
 

@@ -354,6 +354,8 @@ class WebhookRule(Struct, rename="camel"):
 class Webhook(Struct, rename="camel"):
     name: str = ""
     rules: tuple[WebhookRule, ...] = ()
+    # The default of v1; that of v1beta1 is Ignore.
+    failure_policy: str = "Fail"
     object_selector: LabelSelector | None = None
     namespace_selector: LabelSelector | None = None
 

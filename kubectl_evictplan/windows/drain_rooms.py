@@ -17,7 +17,7 @@ from kubectl_evictplan.controllers.replication import (
     is_owned_by,
     owner_key,
 )
-from kubectl_evictplan.kube.budgets import BudgetIndex
+from kubectl_evictplan.kube.budgets import BudgetIndex, may_refuse_creation
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.owners import closed_owners
 from kubectl_evictplan.kube.scheduling.answers import Fit, Phase, Surroundings, Unknown
@@ -50,9 +50,28 @@ def drain_rooms(snapshot: ClusterSnapshot, scenario: Scenario, profile: ReleaseP
     capacities = published(snapshot, asked=profile.storage_capacity)
     made, none = _by_owner(snapshot, replaced)
     found = fits(around._replace(storage_capacities=capacities), made)
-    limits = _limits(found, settled, snapshot.pods_of_all_namespaces)
+    # Whoever waits for a place takes the room that is left, whatever else is not known.
+    known = snapshot.pods_of_all_namespaces or bool(around.waiting)
+    limits = _limits(found, settled, known)
     rooms = [(fit.pods, least, most) for fit, least, most in limits]
-    return _rooms([*rooms, *(((pod,), 0, 0) for pod in none)])
+    return _rooms([*_perhaps_refused(snapshot, made, rooms), *(((pod,), 0, 0) for pod in none)])
+
+
+def _perhaps_refused(
+    snapshot: ClusterSnapshot, made: Sequence[Pod], rooms: Sequence[tuple[Sequence[Pod], int, int]]
+) -> Iterator[tuple[Sequence[Pod], int, int]]:
+    """The rooms; of pods whose creation a webhook may refuse perhaps none is made."""
+    refusable = {
+        pod.key for pod in made if snapshot.webhooks and may_refuse_creation(snapshot.webhooks, pod)
+    }
+    limited = set()
+    for pods, least, most in rooms:
+        limited.update(pod.key for pod in pods)
+        refused = any(pod.key in refusable for pod in pods)
+        yield pods, 0 if refused else least, most
+    for pod in made:
+        if pod.key in refusable - limited:
+            yield (pod,), 0, 1
 
 
 def _by_owner(
@@ -132,10 +151,10 @@ def _rooms(limits: Iterable[tuple[Sequence[Pod], int, int]]) -> Rooms:
     return Rooms(groups, rooms) if limited else NO_LIMITS
 
 
-def _limits(found: Iterable[Fit], settled: bool, all_pods: bool) -> Iterator[tuple[Fit, int, int]]:
+def _limits(found: Iterable[Fit], settled: bool, known: bool) -> Iterator[tuple[Fit, int, int]]:
     """At least and at most so many of each group find a node.
 
-    What namespaces hold that are not in the input (not ``all_pods``) is assumed to leave room, as drains assume of
+    What namespaces hold that are not in the input (``known`` is false) is assumed to leave room, as drains assume of
     whatever is not known: ``single-namespace`` warns of it. That somebody takes scheduling gates off is never assumed.
     """
     for fit in found:
@@ -143,6 +162,6 @@ def _limits(found: Iterable[Fit], settled: bool, all_pods: bool) -> Iterator[tup
         stays_away = not get_matching_tolerations((CORDON,), fit.pods[0].tolerations)[0]
         if stays_away and not any(chance.assumed for chance in fit.chances):
             count = len(fit.pods)
-            known = all_pods or Unknown.GATES in fit.unknown
-            least = min(one.now if known else one.most for one in fit.chances)
+            told = known or Unknown.GATES in fit.unknown
+            least = min(one.now if told else one.most for one in fit.chances)
             yield fit, least, max(one.most for one in fit.chances) if settled else count

@@ -19,10 +19,10 @@ from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.kube.infrastructure import Infrastructure, PersistentVolume
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
-    DeleteWebhook,
     ListRecord,
     OwnerReference,
     PodDisruptionBudget,
+    PodWebhook,
     Reading,
     Taint,
     Toleration,
@@ -175,7 +175,7 @@ def test_the_operators_of_selectors_are_no_names() -> None:
     snapshot = msgspec.structs.replace(
         make_snapshot([make_node("n")], []),
         budgets=(PodDisruptionBudget("team", "b", {"tier": "gold"}, wishes),),
-        webhooks=(DeleteWebhook("guard/acme.example", wishes, wishes),),
+        webhooks=(PodWebhook("guard/acme.example", wishes, wishes),),
         infrastructure=Infrastructure(persistent_volumes=(volume,)),
     )
     names, redacted = pseudonyms(snapshot, KEY), redact(snapshot, KEY)
@@ -252,7 +252,7 @@ REPLACED = {
     *("OwnerReference.name", "OwnerReference.uid", "Lease.name", "Lease.holder_identity"),
     *("Node.name", "Node.uid", "Node.labels", "Pod.namespace", "Pod.name", "Pod.uid"),
     *("Pod.labels", "Pod.node_name", "Pod.finalizers"),
-    *("Workload.namespace", "Workload.name", "Workload.uid", "DeleteWebhook.name"),
+    *("Workload.namespace", "Workload.name", "Workload.uid", "PodWebhook.name"),
     *("Workload.scheduling_gates", "Workload.template_labels", "ContainerRequests.name"),
     *("PodDisruptionBudget.namespace", "PodDisruptionBudget.name"),
     *("PodDisruptionBudget.match_labels", "PodDisruptionBudget.disrupted_pods"),

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from warning_runs import configured, objects
 
 from builders import make_event, make_pod, make_scenario, make_snapshot
-from kubectl_evictplan.kube.objects import DeleteWebhook
+from kubectl_evictplan.kube.budgets import webhooks_asked
+from kubectl_evictplan.kube.objects import PodWebhook
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.sources.snapshot import decode_document, encode_snapshot
@@ -52,7 +53,7 @@ def test_a_rule_that_covers_the_deletion_of_pods_is_read(load: Any, change: Any)
 @pytest.mark.parametrize(
     "change",
     [
-        {"operations": ["CREATE", "UPDATE"]},
+        {"operations": ["UPDATE"]},
         {"resources": ["deployments"]},
         {"resources": ["pods/eviction"]},
         {"apiGroups": ["apps"]},
@@ -62,6 +63,16 @@ def test_a_rule_that_covers_the_deletion_of_pods_is_read(load: Any, change: Any)
 def test_other_rules_do_not_matter(load: Any, change: Any) -> None:
     assert load(configuration(DELETE_PODS | change)).webhooks == ()
     assert load(configuration()).webhooks == ()
+
+
+def test_a_webhook_that_must_agree_to_new_pods_is_not_asked_before_one_is_deleted(
+    load: Any,
+) -> None:
+    create = DELETE_PODS | {"operations": ["CREATE"]}
+    [webhook] = load(configuration(create)).webhooks
+    assert (webhook.of_deletion, webhook.of_creation) == (False, True)
+    assert not webhooks_asked([webhook], make_pod("a", "n"))
+    assert load(configuration(create, failurePolicy="Ignore")).webhooks == ()
 
 
 def test_selectors_are_those_of_the_webhook(load: Any) -> None:
@@ -79,16 +90,16 @@ NAME = "kubernetes.io/metadata.name"
 @pytest.mark.parametrize(
     ("webhook", "refusable"),
     [
-        (DeleteWebhook("w"), True),
-        (DeleteWebhook("w", object_selector=(("app", "In", ("db",)),)), True),
-        (DeleteWebhook("w", object_selector=(("app", "In", ("web",)),)), False),
-        (DeleteWebhook("w", namespace_selector=((NAME, "NotIn", ("default",)),)), False),
+        (PodWebhook("w"), True),
+        (PodWebhook("w", object_selector=(("app", "In", ("db",)),)), True),
+        (PodWebhook("w", object_selector=(("app", "In", ("web",)),)), False),
+        (PodWebhook("w", namespace_selector=((NAME, "NotIn", ("default",)),)), False),
         # Other labels of namespaces are not in the input: it may be asked.
-        (DeleteWebhook("w", namespace_selector=(("guarded", "Exists", ()),)), True),
+        (PodWebhook("w", namespace_selector=(("guarded", "Exists", ()),)), True),
     ],
 )
 def test_a_deletion_that_a_webhook_may_refuse_is_not_certain(
-    webhook: DeleteWebhook, refusable: bool
+    webhook: PodWebhook, refusable: bool
 ) -> None:
     pods = [make_pod("db-0", "n1", labels={"app": "db"})]
     snapshot = replace(make_snapshot(["n1"], pods), webhooks=(webhook,))

@@ -16,12 +16,12 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
-    DeleteWebhook,
     IntOrPercent,
     Lease,
     Node,
     Pod,
     PodDisruptionBudget,
+    PodWebhook,
 )
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.sweeps.failures import NODE, Failing, Failure
@@ -88,7 +88,7 @@ def drawn_cluster(draw: random.Random) -> ClusterSnapshot:
     odd, odd_leases = odd_nodes(draw)
     pods = drawn_pods(draw, [*names, *(node.name for node in odd)])
     leases = [drawn_lease(draw, name) for name in names]
-    webhook = DeleteWebhook("w/one", object_selector=(("tier", "In", ("y",)),))
+    webhook = PodWebhook("w/one", object_selector=(("tier", "In", ("y",)),))
     return replace(
         make_snapshot([*nodes, *odd], pods, leases=[*leases, *odd_leases]),
         budgets=(
