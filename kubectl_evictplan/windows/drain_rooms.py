@@ -64,7 +64,7 @@ def _perhaps_refused(
     refusable = {
         pod.key for pod in made if snapshot.webhooks and may_refuse_creation(snapshot.webhooks, pod)
     }
-    limited = set()
+    limited: set[str] = set()
     for pods, least, most in rooms:
         limited.update(pod.key for pod in pods)
         refused = any(pod.key in refusable for pod in pods)
