@@ -23,20 +23,20 @@ class EvictedPods:
 
     def __init__(self, evictions: Evictions, by_somebody: Iterable[str] = ()) -> None:
         self._evictions = evictions
-        every, certain, stuck = set[str](), set[str](), dict[str, set[str]]()
+        sure, unsure, stuck = list[str](), list[str](), dict[str, list[str]]()
         for group in evictions.groups:
             keys = [f"{names.namespace}/{names.pod}" for names in group.pods]
-            every.update(keys)
-            if group.shared.certainty == CERTAIN:
-                certain.update(keys)
+            (sure if group.shared.certainty == CERTAIN else unsure).extend(keys)
             if (why := group.shared.gone.stuck) is not None:
-                stuck.setdefault(why, set()).update(keys)
-        self.every = frozenset(every)
+                stuck.setdefault(why, []).extend(keys)
+        certain = frozenset(sure)
+        # In large clusters mostly all of them are certain: that is one set then, not two.
+        self.every = certain.union(unsure) if unsure else certain
         # No pod is evicted twice: evictions can be counted instead of pods.
         self.once = len(self.every) == len(evictions)
         self.by_somebody = frozenset(by_somebody) - certain
-        self.certain = frozenset(certain) | self.by_somebody
-        self.stuck = stuck
+        self.certain = certain | self.by_somebody if self.by_somebody else certain
+        self.stuck = {why: set(keys) for why, keys in stuck.items()}
 
     @cached_property
     def keys(self) -> list[str]:

@@ -27,6 +27,8 @@ _NARROW = (
     Column("GONE", 4),
     Column("OWNER", 1),
 )
+# Those from the node to the end hold for all pods of a group.
+_SHARED = range(2, len(_NARROW) - 1)
 # What is the same in every row and said elsewhere; None: whatever it is.
 _ALIKE = {"NODE": None, "CERTAINTY": CERTAIN, "WHY": None, "BY": None, "GONE": "stuck"}
 _WIDE = columns(
@@ -59,12 +61,26 @@ _WORDS_BY_RULE = {
 def pod_table(evictions: Evictions, *, all_columns: bool = False) -> Table:
     """Return one row per eviction; columns that tell nothing are left out unless all are wanted."""
     whys = _Whys(evictions)
-    rows = list(_narrow_rows(evictions, whys))
-    if all_columns:
-        return Table(_NARROW, rows)
-    cells = list(zip(*rows, strict=True)) if rows else [()] * len(_NARROW)
-    shown = [at for at, column in enumerate(_NARROW) if not _is_alike(column.header, cells[at])]
-    return _with_columns(shown, Table(_NARROW, rows, notes=whys.notes()))
+    # All but names and owner is the same for a group.
+    shared = {id(group): _shared_cells(group, whys) for group in evictions.groups}
+    cells = dict(zip(_SHARED, zip(*shared.values(), strict=True), strict=False))
+    left_out = (
+        () if all_columns else [at for at in cells if _is_alike(_NARROW[at].header, cells[at])]
+    )
+    if left_out:
+        kept = [at - _SHARED[0] for at in _SHARED if at not in left_out]
+        shared = {token: tuple([row[at] for at in kept]) for token, row in shared.items()}
+    heads = tuple(column for at, column in enumerate(_NARROW) if at not in left_out)
+    rows = [
+        (
+            _name(names.namespace),
+            words.name(names.pod),
+            *shared[id(group)],
+            _owner_kind(names.owner),
+        )
+        for names, group in evictions.in_order
+    ]
+    return Table(heads, rows, notes=() if all_columns else whys.notes())
 
 
 def _with_columns(shown: Sequence[int], table: Table) -> Table:
@@ -90,26 +106,17 @@ def _text(cell: Cell) -> str:
     return cell if isinstance(cell, str) else cell.text
 
 
-def _narrow_rows(evictions: Evictions, whys: _Whys) -> Iterator[Row]:
-    # All but names and owner is the same for a group.
-    told: dict[int, Row] = {}
-    for names, group in evictions.in_order:
-        if (cells := told.get(id(group))) is None:
-            shared = group.shared
-            cells = told[id(group)] = (
-                _name(shared.node),
-                _evicted_at(shared, exact=False),
-                shared.certainty,
-                whys.of(group),
-                _name(shared.controller),
-                _gone(shared, exact=False),
-            )
-        yield (
-            _name(names.namespace),
-            words.name(names.pod),
-            *cells,
-            _owner_kind(names.owner),
-        )
+def _shared_cells(group: EvictionGroup, whys: _Whys) -> Row:
+    """The cells of ``_SHARED``."""
+    shared = group.shared
+    return (
+        _name(shared.node),
+        _evicted_at(shared, exact=False),
+        shared.certainty,
+        whys.of(group),
+        _name(shared.controller),
+        _gone(shared, exact=False),
+    )
 
 
 # For names that many rows share.
