@@ -60,10 +60,9 @@ def drain_reports(explored: DrainExploration | None, scenario: Scenario) -> tupl
     )
 
 
-def sampled_nodes(explored: DrainExploration | None) -> set[str]:
-    """Drained nodes of which it is not proven when kubectl is through with them, and how."""
-    outcomes = {} if explored is None else explored.answers.outcomes
-    return {drain.node for drain, outcome in outcomes.items() if not outcome.proven}
+def sampled_nodes(explored: DrainExploration | None) -> frozenset[str]:
+    """Drained nodes of which it is not proven when kubectl comes to them or is through with them, and how."""
+    return frozenset() if explored is None else explored.answers.sampled_nodes
 
 
 def _until_ns(scenario: Scenario) -> int:

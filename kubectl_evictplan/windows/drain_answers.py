@@ -94,6 +94,12 @@ class DrainAnswers:
             return drawn.end
         return Within(drawn.end.earliest_ns, None)
 
+    @property
+    def sampled_nodes(self) -> frozenset[str]:
+        """Drained nodes of which drawn runs alone tell when kubectl comes or is through, whether or not it evicts anybody."""
+        known = self._bounds.turns.keys() | self._bounds.never_begun
+        return frozenset(drain.node for drain in self._gathered.outcomes.keys() - known)
+
     def classes(self, controller: str) -> Iterator[tuple[Sequence[Pod], list[Within | None]]]:
         """For each class of exchangeable pods the window of its n-th eviction, where that is proven."""
         for pods in self._gathered.classes if controller == EVICTION_API else ():

@@ -151,6 +151,7 @@ class DrainPlan:
         early = self._may_be_first(process) if not node.unschedulable else ()
         event = self.drains[process]
         calm = world.steady and event.latest_ns + _cordoning_ns(event) < self.calm_ns
+        coming: set[tuple[str, str, str] | None] = set()
         for pod in world.snapshot.pods:
             owner = pod.controller()
             if owner is None or owner.kind not in (*REPLACED_AT_ONCE, STATEFUL_SET):
@@ -162,6 +163,11 @@ class DrainPlan:
             at_once = missing or not calm or pod.node_name in early
             uncordoned = at_once and not node.unschedulable
             if lets_in(cordoned, pod) or (uncordoned and lets_in(node, pod)):
+                coming.add(owner_key(pod))
+                yield pod
+        # Which of its owner's pods a new one is like is not known: finalizers may be those of the template.
+        for pod in world.snapshot.pods if coming else ():
+            if pod.finalizers and owner_key(pod) in coming:
                 yield pod
 
     def _may_be_first(self, process: int) -> set[str]:

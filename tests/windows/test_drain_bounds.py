@@ -360,3 +360,28 @@ def test_an_owner_that_lacks_pods_makes_them_so_its_budget_never_keeps_kubectl_f
     assert [one.reason for one in timeline.entries if isinstance(one, NodeDrainEnded)] == [
         DrainEnd.DRAINED
     ]
+
+
+def test_a_node_that_is_named_twice_has_one_turn() -> None:
+    assert drain("a1", "b1", "a1").nodes == ("a1", "b1")
+    assert len(proven(drained_cluster(FREE), drain("a1", "a1")).turns) == 1
+
+
+def test_who_may_come_may_have_the_finalizers_of_any_pod_of_its_owner() -> None:
+    snapshot = drained_cluster(App("web", ["a1", "b1", "b2"], most=1), App("free", ["a2"]))
+    first, drain_late = drain("a1", at=1), drain("a2", at=1.1)
+    assert proven(snapshot, first, drain_late).sure.exit_codes == {0: 0, 1: 0}
+    held = tuple(
+        replace(pod, finalizers=("example.com/x",)) if pod.name == "web-1" else pod
+        for pod in snapshot.pods
+    )
+    # The new pod of a1 may come to a2 before the second kubectl has cordoned it.
+    assert 1 not in proven(replace(snapshot, pods=held), first, drain_late).sure.exit_codes
+
+
+def test_coverage_names_nodes_that_are_begun_at_drawn_instants_though_nobody_is_evicted() -> None:
+    web = App("web", ["a1", "b1", "b2"], most=1)
+    events = drain("a1", "a2", at=1), drain("b1", at=2)
+    coverage = predicted(drained_cluster(web), *events).inputs.coverage
+    assert coverage is not None
+    assert coverage.explored_nodes == ("a1", "a2", "b1")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+import msgspec.structs
 
 from kubectl_evictplan.kube.drain_filters import GRACE_PERIOD_OF_POD, DrainOptions
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -66,6 +67,12 @@ class Drain(NodesEvent, frozen=True, kw_only=True):
     parallel: Annotated[int, COUNT] = 0
     # The pause after each node before the next.
     settle_ns: Annotated[int, DURATION_FROM_0] = msgspec.field(default=0, name="settle")
+
+    def __post_init__(self) -> None:
+        """A node that is named again is drained when it comes first: nothing is left for a second turn."""
+        once = tuple(dict.fromkeys(self.nodes))
+        if len(once) < len(self.nodes):
+            msgspec.structs.force_setattr(self, "nodes", once)
 
     @property
     def flags(self) -> tuple[str, ...]:
