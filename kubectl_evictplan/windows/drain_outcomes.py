@@ -346,7 +346,7 @@ class DrainGathered:
         }
         return {
             drain: DrainOutcome(
-                start=self._turns.start_within(drain, self.runs),
+                start=self._padded_start(drain),
                 end=self._padded_end(drain, waits.get(drain, {}).values()),
                 reasons=frozenset(self._reasons.get(drain, ())),
                 exit_codes=frozenset(self._exits.get(drain.process, ())),
@@ -356,6 +356,20 @@ class DrainGathered:
             )
             for drain in self._reasons
         }
+
+    def _padded_start(self, drain: NodeDrain) -> Within | None:
+        """When kubectl comes to the node: to the first as soon as it can, to another after the end of one that is drawn."""
+        start = self._turns.start_within(drain, self.runs)
+        if start is None or not drain.place:
+            return start
+        padding_ns = self._margins.padding_ns(drain.node)
+        begun_ns = min(
+            self._turns.started(one)[0][0]
+            for one in self._turns.all()
+            if one.process == drain.process
+        )
+        latest_ns = None if start.latest_ns is None else start.latest_ns + padding_ns
+        return Within(max(start.earliest_ns - padding_ns, begun_ns), latest_ns)
 
     def _padded_wait(self, drain: NodeDrain, wait: Wait) -> Wait:
         """The wait, as long and as short as the eviction or the end of the drain that ends it."""
@@ -375,7 +389,7 @@ class DrainGathered:
     def _padded_end(self, drain: NodeDrain, waits: Iterable[Wait]) -> Within | None:
         """When kubectl is through with the node: never before the last of its waits can be over."""
         end = self._turns.end_within(drain, self.runs)
-        if end is None or not self._margins.depends_on_others(drain.node):
+        if end is None:
             return end
         padding_ns = self._margins.padding_ns(drain.node)
         start_ns = self._turns.started(drain)[0][0]
