@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from drain_worlds import DrainedWorld, draw_drained_world
 from msgspec.structs import replace
@@ -18,8 +18,12 @@ from kubectl_evictplan.cluster.timeline import (
     PodDeleted,
     Timeline,
 )
+from kubectl_evictplan.controllers.disruption import OwnerScales
+from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.budgets import selects
+from kubectl_evictplan.kube.disruption import synced_status
 from kubectl_evictplan.prediction.document import CERTAIN, DrainReport, Prediction
 from kubectl_evictplan.prediction.drains import NEVER
 from kubectl_evictplan.scenarios.actions.drain import drains_among
@@ -42,6 +46,32 @@ def with_history(world: DrainedWorld, rng: random.Random) -> DrainedWorld:
     return world._replace(snapshot=replace(world.snapshot, pods=tuple(pods)))
 
 
+def with_gaps(world: DrainedWorld, rng: random.Random) -> DrainedWorld:
+    """The world with some pods on a node that is gone, owners that lack a pod, and pods that no budget covers."""
+    pods = []
+    for pod in world.snapshot.pods:
+        fate = rng.choice(("gone", "uncovered", "", "", "", ""))
+        if fate == "gone":
+            pod = replace(pod, node_name="gone")
+        elif fate == "uncovered":
+            pod = replace(pod, labels={})
+        pods.append(pod)
+    short = {one.name for one in world.snapshot.workloads if rng.random() < 0.2}
+    workloads = tuple(
+        replace(one, replicas=(one.replicas or 0) + (one.name in short))
+        for one in world.snapshot.workloads
+    )
+    snapshot, scale = world.snapshot, OwnerScales(workloads).scale
+    budgets = (
+        synced_status(
+            one, [pod for pod in pods if selects(one, pod.labels)], scale, snapshot.taken_at_ns
+        )
+        for one in snapshot.budgets
+    )
+    made = replace(snapshot, pods=tuple(pods), workloads=workloads, budgets=tuple(budgets))
+    return world._replace(snapshot=made)
+
+
 def reality(
     world: DrainedWorld,
     rng: random.Random,
@@ -59,7 +89,9 @@ def reality(
         ready_by_owner=times.ranges_ns,
         joins_drained_nodes=0.5 * (rng.random() < 0.3),
     )
-    return simulate(world.snapshot, world.scenario, world.configuration, Timing(drain=timing))
+    looks_ns = random.Random(number).randrange(GC_CHECK_PERIOD_NS)
+    drawn = Timing(drain=timing, pod_gc_phase_ns=looks_ns)
+    return simulate(world.snapshot, world.scenario, world.configuration, drawn)
 
 
 def contradictions(timeline: Timeline, prediction: Prediction, scenario: Scenario) -> list[str]:
@@ -71,7 +103,20 @@ def contradictions(timeline: Timeline, prediction: Prediction, scenario: Scenari
     ]
 
 
-def _outside(timeline: Timeline, prediction: Prediction) -> Iterator[str]:
+def broken_promises(timeline: Timeline, prediction: Prediction, scenario: Scenario) -> list[str]:
+    """What of a run contradicts what is proven; windows that are only explored may be too narrow."""
+    coverage = prediction.inputs.coverage
+    assert coverage is not None
+    return [
+        *_outside(timeline, prediction, coverage.explored_nodes),
+        *_absent(timeline, prediction),
+        *_wrong_exits(timeline, prediction, scenario),
+    ]
+
+
+def _outside(
+    timeline: Timeline, prediction: Prediction, explored: Collection[str] = ()
+) -> Iterator[str]:
     windows: dict[str, list[tuple[float, float]]] = {}
     for eviction in prediction.evictions:
         windows.setdefault(eviction.key, []).extend(
@@ -81,6 +126,8 @@ def _outside(timeline: Timeline, prediction: Prediction) -> Iterator[str]:
     replacements = timeline.replacements()
     for entry in timeline.entries:
         at = round(entry.at_ns / 1e9, 6)
+        if getattr(entry, "node", "") in explored:
+            continue
         if isinstance(entry, PodDeleted) and entry.uid not in replacements:
             if not any(low <= at <= high for low, high in windows.get(entry.pod, ())):
                 yield f"{entry.pod} at {at}"

@@ -6,7 +6,15 @@ import random
 
 import pytest
 from drain_worlds import draw_drained_world
-from drawn_drains import READY, contradictions, draw_bounded_world, reality, with_history
+from drawn_drains import (
+    READY,
+    broken_promises,
+    contradictions,
+    draw_bounded_world,
+    reality,
+    with_gaps,
+    with_history,
+)
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes, learnt_by_owner
 from kubectl_evictplan.cluster.rooms import NO_LIMITS
@@ -44,6 +52,20 @@ def test_realities_of_pods_as_slow_as_their_owners_others_lie_in_the_windows(see
     for number in range(12):
         found = reality(world, rng, number, times)
         assert contradictions(found, prediction, world.scenario) == []
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 60))]
+)
+def test_no_promise_is_broken_beside_gone_nodes_uncovered_pods_and_owners_that_lack_some(
+    seed: int,
+) -> None:
+    rng = random.Random(seed)
+    world = with_gaps(draw_drained_world(random.Random(3000 + seed)), rng)
+    prediction = predict(*world, assume_ready=READY)
+    for number in range(20):
+        found = reality(world, rng, number)
+        assert broken_promises(found, prediction, world.scenario) == []
 
 
 @pytest.mark.slow
