@@ -9,7 +9,7 @@ Upstream: ``manageReplicas`` (pkg/controller/replicaset), ``processReplica`` (pk
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
 import msgspec
@@ -71,23 +71,22 @@ class Assumed(msgspec.Struct, frozen=True):
 class ReplacementTimes:
     """Of each owner, found out once."""
 
-    def __init__(self, assumed: Assumed, pods_of: Callable[[OwnerKey], Sequence[Pod]]) -> None:
-        """``pods_of``: the pods of an owner, to learn from."""
-        self._assumed, self._pods_of = assumed, pods_of
+    def __init__(self, assumed: Assumed) -> None:
+        self._assumed = assumed
         self._known: dict[OwnerKey, Readiness] = {}
 
-    def of(self, owner: OwnerKey) -> Readiness:
-        """How long a replacement of that owner takes to be Ready."""
+    def of(self, owner: OwnerKey, by_owner: Mapping[OwnerKey, Sequence[Pod]]) -> Readiness:
+        """How long a replacement of that owner takes to be Ready; learnt from its pods, where that is allowed."""
         known = self._known.get(owner)
         if known is None:
-            known = self._known[owner] = self._find(owner)
+            known = self._known[owner] = self._find(by_owner.get(owner, ()))
         return known
 
-    def _find(self, owner: OwnerKey) -> Readiness:
+    def _find(self, pods: Sequence[Pod]) -> Readiness:
         low_ns, high_ns = self._assumed.ready
         most_ns = FOREVER_NS if high_ns is None else high_ns
         if not self._assumed.given:
-            found = learnt(self._pods_of(owner))
+            found = learnt(pods)
             if found is not None:
                 return Readiness(found.least_ns, found.most_ns, LEARNT, found.samples)
         return Readiness(low_ns, most_ns, GIVEN if self._assumed.given else DEFAULT)

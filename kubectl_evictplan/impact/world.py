@@ -115,7 +115,7 @@ class World:
         self.has_gates = any(one.scheduling_gates for one in snapshot.workloads)
         self._owners = Owners(snapshot.workloads)
         self._closed = closed_owners(snapshot)
-        self._times = ReplacementTimes(assumed, lambda owner: self.by_owner.get(owner, ()))
+        self._times = ReplacementTimes(assumed)
         self.drained = bool(drained_nodes(scenario))
         touched = self._touched_pods()
         tracked = job_controller_runs_in_the_end(configuration, scenario)
@@ -304,7 +304,7 @@ class World:
 
     def readiness_of(self, owner: OwnerKey) -> Readiness:
         """How long a replacement of that owner takes to be Ready."""
-        return self._times.of(owner)
+        return self._times.of(owner, self.by_owner)
 
     def _fates(self, moving: Iterable[Moving]) -> Iterator[tuple[str, Fate]]:
         sets: dict[OwnerKey, list[Moving]] = {}
