@@ -69,7 +69,8 @@ def served(nodes: int) -> Iterator[str]:
 def _serve(nodes: int, ready: Any) -> None:
     from live import clusters
     from live.changing import TOKEN
-    from live.writable_server import RealClock, WritableServer
+    from live.real_clock import RealClock
+    from live.writable_server import WritableServer
 
     api = WritableServer(clock=RealClock(), tokens={TOKEN}, exit_after_seconds=0.0)  # type: ignore[arg-type]
     for number in range(nodes):

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.errors import Problem
 from kubectl_evictplan.kube.objects import ClusterSnapshot
