@@ -19,7 +19,8 @@ from kubectl_evictplan.live import lists, reader
 from kubectl_evictplan.live.connecting import connected
 from kubectl_evictplan.live.flags import ConnectionFlags
 
-WHAT_IF = ("what-if", "fail", "node", "n1")
+# The only kube-controller-manager runs on n1: without it nothing would be evicted.
+WHAT_IF = ("what-if", "taint", "node", "n1", "gone=now:NoExecute")
 
 
 class Vault:
