@@ -11,7 +11,15 @@ from typing import NamedTuple
 import msgspec
 
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
-from kubectl_evictplan.impact.fates import NOBODY, Fate, Moving, OwnerKey, fate_of, is_counted
+from kubectl_evictplan.impact.fates import (
+    NOBODY,
+    Fate,
+    Moving,
+    OwnerKey,
+    Successor,
+    fate_of,
+    is_counted,
+)
 from kubectl_evictplan.impact.node_lives import NodeLife
 from kubectl_evictplan.impact.stretches import (
     FOREVER_NS,
@@ -164,10 +172,22 @@ def end_jobs(
     return others
 
 
+def _until(end: JobEnd, successor: Successor) -> Successor:
+    """Whoever comes before the end goes with it; whoever may come after it perhaps never comes."""
+    if successor.ready.earliest_ns >= end.when.latest_ns:
+        return NOBODY
+    if successor.ready.latest_ns <= end.when.earliest_ns:
+        return successor
+    created, ready, bound, starts = (
+        each._replace(latest_ns=FOREVER_NS)
+        for each in (successor.created, successor.ready, successor.bound, successor.starts)
+    )
+    return Successor(created, ready, successor.least_ns, bound, starts)
+
+
 def _ended(fate: Fate, end: JobEnd) -> Fate:
     if end.certain and fate.deletion is not None:
-        # Whoever came before the end goes with it.
-        fate = fate_of(Moving(*fate[:4]), fate.life, NOBODY)
+        fate = fate_of(Moving(*fate[:4]), fate.life, _until(end, fate.successor))
     leaves = end.when if end.certain else end.when._replace(latest_ns=FOREVER_NS)
     gone = absence(end.when, NEVER, certain=end.certain) if is_counted(fate.pod) else NONE
     return fate._replace(

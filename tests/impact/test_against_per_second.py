@@ -270,7 +270,8 @@ def assert_begins(told: WorkloadImpact, below: list[int]) -> None:
             assert any(spell.since.earliest_seconds <= at <= latest + 1 for at in below)
 
 
-@pytest.mark.parametrize("seed", range(8))
+# In 1117 a Job makes another pod before it loses one too many.
+@pytest.mark.parametrize("seed", [*range(8), 1117])
 def test_bounds_hold_in_every_run(seed: int) -> None:
     world = world_of(seed)
     assert_admitted(world, impact_of(world))
