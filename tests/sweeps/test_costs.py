@@ -99,8 +99,7 @@ def drawn_infrastructure(draw: random.Random, pods: list[Pod]) -> Infrastructure
             for number, pod in enumerate(claims)
         ),
         persistent_volume_claims=tuple(
-            PersistentVolumeClaim(pod.namespace, f"c-{pod.name}", f"v-{pod.name}")
-            for pod in claims
+            PersistentVolumeClaim(pod.namespace, f"c-{pod.name}", f"v-{pod.name}") for pod in claims
         ),
         pod_claims=tuple(PodClaims(pod.namespace, pod.name, (f"c-{pod.name}",)) for pod in claims),
     )
