@@ -92,6 +92,10 @@ def explore(
     period_ns = configuration.node_monitor_period_ns
     ticks = configuration.node_monitor_grace_period_ns // period_ns + 2
     drift_ns = ticks * monitor_cost_max_ns(snapshot)
+    if result.sampled:
+        from kubectl_evictplan.windows.wide_bounds import bound_samples  # rarely needed
+
+        bound_samples(result, snapshot, scenario, configuration, horizon_ns)
     join_samples(result, period_ns, horizon_ns, drift_ns)
     for table in (result.nodes, result.zones, result.cancels):
         table.drop_after(horizon_ns)

@@ -200,6 +200,8 @@ class Exploration:
         # which nodes are tainted for the first time, sorted.
         self.waiting: dict[str, set[str]] = {}
         self.services: dict[str, list[tuple[int, ...]]] = {}
+        # Nodes of which runs are samples, and the unknowns that were not wholly explored there.
+        self.sampled: dict[str, frozenset[str]] = {}
         # Entries that nobody can see may keep every node from being tainted.
         self.orphaned_entries = False
         # By how much windows that follow a monitor tick are widened: not every phase was tried.

@@ -4,8 +4,7 @@ For zones in which kubelets only fall silent, and nodes that are down at the sta
 that a tick sees there ever gets better: there are more and more nodes that are not ready, until all that fall silent are
 noticed. Zones are coupled only where all of them are down: one of which it is proven that it never is uncouples the others. So
 
-* a node is found silent by the first tick at which its age reaches the grace period, counted from the first tick
-  after its last heartbeat; with the phase these two ticks move together, so it costs one period of width, not two;
+* a node is found silent as ``noticing`` says;
 * it cannot be served before it is in line, and is in line with that tick, or one tick later;
 * whoever lacks its taint at the start is in line with the first tick, and may be served at once;
 * when the last node of its zone is in line, the zone's state and rate are those of the end. From then on each
@@ -37,6 +36,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.falling_zones import FallingZones, only_falls
 from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.noticing import Noticing
 from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 
@@ -82,6 +82,7 @@ class OuterBounds:
         self._membership = ZoneMembership(configuration)
         self._period_ns = configuration.node_monitor_period_ns
         self._step_max_ns = self._period_ns + monitor_cost_max_ns(snapshot)
+        self._noticing = Noticing(configuration, self._step_max_ns)
         self._nodes = {node.name: node for node in snapshot.nodes}
         if (
             configuration.taint_mode
@@ -113,56 +114,13 @@ class OuterBounds:
             fewest = sum(not self._membership.is_excluded(self._nodes[name]) for name in down)
             rates = None if all_down else self._rates(count, fewest)
             silent = falling.silent.get(zone, {}).items()
-            unknown = {name: self._unknown(heartbeat) for name, heartbeat in silent}
+            unknown = {name: self._noticing.given_up(heartbeat) for name, heartbeat in silent}
             self._find_in_zone(zone, unknown, falling.waiting.get(zone, set()), rates, states[zone])
 
     def _seen_by_nobody(self, heartbeat: Span) -> bool:
         """Whether the present process may have begun only after it."""
         leader_ns = self._snapshot.control_plane.leader_acquire_time_ns
         return leader_ns is not None and heartbeat[0] <= leader_ns - self._scenario.start_ns
-
-    def _unknown(self, heartbeat: Span) -> Span:
-        """When the monitor gives the node up."""
-        low_ns, high_ns = heartbeat
-        least_ns, most_ns = self._until_given_up()
-        seen = [
-            (max(low_ns, first_ns), min(high_ns + self._step_max_ns - 1, last_ns))
-            for first_ns, last_ns in self._ticks_around(heartbeat)
-            if last_ns >= low_ns and first_ns < high_ns + self._step_max_ns
-        ]
-        earliest_ns = max(min(first_ns for first_ns, _ in seen) + least_ns, 0)
-        latest_ns = max(max(last_ns for _, last_ns in seen) + most_ns, self._step_max_ns)
-        return earliest_ns, latest_ns
-
-    def _ticks_around(self, heartbeat: Span) -> Iterator[Span]:
-        """From when to when each tick can come that may be the first to see it."""
-        configuration, step_max_ns = self._configuration, self._step_max_ns
-        phases = configuration.monitor_phases_ns or ((0, step_max_ns - 1),)
-        if configuration.monitor_phase_ns is not None:
-            phases = ((configuration.monitor_phase_ns,) * 2,)
-        for first_ns, last_ns in phases:
-            ago_ns = heartbeat[0] - last_ns
-            number = ago_ns // (step_max_ns if ago_ns >= 0 else self._period_ns) - 1
-            while True:
-                # Before the start ticks that cost something lie further in the past.
-                steps = (self._period_ns, step_max_ns)[:: 1 if number >= 0 else -1]
-                earliest_ns = first_ns + number * steps[0]
-                if earliest_ns > heartbeat[1] + step_max_ns:
-                    break
-                yield earliest_ns, last_ns + number * steps[1]
-                number += 1
-
-    def _until_given_up(self) -> Span:
-        """From the tick that sees a last heartbeat first to the one that finds it too old."""
-        grace_period_ns = self._configuration.node_monitor_grace_period_ns
-        most = -(-grace_period_ns // self._period_ns)
-        fewest = -(-grace_period_ns // self._step_max_ns)
-        least_ns = most * self._period_ns if fewest == most else grace_period_ns
-        # With ticks that cost just too little for one tick less.
-        longest = [
-            -(-number * grace_period_ns // (number - 1)) for number in range(fewest + 1, most + 1)
-        ]
-        return least_ns, max(fewest * self._step_max_ns, *longest, 0)
 
     # -- token -------------------------------------------------------------------------------------------
 

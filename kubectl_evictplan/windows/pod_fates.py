@@ -103,6 +103,7 @@ class PodFates:
                 for name in order:
                     note_waits(self._result, name, run.waits.get(name, []))
             self._put_proven(order, pods)
+            self._result.sampled.update(dict.fromkeys(order, frozenset(gathered.missed)))
 
     def _put_proven(self, names: list[str], pods: list[Pod]) -> None:
         """Of a node to which nothing happens but silence, what is proven."""

@@ -87,6 +87,8 @@ class SimpleFates(msgspec.Struct, eq=False):
         if missed and bounds is not None:
             proven = [bounds.served] if bounds.served[0] <= bounds.served[1] else []
             return _Service(tuple(proven), bounds.certain, (), missed, proven=True)
+        if missed:
+            self._result.sampled[name] = missed
         certain = not missed and len(found) == runs and all(wait.certain for _, wait in found)
         alone = self._result.waits_alone(name)
         gap_ns = gap_between_outcomes_ns(self._configuration, alone=alone)

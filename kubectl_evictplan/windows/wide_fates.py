@@ -1,0 +1,234 @@
+"""What each controller may do to a pod, and when at the earliest and at the latest: by intervals, without any run.
+
+Of a timer it is enough to know when it can have begun: not before the taint that starts it stands, nor before the pod, its
+tolerations and the process are there. It ends when its time is over, unless no NoExecute taint is left meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, POD_GC, TAINT_EVICTION
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import is_daemon_set_pod
+from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE
+from kubectl_evictplan.controllers.pod_gc import QUARANTINE_TIME_NS
+from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Taint
+from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint
+from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.running_timers import running_timer
+from kubectl_evictplan.windows.line_replay import NEVER_NS
+from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.node_courses import (
+    BEFORE_NS,
+    NodeCourse,
+    NodeCourses,
+    Standing,
+    Stretch,
+)
+
+
+class Version(msgspec.Struct, frozen=True):
+    """A pod as it may be from an instant on: later versions have other tolerations, or are other objects of its name."""
+
+    pod: Pod
+    since_ns: int
+
+
+class Possible(msgspec.Struct, frozen=True):
+    """A delete that one controller may issue within ``span``; ``decision`` where a taint leads to it."""
+
+    controller: str
+    pod: Pod
+    span: Span
+    decision: Decision | None = None
+
+
+class WideFates:
+    """Of the pods of one scenario."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        scenario: Scenario,
+        configuration: ControllerConfiguration,
+        courses: NodeCourses,
+    ) -> None:
+        self._snapshot = snapshot
+        self._scenario = scenario
+        self._configuration = configuration
+        self._courses = courses
+        self._nodes = {node.name: node for node in snapshot.nodes}
+
+    def versions(self, pods: Iterable[Pod], names: Container[str]) -> dict[str, list[Version]]:
+        """By the keys of these pods, and of those created on the nodes ``names``: what may be there under that name."""
+        found: dict[str, list[Version]] = {}
+        for pod in pods:
+            found.setdefault(pod.key, []).append(Version(pod, BEFORE_NS))
+        for event in self._scenario.events:
+            made = event.pod
+            if made is not None and (made.key in found or made.node_name in names):
+                uid = made.uid or f"scenario-{made.key}-{event.at_ns}"
+                found.setdefault(made.key, []).append(Version(replace(made, uid=uid), event.at_ns))
+            elif isinstance(event, SetTolerations):
+                for key in found.keys() & set(event.pods):
+                    found[key] += list(_tolerating(found[key], event))
+        return found
+
+    def possible(self, versions: list[Version]) -> list[Possible]:
+        """All that may happen to the pods of one name."""
+        found = [each for version in versions for each in self._of_version(version)]
+        terminating_ns = self._may_terminate_ns(versions, found)
+        for version in versions:
+            found += self._out_of_service(version, terminating_ns)
+        return found
+
+    def _of_version(self, version: Version) -> Iterator[Possible]:
+        pod, configuration = version.pod, self._configuration
+        course = self._courses.of(pod.node_name) if pod.node_name else None
+        if course is not None and configuration.taint_eviction_enabled:
+            if delete_is_refused(pod, configuration) is None:
+                yield from self._by_taints(version, course)
+        if course is not None and not configuration.taint_mode:
+            if configuration.node_lifecycle_enabled and not is_daemon_set_pod(pod):
+                yield from self._by_timeout(version, course)
+        if configuration.pod_gc_enabled:
+            yield from self._as_garbage(version, course)
+
+    # -- taint eviction ---------------------------------------------------------------------------------
+
+    def _by_taints(self, version: Version, course: NodeCourse) -> Iterator[Possible]:
+        for standing in course.taints:
+            decision = Decision(
+                (standing.taint,), version.pod.tolerations, self._configuration.comparison_operators
+            )
+            if decision.all_tolerated and decision.minimum_ns < 0:
+                continue
+            for life in self._courses.lives:
+                since_ns = max(standing.put[0], version.since_ns, life.begins[0], 0)
+                low_ns = since_ns + max(decision.minimum_ns, 0)
+                if standing.at_start and life.warm and version.since_ns < 0:
+                    low_ns = min(low_ns, self._runs_out_ns(version.pod, low_ns))
+                high_ns = min(self._over_ns(course, standing, since_ns), life.ends_ns)
+                if low_ns <= high_ns and since_ns <= standing.until_ns:
+                    yield Possible(TAINT_EVICTION, version.pod, (low_ns, high_ns), decision)
+
+    def _runs_out_ns(self, pod: Pod, default_ns: int) -> int:
+        """When a timer ends at the earliest that runs already."""
+        node, start_ns = self._nodes[pod.node_name], self._scenario.start_ns
+        timer = running_timer(node, pod, self._snapshot, start_ns, self._configuration)
+        return default_ns if timer is None else timer.due_earliest_ns - start_ns
+
+    def _over_ns(self, course: NodeCourse, standing: Standing, since_ns: int) -> int:
+        """Until when a timer that begins then may end: one that loses all taints is cancelled."""
+        until_ns = course.is_tainted_until(max(standing.put[0], since_ns))
+        # Nobody cancels the timers of a node that is deleted.
+        deleted = any(ends_ns <= until_ns < NEVER_NS for _, ends_ns in course.exists)
+        return NEVER_NS if deleted else until_ns
+
+    # -- node lifecycle without taints ------------------------------------------------------------------
+
+    def _by_timeout(self, version: Version, course: NodeCourse) -> Iterator[Possible]:
+        timeout_ns = self._configuration.pod_eviction_timeout_ns
+        for stretch, counted_ns in _false_since(course):
+            for status, low_ns, high_ns in stretch.not_ready():
+                first_ns = max(low_ns, version.since_ns, 0)
+                if status == FALSE:
+                    first_ns = max(first_ns, counted_ns + timeout_ns)
+                last_ns = NEVER_NS if high_ns == NEVER_NS else self._courses.seen_by_ns(high_ns)
+                if first_ns <= last_ns:
+                    yield Possible(NODE_LIFECYCLE, version.pod, (first_ns, last_ns))
+
+    # -- garbage ----------------------------------------------------------------------------------------
+
+    def _as_garbage(self, version: Version, course: NodeCourse | None) -> Iterator[Possible]:
+        pod = version.pod
+        if course is None:
+            deletes = self._deletes_ns(pod.key)
+            if pod.deletion_timestamp_ns is not None:
+                deletes = [0, *deletes]
+            if deletes:
+                yield Possible(POD_GC, pod, (max(min(deletes), version.since_ns), NEVER_NS))
+            return
+        quarantined = self._configuration.profile.orphan_quarantine
+        for stretch in course.stretches:
+            if stretch.status is not None:
+                continue
+            low_ns, high_ns = stretch.reaches
+            if low_ns >= 0 and quarantined:
+                low_ns += QUARANTINE_TIME_NS
+            span = max(low_ns, version.since_ns, 0), high_ns
+            if span[0] <= span[1]:
+                yield Possible(POD_GC, pod, span)
+
+    def _deletes_ns(self, key: str) -> list[int]:
+        return [
+            event.at_ns
+            for event in self._scenario.events
+            if isinstance(event, DeletePods) and key in event.pods
+        ]
+
+    def _may_terminate_ns(self, versions: list[Version], found: list[Possible]) -> int | None:
+        """From when on one of the pods may be terminating."""
+        instants = [each.span[0] for each in found]
+        for version in versions:
+            instants += self._deletes_ns(version.pod.key)
+            if version.pod.deletion_timestamp_ns is not None:
+                instants.append(0)
+        return min(instants, default=None)
+
+    def _out_of_service(self, version: Version, terminating_ns: int | None) -> Iterator[Possible]:
+        pod, name = version.pod, version.pod.node_name
+        configuration = self._configuration
+        if not (name and configuration.pod_gc_enabled and configuration.out_of_service):
+            return
+        since_ns = self._out_of_service_ns(name)
+        if since_ns is None or terminating_ns is None:
+            return
+        for _, low_ns, high_ns in self._courses.of(name).not_ready():
+            span = max(low_ns, since_ns, terminating_ns, version.since_ns), high_ns
+            if span[0] <= span[1]:
+                yield Possible(POD_GC, pod, span)
+
+    def _out_of_service_ns(self, name: str) -> int | None:
+        """From when on the node may have that taint, with any effect."""
+        node = self._nodes.get(name)
+        if node is not None and any(map(_is_out_of_service, node.taints)):
+            return 0
+        for event in self._scenario.events:
+            put = isinstance(event, AddTaint) and _is_out_of_service(event.taint)
+            made = event.node is not None and any(map(_is_out_of_service, event.node.taints))
+            if name in event.nodes and (put or made):
+                return event.at_ns
+        return None
+
+
+def _false_since(course: NodeCourse) -> Iterator[tuple[Stretch, int]]:
+    """Each stretch, with the instant from which a Ready=False in it counts at the earliest."""
+    counted_ns, before = BEFORE_NS, Stretch((BEFORE_NS, BEFORE_NS), None)
+    for stretch in course.stretches:
+        begins_ns = stretch.begins[0]
+        if stretch.status != before.status:
+            # API times are whole seconds: two posts in one second look like one, and keep what was there before.
+            # So does a node that is made anew.
+            told_apart = before.status is not None and before.begins[1] < begins_ns - SECOND_NS
+            counted_ns = begins_ns - SECOND_NS if told_apart else BEFORE_NS
+        yield stretch, counted_ns
+        before = stretch
+
+
+def _is_out_of_service(taint: Taint) -> bool:
+    return taint.key == OUT_OF_SERVICE
+
+
+def _tolerating(versions: Iterable[Version], event: SetTolerations) -> Iterator[Version]:
+    for version in versions:
+        pod = replace(version.pod, tolerations=event.tolerations)
+        yield Version(pod, max(version.since_ns, event.at_ns))

@@ -1,0 +1,99 @@
+"""Wide bounds hold: what any reality does lies within them, whatever happens in its world."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from realities import Reality, World, draw_reality
+from soak_worlds import CLASSES, draw_soak_world, kind_of
+
+from kubectl_evictplan.cluster.timeline import PodDeleted
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.windows.monitor_phase import with_visible_phase
+from kubectl_evictplan.windows.node_courses import NodeCourses
+from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
+from kubectl_evictplan.windows.wide_fates import Possible, WideFates
+
+TOLERANCE_NS = 1000
+
+
+def worlds(seeds: range) -> Iterator[tuple[int, World]]:
+    for seed in seeds:
+        if kind_of(seed) in CLASSES:
+            world = draw_soak_world(seed).world
+            assert isinstance(world, World)
+            yield seed, world
+
+
+class WideWorld:
+    """A world with what its wide bounds say of each pod name."""
+
+    def __init__(self, world: World) -> None:
+        configuration = with_visible_phase(world.snapshot, world.scenario, world.configuration)
+        step_max_ns = configuration.node_monitor_period_ns + monitor_cost_max_ns(world.snapshot)
+        given = world.snapshot, world.scenario, configuration
+        fates = WideFates(*given, NodeCourses(*given, step_max_ns))
+        names = {node.name for node in world.snapshot.nodes}
+        versions = fates.versions(world.snapshot.pods, names)
+        self.possible = {name: fates.possible(found) for name, found in versions.items()}
+        self._uids = {name: {each.pod.uid for each in found} for name, found in versions.items()}
+
+    def outside(self, reality: Reality) -> Iterator[PodDeleted]:
+        """First deletions that the bounds exclude."""
+        seen = set()
+        for entry in reality.entries:
+            if isinstance(entry, PodDeleted) and (entry.uid, entry.controller) not in seen:
+                seen.add((entry.uid, entry.controller))
+                if entry.pod in self.possible and not any(self._holding(entry)):
+                    yield entry
+
+    def _holding(self, deleted: PodDeleted) -> Iterator[Possible]:
+        alone = self._uids[deleted.pod] == {deleted.uid}
+        for each in self.possible[deleted.pod]:
+            low_ns, high_ns = each.span
+            if each.controller != deleted.controller or deleted.at_ns < low_ns - TOLERANCE_NS:
+                continue
+            # A timer may outlive its pod where the name is used again.
+            if deleted.at_ns <= high_ns + TOLERANCE_NS or not alone:
+                yield each
+
+
+def check_worlds(seeds: range, realities: int) -> None:
+    for seed, world in worlds(seeds):
+        wide = WideWorld(world)
+        for number in range(realities):
+            reality = draw_reality(world, random.Random(f"reality {seed} {number}"))
+            outside = list(wide.outside(reality))
+            assert not outside, (seed, number, outside)
+
+
+def test_no_reality_deletes_a_pod_outside_its_wide_bound() -> None:
+    check_worlds(range(40), 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(8))
+def test_no_reality_of_many_worlds_deletes_a_pod_outside_its_wide_bound(block: int) -> None:
+    check_worlds(range(1000 + block * 400, 1400 + block * 400), 8)
+
+
+# Whose exploration is not complete: kubelets that return, processes that start within a window, flapping.
+SAMPLED = (1064, 1066, 1072)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SAMPLED)
+def test_what_was_not_wholly_explored_is_told_as_an_outer_bound(seed: int) -> None:
+    world = draw_soak_world(seed).world
+    assert isinstance(world, World)
+    prediction = predict(world.snapshot, world.scenario, world.configuration)
+    coverage = prediction.inputs.coverage
+    assert coverage.outer_bound > 0
+    assert coverage.explored == 0
+    wide = WideWorld(world)
+    for eviction in prediction.evictions:
+        spans = [each.span for each in wide.possible[eviction.key]]
+        earliest_ns = min(low_ns for low_ns, _ in spans)
+        assert eviction.earliest_seconds >= earliest_ns / 1e9 - 0.001
