@@ -157,16 +157,20 @@ class WideFates:
             if deletes:
                 yield Possible(POD_GC, pod, (max(min(deletes), version.since_ns), NEVER_NS))
             return
-        quarantined = self._configuration.profile.orphan_quarantine
-        for stretch in course.stretches:
-            if stretch.status is not None:
-                continue
-            low_ns, high_ns = stretch.reaches
-            if low_ns >= 0 and quarantined:
-                low_ns += QUARANTINE_TIME_NS
-            span = max(low_ns, version.since_ns, 0), high_ns
-            if span[0] <= span[1]:
-                yield Possible(POD_GC, pod, span)
+        yield from (
+            Possible(POD_GC, pod, (max(low_ns, version.since_ns, 0), high_ns))
+            for low_ns, high_ns in self._orphaned(course)
+            if max(low_ns, version.since_ns) <= high_ns
+        )
+
+    def _orphaned(self, course: NodeCourse) -> Iterator[Span]:
+        """When pods of a node that does not exist may be deleted."""
+        absent = [each.reaches for each in course.stretches if each.status is None]
+        # A name that is seen again meanwhile stays in quarantine for no longer.
+        ends_ns = BEFORE_NS
+        if absent and absent[0][0] >= 0 and self._configuration.profile.orphan_quarantine:
+            ends_ns = absent[0][0] + QUARANTINE_TIME_NS
+        yield from ((max(low_ns, ends_ns), high_ns) for low_ns, high_ns in absent)
 
     def _deletes_ns(self, key: str) -> list[int]:
         return [
