@@ -40,4 +40,4 @@ def _is_own(group: Group) -> bool:
 
 
 def _kind(group: Group) -> Hashable:
-    return id(group.needs), id(group.pods[0].tolerations), len(group.pods), group.reach
+    return group.kind, len(group.pods)

@@ -79,11 +79,15 @@ _NOT_TOLD = frozenset((Unknown.NEEDS, Unknown.SCHEDULER, Unknown.OFFERS))
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Pods of one owner with equal needs, whose successors look for places."""
+    """Pods of one owner with equal needs, whose successors look for places.
+
+    ``kind``: equal for groups that differ in their owners and numbers of pods only, as far as labels do not count.
+    """
 
     needs: PodNeeds
     reach: Reach
     pods: list[Pod]
+    kind: int
 
 
 class Chance(NamedTuple):

@@ -9,10 +9,10 @@ Left out are DynamicResources, disks that VolumeRestrictions knows by their prov
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
-from typing import Generic, NamedTuple, TypeVar
+from itertools import groupby, islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,6 +31,7 @@ from kubectl_evictplan.kube.scheduling.answers import (
 from kubectl_evictplan.kube.scheduling.capacity import Capacity
 from kubectl_evictplan.kube.scheduling.chances import Chances
 from kubectl_evictplan.kube.scheduling.ground import Ground
+from kubectl_evictplan.kube.scheduling.groups import NO_NEEDS, grouped
 from kubectl_evictplan.kube.scheduling.inter_pod import (
     InterPodAffinity,
     UnknownNamespaces,
@@ -42,7 +43,7 @@ from kubectl_evictplan.kube.scheduling.spread import Spread
 from kubectl_evictplan.kube.scheduling.storage_capacity import StorageRoom, volumes_going
 from kubectl_evictplan.kube.scheduling.topologies import Topologies
 from kubectl_evictplan.kube.scheduling.volume_limits import AttachedVolumes
-from kubectl_evictplan.kube.scheduling.volumes import Reach, Volumes
+from kubectl_evictplan.kube.scheduling.volumes import Volumes
 
 # So many nodes are named.
 _NODES_NAMED = 5
@@ -55,42 +56,6 @@ def fits(surroundings: Surroundings, replacements: Sequence[Pod]) -> tuple[Fit, 
     answers.
     """
     return tuple(_Check(surroundings, replacements).answers())
-
-
-T = TypeVar("T", bound=Hashable)
-
-
-class _Canonical(Generic[T]):
-    """One object for all that are equal, so that identity says whether two are."""
-
-    def __init__(self) -> None:
-        self._by_identity: dict[int, T] = {}
-        self._equal: dict[T, T] = {}
-
-    def of(self, value: T) -> T:
-        """Return the first value that was equal to this one; the caller keeps ``value`` alive."""
-        found = self._by_identity.get(id(value))
-        if found is None:
-            found = self._by_identity[id(value)] = self._equal.setdefault(value, value)
-        return found
-
-
-class _GroupKeys:
-    """What tells the groups of pods apart."""
-
-    def __init__(self, volumes: Volumes) -> None:
-        self._volumes = volumes
-        self._needs = _Canonical[PodNeeds | None]()
-        self._tolerations = _Canonical[object]()
-
-    def key(self, pod: Pod, *, has_claims: bool) -> tuple[object, Reach]:
-        """Return the key, and where the pod's volumes can be reached from."""
-        owner = pod.controller()
-        reach = self._volumes.reach(pod) if has_claims else Reach()
-        own = pod.node_name if pod.needs and pod.needs.only_own_node else ""
-        name = (owner.kind, owner.name) if owner else (pod.name,)
-        equal = (id(self._needs.of(pod.needs)), id(self._tolerations.of(pod.tolerations)))
-        return (pod.namespace, name, equal, reach, own), reach
 
 
 class _Standing(msgspec.Struct, frozen=True):
@@ -107,12 +72,51 @@ class _Standing(msgspec.Struct, frozen=True):
         return self.unschedulable & self.taints & self.affinity & self.volumes & self.zones
 
 
-class _Step(NamedTuple):
-    """What passes each filter, and all of them, for one pod."""
+class _Told(NamedTuple):
+    """A step as answers tell it: see ``Fit``."""
+
+    on_nodes: int
+    names: tuple[str, ...]
+    returns_to: int
+    because: tuple[Refusal, ...]
+
+
+class _Step(msgspec.Struct):
+    """What passes each filter, and all of them, for one pod; ``told`` once somebody asked.
+
+    ``fitting``: the nodes that have room; all else that a pod of its kind without ports and volumes meets, where nobody minds
+    whom it is near, is as it was.
+    """
 
     chain: list[tuple[Filter, NodeSet]]
     passing: NodeSet
     unknown: tuple[Unknown, ...]
+    standing: _Standing
+    fitting: NodeSet
+    told: _Told | None = None
+
+
+class _Placed(NamedTuple):
+    """How many were placed, by what the first met, and whoever found no place; None: all did.
+
+    ``full``: no node passes for that; else it is not known what those offer that do.
+    """
+
+    first: _Step
+    pending: _Step | None
+    number: int
+    full: bool = True
+
+
+class _Bounds(NamedTuple):
+    """What holds of a group whatever the scheduler prefers: see ``Fit``."""
+
+    chances: tuple[Chance, ...] = ()
+    pushes: tuple[Push, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
+
+
+_NO_BOUNDS = _Bounds()
 
 
 class _Check:
@@ -129,22 +133,20 @@ class _Check:
         self._filters = NodeFilters(self._nodes)
         self._former = NodeFilters(around.leaving)
         self._volumes = Volumes(around.infrastructure, self._storage_room(replacements))
-        self._groups = list(self._grouped(replacements))
-        place_of = {node.name: place for place, node in enumerate(self._nodes)}
-        # Pods of which the scheduler knows.
-        self._alive = [
-            pod
-            for pod in around.running
-            if pod.phase not in FINISHED_PHASES and pod.node_name in place_of
-        ]
+        claiming = {(one.namespace, one.name) for one in around.infrastructure.pod_claims}
+        self._groups = grouped(replacements, self._volumes, claiming)
+        self._place_of = {node.name: place for place, node in enumerate(self._nodes)}
         self._attached = AttachedVolumes(
-            self._nodes, around.infrastructure, self._volumes, self._alive
+            self._nodes, around.infrastructure, self._volumes, self._alive()
         )
-        self._running = self._count_running(place_of)
+        self._running = self._count_running()
         self._at_first = Capacity(self._nodes, self._running)
         self._capacity = self._at_first.copy()
         self._placed: list[tuple[int, PodNeeds, int]] = []
         self._named: dict[NodeSet, tuple[str, ...]] = {}
+        # By kind of group: what the last of them met, and what is not known of them.
+        self._steps: dict[int, _Step] = {}
+        self._unknown_of: dict[int, tuple[Unknown, ...]] = {}
         self._above: dict[int, tuple[Capacity, int]] = {}
         self._unknown_others = not around.all_pods or any(
             needs is None for _, needs, _ in self._running
@@ -163,35 +165,27 @@ class _Check:
 
     def answers(self) -> Iterator[Fit]:
         """Yield one answer for each group, by priority."""
-        found = self._chances()
-        for place, fit in self._placed_in_order():
-            if not found:
-                yield fit
-                continue
-            chances, pushes, unknown = found[place]
-            every = (*fit.unknown, *unknown)
-            yield fit._replace(chances=chances, pushes=pushes, unknown=every)
+        unknown = list(map(self._unknown, self._groups))
+        bounds = self._bounds(unknown)
+        order = sorted(range(len(self._groups)), key=lambda at: self._turn(self._groups[at]))
+        for at in order:
+            yield self._answer(self._groups[at], unknown[at], bounds[at])
 
-    def _chances(self) -> list[tuple[tuple[Chance, ...], tuple[Push, ...], tuple[Unknown, ...]]]:
-        """Of each group, before anything is placed; nothing where no phase is asked about."""
+    def _bounds(self, unknown: Sequence[tuple[Unknown, ...]]) -> Sequence[_Bounds]:
+        """Of each group, before anything is placed; nothing is said where no phase is asked about."""
         if not self._around.phases:
-            return []
+            return [_NO_BOUNDS] * len(self._groups)
         ground = Ground(
             self._around, self._nodes, self._filters, self._at_first, self._running,
             self._topologies, self._index, self._spread, self._inter_pod, self._asks_for_peers,
             self._attached,
         )  # fmt: skip
         chances = Chances(ground, self._groups)
-        found = chances.of_all([tuple(self._unknown(group)) for group in self._groups])
+        found = chances.of_all(unknown)
         given_up = [
             (Unknown.TOO_MANY,) if at in chances.too_many else () for at in range(len(found))
         ]
-        return list(zip(found, chances.pushes(), given_up, strict=True))
-
-    def _placed_in_order(self) -> Iterator[tuple[int, Fit]]:
-        order = sorted(enumerate(self._groups), key=lambda one: self._turn(one[1]))
-        for place, group in order:
-            yield place, self._answer(group)
+        return list(map(_Bounds, found, chances.pushes(), given_up))
 
     def _turn(self, group: Group) -> tuple[int, int]:
         """By priority; whoever has to be near others comes after these: it is tried again when they are there."""
@@ -204,36 +198,32 @@ class _Check:
                 return -needs.priority, 1
         return -needs.priority, 2
 
-    def _grouped(self, replacements: Sequence[Pod]) -> Iterator[Group]:
-        found: dict[object, Group] = {}
-        claiming = {(one.namespace, one.name) for one in self._around.infrastructure.pod_claims}
-        # Pods of one template share all that decides, as objects: those need be compared once only.
-        alike: dict[tuple[object, ...], Group] = {}
-        key_of = _GroupKeys(self._volumes)
-        for token, pod in zip(_alike(replacements), replacements, strict=True):
-            has_claims = bool(claiming) and (pod.namespace, pod.name) in claiming
-            group = None if has_claims else alike.get(token)
-            if group is None:
-                key, reach = key_of.key(pod, has_claims=has_claims)
-                group = found.get(key)
-                if group is None:
-                    group = found[key] = Group(pod.needs or _NO_NEEDS, reach, [])
-                if not has_claims and not group.needs.only_own_node and pod.owner_references:
-                    alike[token] = group
-            group.pods.append(pod)
-        yield from found.values()
-
-    def _count_running(self, place_of: Mapping[str, int]) -> list[tuple[int, PodNeeds | None, int]]:
+    def _count_running(self) -> list[tuple[int, PodNeeds | None, int]]:
         """Return how many pods with which needs are on which node."""
-        needs = [pod.needs for pod in self._alive]
-        different = list(dict(zip(map(id, needs), needs, strict=True)).values())
-        number_of = {id(one): number for number, one in enumerate(different)}
-        # One number for both: of a large cluster that is counted in a third of the time of pairs.
-        size = len(different)
-        counts = Counter(
-            [place_of[pod.node_name] * size + number_of[id(pod.needs)] for pod in self._alive]
-        )
-        return [(at // size, different[at % size], count) for at, count in counts.items()]
+        running, place_of = self._around.running, self._place_of
+        if not FINISHED_PHASES.isdisjoint({pod.phase for pod in running}):
+            running = [pod for pod in running if pod.phase not in FINISHED_PHASES]
+        needs, names = [pod.needs for pod in running], [pod.node_name for pod in running]
+        by_identity = dict(zip(map(id, needs), needs, strict=True))
+        numbers = {one: Counter[str]() for one in by_identity}
+        since = 0
+        # Those with the same needs mostly follow each other.
+        for one, alike in groupby(map(id, needs)):
+            until = since + len(list(alike))
+            numbers[one].update(names[since:until])
+            since = until
+        return [
+            (place_of[name], by_identity[one], count)
+            for one, counts in numbers.items()
+            for name, count in counts.items()
+            if name in place_of
+        ]
+
+    def _alive(self) -> Iterator[Pod]:
+        """Pods of which the scheduler knows."""
+        for pod in self._around.running:
+            if pod.phase not in FINISHED_PHASES and pod.node_name in self._place_of:
+                yield pod
 
     def _peers(self) -> tuple[PodIndex, Spread, InterPodAffinity]:
         """Index pods by their labels, if any rule asks for that."""
@@ -258,9 +248,8 @@ class _Check:
                 index.peers(pod)
             inter_pod.prepare(group.pods[0].namespace, group.needs)
         stuck, peers_of = self._around.stuck, index.peers
-        place_of = {node.name: place for place, node in enumerate(self._nodes)}
-        for pod in self._alive:
-            peers, place = peers_of(pod), place_of[pod.node_name]
+        for pod in self._alive():
+            peers, place = peers_of(pod), self._place_of[pod.node_name]
             going = pod.deletion_timestamp_ns is not None or (stuck and pod.key in stuck)
             counts = peers.terminating if going else peers.running
             counts[place] = counts.get(place, 0) + 1
@@ -269,50 +258,48 @@ class _Check:
 
     # One group.
 
-    def _answer(self, group: Group) -> Fit:
-        pods = tuple(group.pods)
-        unknown = list(self._unknown(group))
+    def _answer(self, group: Group, unknown: tuple[Unknown, ...], bounds: _Bounds) -> Fit:
         if Unknown.NEEDS in unknown or Unknown.SCHEDULER in unknown:
-            return Fit(pods, unknown=tuple(unknown))
-        standing = self._standing(group)
-        first: _Step | None = None
-        placed = 0
-        while placed < len(pods):
-            step = self._step(group, pods[placed], standing)
-            first = first or step
-            candidates = step.passing & self._staying & ~self._capacity.unknown
-            if not candidates:
-                if step.passing & self._staying:
-                    unknown.append(Unknown.OFFERS)
-                first = first._replace(chain=step.chain)
-                break
-            placed += self._put(group, pods[placed:], first_place(candidates))
-        assert first is not None
-        return self._fit(group, standing, first, placed, unknown)
-
-    def _fit(
-        self,
-        group: Group,
-        standing: _Standing,
-        first: _Step,
-        placed: int,
-        unknown: Sequence[Unknown],
-    ) -> Fit:
-        on_nodes = first.passing & self._staying & ~self._capacity.unknown
-        pods, needs = tuple(group.pods), group.needs
-        pending = placed < len(pods)
+            every = (*unknown, *bounds.unknown)
+            return Fit(
+                tuple(group.pods), unknown=every, chances=bounds.chances, pushes=bounds.pushes
+            )
+        first, pending, placed, full = self._place(group)
+        told, needs, standing = self._told(first), group.needs, first.standing
+        offers = () if full else (Unknown.OFFERS,)
         return Fit(
-            pods,
-            on_nodes.bit_count(),
-            self._some_names(on_nodes),
+            tuple(group.pods),
+            told.on_nodes,
+            told.names,
             placed,
-            self._refusals(first.chain),
-            (first.passing & ~self._staying).bit_count(),
-            not on_nodes and self._only_on_leaving(group, standing, first.passing),
-            pending and self._has_room(self._at_first, needs, standing),
-            self._below(needs, standing) if pending else 0,
-            tuple(dict.fromkeys((*unknown, *first.unknown))),
+            told.because if pending is None else self._told(pending).because,
+            told.returns_to,
+            not told.on_nodes and self._only_on_leaving(group, standing, first.passing),
+            pending is not None and self._has_room(self._at_first, needs, standing),
+            self._below(needs, standing) if pending is not None else 0,
+            (*dict.fromkeys((*unknown, *offers, *first.unknown)), *bounds.unknown),
+            bounds.chances,
+            bounds.pushes,
         )
+
+    def _place(self, group: Group) -> _Placed:
+        pods, placed = group.pods, 0
+        first = step = self._step(group, pods[0])
+        while candidates := step.passing & self._staying & ~self._capacity.unknown:
+            placed += self._put(group, pods[placed:] if placed else pods, first_place(candidates))
+            if placed >= len(pods):
+                return _Placed(first, None, placed)
+            step = self._step(group, pods[placed])
+        return _Placed(first, step, placed, full=not step.passing & self._staying)
+
+    def _told(self, step: _Step) -> _Told:
+        if step.told is None:
+            on_nodes = step.passing & self._staying & ~self._capacity.unknown
+            returns_to = (step.passing & ~self._staying).bit_count()
+            because = self._refusals(step.chain)
+            names = self._some_names(on_nodes)
+            step.told = _Told(on_nodes.bit_count(), names, returns_to, because)
+        return step.told
 
     def _has_room(self, capacity: Capacity, needs: PodNeeds, standing: _Standing) -> bool:
         """Whether a node that has no room now has it there."""
@@ -327,12 +314,20 @@ class _Check:
             named = self._named[nodes] = tuple(self._nodes[place].name for place in few)
         return named
 
-    def _unknown(self, group: Group) -> Iterator[Unknown]:
-        if group.needs is _NO_NEEDS:
+    def _unknown(self, group: Group) -> tuple[Unknown, ...]:
+        if self._around.gated and group.pods[0].key in self._around.gated:
+            return tuple(self._not_known(group, gated=True))
+        known = self._unknown_of.get(group.kind)
+        if known is None:
+            known = self._unknown_of[group.kind] = tuple(self._not_known(group, gated=False))
+        return known
+
+    def _not_known(self, group: Group, *, gated: bool) -> Iterator[Unknown]:
+        if group.needs is NO_NEEDS:
             yield Unknown.NEEDS
         if group.needs.scheduler_name:
             yield Unknown.SCHEDULER
-        if group.pods[0].key in self._around.gated:
+        if gated:
             yield Unknown.GATES
         if group.needs.resource_claims:
             yield Unknown.DEVICES
@@ -359,15 +354,31 @@ class _Check:
             zones,
         )
 
-    def _step(self, group: Group, pod: Pod, standing: _Standing) -> _Step:
+    def _step(self, group: Group, pod: Pod) -> _Step:
+        """What passes for that pod of the group. While no node fills up it is the same for all groups of a kind."""
+        needs, reach, known = group.needs, group.reach, self._steps.get(group.kind)
+        if known is None:
+            known = self._ask(group, pod, self._standing(group))
+        elif (
+            self._asks_for_peers
+            or needs.host_ports
+            or reach.attached
+            or reach.exclusive
+            or known.fitting != self._capacity.fitting(needs)
+        ):
+            known = self._ask(group, pod, known.standing)
+        self._steps[group.kind] = known
+        return known
+
+    def _ask(self, group: Group, pod: Pod, standing: _Standing) -> _Step:
         """Ask every filter about one pod, in the scheduler's order."""
-        needs = group.needs
+        needs, fitting = group.needs, self._capacity.fitting(group.needs)
         chain = [
             (Filter.NODE_UNSCHEDULABLE, standing.unschedulable),
             (Filter.TAINT_TOLERATION, standing.taints),
             (Filter.NODE_AFFINITY, standing.affinity),
             (Filter.NODE_PORTS, self._capacity.ports(needs) if needs.host_ports else -1),
-            (Filter.NODE_RESOURCES_FIT, self._capacity.fitting(needs) | self._capacity.unknown),
+            (Filter.NODE_RESOURCES_FIT, fitting | self._capacity.unknown),
             (Filter.VOLUME_RESTRICTIONS, -1 if self._attached.is_free(group.reach) else 0),
             (Filter.NODE_VOLUME_LIMITS, self._attached.passing(group.reach)),
             (Filter.VOLUME_BINDING, standing.volumes),
@@ -388,7 +399,7 @@ class _Check:
         passing = self._everywhere
         for _, nodes in chain:
             passing &= nodes
-        return _Step(chain, passing, unknown)
+        return _Step(chain, passing, unknown, standing, fitting)
 
     def _put(self, group: Group, pods: Sequence[Pod], place: int) -> int:
         """Place the first of these pods, or as many as fit when nobody minds; return how many."""
@@ -441,14 +452,3 @@ class _Check:
             self._nodes,
             [one for one in self._running if one[1] is None or one[1].priority >= priority],
         )
-
-
-def _alike(pods: Sequence[Pod]) -> Iterator[tuple[object, ...]]:
-    """Of each pod what is one object for all pods of a template."""
-    owners = map(id, [pod.owner_references for pod in pods])
-    needs = map(id, [pod.needs for pod in pods])
-    tolerations = map(id, [pod.tolerations for pod in pods])
-    return zip(owners, needs, tolerations, [pod.namespace for pod in pods], strict=True)
-
-
-_NO_NEEDS = PodNeeds()

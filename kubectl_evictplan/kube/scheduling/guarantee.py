@@ -151,10 +151,14 @@ class Guarantee:
         self.counted = 0
         numbers: Counter[tuple[Requests, NodeSet]] = Counter()
         self._with_ports: Counter[NodeSet] = Counter()
-        for needs, count, nodes in competing:
-            numbers[needs.requests, nodes] += count
+        # Alike groups compete as one object.
+        every = list(competing)
+        times = Counter(map(id, every))
+        for at, (needs, count, nodes) in {id(one): one for one in every}.items():
+            number = count * times[at]
+            numbers[needs.requests, nodes] += number
             if needs.host_ports:
-                self._with_ports[nodes] += count
+                self._with_ports[nodes] += number
         self._competing = [
             _Requests({**dict(requests), PODS: 1}, number, nodes)
             for (requests, nodes), number in numbers.items()

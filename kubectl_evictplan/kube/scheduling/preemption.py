@@ -44,18 +44,18 @@ class Preemption:
         self._running = [(place, needs, count) for place, needs, count in running if needs]
         self._rivals = list(rivals)
         self._total = Counter[PodNeeds]()
-        for _, needs, count in self._running:
+        for needs, count in _summed((needs, count) for _, needs, count in self._running):
             self._total[needs] += count
         # Of which priority how many look for a place, and what all of them ask for together.
         self._rivals_by_priority = Counter[int]()
         self._wanted = Counter[str]()
-        for needs, count in self._rivals:
+        for needs, count in _summed(self._rivals):
             self._rivals_by_priority[needs.priority] += count
             self._wanted[PODS] += count
             for name, amount in needs.requests:
                 if name != PODS:
                     self._wanted[name] += amount * count
-        self._lowest = min((needs.priority for _, needs, _ in self._running), default=0)
+        self._lowest = min((needs.priority for needs in self._total), default=0)
         self._of_lower: dict[int, NodeSet] = {}
         self._names_of: dict[NodeSet, frozenset[str]] = {}
         self._scarce_for: dict[tuple[Requests, NodeSet], frozenset[str]] = {}
@@ -174,6 +174,15 @@ class Preemption:
     def _lacks(self, name: str, amount: int, listed: Iterable[int]) -> bool:
         column, enough = self._capacity.column(name), max(amount, self._wanted[name])
         return any(column[place] < enough for place in listed)
+
+
+def _summed(numbers: Iterable[tuple[PodNeeds, int]]) -> Iterable[tuple[PodNeeds, int]]:
+    """The same numbers added up for needs that are one object; comparing equal ones costs more."""
+    found: dict[int, tuple[PodNeeds, int]] = {}
+    for needs, number in numbers:
+        known = found.get(id(needs))
+        found[id(needs)] = needs, number if known is None else known[1] + number
+    return found.values()
 
 
 def at_most(push: Push, victim: PodNeeds, on_a_node: int) -> int:

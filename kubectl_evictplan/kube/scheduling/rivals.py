@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -23,14 +24,23 @@ class Rivals:
 
     def __init__(self, rivals: Iterable[Rival]) -> None:
         self._rivals = list(rivals)
-        self._by_label: dict[tuple[str, str], list[int]] = {}
-        # Those that hold a term, by a label that it selects; None: it may select anything.
-        self._holders: dict[tuple[str, str] | None, list[tuple[PodAffinityTerm, int]]] = {}
+
+    @cached_property
+    def _by_label(self) -> Mapping[tuple[str, str], list[int]]:
+        found: dict[tuple[str, str], list[int]] = {}
         for place, rival in enumerate(self._rivals):
             for label in rival.labels.items():
-                self._by_label.setdefault(label, []).append(place)
+                found.setdefault(label, []).append(place)
+        return found
+
+    @cached_property
+    def _holders(self) -> Mapping[tuple[str, str] | None, list[tuple[PodAffinityTerm, int]]]:
+        """Those that hold a term, by a label that it selects; None: it may select anything."""
+        found: dict[tuple[str, str] | None, list[tuple[PodAffinityTerm, int]]] = {}
+        for place, rival in enumerate(self._rivals):
             for term in rival.needs.pod_anti_affinity:
-                self._holders.setdefault(_label(term), []).append((term, place))
+                found.setdefault(_label(term), []).append((term, place))
+        return found
 
     def of(self, labels: Mapping[str, str], needs: PodNeeds) -> int:
         """How many may be in the way of one such pod, its own kind counted too."""

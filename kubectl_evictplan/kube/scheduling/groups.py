@@ -1,0 +1,115 @@
+"""Replacements in groups: pods of one owner with equal needs. What is asked about one of them is asked for all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+from kubectl_evictplan.kube.needs import PodNeeds
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.kube.scheduling.answers import Group
+from kubectl_evictplan.kube.scheduling.volumes import Reach, Volumes
+
+# Of pods of which the input does not tell them.
+NO_NEEDS = PodNeeds()
+_ANYWHERE = Reach()
+
+T = TypeVar("T", bound=Hashable)
+# What is one object for all pods of a template, by identity.
+_Template = tuple[object, ...]
+
+
+class _Canonical(Generic[T]):
+    """One object for all that are equal, so that identity says whether two are."""
+
+    def __init__(self) -> None:
+        self._by_identity: dict[int, T] = {}
+        self._equal: dict[T, T] = {}
+
+    def of(self, value: T) -> T:
+        """Return the first value that was equal to this one; the caller keeps ``value`` alive."""
+        found = self._by_identity.get(id(value))
+        if found is None:
+            found = self._by_identity[id(value)] = self._equal.setdefault(value, value)
+        return found
+
+
+class _Keys:
+    """What tells the groups of pods apart."""
+
+    def __init__(self, volumes: Volumes) -> None:
+        self._volumes = volumes
+        self._needs = _Canonical[PodNeeds | None]()
+        self._tolerations = _Canonical[object]()
+        self._kinds: dict[Hashable, int] = {}
+
+    def key(self, pod: Pod, *, has_claims: bool) -> tuple[Hashable, int, Reach]:
+        """Return the key, the number of its kind (all but the owner), and where the pod's volumes can be reached from."""
+        owner = pod.controller()
+        reach = self._volumes.reach(pod) if has_claims else _ANYWHERE
+        own = pod.node_name if pod.needs and pod.needs.only_own_node else ""
+        needs, tolerations = self._needs.of(pod.needs), self._tolerations.of(pod.tolerations)
+        kind = id(needs), id(tolerations), reach, own
+        name = (owner.kind, owner.name) if owner else (pod.name,)
+        number = self._kinds.setdefault(kind, len(self._kinds))
+        return (pod.namespace, name, number), number, reach
+
+
+def grouped(
+    replacements: Sequence[Pod], volumes: Volumes, claiming: Collection[tuple[str, str]]
+) -> list[Group]:
+    """Return the groups in the order of their first pods. ``claiming``: (namespace, name) of pods that have claims."""
+    keys, found = _Keys(volumes), dict[Hashable, Group]()
+    templates: dict[_Template, list[Pod]] = {}
+    for template, pod in zip(_templates(replacements), replacements, strict=True):
+        if (known := templates.get(template)) is None:
+            templates[template] = [pod]
+        else:
+            known.append(pod)
+    parts = list(_alike(templates.values(), claiming))
+    for some, has_claims in parts:
+        key, kind, reach = keys.key(some[0], has_claims=has_claims)
+        if (group := found.get(key)) is None:
+            found[key] = Group(some[0].needs or NO_NEEDS, reach, some, kind)
+        else:
+            group.pods.extend(some)
+    groups = list(found.values())
+    if not len(templates) == len(parts) == len(groups):
+        _put_in_order(groups, replacements)
+    return groups
+
+
+def _alike(
+    templates: Iterable[list[Pod]], claiming: Collection[tuple[str, str]]
+) -> Iterator[tuple[list[Pod], bool]]:
+    """Yield those of a template that cannot but be in one group, and whether they have claims."""
+    for pods in templates:
+        first = pods[0]
+        own = not first.owner_references or (first.needs and first.needs.only_own_node)
+        if not (own or claiming):
+            yield pods, False
+            continue
+        others: list[Pod] = []
+        for pod in pods:
+            has_claims = (pod.namespace, pod.name) in claiming
+            if own or has_claims:
+                yield [pod], has_claims
+            else:
+                others.append(pod)
+        if others:
+            yield others, False
+
+
+def _templates(pods: Sequence[Pod]) -> Iterator[_Template]:
+    owners = map(id, [pod.owner_references for pod in pods])
+    needs = map(id, [pod.needs for pod in pods])
+    tolerations = map(id, [pod.tolerations for pod in pods])
+    return zip(owners, needs, tolerations, [pod.namespace for pod in pods], strict=True)
+
+
+def _put_in_order(groups: list[Group], replacements: Iterable[Pod]) -> None:
+    """Let groups of several templates, and of pods on their own, have the order of the replacements."""
+    place_of = {id(pod): place for place, pod in enumerate(replacements)}
+    for group in groups:
+        group.pods.sort(key=lambda pod: place_of[id(pod)])
+    groups.sort(key=lambda group: place_of[id(group.pods[0])])
