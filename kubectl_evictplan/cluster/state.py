@@ -11,7 +11,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Concatenate, ParamSpec
 
@@ -55,6 +55,9 @@ class ClusterState:
         self.deletion_causes: dict[str, Causes] = {}
         self.denied_deletes: frozenset[str] = frozenset()
         self._stand_ins: Mapping[str, int] = MappingProxyType({})
+        # By node pods that are in no other table: see ``controllers/followers.py``.
+        self.followers: Mapping[str, Sequence[Pod]] = MappingProxyType({})
+        self._unready_followers: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._node_watchers: list[NodeWatcher] = []
         self._pod_watchers: list[PodWatcher] = []
@@ -156,9 +159,14 @@ class ClusterState:
         nodes: Iterable[Node],
         pods: Iterable[Pod],
         stand_ins: Mapping[str, int] = MappingProxyType({}),
+        followers: Mapping[str, Sequence[Pod]] = MappingProxyType({}),
     ) -> None:
-        """Fill in the state of the cluster at the start; ``stand_ins`` are pods that count for several."""
+        """Fill in the state of the cluster at the start; ``stand_ins`` are pods that count for several.
+
+        ``followers``, by their node, only count among its pods.
+        """
         self._stand_ins = stand_ins
+        self.followers = followers
         for node in nodes:
             self.nodes[node.name] = node
         for pod in pods:
@@ -239,7 +247,10 @@ class ClusterState:
             unready = replace(pod, ready="False")
             self._index(unready)
             self._notify(self._readiness_watchers, pod, unready)
-        return sum(self._stand_ins.get(pod.key, 1) for pod in ready)
+        if node_name in self.followers and node_name not in self._unready_followers:
+            self._unready_followers.add(node_name)
+            ready += [pod for pod in self.followers[node_name] if pod.ready == "True"]
+        return sum([self._stand_ins.get(pod.key, 1) for pod in ready])
 
     def update_pod(self, old: Pod, new: Pod) -> None:
         """Replace a pod object and notify."""

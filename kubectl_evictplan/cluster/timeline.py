@@ -11,6 +11,7 @@ from enum import Enum, StrEnum
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.kube.drain_filters import Reason
 from kubectl_evictplan.kube.objects import Taint
@@ -151,6 +152,10 @@ class AboutPod(Entry, frozen=True):
     uid: str
     node: str
 
+    def of_another(self, at_ns: int, because: Causes, pod: str, uid: str, node: str) -> AboutPod:
+        """Return what it is when the same happens to another pod."""
+        return replace(self, at_ns=at_ns, because=because, pod=pod, uid=uid, node=node)
+
 
 class PodCreated(AboutPod, frozen=True):
     """A Pod object appears; ``made_for`` is the owner ("namespace/Kind/name") whose controller replaces one by it."""
@@ -172,6 +177,13 @@ class EvictionScheduled(AboutPod, frozen=True):
     toleration_index: int | None
     toleration_seconds: int | None
     due_ns: int
+
+    def of_another(self, at_ns: int, because: Causes, pod: str, uid: str, node: str) -> AboutPod:
+        """Return the timer of another pod, as long as this one."""
+        due_ns = self.due_ns + at_ns - self.at_ns
+        return replace(
+            self, at_ns=at_ns, because=because, pod=pod, uid=uid, node=node, due_ns=due_ns
+        )
 
 
 class EvictionRefused(AboutPod, frozen=True):

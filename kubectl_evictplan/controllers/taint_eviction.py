@@ -108,6 +108,8 @@ class TimedWorkerQueue(msgspec.Struct, Generic[Note], eq=False):
 
 
 _TaintsKey = tuple[tuple[str, str, str], ...]
+# By the taints and the tolerations.
+Decisions = dict[tuple[_TaintsKey, tuple[Toleration, ...]], "Decision"]
 
 
 class Decision:
@@ -159,8 +161,14 @@ class TaintEviction:
     """One process life of the controller."""
 
     def __init__(
-        self, state: ClusterState, configuration: ControllerConfiguration, timing: Timing
+        self,
+        state: ClusterState,
+        configuration: ControllerConfiguration,
+        timing: Timing,
+        *,
+        decisions: Decisions | None = None,
     ) -> None:
+        """``decisions``: those of another one, to share."""
         self._state = state
         self._configuration = configuration
         self._profile = configuration.profile
@@ -173,7 +181,9 @@ class TaintEviction:
         )
         self._node_items: dict[str, None] = {}  # the node work queue: first-in, no duplicates
         self._node_items_call: ScheduledCall | None = None
-        self._decisions: dict[tuple[_TaintsKey, tuple[Toleration, ...]], Decision] = {}
+        self.decisions: Decisions = {} if decisions is None else decisions
+        # Told of every change of a node's NoExecute taints: of pods that are not in the state.
+        self.followers: Callable[[str, tuple[Taint, ...]], None] | None = None
         # While a new process looks at everything for the first time: the entry of its start.
         self._started_by: Causes = ()
 
@@ -272,6 +282,8 @@ class TaintEviction:
                 self.process_pod_on_node(pod, taints)
             else:
                 self._cancel(pod, CancelReason.NO_TAINT_LEFT)
+        if self.followers is not None:
+            self.followers(name, taints)
 
     def _handle_pod_update(self, key: str, node_name: str) -> None:
         pod = self._state.pods.get(key)
@@ -303,9 +315,9 @@ class TaintEviction:
 
     def _decide(self, taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> Decision:
         key = (tuple((t.key, t.value, t.effect) for t in taints), tolerations)
-        decision = self._decisions.get(key)
+        decision = self.decisions.get(key)
         if decision is None:
-            decision = self._decisions[key] = Decision(taints, tolerations, self._comparison)
+            decision = self.decisions[key] = Decision(taints, tolerations, self._comparison)
         return decision
 
     def _schedule(self, pod: Pod, decision: Decision) -> None:

@@ -8,7 +8,9 @@ controller (controllers/node_lifecycle) may taint the node; ``process_pod_on_nod
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 
 import msgspec
 
@@ -23,6 +25,7 @@ from kubectl_evictplan.cluster.timeline import (
 )
 from kubectl_evictplan.cluster.workloads import Workloads
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.followers import Followers, NotOnlySilentError
 from kubectl_evictplan.controllers.job_tracking import JobTracking
 from kubectl_evictplan.controllers.node_lifecycle.controller import NodeLifecycle
 from kubectl_evictplan.controllers.pod_gc import PodGC
@@ -31,7 +34,7 @@ from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.engine.event_queue import EventQueue, Priority
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.finalizers import is_tracked_by_job_controller
-from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 from kubectl_evictplan.simulation.drain_parts import (
@@ -39,6 +42,7 @@ from kubectl_evictplan.simulation.drain_parts import (
     drain_parts,
     drained_nodes,
 )
+from kubectl_evictplan.simulation.only_silent import followers_by_node
 from kubectl_evictplan.simulation.playback import LifecyclePlayback, NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
 
@@ -62,12 +66,48 @@ def simulate(
     ``denied_deletes`` are "namespace/name" keys whose DELETE the API server always refuses.
     ``rooms``: which replacements of drained pods find a node; all others do.
     """
+    play = partial(
+        simulate_each_pod,
+        snapshot,
+        scenario,
+        configuration,
+        timing,
+        denied_deletes=denied_deletes,
+        played_back=played_back,
+        rooms=rooms,
+    )
+    if not (denied_deletes or played_back or drained_nodes(scenario)):
+        followers = followers_by_node(snapshot, scenario, configuration)
+        if followers:
+            with suppress(NotOnlySilentError):
+                return play(followers=followers)
+    return play()
+
+
+def simulate_each_pod(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    timing: Timing = _REFERENCE,
+    *,
+    denied_deletes: frozenset[str] = frozenset(),
+    played_back: Mapping[str, NodePlayback] | None = None,
+    rooms: Rooms = NO_LIMITS,
+    followers: Mapping[str, Sequence[Pod]] = MappingProxyType({}),
+) -> Timeline:
+    """Do what ``simulate`` says pod by pod, but for ``followers``, by node: see ``controllers/followers.py``.
+
+    Raises NotOnlySilentError where more happens to one of these nodes than one service.
+    """
     start_ns, end_ns = scenario.start_ns, scenario.start_ns + scenario.end_ns
     events = EventQueue(start_ns)
     timeline = Timeline(start_ns)
     state = ClusterState(events, timeline)
     state.denied_deletes = denied_deletes
-    state.load(snapshot.nodes, snapshot.pods, snapshot.stand_ins)
+    pods: Sequence[Pod] = snapshot.pods
+    if followers:
+        pods = [pod for pod in pods if pod.node_name not in followers]
+    state.load(snapshot.nodes, pods, snapshot.stand_ins, followers)
     drained = drained_nodes(scenario)
     drain = timing.drain
     exits = PodExits(lambda _: timing.pod_exit_fraction)
@@ -158,6 +198,9 @@ class ControllerManager(msgspec.Struct, eq=False):
         now_ns = state.now_ns
         if configuration.taint_eviction_enabled:
             eviction = TaintEviction(state, configuration, timing)
+            if state.followers:
+                followers = Followers(state, self._kubelets, configuration, eviction.decisions)
+                eviction.followers = followers.node_changed
             self._running.append(eviction)
             eviction.start(because, evaluate=not warm)
             if warm:

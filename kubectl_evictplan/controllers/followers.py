@@ -1,0 +1,163 @@
+"""Followers: pods of nodes that only fall silent. What taint eviction does to one of each kind, it does to all.
+
+Nothing decides about such a pod but its tolerations and the taints that its node gets, once: who tolerates alike goes
+through the same course, only later or earlier. So a course is found out once, by ``TaintEviction`` itself on a
+cluster of one node, and told of every follower from the instant at which its node is tainted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+
+import msgspec
+
+from kubectl_evictplan.cluster.kubelets import Kubelets
+from kubectl_evictplan.cluster.state import ClusterState
+from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, AboutPod, Causes, Timeline
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.taint_eviction import Decisions, TaintEviction
+from kubectl_evictplan.engine.event_queue import EventQueue, Priority
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod, Taint
+
+# Others end at their deletion, or someone else waits for their end.
+_PHASES_NOT_FINISHED = ("Pending", "Running", "Unknown")
+# No timer is longer.
+_FOR_EVER_NS = 2**63
+
+
+class NotOnlySilentError(Exception):
+    """More happens to the node of followers than one service: its pods must be simulated one by one."""
+
+
+def may_follow(pod: Pod) -> bool:
+    """Whether a silent kubelet leaves the pod's object as it is, once it is deleted."""
+    return (
+        pod.deletion_timestamp_ns is None
+        and not pod.finalizers
+        and pod.termination_grace_period_seconds != 0
+        and pod.phase in _PHASES_NOT_FINISHED
+        and not pod.duplicate_env_or_port
+    )
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """One entry of a course, ``delay_ns`` after the taint.
+
+    ``because``: the numbers of earlier steps; none where the taint ``taint`` (its key) led to it.
+    """
+
+    number: int
+    delay_ns: int
+    entry: AboutPod
+    because: tuple[int, ...]
+    taint: str
+
+
+_Course = tuple[_Step, ...]
+# Of each pod of a node its steps at one instant; the pod by its place among the node's pods.
+_Block = Sequence[tuple[int, _Step]]
+
+
+class Followers:
+    """The followers of every node, by its name, in the order in which their controller knows them."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        kubelets: Kubelets,
+        configuration: ControllerConfiguration,
+        decisions: Decisions,
+    ) -> None:
+        self._state = state
+        self._kubelets = kubelets
+        self._configuration = configuration
+        self._decisions = decisions
+        self._followed: set[str] = set()
+        self._courses: dict[tuple[int, tuple[str, ...]], _Course] = {}
+        self._blocks: dict[tuple[int, ...], list[tuple[int, _Block]]] = {}
+
+    def node_changed(self, name: str, taints: tuple[Taint, ...]) -> None:
+        """The node's NoExecute taints are these from now on. Raises NotOnlySilentError for a second change."""
+        pods = self._state.followers.get(name, ())
+        if not pods:
+            return
+        if name in self._followed or not taints or self._kubelets.is_up(name):
+            raise NotOnlySilentError(name)
+        self._followed.add(name)
+        keys = tuple([taint.key for taint in taints])
+        causes = {key: self._state.taint_causes.get((name, key, NO_EXECUTE), ()) for key in keys}
+        # The entries that each pod's steps have become, by the number of the step.
+        told: list[dict[int, int]] = [{} for _ in pods]
+        for delay_ns, block in self._blocks_of(pods, taints, keys):
+            tell = partial(self._tell, pods, block, causes, told)
+            if delay_ns:
+                due_ns = self._state.now_ns + delay_ns
+                self._state.events.schedule(due_ns, Priority.EVICTION_TIMER, tell)
+            else:
+                tell()
+
+    def _blocks_of(
+        self, pods: Sequence[Pod], taints: tuple[Taint, ...], keys: tuple[str, ...]
+    ) -> list[tuple[int, _Block]]:
+        """What is told of a node's pods together, with its delay; nodes with like pods share it."""
+        courses = []
+        for pod in pods:
+            # Loaders share equal lists of tolerations: an identity saves hashing them again.
+            kind = id(pod.tolerations), keys
+            if (course := self._courses.get(kind)) is None:
+                course = self._courses[kind] = self._find_course(pod, taints)
+            courses.append(course)
+        alike = tuple(map(id, courses))
+        if alike not in self._blocks:
+            self._blocks[alike] = list(_blocks(courses))
+        return self._blocks[alike]
+
+    def _find_course(self, pod: Pod, taints: tuple[Taint, ...]) -> _Course:
+        """Have the controller evict the pod from a node that gets these taints and has no other pod."""
+        node = Node(pod.node_name)
+        events, timeline = EventQueue(0), Timeline(0)
+        state = ClusterState(events, timeline)
+        state.load((node,), (pod,))
+        eviction = TaintEviction(state, self._configuration, Timing(), decisions=self._decisions)
+        eviction.start((), evaluate=False)
+        rule = "doNoExecuteTaintingPass"
+        state.patch_node_taints(node.name, taints, by=NODE_LIFECYCLE, because=(), rule=rule)
+        events.run_until(_FOR_EVER_NS)
+        return tuple(_steps(timeline, [taint.key for taint in taints]))
+
+    def _tell(
+        self,
+        pods: Sequence[Pod],
+        block: _Block,
+        causes: Mapping[str, Causes],
+        told: Sequence[dict[int, int]],
+    ) -> None:
+        timeline, at_ns = self._state.timeline, self._state.offset_ns
+        for place, step in block:
+            pod, own = pods[place], told[place]
+            because = causes[step.taint] if step.taint else tuple([own[i] for i in step.because])
+            entry = step.entry.of_another(at_ns, because, pod.key, pod.uid, pod.node_name)
+            own[step.number] = timeline.append(entry)
+
+
+def _steps(timeline: Timeline, keys: Sequence[str]) -> Iterator[_Step]:
+    """The entries of a run that follow those of the taints."""
+    first = len(keys)
+    for number, entry in enumerate(timeline.entries[first:]):
+        assert isinstance(entry, AboutPod), "nothing else is there"
+        taint = next((keys[index] for index in entry.because if index < first), "")
+        because = tuple(index - first for index in entry.because if index >= first)
+        yield _Step(number, entry.at_ns, entry, because, taint)
+
+
+def _blocks(courses: Iterable[_Course]) -> Iterator[tuple[int, _Block]]:
+    """What courses of one node have at one instant: pod by pod."""
+    steps = [(place, step) for place, course in enumerate(courses) for step in course]
+    delay_ns = attrgetter("delay_ns")
+    steps.sort(key=lambda each: delay_ns(each[1]))
+    for at_ns, block in groupby(steps, key=lambda each: delay_ns(each[1])):
+        yield at_ns, list(block)
