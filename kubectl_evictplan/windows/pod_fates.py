@@ -31,7 +31,7 @@ from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pod_worlds import EventIndex, PodWorld
 from kubectl_evictplan.windows.simple_fates import SimpleFates
-from kubectl_evictplan.windows.unknowns.of_pods import PodExit, base_timings, running_timers
+from kubectl_evictplan.windows.unknowns.of_pods import PodExit, PodTimings
 from kubectl_evictplan.windows.unknowns.services import HISTORIES_MAX, Choice, History, Services
 from kubectl_evictplan.windows.unknowns.starts import has_unknown_instants
 
@@ -178,7 +178,7 @@ class PodFates:
         lifecycle = any(name in run.waits for run in runs for name in names)
         exits = PodExit(matters=lifecycle or _meet_terminating_pods(world))
         gathered.exits_varied = exits.matters
-        base, timers = base_timings(world, exits), running_timers(world)
+        timings = PodTimings(world, exits)
         worlds = self._moved_worlds(world, runs)
         all_worlds = (world, *worlds.values())
         events_ns = {event.at_ns for each in all_worlds for event in each.scenario.events}
@@ -200,8 +200,7 @@ class PodFates:
                 if known is not None:
                     gathered.again(slot, known)
                     continue
-                running = timers.at(world, played.values())
-                parts = [each for part in base for each in running.settle(part, len(base))]
+                parts = timings.of(world, played)
                 gathered.missed.update(*(each.missed for each in parts))
                 seen[key] = [
                     gathered.add(slot, world.simulate(played, each.timing)) for each in parts

@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
@@ -65,3 +67,7 @@ class PodWorld(NamedTuple):
         return simulate(
             self.snapshot, self.scenario, self.configuration, timing, played_back=played_back
         )
+
+    def without_garbage_collection(self) -> PodWorld:
+        """The world in which only taint eviction deletes pods."""
+        return self._replace(configuration=replace(self.configuration, pod_gc_enabled=False))

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.timeline import (
+    MarkedForDeletion,
+    NodeBecameUnknown,
+    NodeReadyPosted,
+    PodDeleted,
+    PodGone,
+    TaintChanged,
+    Timeline,
+)
 from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.windows.pod_worlds import PodWorld
@@ -36,10 +46,31 @@ class GarbageCollection(Unknown[PodTiming]):
     name = "pod garbage collection"
     what = "when pod garbage collection looks, what that takes, and what it saw before the start"
 
-    def __init__(self, world: PodWorld) -> None:
+    def __init__(self, world: PodWorld, met_ns: Collection[int] = ()) -> None:
+        """``met_ns``: what loops meet besides the scenario's events, in one history: see ``at``."""
         self._world = world
+        self._met_ns = met_ns
         known = {node.name for node in world.snapshot.nodes}
         self._node_is_missing = not world.names <= known
+
+    @property
+    def looks_at_ends(self) -> bool:
+        """Whether loops look for pods that are on their way out, of a node that is out of service."""
+        world = self._world
+        if not (world.configuration.out_of_service and world.configuration.pod_gc_enabled):
+            return False
+        if any(t.key == OUT_OF_SERVICE for node in world.snapshot.nodes for t in node.taints):
+            return True
+        added = (event.taint for event in world.scenario.events if isinstance(event, AddTaint))
+        return any(taint.key == OUT_OF_SERVICE for taint in added)
+
+    def at(self, world: PodWorld, timeline: Timeline) -> GarbageCollection:
+        """The loops in one history: ``timeline`` tells what they would meet there, and has none of them.
+
+        When a pod is on its way out, or its node is not ready, is up to that history.
+        """
+        entries = timeline.entries
+        return GarbageCollection(world, {e.at_ns for e in entries if isinstance(e, _SEEN_BY_LOOPS)})
 
     def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
         """Both sides of each instant that a loop can meet, at its quickest and at its slowest."""
@@ -61,7 +92,7 @@ class GarbageCollection(Unknown[PodTiming]):
     def _instants_ns(self) -> set[int]:
         """Offsets at which there is something else to find for a loop; none where there never is anything."""
         world, events = self._world, self._world.scenario.events
-        instants = {event.at_ns for event in events if event.seen_by_pod_gc}
+        instants = {event.at_ns for event in events if event.seen_by_pod_gc} | {*self._met_ns}
         if self._node_is_missing or any(
             taint.key == OUT_OF_SERVICE for node in world.snapshot.nodes for taint in node.taints
         ):
@@ -83,6 +114,17 @@ class GarbageCollection(Unknown[PodTiming]):
                 for side in (0, 1)
             }
         )
+
+
+# What makes a pod of a node that is out of service worth a DELETE, or not any more.
+_SEEN_BY_LOOPS = (
+    NodeReadyPosted,
+    NodeBecameUnknown,
+    TaintChanged,
+    MarkedForDeletion,
+    PodDeleted,
+    PodGone,
+)
 
 
 class StaleKey(Unknown[PodTiming]):
@@ -172,6 +214,27 @@ def running_timers(world: PodWorld) -> RunningTimers:
     return RunningTimers(ends)
 
 
-def base_timings(world: PodWorld, exits: PodExit) -> list[PodTiming]:
-    """What matters to the pods of a world in every history."""
-    return settled(PodTiming(), (GarbageCollection(world), StaleKey(world), exits), _TIMINGS_MAX)
+class PodTimings:
+    """What matters to the pods of a world: of every history the timings that stand for all that there are."""
+
+    def __init__(self, world: PodWorld, exits: PodExit) -> None:
+        self._garbage = GarbageCollection(world)
+        self._timers = running_timers(world)
+        # Where loops look at what becomes of pods, each history has instants of its own for them.
+        self._of_each_history = self._garbage.looks_at_ends
+        garbage = () if self._of_each_history else (self._garbage,)
+        unknowns = (*garbage, StaleKey(world), exits)
+        self._base = settled(PodTiming(), unknowns, _TIMINGS_MAX)
+
+    def of(self, world: PodWorld, played: Mapping[str, NodePlayback]) -> list[PodTiming]:
+        """The timings of one history; ``world`` is this one, with starts at instants of their own."""
+        running = self._timers.at(world, played.values())
+        parts = [each for part in self._base for each in running.settle(part, len(self._base))]
+        if not self._of_each_history:
+            return parts
+        apart = world.without_garbage_collection()
+        return [
+            each
+            for part in parts
+            for each in self._garbage.at(world, apart.simulate(played, part.timing)).settle(part, 0)
+        ]
