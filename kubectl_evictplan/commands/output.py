@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kubectl_evictplan.commands.terminal import columns_of_terminal, use_color, wants_ascii
+from kubectl_evictplan.commands.terminal import (
+    columns_of_terminal,
+    encodes_all,
+    use_color,
+    wants_ascii,
+)
 from kubectl_evictplan.errors import mistake
 
 if TYPE_CHECKING:
@@ -31,6 +36,19 @@ def write_document(
         color=use_color(color, sys.stdout),
         ascii_only=wants_ascii(output, sys.stdout),
     )
+    write_chunks(chunks)
+
+
+def write_chunks(chunks: Iterable[str | bytes]) -> None:
+    """Write to standard output, which is open. Bytes are UTF-8: where that is the stream's encoding they stay as they are."""
+    stream = sys.stdout
+    binary = getattr(stream, "buffer", None) if encodes_all(stream) else None
+    stream.flush()
     for chunk in chunks:
-        sys.stdout.write(chunk)
-    sys.stdout.flush()
+        if isinstance(chunk, str):
+            stream.write(chunk)
+        elif binary is None:
+            stream.write(chunk.decode())
+        else:
+            binary.write(chunk)
+    stream.flush()

@@ -15,6 +15,7 @@ from kubectl_evictplan.commands.connection_options import load_live
 from kubectl_evictplan.commands.file_arguments import check_files, refuse_existing
 from kubectl_evictplan.commands.gates import judged, refuse_failed, wanted_gates
 from kubectl_evictplan.commands.observing import observed, second_look
+from kubectl_evictplan.commands.output import write_chunks
 from kubectl_evictplan.commands.planning import (
     check_plan_options,
     plan_file,
@@ -215,10 +216,10 @@ def _show(
     """Write the report, chunk by chunk."""
     if sys.stdout is None:  # closed by the caller, as by `>&-`
         raise mistake("standard output is closed")
-    from kubectl_evictplan.report import render
+    from kubectl_evictplan.report import chunks
 
     on_terminal = sys.stdout.isatty()
-    chunks = render(
+    answer = chunks(
         prediction,
         options.output,
         by=options.by,
@@ -231,9 +232,7 @@ def _show(
         gates=gates,
         plan=plan_file(made, options),
     )
-    for chunk in chunks:
-        sys.stdout.write(chunk)
-    sys.stdout.flush()
+    write_chunks(answer)
 
 
 def _check_start(typed: str, start_ns: int | None, snapshot: ClusterSnapshot) -> None:

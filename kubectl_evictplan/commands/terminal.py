@@ -55,8 +55,13 @@ def wants_ascii(output: str, stream: IO[str]) -> bool:
     JSON on a terminal: a right-to-left mark must not rearrange it. Otherwise only for streams that
     cannot encode more.
     """
+    return (output == "json" and stream.isatty()) or not encodes_all(stream)
+
+
+def encodes_all(stream: IO[str]) -> bool:
+    """Tell whether the stream writes UTF-8."""
     encoding = (getattr(stream, "encoding", None) or "ascii").lower().replace("-", "")
-    return (output == "json" and stream.isatty()) or encoding not in ("utf8", "utf_8")
+    return encoding in ("utf8", "utf_8")
 
 
 class Progress:

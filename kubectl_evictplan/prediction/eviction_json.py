@@ -1,13 +1,15 @@
 """Rows of evictions as JSON: what the rows of a group share is encoded once.
 
 The bytes are those that encoding every row gives. Of each group the row of a pod without names is encoded, those of many
-groups together, and cut where the names belong.
+groups together, and cut where the names belong; names are encoded as columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from itertools import chain, islice, repeat
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 from msgspec.structs import fields, replace
@@ -19,21 +21,49 @@ from kubectl_evictplan.prediction.grouped_evictions import (
 )
 from kubectl_evictplan.prediction.records import Because, Eviction
 
-Encode = Callable[[Any], str]
+Encode = Callable[[Any], bytes]
 
-_ROWS_AT_ONCE = 200
+# What groups share, and names, are encoded for so many rows together.
+_ROWS_LEARNT_AT_ONCE = 160
+# So many are joined: some 100 KB, which the processor still has at hand when they are hashed or written.
+_ROWS_AT_ONCE = 40
+# So many texts are kept of what leads to evictions on a node, and of names that come again.
+_TEXTS_MAX = 6_000
 # What a row begins with; its owner and the objects of its chain follow.
 _NAMES = ("namespace", "pod", "uid")
 # Quotes in strings are escaped: so this stands only between the strings of a list.
-_BETWEEN_STRINGS = '","'
+_BETWEEN_STRINGS = b'","'
 
 
-class _GroupTexts(NamedTuple):
-    """What stands in the rows of a group before the owner, behind it, and then, cut where a link names the pod."""
+# What stands in the rows of a group behind the uid, behind the owner, and then, cut where a link names the pod.
+_GroupTexts = tuple[bytes, bytes, Sequence[bytes]]
+_names_of = attrgetter("namespace", "pod", "uid", "owner")
 
-    before_owner: str
-    before_chain: str
-    chain: Sequence[str]
+
+class _Strings(dict[str, bytes]):
+    """Strings that many rows have, as they stand between their quotes."""
+
+    def __init__(self, encode: Encode) -> None:
+        super().__init__()
+        self._encode = encode
+
+    def __missing__(self, value: str) -> bytes:
+        if len(self) >= _TEXTS_MAX:
+            self.clear()
+        found = self[value] = self._encode(value)[1:-1]
+        return found
+
+
+def inside(compact: bytes, depth: int) -> bytes:
+    """Return a list that is not empty as it stands so many indents of two blanks deep, without its brackets.
+
+    Each value stands on a line of its own; the first line begins with its line break.
+    """
+    # In so many lists it stands where it belongs.
+    text = msgspec.json.format(b"[" * depth + compact + b"]" * depth, indent=2)
+    opening = sum(len("[\n") + 2 * level for level in range(1, depth + 1)) + len("[")
+    closing = sum(len("\n]") + 2 * level for level in range(depth + 1))
+    return text[opening : len(text) - closing]
 
 
 class EvictionTexts:
@@ -45,88 +75,95 @@ class EvictionTexts:
         keys = {field.name: field.encode_name for field in (*fields(Eviction), *fields(Because))}
         line, blank = ("", "") if indents is None else ("\n" + "  " * indents, " ")
         inside = line and line + "  "
-        self._separator = f",{line}"
+        self._separator = f",{line}".encode()
         # Strings stand between quotes: these are those of the texts around them. Quotes in strings
         # are escaped, so that a key with its quotes is nowhere else.
         before = [f'"{keys[name]}":{blank}"' for name in _NAMES]
-        self._before_namespace = f"{{{inside}{before[0]}"
-        self._before_pod, self._before_uid = (f'",{inside}{each}' for each in before[1:])
-        self._no_names = self._before_namespace + self._before_pod + self._before_uid + '"'
-        self._before_owner = f'"{keys["owner"]}":{blank}"'
-        self._before_chain = f'",{inside}"{keys["because"]}":{blank}['
+        self._before_namespace = f"{{{inside}{before[0]}".encode()
+        self._before_pod, self._before_uid = (f'",{inside}{each}'.encode() for each in before[1:])
+        self._no_names = self._before_namespace + self._before_pod + self._before_uid
+        self._before_owner = f'"{keys["owner"]}":{blank}"'.encode()
+        self._before_chain = f'",{inside}"{keys["because"]}":{blank}['.encode()
         self._no_owner = self._before_owner + self._before_chain
-        self._before_object = f'"{keys["object"]}":{blank}"'
-        self._no_object = f'{self._before_object}"'
-        # Of groups at one instant, whose rows mix: each is met again for every one of its pods. And what
-        # leads there, which groups share by identity.
-        self._groups: dict[int, _GroupTexts] = {}
-        self._befores: dict[int, str] = {}
+        before_object = f'"{keys["object"]}":{blank}"'
+        self._no_object = f'{before_object}"'.encode()
+        self._around_key = f"{before_object}pod/".encode(), b'"'
+        self._common = _Strings(encode)
+        # What leads there, which groups share by identity.
+        self._befores: dict[int, bytes] = {}
 
-    def chunks(self, evictions: Evictions) -> Iterator[str]:
+    def chunks(self, evictions: Evictions) -> Iterator[bytes]:
         """Yield the rows, with what separates them: joined they are the inside of the list."""
-        rows, offset_seconds = evictions.in_order, None
-        for at in range(0, len(rows), _ROWS_AT_ONCE):
-            some = rows[at : at + _ROWS_AT_ONCE]
-            if offset_seconds != some[0][1].shared.offset_seconds:
-                self._groups.clear()
-                self._befores.clear()
-            offset_seconds = some[-1][1].shared.offset_seconds
-            self._learn([group for _, group in some])
-            yield (self._separator if at else "") + self._some(some)
+        rows = evictions.in_order
+        texts: dict[int, _GroupTexts] = {}
+        for start in range(0, len(rows), _ROWS_LEARNT_AT_ONCE):
+            some = rows[start : start + _ROWS_LEARNT_AT_ONCE]
+            groups = {id(group): group for _, group in some}
+            # Rows of groups at one instant mix: some of these groups were met before.
+            texts = {known: texts[known] for known in groups.keys() & texts.keys()}
+            self._learn([groups[one] for one in groups.keys() - texts.keys()], texts)
+            pieces = self._pieces(some, texts)
+            for at in range(start, start + len(some), _ROWS_AT_ONCE):
+                text = b"".join(chain.from_iterable(islice(pieces, _ROWS_AT_ONCE)))
+                is_last = at + _ROWS_AT_ONCE >= len(rows)
+                yield text[: -len(self._separator)] if is_last else text
 
-    def _learn(self, groups: Sequence[EvictionGroup]) -> None:
+    def _learn(self, groups: Sequence[EvictionGroup], texts: dict[int, _GroupTexts]) -> None:
         """Encode what the rows of these groups share."""
-        new = {id(group): group for group in groups if id(group) not in self._groups}
-        if not new:
+        if not groups:
             return
-        text = self._json([_without_names(group) for group in new.values()], 1)
-        # The list's own bracket stands behind the last row.
-        _, *rows = f"{text[: text.rindex('}') + 1]}{self._separator}".split(self._no_names)
-        for (known, group), row in zip(new.items(), rows, strict=True):
-            before_owner, behind = row.removesuffix(self._separator).split(self._no_owner)
-            chain = behind.split(self._no_object)
-            self._groups[known] = _GroupTexts(before_owner, self._before(group), chain)
+        text = self._inside([_without_names(group) for group in groups], -1)
+        _, *rows = (text + self._separator).split(self._no_names)
+        no_owner, no_object = self._no_owner, self._no_object
+        for group, row in zip(groups, rows, strict=True):
+            behind_uid, told = row.split(no_owner)
+            texts[id(group)] = behind_uid, self._before(group), told.split(no_object)
 
-    def _before(self, group: EvictionGroup) -> str:
+    def _before(self, group: EvictionGroup) -> bytes:
         """From behind the owner on what leads to what is told of the pods."""
         before, rest = group.chain
         if not before or not rest:
             return self._before_chain
         if (found := self._befores.get(id(before))) is None:
-            text = self._json(before, -1)
-            found = f"{self._before_chain}{text[1 : text.rindex('}') + 1]},"
+            if len(self._befores) >= _TEXTS_MAX:
+                self._befores.clear()
+            found = self._before_chain + self._inside(before, 1) + b","
             self._befores[id(before)] = found
         return found
 
-    def _json(self, value: Any, outwards: int) -> str:
-        """The JSON of a list that stands so many indents outwards of the inside of a row."""
-        text = self._encode(value)
-        if self._indents is None:
-            return text
-        line = "\n" + "  " * (self._indents - outwards)
-        return msgspec.json.format(text, indent=2).replace("\n", line)
+    def _inside(self, values: Sequence[Any], deeper: int) -> bytes:
+        """The JSON of a list so many indents deeper than a row, without what opens and closes it."""
+        text = self._encode(values)
+        return text[1:-1] if self._indents is None else inside(text, self._indents + deeper)
 
-    def _some(self, rows: Sequence[OneOfGroup]) -> str:
-        namespaces = self._strings([names.namespace for names, _ in rows])
-        pods = self._strings([names.pod for names, _ in rows])
-        uids = self._strings([names.uid for names, _ in rows])
-        owners = self._strings([names.owner for names, _ in rows])
-        before_namespace, before_pod = self._before_namespace, self._before_pod
-        before_uid, own = self._before_uid, self._before_owner
-        before_object, groups = f"{self._before_object}pod/", self._groups
-        texts = []
-        for (_, group), namespace, pod, uid, owner in zip(
-            rows, namespaces, pods, uids, owners, strict=True
-        ):
-            before_owner, before_chain, chain = groups[id(group)]
-            told = f'{before_object}{namespace}/{pod}"'.join(chain)
-            texts.append(
-                f'{before_namespace}{namespace}{before_pod}{pod}{before_uid}{uid}"'
-                f"{before_owner}{own}{owner}{before_chain}{told}"
-            )
-        return self._separator.join(texts)
+    def _pieces(
+        self, rows: Sequence[OneOfGroup], texts: dict[int, _GroupTexts]
+    ) -> Iterator[tuple[bytes, ...]]:
+        """Of each row the pieces that its text is joined from, a separator at its end."""
+        columns = list(zip(*[_names_of(names) for names, _ in rows], strict=True))
+        namespaces, owners = ([self._common[name] for name in columns[at]] for at in (0, 3))
+        pods, uids = self._strings(columns[1]), self._strings(columns[2])
+        shared = zip(*[texts[id(group)] for _, group in rows], strict=True)
+        behind_uids, behind_owners, told = shared
+        before_key, behind_key = self._around_key
+        return zip(
+            repeat(self._before_namespace),
+            namespaces,
+            repeat(self._before_pod),
+            pods,
+            repeat(self._before_uid),
+            uids,
+            behind_uids,
+            repeat(self._before_owner),
+            owners,
+            behind_owners,
+            [
+                (before_key + namespace + b"/" + pod + behind_key).join(each)
+                for namespace, pod, each in zip(namespaces, pods, told, strict=True)
+            ],
+        )
 
-    def _strings(self, values: list[str]) -> list[str]:
+    def _strings(self, values: Sequence[str]) -> list[bytes]:
         """Each of many strings as it stands between its quotes."""
         return self._encode(values)[2:-2].split(_BETWEEN_STRINGS)
 

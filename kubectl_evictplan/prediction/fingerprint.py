@@ -49,8 +49,7 @@ def _canonical(prediction: Prediction) -> Iterator[bytes]:
 
 def _grouped(evictions: Evictions) -> Iterator[bytes]:
     yield b"["
-    for chunk in EvictionTexts(lambda value: _encoder.encode(value).decode()).chunks(evictions):
-        yield chunk.encode()
+    yield from EvictionTexts(_encoder.encode).chunks(evictions)
     yield b"]"
 
 

@@ -2,8 +2,7 @@
 
 For people, ``content`` (a terminal's answer) or ``ticket`` (a change ticket) says it in blocks (``blocks``) and a
 renderer lays them out. Data formats (``data_formats``) render the document itself and carry strings as they are.
-Everything is deterministic and comes as chunks of whole lines, so that a caller may write them one
-by one.
+Everything is deterministic and comes in chunks, so that a caller may write them one by one.
 """
 
 from __future__ import annotations
@@ -50,8 +49,21 @@ class Look(NamedTuple):
     plan: PlanFile | None = None
 
 
+# A piece of an answer as text, or as UTF-8 where it may be large: text would be encoded once more.
+Chunk = str | bytes
+
+
 def render(prediction: Prediction, output: str, **look: Any) -> Iterator[str]:
-    """Return the chunks of ``prediction`` in the format ``output``; each ends in a newline.
+    """Return ``chunks`` as text."""
+    return map(_text, chunks(prediction, output, **look))
+
+
+def _text(chunk: Chunk) -> str:
+    return chunk if isinstance(chunk, str) else chunk.decode()
+
+
+def chunks(prediction: Prediction, output: str, **look: Any) -> Iterator[Chunk]:
+    """Return ``prediction`` in the format ``output``, in pieces; the last one ends in a newline.
 
     ``look`` are the fields of ``Look``. Raises InputError, before anything is rendered, for an unknown format.
     """
@@ -101,8 +113,8 @@ def _data(prediction: Prediction, look: Look) -> Prediction:
     return prediction if look.explain is None else only_pod(prediction, look.explain)
 
 
-def _json(prediction: Prediction, look: Look) -> Iterator[str]:
-    from kubectl_evictplan.report.data_formats import render_json
+def _json(prediction: Prediction, look: Look) -> Iterator[bytes]:
+    from kubectl_evictplan.report.json_text import render_json
 
     return render_json(_data(prediction, look), ascii_only=look.ascii_only)
 
@@ -156,8 +168,8 @@ def _findings(prediction: Prediction, look: Look) -> FindingsDocument:
     return findings_document(shown, look.gates, plain_verdict(shown, look.zone))
 
 
-def _findings_json(prediction: Prediction, look: Look) -> Iterator[str]:
-    from kubectl_evictplan.report.data_formats import render_json
+def _findings_json(prediction: Prediction, look: Look) -> Iterator[bytes]:
+    from kubectl_evictplan.report.json_text import render_json
 
     return render_json(_findings(prediction, look), ascii_only=look.ascii_only)
 
@@ -174,7 +186,7 @@ def _github(prediction: Prediction, look: Look) -> Iterator[str]:
     return workflow_commands.render(_findings(prediction, look))
 
 
-_FORMATS: dict[str, Callable[[Prediction, Look], Iterator[str]]] = {
+_FORMATS: dict[str, Callable[[Prediction, Look], Iterator[Chunk]]] = {
     "table": _terminal,
     "wide": _wide,
     "json": _json,
@@ -209,11 +221,13 @@ def render_document(
 
     The rest is as for ``render``.
     """
-    if output in ("json", "yaml"):
-        from kubectl_evictplan.report.data_formats import render_json, render_yaml
+    if output == "json":
+        from kubectl_evictplan.report.json_text import render_json
 
-        if output == "json":
-            return render_json(document, ascii_only=ascii_only)
+        return map(_text, render_json(document, ascii_only=ascii_only))
+    if output == "yaml":
+        from kubectl_evictplan.report.data_formats import render_yaml
+
         return render_yaml(document)
     if output == "markdown":
         from kubectl_evictplan.report import markdown

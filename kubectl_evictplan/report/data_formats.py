@@ -1,4 +1,4 @@
-"""Documents of ours as data: ``-o json``, ``-o yaml`` and, of a Prediction, ``-o name``.
+"""Documents of ours as data: ``-o yaml`` and, of a Prediction, ``-o name``, and what both have in common with ``-o json``.
 
 Written item by item, so that a large prediction never exists twice in memory. Top-level keys are those of
 ``Prediction``, ``apiVersion``, ``kind`` and ``fingerprint`` first. A lone surrogate cannot be written as UTF-8; it becomes
@@ -8,7 +8,7 @@ U+FFFD, as Go's decoder would read it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -16,9 +16,7 @@ import msgspec
 
 from kubectl_evictplan.display import visible
 from kubectl_evictplan.prediction.document import Prediction
-from kubectl_evictplan.prediction.eviction_json import EvictionTexts
 from kubectl_evictplan.prediction.grouped_evictions import Evictions, plain
-from kubectl_evictplan.prediction.impact_document import Impact
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -41,7 +39,7 @@ def only_pod(prediction: Prediction, pod: str) -> Prediction:
     return msgspec.structs.replace(prediction, **only, evictions=evictions, drains=drains)
 
 
-def _parts(document: msgspec.Struct) -> Iterator[tuple[str, Any]]:
+def parts(document: msgspec.Struct) -> Iterator[tuple[str, Any]]:
     """Yield (key, value) of the document; lists come as tuples of structs, to be streamed."""
     fields = {field.name: field.encode_name for field in msgspec.structs.fields(document)}
     first = (name for name in ("api_version", "kind", "fingerprint") if name in fields)
@@ -49,7 +47,7 @@ def _parts(document: msgspec.Struct) -> Iterator[tuple[str, Any]]:
         yield fields[name], getattr(document, name)
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """Return ``value`` as dicts, lists and scalars, keys in order, lone surrogates replaced."""
     return _without_surrogates(msgspec.to_builtins(value, order="deterministic", enc_hook=plain))
 
@@ -62,93 +60,6 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_without_surrogates(item) for item in value]
     return value
-
-
-# -- json ---------------------------------------------------------------------------------------------
-
-_encoder = msgspec.json.Encoder(order="deterministic", enc_hook=plain)
-# Many rows are written faster together than one by one; all at once they would be in memory twice.
-_ITEMS_AT_ONCE = 50
-# Outside strings JSON has only printable ASCII and newlines, so this touches strings alone.
-_NOT_PRINTABLE_ASCII = re.compile(r"[^\n\x20-\x7e]")
-
-
-def render_json(document: msgspec.Struct, *, ascii_only: bool = False) -> Iterator[str]:
-    """Yield the document, indented by two; ``ascii_only`` escapes everything outside ASCII.
-
-    The bytes are those of encoding the document at once.
-    """
-    for chunk in _chunks(document):
-        yield _NOT_PRINTABLE_ASCII.sub(_escaped_in_json, chunk) if ascii_only else chunk
-
-
-def _chunks(document: msgspec.Struct) -> Iterator[str]:
-    yield from _fields(document, 0)
-    yield "\n"
-
-
-def _fields(document: msgspec.Struct, depth: int) -> Iterator[str]:
-    indent, before = "  " * (depth + 1), "{\n"
-    for key, value in _parts(document):
-        yield f"{before}{indent}{_encode(key)}: "
-        before = ",\n"
-        if isinstance(value, Evictions) and value.grouped and value:
-            yield from _grouped(value, depth + 1)
-        elif isinstance(value, tuple | Evictions) and value:
-            yield from _list(value, depth + 1)
-        elif isinstance(value, Impact):
-            yield from _fields(value, depth + 1)
-        else:
-            yield _indented(value, indent)
-    yield f"\n{'  ' * depth}}}"
-
-
-def _list(items: Sequence[Any], depth: int) -> Iterator[str]:
-    indent = "  " * (depth + 1)
-    before = f"[\n{indent}"
-    for at in range(0, len(items), _ITEMS_AT_ONCE):
-        yield before + _items(items[at : at + _ITEMS_AT_ONCE], depth + 1)
-        before = f",\n{indent}"
-    yield f"\n{'  ' * depth}]"
-
-
-def _grouped(evictions: Evictions, depth: int) -> Iterator[str]:
-    yield "[\n" + "  " * (depth + 1)
-    yield from EvictionTexts(_encode, depth + 1).chunks(evictions)
-    yield f"\n{'  ' * depth}]"
-
-
-def _items(items: Sequence[Any], depth: int) -> str:
-    """Items of a list, from the first one to the last: in so many lists they stand where they belong."""
-    nested = items
-    for _ in range(1, depth):
-        nested = (nested,)
-    try:
-        text = msgspec.json.format(_encoder.encode(nested), indent=2).decode()
-    except UnicodeEncodeError:
-        indent = "  " * depth
-        return f",\n{indent}".join(_indented(item, indent) for item in items)
-    opening = "".join("[\n" + "  " * (level + 1) for level in range(depth))
-    closing = "".join("\n" + "  " * level + "]" for level in reversed(range(depth)))
-    return text.removeprefix(opening).removesuffix(closing)
-
-
-def _indented(value: Any, indent: str) -> str:
-    # A raw newline cannot stand inside a JSON string, so every one is the formatter's.
-    return msgspec.json.format(_encode(value), indent=2).replace("\n", "\n" + indent)
-
-
-def _encode(value: Any) -> str:
-    try:
-        return _encoder.encode(value).decode()
-    except UnicodeEncodeError:
-        # Its keys are in order: sorted by name a row would not begin as the others do.
-        return msgspec.json.encode(_plain(value)).decode()
-
-
-def _escaped_in_json(match: re.Match[str]) -> str:
-    units = match.group().encode("utf-16-be").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 # -- yaml ---------------------------------------------------------------------------------------------
@@ -169,13 +80,13 @@ def render_yaml(document: msgspec.Struct) -> Iterator[str]:
     (single spaces inside), and is none of the words of YAML 1.1; every other string is a double-quoted
     JSON string in ASCII. Lists stand at their key's indent, as kubectl prints them.
     """
-    for key, value in _parts(document):
+    for key, value in parts(document):
         if isinstance(value, tuple | Evictions) and value:
             yield f"{key}:\n"
             for item in value:
-                yield _lines(_block([_plain(item)], ""))
+                yield _lines(_block([plain_values(item)], ""))
         else:
-            yield _lines(_block({key: _plain(value)}, ""))
+            yield _lines(_block({key: plain_values(value)}, ""))
 
 
 def _lines(lines: Iterator[str]) -> str:

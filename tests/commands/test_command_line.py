@@ -83,7 +83,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Asked:
         "prediction.predict.predict": predict,
         "impact.assess.with_impact": lambda *known, **_: known[3],
     }
-    monkeypatch.setattr("kubectl_evictplan.report.render", render)
+    monkeypatch.setattr("kubectl_evictplan.report.chunks", render)
     for name, fake in fakes.items():
         monkeypatch.setattr(f"kubectl_evictplan.{name}", fake)
     return seen
