@@ -19,7 +19,7 @@ from builders import (
 )
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.prediction.document import Eviction, Prediction
-from kubectl_evictplan.prediction.evictions import Stuck
+from kubectl_evictplan.prediction.pod_ends import Stuck
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 

@@ -10,7 +10,7 @@ from builders import (
     make_snapshot,
     ns,
 )
-from kubectl_evictplan.cluster.timeline import PodDeleted, PodGone, Timeline
+from kubectl_evictplan.cluster.timeline import PodDeleted, PodGone, RunEntries, Timeline
 from kubectl_evictplan.controllers.flags import (
     ControllerConfiguration,
     resolve_configuration,
@@ -23,7 +23,7 @@ from kubectl_evictplan.kube.objects import (
     Warning,
 )
 from kubectl_evictplan.prediction.alike_pods import AlikePods
-from kubectl_evictplan.prediction.evictions import PodEnds
+from kubectl_evictplan.prediction.pod_ends import PodEnds
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import find_warnings
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
@@ -100,7 +100,8 @@ def warnings_of(
 ) -> list[Warning]:
     """Warnings about a timeline and evictions that a test makes up."""
     pods = {pod.key: pod for pod in snapshot.pods}
-    ends = PodEnds(snapshot.nodes, pods, nominal)
+    run = RunEntries(nominal)
+    ends = PodEnds(snapshot.nodes, pods, run)
     # The timelines here have every pod.
     each_alone = AlikePods(snapshot, None)
     return list(
@@ -109,9 +110,9 @@ def warnings_of(
                 snapshot,
                 scenario,
                 configuration,
-                nominal,
+                run,
                 affected,
-                evictions,
+                list(ends.kinds(evictions, each_alone)),
                 ends,
                 each_alone,
             )

@@ -7,8 +7,9 @@ people read about it is written in ``prediction/causes.py``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum, StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -386,3 +387,30 @@ class Timeline(msgspec.Struct, eq=False):
         """The owner ("namespace/Kind/name") of every pod that a controller made anew in this run, by the pod's uid."""
         created = (entry for entry in self.entries if isinstance(entry, PodCreated))
         return {entry.uid: entry.made_for for entry in created if entry.made_for}
+
+
+_Kind = TypeVar("_Kind", bound=Entry)
+
+
+class RunEntries:
+    """The entries of a run that has ended, by kind: gone through once, for everybody who asks. Read only."""
+
+    def __init__(self, run: Timeline) -> None:
+        self.run = run
+        self._places: dict[type[Entry], list[int]] = {}
+        places = self._places
+        for place, kind in enumerate(map(type, run.entries)):
+            if (there := places.get(kind)) is None:
+                there = places[kind] = []
+            there.append(place)
+
+    def places(self, *kinds: type[Entry]) -> Sequence[int]:
+        """Where entries of these very kinds are, in order."""
+        if len(kinds) == 1:
+            return self._places.get(kinds[0], ())
+        return sorted(place for kind in kinds for place in self._places.get(kind, ()))
+
+    def of(self, *kinds: type[_Kind]) -> list[_Kind]:
+        """Those of these very kinds, in the order of the run."""
+        entries = self.run.entries
+        return [entries[place] for place in self.places(*kinds)]  # type: ignore[misc]

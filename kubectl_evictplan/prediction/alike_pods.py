@@ -8,8 +8,10 @@ that are healthy and stay so differ for their pods in the taints that people put
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import count
 from operator import attrgetter
 
 from msgspec import Struct
@@ -34,12 +36,11 @@ _PHASES_NOT_FINISHED = ("Pending", "Running", "Unknown")
 
 
 class SomePod(Struct, frozen=True, gc=False):
-    """A pod by its names, and its node; ``pod`` is None where nothing else is known of it."""
+    """A pod by its names, and its node."""
 
     key: str
     uid: str
     node: str
-    pod: Pod | None = None
 
 
 class AlikePods:
@@ -54,40 +55,28 @@ class AlikePods:
     ) -> None:
         self.snapshot = relevant
         self._steady = steady
-        # By the key of the pod that is simulated, it and all others of its kind.
-        self._of: dict[str, list[SomePod]] = {}
+        # By the key of the pod that is simulated, it and all others of its kind, in their order.
+        self._of: dict[str, list[Pod]] = {}
         self._on_several_nodes: set[str] = set()
+        self._kinds: Sequence[Sequence[Pod]] | None = None
         # Drains look at names, labels and budgets.
         if scenario is not None and not drained_nodes(scenario):
             self._find(relevant, scenario)
 
     def _find(self, relevant: ClusterSnapshot, scenario: Scenario) -> None:
-        named = {key for event in scenario.events for key in event.pods}
-        named.update(event.pod.key for event in scenario.events if event.pod is not None)
-        # Timers that run at the start began with the pod, at the earliest.
-        tainted = {node.name for node in relevant.nodes if no_execute_taints(node.taints)}
         places = self._places(relevant, scenario)
-        kinds: dict[Hashable, list[Pod]] = {}
-        alone: list[Pod] = []
-        for pod in relevant.pods:
-            name = pod.node_name
-            if not name or pod.phase not in _PHASES_NOT_FINISHED or (named and pod.key in named):
-                alone.append(pod)
-                continue
-            kind: Hashable = places.get(name, name), kind_of(pod)
-            if name in tainted:
-                kind = kind, pod.creation_timestamp_ns
-            kinds.setdefault(kind, []).append(pod)
-        if len(kinds) + len(alone) == len(relevant.pods):
+        kinds = self._kinds = _kinds(relevant, _named(scenario), places)
+        if len(kinds) == len(relevant.pods):
             return
-        for pods in kinds.values():
+        shown: set[int] = set()
+        for pods in kinds:
+            first = pods[0]
+            shown.add(id(first))
             if len(pods) > 1:
-                some = [SomePod(pod.key, pod.uid, pod.node_name, pod) for pod in pods]
-                key = some[0].key
-                self._of[key] = some
-                if places and some[0].node in places:
+                key = first.key
+                self._of[key] = pods
+                if places and first.node_name in places:
                     self._on_several_nodes.add(key)
-        shown = {id(pods[0]) for pods in kinds.values()} | {id(pod) for pod in alone}
         self.snapshot = replace(
             relevant,
             pods=tuple([pod for pod in relevant.pods if id(pod) in shown]),
@@ -116,6 +105,17 @@ class AlikePods:
                 found[node.name] = looks.setdefault(look, ("", *look))
         return found
 
+    @property
+    def kinds(self) -> Iterator[Sequence[Pod]]:
+        """Yield all pods, in lists of those of one node that nothing tells apart."""
+        if self._kinds is None:
+            yield from ((pod,) for pod in self.snapshot.pods)
+        elif not self._on_several_nodes:
+            yield from self._kinds
+        else:
+            for pods in self._kinds:
+                yield from _by_node(pods).values()
+
     @cached_property
     def _shown_by(self) -> dict[str, str]:
         return {pod.key: key for key, pods in self._of.items() for pod in pods}
@@ -130,26 +130,32 @@ class AlikePods:
         if pods is None:
             yield key
         else:
-            yield from (pod.key for pod in pods)
+            yield from [pod.key for pod in pods]
+
+    def all_of(self, key: str, uid: str) -> Sequence[Pod]:
+        """All pods of the kind that the pod stands for; none where it stands for itself, or is another of its name."""
+        pods = self._of.get(key)
+        return pods if pods is not None and uid in ("", pods[0].uid) else ()
 
     def pods(self, key: str, uid: str, node: str) -> Sequence[SomePod]:
         """Return all pods that the pod stands for; another pod of its name stands for itself.
 
         Who knows no more of a pod than its name says "" for the uid.
         """
-        pods = self._of.get(key)
-        if pods is None or uid not in ("", pods[0].uid):
+        pods = self.all_of(key, uid)
+        if not pods:
             return (SomePod(key, uid, node),)
-        return pods if uid else [replace(pod, uid="") for pod in pods]
+        return [SomePod(pod.key, uid and pod.uid, pod.node_name) for pod in pods]
+
+    def by_node(self, key: str, uid: str, node: str) -> Mapping[str, Sequence[Pod]]:
+        """``all_of`` its kind by their nodes; nobody on its own node where there are none."""
+        pods = self.all_of(key, uid)
+        return _by_node(pods) if key in self._on_several_nodes and pods else {node: pods}
 
     def on_nodes(self, key: str, uid: str, node: str) -> Mapping[str, int]:
         """Return how many pods it stands for on each node."""
-        if key not in self._on_several_nodes:
-            return {node: len(self.pods(key, uid, node))}
-        numbers: dict[str, int] = {}
-        for pod in self.pods(key, uid, node):
-            numbers[pod.node] = numbers.get(pod.node, 0) + 1
-        return numbers
+        on = self.by_node(key, uid, node)
+        return {name: len(pods) or 1 for name, pods in on.items()}
 
     def evictions(
         self, found: Mapping[EvictionKey, PossibleEviction]
@@ -180,7 +186,42 @@ class AlikePods:
         }
 
 
-# What else controllers look at: equal for pods that they do not tell apart.
+def _named(scenario: Scenario) -> set[str]:
+    """Pods that the scenario names: each of them stands for itself."""
+    named = {key for event in scenario.events for key in event.pods}
+    named.update(event.pod.key for event in scenario.events if event.pod is not None)
+    return named
+
+
+def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        found.setdefault(pod.node_name, []).append(pod)
+    return found
+
+
+def _kinds(
+    relevant: ClusterSnapshot, named: set[str], places: Mapping[str, Hashable]
+) -> list[list[Pod]]:
+    """All pods by their kinds, each in the order of the snapshot."""
+    # Timers that run at the start began with the pod, at the earliest.
+    tainted = {node.name for node in relevant.nodes if no_execute_taints(node.taints)}
+    kinds: dict[Hashable, list[Pod]] = {}
+    for pod, kind in zip(relevant.pods, _kinds_of(relevant.pods), strict=True):
+        name = pod.node_name
+        key: Hashable = places.get(name, name), kind
+        if not name or pod.phase not in _PHASES_NOT_FINISHED or (named and pod.key in named):
+            key = id(pod)
+        elif name in tainted:
+            key = key, pod.creation_timestamp_ns
+        if (there := kinds.get(key)) is None:
+            kinds[key] = [pod]
+        else:
+            there.append(pod)
+    return list(kinds.values())
+
+
+# What controllers look at besides tolerations and owners: equal for pods that they do not tell apart.
 _LOOK = attrgetter(
     "phase",
     "ready",
@@ -197,8 +238,25 @@ _LOOK = attrgetter(
 
 def kind_of(pod: Pod) -> Hashable:
     """Equal for pods that no controller tells apart on one node. Loaders share equal lists of tolerations."""
+    return next(_looks((pod,)))
+
+
+def _kinds_of(pods: Sequence[Pod]) -> Iterator[int]:
+    """For each pod the number of its kind: of many pods in columns, without a call for each."""
+    numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
+    return map(numbers.__getitem__, _looks(pods))
+
+
+def _looks(pods: Sequence[Pod]) -> Iterator[Hashable]:
+    owners: dict[int, tuple[str | None, str]] = {}
+    for pod, look in zip(pods, map(_LOOK, pods), strict=True):
+        references = pod.owner_references
+        if (owner := owners.get(id(references))) is None:
+            owner = owners[id(references)] = _owner(pod)
+        # When a finalizer goes may depend on the Job.
+        yield id(pod.tolerations), owner if pod.finalizers else owner[0], look
+
+
+def _owner(pod: Pod) -> tuple[str | None, str]:
     owner = pod.controller()
-    if owner is None:
-        return id(pod.tolerations), _LOOK(pod)
-    # When a finalizer goes may depend on the Job.
-    return id(pod.tolerations), owner.kind, owner.name if pod.finalizers else "", _LOOK(pod)
+    return (None, "") if owner is None else (owner.kind, owner.name)

@@ -1,31 +1,19 @@
-"""The evictions of a Prediction: nominal instants, windows from all runs, and ends."""
+"""The evictions of a Prediction: nominal instants, windows from all runs, and which of these are exact."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import repeat
 
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster import timeline
-from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import (
-    EVICTION_API,
-    KUBECTL_DELETE,
-    NODE_LIFECYCLE,
-    POD_GC,
-    Entry,
-    PodDeleted,
-    Timeline,
-)
+from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, Entry, PodDeleted, Timeline
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
-from kubectl_evictplan.kube.finalizers import Jobs, lasting_finalizers
-from kubectl_evictplan.kube.objects import Node, Pod, Taint
+from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import document
-from kubectl_evictplan.prediction.alike_pods import AlikePods, SomePod
 from kubectl_evictplan.prediction.causes import (
     ChainCache,
     ChainOfKind,
@@ -34,197 +22,106 @@ from kubectl_evictplan.prediction.causes import (
     link,
     seconds,
 )
-from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE
+from kubectl_evictplan.prediction.document import (
+    CERTAIN,
+    PARTLY,
+    POSSIBLE,
+    WHOLLY,
+    Coverage,
+    UnknownExplored,
+)
 from kubectl_evictplan.prediction.grouped_evictions import (
     Chain,
     EvictionGroup,
     Evictions,
     PodNames,
 )
+from kubectl_evictplan.prediction.pod_ends import EvictedKind, PodEnds
 from kubectl_evictplan.prediction.workloads import OwnerNames
 from kubectl_evictplan.windows.circumstances import Circumstance
 from kubectl_evictplan.windows.line_windows import Span, merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
-
-
-class Stuck(Enum):
-    """Why the object of a deleted pod stays, in the words of ``gone.stuck``."""
-
-    FINALIZERS = "finalizers hold the object"
-    KUBELET_SILENT = (
-        "its kubelet is silent; that ends when the kubelet is back, the Node is deleted, the node gets "
-        "the out-of-service taint, or somebody force-deletes the pod"
-    )
-    KUBELET_NOT_READY = (
-        "its kubelet reports Ready=False: whether it can end the containers is not known"
-    )
-    NO_NODE = "its node does not exist: Terminating until pod garbage collection deletes it"
-    NOT_CERTAIN = "its end is not certain within the horizon"
-
-
-class PodEnds:
-    """When the object of a deleted pod is gone, and what holds it if it is not: decided once, for everybody.
-
-    A DELETE ends nothing by itself: the kubelet ends the containers and confirms. Which kubelets can do so
-    is read from the nominal run: it follows from the snapshot and the scenario, the same in every run.
-    """
-
-    def __init__(
-        self,
-        nodes: Iterable[Node],
-        pods: Mapping[str, Pod],
-        nominal: Timeline,
-        *,
-        job_controller: bool = True,
-        elsewhere: Jobs = (),
-    ) -> None:
-        """``job_controller``: it runs in the end, and takes its finalizer from what is deleted, but not of Jobs ``elsewhere``."""
-        self.pods = pods
-        self._job_controller, self._elsewhere = job_controller, elsewhere
-        self._by_node = _why_nodes_end_no_pods(nodes, nominal)
-        self.silent_nodes = frozenset(
-            name for name, why in self._by_node.items() if why is Stuck.KUBELET_SILENT
-        )
-
-    def stuck_pods(
-        self, shown: Mapping[EvictionKey, PossibleEviction], alike: AlikePods
-    ) -> dict[Stuck | None, set[str]]:
-        """Evicted pods by what holds them."""
-        found: dict[Stuck | None, set[str]] = {}
-        for key, deleted in shown.items():
-            held = found.setdefault(self.why_stuck(key, deleted), set())
-            held.update([pod.key for pod in alike.pods(key.pod, key.uid, deleted.node)])
-        return found
-
-    def why_stuck(self, key: EvictionKey, deleted: PossibleEviction) -> Stuck | None:
-        """What holds the object of an evicted pod; None when it ends within the horizon."""
-        pod = self.pods.get(key.pod)
-        return None if self._ends_at_once(key, pod) else self._held_by(pod, deleted)
-
-    def _held_by(self, pod: Pod | None, deleted: PossibleEviction) -> Stuck | None:
-        if deleted.gone_latest_ns is not None:
-            return None
-        if pod is not None and pod.finalizers and self._lasting(pod):
-            return Stuck.FINALIZERS
-        return self._by_node.get(deleted.node, Stuck.NO_NODE)
-
-    def window(self, key: EvictionKey, deleted: PossibleEviction) -> document.Window:
-        """The object's end, which never comes before its deletion."""
-        pod = self.pods.get(key.pod)
-        if self._ends_at_once(key, pod):
-            return _end(deleted.earliest_ns, deleted.latest_ns)
-        stuck = self._held_by(pod, deleted)
-        first_ns, last_ns = deleted.gone_earliest_ns, deleted.gone_latest_ns
-        if stuck is Stuck.KUBELET_NOT_READY:
-            first_ns = deleted.earliest_ns
-        if first_ns is not None:
-            first_ns = max(first_ns, deleted.earliest_ns)
-        if stuck is None:
-            return _end(first_ns, max(last_ns or 0, deleted.latest_ns))
-        why = stuck.value
-        if stuck is Stuck.FINALIZERS and pod is not None:
-            why += ": " + ", ".join(self._lasting(pod))
-            # Who takes them off still waits for the kubelet, or for what ends its silence.
-            if deleted.node in self.silent_nodes:
-                why += f"; and {Stuck.KUBELET_SILENT.value}"
-        return _end(first_ns, None, why)
-
-    def _lasting(self, pod: Pod) -> tuple[str, ...]:
-        return lasting_finalizers(
-            pod, job_controller=self._job_controller, elsewhere=self._elsewhere
-        )
-
-    @staticmethod
-    def _ends_at_once(key: EvictionKey, pod: Pod | None) -> bool:
-        """A DELETE with no grace period is the end of an object that no finalizer holds."""
-        if pod is None or pod.finalizers or key.controller in (EVICTION_API, KUBECTL_DELETE):
-            return False  # drains may ask for another grace period: the runs tell
-        if key.controller == POD_GC:
-            return True  # it forces the deletion
-        terminating = pod.deletion_timestamp_ns is not None
-        return not terminating and ClusterState.effective_grace_seconds(pod) == 0
-
-
-@lru_cache(maxsize=1000)  # nodes that are alike share their windows
-def _end(first_ns: int | None, last_ns: int | None, stuck: str | None = None) -> document.Window:
-    first, last = (None if ns is None else seconds(ns) for ns in (first_ns, last_ns))
-    return document.Window(first, last, stuck)
-
-
-def _why_nodes_end_no_pods(nodes: Iterable[Node], nominal: Timeline) -> dict[str, Stuck]:
-    """What keeps pods of each node when nothing more happens; NOT_CERTAIN: not the node."""
-
-    def posted(status: str) -> Stuck:
-        return Stuck.KUBELET_NOT_READY if status == "False" else Stuck.NOT_CERTAIN
-
-    states = {}
-    for node in nodes:
-        ready = node.condition("Ready")
-        states[node.name] = posted(ready.status if ready is not None else "")
-    for entry in nominal.entries:
-        if isinstance(entry, timeline.KubeletSilent):
-            states[entry.node] = Stuck.KUBELET_SILENT
-        elif isinstance(entry, timeline.NodeReadyPosted | timeline.NodeCreated):
-            states[entry.node] = posted(entry.status)
-        elif isinstance(entry, timeline.NodeDeleted):
-            states[entry.node] = Stuck.NO_NODE
-    return states
-
-
-# -- evictions ----------------------------------------------------------------------------------------
+from kubectl_evictplan.windows.unknowns.registry import UNKNOWNS
 
 
 def eviction_list(
-    start_ns: int,
-    shown: Mapping[EvictionKey, PossibleEviction],
-    alike: AlikePods,
-    ends: PodEnds,
-    refusable: Collection[str],
+    start_ns: int, kinds: Sequence[EvictedKind], ends: PodEnds, refusable: Collection[str]
 ) -> Evictions:
-    """All evictions: those of ``shown`` and of all pods that are ``alike``.
+    """All evictions.
 
     ``refusable`` are pods whose DELETE an admission webhook may refuse: never certain.
     """
     chains: dict[int, ChainCache] = {}
+    rows = _Rows(start_ns, ends)
     owners = OwnerNames()
     groups: list[EvictionGroup] = []
-    for key, found in shown.items():
-        offset_ns, find_chain = _in_one_run(key, found, chains)
-        row = _shared_row(key, found, start_ns, offset_ns, ends)
-        pods = alike.pods(key.pod, key.uid, found.node)
-        chain = ChainOfKind(key.pod, found.node, find_chain)
-        groups += _groups(row, chain, _names_by_node(pods, ends.pods, owners), refusable)
-    if len({(key.pod, key.uid) for key in shown}) < len(shown):
+    for kind in kinds:
+        offset_ns, find_chain = _in_one_run(kind.key, kind.found, chains)
+        row = rows.of(kind, offset_ns)
+        chain = ChainOfKind(kind.key.pod, kind.found.node, find_chain)
+        groups += _groups(row, chain, _names(kind, owners), refusable)
+    if len({(kind.key.pod, kind.key.uid) for kind in kinds}) < len(kinds):
         from kubectl_evictplan.prediction.object_ends import with_one_end
 
         return Evictions.of(with_one_end(Evictions(groups)))
     return Evictions(groups)
 
 
-def _shared_row(
-    key: EvictionKey, found: PossibleEviction, start_ns: int, offset_ns: int, ends: PodEnds
-) -> document.Eviction:
-    """What the rows of all pods of a kind have in common."""
-    index, toleration = found.toleration_index, None
-    if index is not None:
-        toleration = _toleration(index, found.toleration_seconds)
-    return document.Eviction(
-        namespace="",
-        pod="",
-        uid="",
-        node=found.node,
-        certainty=CERTAIN if found.certain else POSSIBLE,
-        offset_seconds=seconds(offset_ns),
-        earliest_seconds=seconds(found.earliest_ns),
-        latest_seconds=seconds(found.latest_ns),
-        windows=_windows(found.spans, found.circumstances),
-        time=_rfc3339(start_ns + offset_ns),
-        controller=key.controller,
-        taint=None if found.taint is None else _taint(found.taint),
-        toleration=toleration,
-        gone=ends.window(key, found),
-    )
+class _Rows:
+    """Rows of which names, owner and chain are still missing: made once for all that differ in node and instant only."""
+
+    def __init__(self, start_ns: int, ends: PodEnds) -> None:
+        self._start_ns, self._ends = start_ns, ends
+        self._known: dict[Hashable, document.Eviction] = {}
+
+    def of(self, kind: EvictedKind, offset_ns: int) -> document.Eviction:
+        """What the rows of all pods of a kind on the node of that which was simulated have in common."""
+        found = kind.found
+        what = (
+            kind.key.controller,
+            found.spans,
+            found.circumstances,
+            found.certain,
+            found.taint,
+            found.toleration_index,
+            found.toleration_seconds,
+            found.gone_earliest_ns,
+            found.gone_latest_ns,
+            kind.at_once,
+            self._ends.why(kind),
+        )
+        shared = self._known.get(what)
+        if shared is None:
+            shared = self._known[what] = self._shared(kind)
+        return replace(
+            shared,
+            node=found.node,
+            offset_seconds=seconds(offset_ns),
+            time=_rfc3339(self._start_ns + offset_ns),
+        )
+
+    def _shared(self, kind: EvictedKind) -> document.Eviction:
+        found = kind.found
+        index, toleration = found.toleration_index, None
+        if index is not None:
+            toleration = _toleration(index, found.toleration_seconds)
+        return document.Eviction(
+            namespace="",
+            pod="",
+            uid="",
+            node="",
+            certainty=CERTAIN if found.certain else POSSIBLE,
+            offset_seconds=0,
+            earliest_seconds=seconds(found.earliest_ns),
+            latest_seconds=seconds(found.latest_ns),
+            windows=_windows(found.spans, found.circumstances),
+            time="",
+            controller=kind.key.controller,
+            taint=None if found.taint is None else _taint(found.taint),
+            toleration=toleration,
+            gone=self._ends.window(kind),
+        )
 
 
 @lru_cache(maxsize=1000)  # nodes that are alike share their windows
@@ -250,31 +147,27 @@ def _toleration(index: int, toleration_seconds: int | None) -> document.Tolerati
     return document.TolerationReference(index, toleration_seconds)
 
 
-def _names_by_node(
-    pods: Sequence[SomePod], known: Mapping[str, Pod], owners: OwnerNames
-) -> dict[str, list[PodNames]]:
-    found: dict[str, list[PodNames]] = {}
-    for some in pods:
-        pod = some.pod or known.get(some.key)
-        if pod is None:
-            namespace, _, name = some.key.partition("/")
-            names = PodNames(namespace, name, some.uid, "")
+def _names(kind: EvictedKind, owners: OwnerNames) -> Iterator[tuple[str, list[PodNames]]]:
+    """Yield the names of all pods of a kind, node by node."""
+    uid = kind.key.uid
+    for node, pods in kind.by_node.items():
+        if pods:
+            yield node, [owners.names(pod, uid and pod.uid) for pod in pods]
+        elif kind.pod is not None:
+            yield node, [owners.names(kind.pod, uid)]
         else:
-            names = PodNames(pod.namespace, pod.name, some.uid, owners.of(pod))
-        if (there := found.get(some.node)) is None:
-            there = found[some.node] = []
-        there.append(names)
-    return found
+            namespace, _, name = kind.key.pod.partition("/")
+            yield node, [PodNames(namespace, name, uid, "")]
 
 
 def _groups(
     row: document.Eviction,
     chain: ChainOfKind,
-    on_nodes: Mapping[str, Sequence[PodNames]],
+    on_nodes: Iterable[tuple[str, list[PodNames]]],
     refusable: Collection[str],
 ) -> Iterator[EvictionGroup]:
     """The evictions of all pods of a kind: on each node those that may be refused and the others."""
-    for node, pods in on_nodes.items():
+    for node, pods in on_nodes:
         here = row if node == row.node else replace(row, node=node)
         find_chain = partial(chain.on, node)
         if refusable and row.certainty == CERTAIN:
@@ -393,3 +286,40 @@ def _after_the_wait(
 def _rfc3339(at_ns: int) -> str:
     """To the millisecond."""
     return format_rfc3339(at_ns // MILLISECOND_NS * MILLISECOND_NS)
+
+
+def coverage(kinds: Iterable[EvictedKind], sampled_nodes: Collection[str] = ()) -> Coverage:
+    """Return how completely the unknowns behind all evictions were explored.
+
+    ``sampled_nodes``: of their drains drawn runs are all that is known.
+    """
+    exact = outer = explored = 0
+    missed: set[str] = set()
+    outer_nodes: set[str] = set()
+    explored_nodes = set(sampled_nodes)
+    if sampled_nodes:
+        missed.add(DrainLatencies.name)
+    for kind in kinds:
+        found = kind.found
+        missed |= found.missed
+        if not found.missed:
+            exact += kind.number
+        elif found.proven:
+            outer += kind.number
+            outer_nodes.update(kind.by_node)
+        else:
+            explored += kind.number
+            explored_nodes.update(kind.by_node)
+    return Coverage(
+        exact,
+        outer,
+        explored,
+        tuple(sorted(outer_nodes - explored_nodes)),
+        tuple(sorted(explored_nodes)),
+        tuple(
+            UnknownExplored(
+                unknown.name, unknown.what, PARTLY if unknown.name in missed else WHOLLY
+            )
+            for unknown in UNKNOWNS
+        ),
+    )

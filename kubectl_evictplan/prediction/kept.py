@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from kubectl_evictplan.cluster import timeline
-from kubectl_evictplan.cluster.timeline import AboutNode, AboutPod, Entry, Timeline
+from kubectl_evictplan.cluster.timeline import AboutNode, AboutPod, Entry, RunEntries
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import is_daemon_set_pod
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod
@@ -68,40 +68,44 @@ _BY_NODE: dict[type[Entry], str] = {
 
 
 def kept_list(
-    pods: Iterable[Pod],
-    nominal: Timeline,
+    pods: Sequence[Pod],
+    nominal: RunEntries,
     alike: AlikePods,
     configuration: ControllerConfiguration,
     nodes: Mapping[str, Node],
     scenario: Scenario,
 ) -> tuple[Kept, ...]:
     """One entry for each of ``pods``, which no admissible run evicts, by namespace and name."""
+    if not pods:
+        return ()
     scenario_nodes = {name for event in scenario.events for name in event.nodes}
     drained = drained_nodes(scenario)
-    reached = {e.node for e in nominal.entries if isinstance(e, timeline.NodeDrainStarted)}
+    reached = {entry.node for entry in nominal.of(timeline.NodeDrainStarted)}
+    entries = nominal.run.entries
+    # By pod and by node the last entry that tells.
     last: dict[str, int] = {}
-    no_execute = set()
-    for index, entry in enumerate(nominal.entries):
-        if isinstance(entry, AboutPod) and type(entry) in _BY_POD:
+    for index in nominal.places(*_BY_POD, *_BY_NODE):
+        entry = entries[index]
+        if isinstance(entry, AboutPod):
             last[entry.pod] = index
-        elif isinstance(entry, AboutNode) and type(entry) in _BY_NODE:
+        elif isinstance(entry, AboutNode):
             last[entry.node] = index
-            if isinstance(entry, timeline.TaintAdded) and entry.taint.effect == NO_EXECUTE:
-                no_execute.add(entry.node)
-    chains = ChainCache(nominal)
+    added = nominal.of(timeline.TaintAdded)
+    no_execute = {entry.node for entry in added if entry.taint.effect == NO_EXECUTE}
+    chains = ChainCache(nominal.run)
     kept = []
     for pod in pods:
         name = pod.node_name
         # No name of a node has the slash of a pod's key.
         if (index := last.get(alike.shown_by(pod.key), -1)) >= 0:
-            code = _BY_POD[type(nominal.entries[index])]
+            code = _BY_POD[type(entries[index])]
         else:
             index = last.get(name, -1)
             code = _why_not(pod, configuration, known=name in nodes, tainted=name in no_execute)
             if name in drained and name not in reached:
                 code = "drain-not-reached"
             if not code and index >= 0:
-                code = _BY_NODE[type(nominal.entries[index])]
+                code = _BY_NODE[type(entries[index])]
             elif not code:
                 code = "no-no-execute-taint" if name in scenario_nodes else "node-unchanged"
         chain = chains.of_pod(index, pod.key, name) if index >= 0 else ()

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from kubectl_evictplan.cluster import timeline
-from kubectl_evictplan.cluster.timeline import POD_GC, AboutNode, Timeline, ZoneStateRecorded
+from kubectl_evictplan.cluster.timeline import POD_GC, AboutNode, RunEntries, ZoneStateRecorded
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Node
@@ -38,15 +38,15 @@ from kubectl_evictplan.windows.outcome import (
 
 
 def node_reports(
-    nominal: Timeline,
+    nominal: RunEntries,
     exploration: Exploration,
     nodes: Mapping[str, Node],
     configuration: ControllerConfiguration,
 ) -> tuple[NodeReport, ...]:
     """Affected nodes by name, each with its changes in the order of time."""
     entries: dict[NodeChangeKey, list[AboutNode]] = {}
-    for entry in nominal.entries:
-        if isinstance(entry, AboutNode) and (change := what_changes(entry)) is not None:
+    for entry in nominal.of(*_CHANGES):
+        if (change := what_changes(entry)) is not None:
             entries.setdefault(NodeChangeKey(entry.node, *change), []).append(entry)
     windows: dict[NodeChangeKey, list[WindowOverRuns]] = {}
     for (key, _), window in sorted(exploration.nodes.windows.items()):
@@ -65,10 +65,10 @@ def node_reports(
     )
 
 
-def _put_on_once_more(nominal: Timeline) -> Iterator[int]:
+def _put_on_once_more(nominal: RunEntries) -> Iterator[int]:
     """The ids of entries in which node lifecycle writes a taint that it has written already."""
     shown: set[tuple[str, str]] = set()
-    for entry in nominal.entries:
+    for entry in nominal.of(*_CHANGES):
         if isinstance(entry, timeline.TaintChanged):
             taint = entry.node, key_and_effect(entry.taint)
             if isinstance(entry, timeline.TaintRemoved):
@@ -117,6 +117,17 @@ def _matched(
     yield from ((None, window) for window in left)
 
 
+# Entries that may change something that a node shows.
+_CHANGES: tuple[type[AboutNode], ...] = (
+    timeline.NodeBecameUnknown,
+    timeline.NodeReadyPosted,
+    timeline.TaintAdded,
+    timeline.TaintRemoved,
+    timeline.NodeCreated,
+    timeline.NodeDeleted,
+)
+
+
 def what_changes(entry: AboutNode) -> tuple[str, str] | None:
     """(what, value) of a ``NodeChange``; None for entries that change nothing that a node shows."""
     match entry:
@@ -161,14 +172,14 @@ def _when(
 
 
 def zone_reports(
-    nominal: Timeline, exploration: Exploration, zones: set[str]
+    nominal: RunEntries, exploration: Exploration, zones: set[str]
 ) -> tuple[ZoneReport, ...]:
     """States of the zones that hold an affected node."""
     states: dict[str, list[ZoneState]] = {zone: [] for zone in sorted(zones)}
     windows = dict(exploration.zones.windows)
     counts: Counter[ZoneStateKey] = Counter()
-    for entry in nominal.entries:
-        if not isinstance(entry, ZoneStateRecorded) or entry.zone not in states:
+    for entry in nominal.of(timeline.ZoneStateAtStart, timeline.ZoneStateChanged):
+        if entry.zone not in states:
             continue
         if isinstance(entry, timeline.ZoneStateAtStart):
             when = _when(True, entry, None)

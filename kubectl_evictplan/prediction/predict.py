@@ -6,7 +6,7 @@ The way to one predicted eviction: this module, ``simulation/simulate.py`` (the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kubectl_evictplan import __version__
 from kubectl_evictplan.cluster.readiness import ReadyTimes, learnt_by_owner
 from kubectl_evictplan.cluster.rooms import NO_LIMITS
-from kubectl_evictplan.cluster.timeline import PodCreated, Timeline
+from kubectl_evictplan.cluster.timeline import PodCreated, RunEntries, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.engine.drain_timing import DrainTiming
@@ -27,7 +27,6 @@ from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import control_plane
 from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.causes import seconds
-from kubectl_evictplan.prediction.coverage import coverage
 from kubectl_evictplan.prediction.document import (
     EventSummary,
     Inputs,
@@ -44,13 +43,10 @@ from kubectl_evictplan.prediction.drains import (
     merge_drains,
     sampled_nodes,
 )
-from kubectl_evictplan.prediction.evictions import (
-    PodEnds,
-    eviction_list,
-    with_nominal,
-)
+from kubectl_evictplan.prediction.evictions import coverage, eviction_list, with_nominal
 from kubectl_evictplan.prediction.kept import cancelled_list, kept_list
 from kubectl_evictplan.prediction.nodes import joint_statements, node_reports, zone_reports
+from kubectl_evictplan.prediction.pod_ends import EvictedKind, PodEnds
 from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import find_warnings
@@ -143,31 +139,34 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     """Tell what was found out as the document; asked only once of it."""
     relevant, scenario, ready, alike, nominal, exploration, drains = found
     configuration, snapshot = whole.configuration(scenario), whole.snapshot
-    pods = _pods_ever(relevant, scenario)
+    run = RunEntries(nominal)
+    # Of pods that are alike one.
+    pods = _pods_ever(alike.snapshot, scenario)
     ends = PodEnds(
         relevant.nodes,
         pods,
-        nominal,
+        run,
         job_controller=job_controller_runs_in_the_end(configuration, scenario),
         elsewhere=jobs_managed_elsewhere(snapshot.workloads),
     )
     shown = with_nominal(exploration.evictions, nominal, configuration.node_monitor_period_ns)
     alike.extend(exploration)
-    refusable = pods_refusable(snapshot.webhooks, pods)
-    evictions = eviction_list(scenario.start_ns, shown, alike, ends, refusable)
-    evicted = {pod.key for k, of in shown.items() for pod in alike.pods(k.pod, k.uid, of.node)}
-    reports = node_reports(nominal, exploration, whole.nodes, configuration)
-    seen = nominal, exploration.affected, shown, ends, alike, drains
+    every = _pods_ever(relevant, scenario) if snapshot.webhooks else {}
+    refusable = pods_refusable(snapshot.webhooks, every)
+    kinds = list(ends.kinds(shown, alike))
+    evictions = eviction_list(scenario.start_ns, kinds, ends, refusable)
+    reports = node_reports(run, exploration, whole.nodes, configuration)
+    seen = run, exploration.affected, kinds, ends, alike, drains
     context = WarningContext(relevant, scenario, configuration, *seen)
     return Prediction(
         inputs=replace(
             _inputs(whole, scenario, configuration, nominal, exploration, ready),
-            coverage=coverage(shown.items(), alike, sampled_nodes(drains)),
+            coverage=coverage(kinds, sampled_nodes(drains)),
         ),
         evictions=evictions,
         kept=kept_list(
-            _staying(pods, evicted, alike, nominal, exploration, explain),
-            nominal,
+            list(_staying(pods, kinds, alike, run, exploration, explain)),
+            run,
             alike,
             configuration,
             whole.nodes,
@@ -175,7 +174,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         ),
         cancelled=cancelled_list(exploration, pods),
         nodes=reports,
-        zones=zone_reports(nominal, exploration, {report.zone for report in reports}),
+        zones=zone_reports(run, exploration, {report.zone for report in reports}),
         drains=drain_reports(drains, scenario),
         workloads=whole.workloads.reports(evictions, _created(scenario)),
         joint=_joint(exploration, drains, scenario, refusable, alike),
@@ -199,26 +198,29 @@ def _joint(
 
 def _staying(
     pods: Mapping[str, Pod],
-    evicted: Container[str],
+    kinds: Iterable[EvictedKind],
     alike: AlikePods,
-    nominal: Timeline,
+    nominal: RunEntries,
     exploration: Exploration,
     explain: str | None,
 ) -> Iterator[Pod]:
-    """Yield of the pods that are not evicted those of affected nodes, new ones and the explained one."""
-    created = {entry.pod for entry in nominal.entries if isinstance(entry, PodCreated)}
-    for key, pod in pods.items():
-        if key not in evicted and (
-            pod.node_name in exploration.affected
-            or (created and alike.shown_by(key) in created)
-            or key == explain
-        ):
-            yield pod
+    """Yield of the pods that are not evicted those of affected nodes, new ones and the explained one.
+
+    ``pods`` are those that were simulated: the others share their fate.
+    """
+    created = {entry.pod for entry in nominal.of(PodCreated)}
+    evicted = {kind.key.pod for kind in kinds}
+    for shown, simulated in pods.items():
+        if shown not in evicted:
+            for pod in alike.all_of(shown, "") or (simulated,):
+                affected = pod.node_name in exploration.affected
+                if affected or shown in created or pod.key == explain:
+                    yield pod
 
 
-def _pods_ever(relevant: ClusterSnapshot, scenario: Scenario) -> dict[str, Pod]:
+def _pods_ever(snapshot: ClusterSnapshot, scenario: Scenario) -> dict[str, Pod]:
     """Pods by key, with those that the scenario creates."""
-    pods = {pod.key: pod for pod in relevant.pods}
+    pods = {pod.key: pod for pod in snapshot.pods}
     for pod in _created(scenario):
         pods.setdefault(pod.key, pod)
     return pods

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
 from kubectl_evictplan.prediction import document
-from kubectl_evictplan.prediction.grouped_evictions import Evictions
+from kubectl_evictplan.prediction.grouped_evictions import Evictions, PodNames
 
 # ``ComputeHash`` of a pod template: decimal digits after ``rand.SafeEncodeString``.
 _TEMPLATE_HASH = re.compile(r"-[4-9bcdf]{6,10}$")
@@ -27,12 +27,12 @@ class OwnerNames:
     def __init__(self) -> None:
         self._known: dict[int, str] = {}
 
-    def of(self, pod: Pod) -> str:
-        """The ``owner_name`` of one of them."""
-        found = self._known.get(id(pod.owner_references))
-        if found is None:
-            found = self._known[id(pod.owner_references)] = owner_name(pod)
-        return found
+    def names(self, pod: Pod, uid: str) -> PodNames:
+        """The names of one of them, or of another pod in its place, by its uid."""
+        owner = self._known.get(id(pod.owner_references))
+        if owner is None:
+            owner = self._known[id(pod.owner_references)] = owner_name(pod)
+        return PodNames(pod.namespace, pod.name, uid, owner)
 
 
 class WorkloadIndex:

@@ -1,27 +1,33 @@
 """What every warning looks at, computed once: affected nodes and pods, evictions, what happened when.
 
-Costs one pass over the pods of affected nodes and one over the nominal timeline; tolerations are looked
-at once per distinct (list of tolerations, taints of a node), however many pods share them.
+Cost follows kinds of pods on a node, not pods: only a warning that is to be said goes through pods. Tolerations are
+looked at once per distinct (list of tolerations, taints of a node), however many pods share them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
 from kubectl_evictplan.cluster import timeline
-from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, Entry, NodeQueued, TaintAdded
+from kubectl_evictplan.cluster.timeline import (
+    NODE_LIFECYCLE,
+    Entry,
+    NodeQueued,
+    RunEntries,
+    TaintAdded,
+)
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod, Taint, Toleration
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.prediction.alike_pods import AlikePods
-from kubectl_evictplan.prediction.evictions import PodEnds
+from kubectl_evictplan.prediction.pod_ends import EvictedKind, PodEnds, Stuck
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
-from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
+from kubectl_evictplan.windows.outcome import PossibleEviction
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.drain_runs import DrainExploration
@@ -42,36 +48,38 @@ class Statement(NamedTuple):
 Statements = Iterator[Statement]
 
 
-class EvictedPod(msgspec.Struct, frozen=True, gc=False):
-    """A pod with at least one predicted DELETE; the earliest one counts.
+class EvictedPods(msgspec.Struct, frozen=True, gc=False):
+    """Pods of one node that are alike, ``pod`` among them, with at least one predicted DELETE; the earliest one counts.
 
-    ``owner`` is the kind of the managing owner, "" for a bare pod. ``unusual``: finished, terminating, with
-    finalizers, a mirror pod, or without a grace period.
+    ``owner`` is the kind of the managing owner, "" for bare pods. ``unusual``: finished, terminating, with
+    finalizers, mirror pods, or without a grace period. They may differ in names, labels, owners and volumes.
     """
 
-    key: str
+    pods: Sequence[Pod]
     pod: Pod
     owner: str
     controller: str
     occurrence: PossibleEviction
     unusual: bool
 
-
-_Occurrence = tuple[EvictionKey, PossibleEviction]
-# A pod that is simulated, by its key, and its first eviction.
-_EvictedKind = tuple[str, Pod, EvictionKey, PossibleEviction]
+    def pod_keys(self) -> list[str]:
+        """The "namespace/name" of every pod."""
+        return _keys(self.pods)
 
 
 class TolerationGroup(msgspec.Struct, frozen=True):
-    """Pods that share a list of tolerations and the NoExecute taints that their nodes get."""
+    """Pods that share a list of tolerations and the NoExecute taints that their nodes get.
+
+    ``alike`` are lists of those of them that no controller tells apart, each of one node.
+    """
 
     tolerations: tuple[Toleration, ...]
     taints: tuple[Taint, ...]
-    pods: list[Pod]
+    alike: list[Sequence[Pod]]
 
     def keys(self) -> list[str]:
         """The "namespace/name" of every pod."""
-        return [pod.key for pod in self.pods]
+        return [key for pods in self.alike for key in _keys(pods)]
 
 
 class QueuedNode(msgspec.Struct, frozen=True):
@@ -89,10 +97,10 @@ class WarningContext(msgspec.Struct, dict=True):
     snapshot: ClusterSnapshot
     scenario: Scenario
     configuration: ControllerConfiguration
-    nominal: timeline.Timeline
+    nominal: RunEntries
     affected: Set[str]
     # Evictions of the pods that are simulated, and in the nominal run: one pod for all that are alike.
-    shown: Mapping[EvictionKey, PossibleEviction]
+    kinds: Sequence[EvictedKind]
     ends: PodEnds
     alike: AlikePods
     # What was found out about drains; None without any.
@@ -101,22 +109,15 @@ class WarningContext(msgspec.Struct, dict=True):
     def __post_init__(self) -> None:
         snapshot, scenario = self.snapshot, self.scenario
         self.profile = self.configuration.profile
-        # Evicted pods by what holds their objects.
-        self.stuck = self.ends.stuck_pods(self.shown, self.alike)
         self.node_by_name = {node.name: node for node in snapshot.nodes}
         self.nodes = [node for node in snapshot.nodes if node.name in self.affected]
         horizon_ns = scenario.horizon_ns
         self.horizon_ns = HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns
         self.events = [event for event in scenario.events if event.at_ns <= self.horizon_ns]
-        self._entries: dict[type[Entry], list[Entry]] = {}
-        for entry in self.nominal.entries:
-            self._entries.setdefault(type(entry), []).append(entry)
-        created = [event.pod for event in self.events if event.pod is not None]
-        self.pods = [pod for pod in snapshot.pods if pod.node_name in self.affected] + created
-        self._kinds = _evicted_kinds((*self.alike.snapshot.pods, *created), self.shown)
-        self.evicted = _evicted_pods(self._kinds, self.alike)
+        self._created = [event.pod for event in self.events if event.pod is not None]
+        self.evicted = list(_evicted_pods(self.kinds, self._created))
         # Evicted pods by the kind of their owner ("" for bare pods), and the few unusual ones.
-        self.evicted_by_owner: dict[str, list[EvictedPod]] = {}
+        self.evicted_by_owner: dict[str, list[EvictedPods]] = {}
         for evicted in self.evicted:
             self.evicted_by_owner.setdefault(evicted.owner, []).append(evicted)
         self.jobs_managed_elsewhere = jobs_managed_elsewhere(snapshot.workloads)
@@ -128,7 +129,17 @@ class WarningContext(msgspec.Struct, dict=True):
 
     def entries(self, kind: type[_Kind]) -> list[_Kind]:
         """The nominal run's entries of one kind, in order; one about a pod is about all that are ``alike``."""
-        return cast("list[_Kind]", self._entries.get(kind, []))
+        return self.nominal.of(kind)
+
+    @cached_property
+    def pods(self) -> list[Pod]:
+        """All pods of affected nodes, and those that the scenario creates."""
+        there = [pod for pod in self.snapshot.pods if pod.node_name in self.affected]
+        return there + self._created
+
+    def stuck(self, why: Stuck) -> list[EvictedKind]:
+        """Evictions of pods whose objects this holds."""
+        return [kind for kind in self.kinds if kind.stuck is why]
 
     @property
     def health_matters(self) -> bool:
@@ -148,37 +159,40 @@ class WarningContext(msgspec.Struct, dict=True):
         carried += [(added.node, (added.taint,)) for added in self.entries(TaintAdded)]
         # Taints that come in other admissible runs only.
         decided = {
-            (node, id(taint)): (node, taint)
-            for name, pod, _, occurrence in self._kinds
-            if (taint := occurrence.taint) is not None
-            for node in self.alike.on_nodes(name, pod.uid, occurrence.node)
+            (evicted.occurrence.node, id(taint)): taint
+            for evicted in self.evicted
+            if (taint := evicted.occurrence.taint) is not None
         }
-        carried += [(node, (taint,)) for node, taint in decided.values()]
+        carried += [(node, (taint,)) for (node, _), taint in decided.items()]
         found: dict[str, dict[Taint, None]] = {}
+        bare: dict[int, Taint] = {}
         for name, taints in carried:
-            found.setdefault(name, {}).update(
-                (Taint(taint.key, taint.effect, taint.value), None) for taint in taints
-            )
+            there = found.setdefault(name, {})
+            for taint in taints:
+                known = bare.get(id(taint))
+                if known is None:
+                    known = bare[id(taint)] = Taint(taint.key, taint.effect, taint.value)
+                there[known] = None
         # Equal lists are one object: rules may use its identity.
         shared: dict[tuple[Taint, ...], tuple[Taint, ...]] = {}
         lists = ((name, tuple(taints)) for name, taints in found.items())
         return {name: shared.setdefault(taints, taints) for name, taints in lists}
 
     def _toleration_groups(self) -> list[TolerationGroup]:
-        no_execute = {
-            name: kept
-            for name, taints in self.taints_of.items()
-            if (kept := no_execute_taints(taints))
-        }
-        # Loaders share equal lists of tolerations: an identity saves hashing them again.
-        places: dict[tuple[int, str], list[Pod]] = {}
-        for pod in self.pods:
-            if pod.node_name in no_execute:
-                places.setdefault((id(pod.tolerations), pod.node_name), []).append(pod)
-        merged: dict[tuple[tuple[Toleration, ...], tuple[Taint, ...]], list[Pod]] = {}
-        for (_, name), pods in places.items():
-            merged.setdefault((pods[0].tolerations, no_execute[name]), []).extend(pods)
-        return [TolerationGroup(*key, pods) for key, pods in merged.items()]
+        # Equal lists of taints are one object, and loaders share equal lists of tolerations.
+        no_execute = {id(taints): no_execute_taints(taints) for taints in self.taints_of.values()}
+        places: dict[tuple[int, int], list[Sequence[Pod]]] = {}
+        affected = [pods for pods in self.alike.kinds if pods[0].node_name in self.affected]
+        for pods in (*affected, *((pod,) for pod in self._created)):
+            pod = pods[0]
+            taints = self.taints_of.get(pod.node_name)
+            if taints is not None and no_execute[id(taints)]:
+                places.setdefault((id(pod.tolerations), id(taints)), []).append(pods)
+        merged: dict[tuple[tuple[Toleration, ...], tuple[Taint, ...]], list[Sequence[Pod]]] = {}
+        for (_, taints_id), lists in places.items():
+            key = lists[0][0].tolerations, no_execute[taints_id]
+            merged.setdefault(key, []).extend(lists)
+        return [TolerationGroup(*key, lists) for key, lists in merged.items()]
 
     def _queued_nodes(self) -> list[QueuedNode]:
         tainted: dict[str, list[int]] = {}
@@ -196,40 +210,30 @@ class WarningContext(msgspec.Struct, dict=True):
         ]
 
 
-def _evicted_kinds(
-    pods: Iterable[Pod], shown: Mapping[EvictionKey, PossibleEviction]
-) -> list[_EvictedKind]:
-    """Those of the simulated pods that are evicted."""
-    first: dict[str, _Occurrence] = {}
-    for item in shown.items():
-        other = first.setdefault(item[0].pod, item)
-        if item[1].earliest_ns < other[1].earliest_ns:
-            first[item[0].pod] = item
-    known: dict[str, Pod] = {}
-    for pod in pods if first else ():
-        name = pod.key
-        # Of two pods with one name the one that is evicted first counts.
-        if name in first and (name not in known or pod.uid == first[name][0].uid):
-            known[name] = pod
-    return [(name, pod, *first[name]) for name, pod in known.items()]
-
-
-def _evicted_pods(kinds: Iterable[_EvictedKind], alike: AlikePods) -> list[EvictedPod]:
-    """All evicted pods, given those that are simulated."""
-    evicted = []
-    for name, pod, key, occurrence in kinds:
+def _evicted_pods(kinds: Iterable[EvictedKind], created: Iterable[Pod]) -> Iterator[EvictedPods]:
+    """Yield all evicted pods, given every eviction; of those that are no more than a name nothing can be said."""
+    first: dict[str, EvictedKind] = {}
+    for kind in kinds:
+        other = first.setdefault(kind.key.pod, kind)
+        if kind.found.earliest_ns < other.found.earliest_ns:
+            first[kind.key.pod] = kind
+    # Of two pods with one name the one that is evicted first counts.
+    new = {(pod.key, pod.uid): pod for pod in created}
+    for name, kind in first.items():
+        pod, occurrence = new.get((name, kind.key.uid), kind.pod), kind.found
+        if pod is None:
+            continue
         controller = pod.controller()
         owner = controller.kind if controller is not None else ""
         # That is a matter of the kind: pods that are alike are all unusual, or none is.
-        there, unusual = {occurrence.node: occurrence}, _is_unusual(pod)
-        for some in alike.pods(name, pod.uid, occurrence.node):
-            if (here := there.get(some.node)) is None:
-                here = there[some.node] = occurrence._replace(node=some.node)
-            evicted.append(
-                EvictedPod(some.key, some.pod or pod, owner, key.controller, here, unusual)
-            )
-    evicted.sort(key=attrgetter("key"))
-    return evicted
+        unusual = _is_unusual(pod)
+        for node, pods in kind.by_node.items():
+            here = occurrence if node == occurrence.node else occurrence._replace(node=node)
+            yield EvictedPods(pods or (pod,), pod, owner, kind.key.controller, here, unusual)
+
+
+def _keys(pods: Iterable[Pod]) -> list[str]:
+    return [f"{pod.namespace}/{pod.name}" for pod in pods]
 
 
 def _is_unusual(pod: Pod) -> bool:

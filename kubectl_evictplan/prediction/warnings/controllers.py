@@ -116,12 +116,13 @@ def kind_not_readable(context: WarningContext) -> Statements:
 def delete_webhook_not_evaluated(context: WarningContext) -> Statements:
     """Admission webhooks are not asked here."""
     for evicted in context.evicted if context.snapshot.webhooks else ():
-        if names := webhooks_asked(context.snapshot.webhooks, evicted.pod):
-            yield Statement(
-                f"webhook {', '.join(names)} is asked before the pod is deleted, but not here: if it "
-                "denies that, the controller tries five times and gives up for good",
-                [evicted.key],
-            )
+        for pod in evicted.pods:
+            if names := webhooks_asked(context.snapshot.webhooks, pod):
+                yield Statement(
+                    f"webhook {', '.join(names)} is asked before the pod is deleted, but not here: if it "
+                    "denies that, the controller tries five times and gives up for good",
+                    [pod.key],
+                )
 
 
 def monitor_phase_unknown(context: WarningContext) -> Statements:
@@ -360,7 +361,7 @@ def _late(
 
 def horizon_reached(context: WarningContext) -> Statements:
     """What is due after the end of the prediction is not in it."""
-    if not context.nominal.complete:
+    if not context.nominal.run.complete:
         yield Statement(
             f"things were still going to happen after the horizon of "
             f"{format_duration(context.horizon_ns)}; see --horizon",

@@ -5,7 +5,7 @@ Each goes once over the evicted pods, or the few that matter: there may be tens 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, TAINT_EVICTION
@@ -14,9 +14,9 @@ from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations
-from kubectl_evictplan.prediction.evictions import Stuck
+from kubectl_evictplan.prediction.pod_ends import EvictedKind, Stuck
 from kubectl_evictplan.prediction.warnings.context import (
-    EvictedPod,
+    EvictedPods,
     PlainWarning,
     Statement,
     Statements,
@@ -37,8 +37,9 @@ def disruption_budget_bypassed(context: WarningContext) -> Statements:
     for evicted in context.evicted if budgets else ():
         asked = evicted.controller == EVICTION_API
         if evicted.pod.deletion_timestamp_ns is None and _live(evicted) and not asked:
-            for place in index.matching(evicted.pod):
-                covered.setdefault(place, []).append(evicted.key)
+            for pod in evicted.pods:
+                for place in index.matching(pod):
+                    covered.setdefault(place, []).append(pod.key)
     for place, pods in covered.items():
         budget = budgets[place]
         allowed = budget.disruptions_allowed
@@ -51,15 +52,19 @@ def disruption_budget_bypassed(context: WarningContext) -> Statements:
             )
 
 
-def _live(evicted: EvictedPod) -> bool:
+def _keys(kinds: Iterable[EvictedPods | EvictedKind]) -> Iterator[str]:
+    return (key for kind in kinds for key in kind.pod_keys())
+
+
+def _live(evicted: EvictedPods) -> bool:
     return not evicted.pod.finished
 
 
 def _without_a_name(context: WarningContext) -> Iterator[str]:
     """A StatefulSet's replacement has the same name."""
-    stuck = context.stuck.get(Stuck.KUBELET_SILENT, set())
-    owned = context.evicted_by_owner.get("StatefulSet", ()) if stuck else ()
-    return (evicted.key for evicted in owned if evicted.key in stuck)
+    owned = context.evicted_by_owner.get("StatefulSet", ())
+    stuck = {kind.key.pod for kind in context.stuck(Stuck.KUBELET_SILENT) if owned}
+    return _keys(evicted for evicted in owned if evicted.pod.key in stuck)
 
 
 def _may_return(context: WarningContext) -> Iterator[str]:
@@ -80,10 +85,10 @@ def _may_return(context: WarningContext) -> Iterator[str]:
             if (verdict := verdicts.get(key)) is None:
                 verdict = verdicts[key] = _passes(tolerations, taints, comparison)
             if verdict and (node not in cordoned or _passes(tolerations, _CORDONED, comparison)):
-                yield evicted.key
+                yield from evicted.pod_keys()
 
 
-def _returns(context: WarningContext, evicted: EvictedPod) -> bool:
+def _returns(context: WarningContext, evicted: EvictedPods) -> bool:
     """``nodeShouldRunDaemonPod`` asks whether taints are tolerated, not for how long: it comes back to the node."""
     taints = context.taints_of.get(evicted.occurrence.node, ())
     comparison = context.configuration.comparison_operators
@@ -94,7 +99,7 @@ def _daemon_pods(context: WarningContext, *, return_: bool) -> Iterator[str]:
     """Pods of DaemonSets that a taint evicts, those that come back or the others."""
     for evicted in context.evicted_by_owner.get("DaemonSet", ()):
         if evicted.controller == TAINT_EVICTION and _returns(context, evicted) == return_:
-            yield evicted.key
+            yield from evicted.pod_keys()
 
 
 def _passes(
@@ -116,12 +121,12 @@ budgets_not_listed = PlainWarning(
 unreachable_stuck_terminating = PlainWarning(
     "the node's kubelet is silent and cannot confirm the end: the pod stays Terminating until the "
     "kubelet is back, the Node is deleted, the out-of-service taint is set or it is force-deleted",
-    lambda context: context.stuck.get(Stuck.KUBELET_SILENT, ()),
+    lambda context: _keys(context.stuck(Stuck.KUBELET_SILENT)),
 )
 not_ready_node_may_not_end_pods = PlainWarning(
     "the node's kubelet is alive and reports Ready=False, as it does while its container runtime is "
     "down: whether and when the pod ends is not known",
-    lambda context: context.stuck.get(Stuck.KUBELET_NOT_READY, ()),
+    lambda context: _keys(context.stuck(Stuck.KUBELET_NOT_READY)),
 )
 statefulset_waits_for_name = PlainWarning(
     "the StatefulSet creates its replacement only when the old object is gone, and on a silent node "
@@ -131,10 +136,11 @@ statefulset_waits_for_name = PlainWarning(
 finalizers_block = PlainWarning(
     "a finalizer keeps the object, and its name, after the containers have ended",
     lambda context: (
-        e.key
+        pod.key
         for e in context.unusual
+        for pod in e.pods
         if lasting_finalizers(
-            e.pod,
+            pod,
             job_controller=context.configuration.job_enabled,
             elsewhere=context.jobs_managed_elsewhere,
         )
@@ -159,28 +165,30 @@ daemonset_evicted_again = PlainWarning(
 mirror_pod_recreated = PlainWarning(
     "the image of a static pod: deleting it stops nothing, the containers run on and the kubelet "
     "creates it again",
-    lambda context: (e.key for e in context.unusual if e.pod.mirror),
+    lambda context: _keys(e for e in context.unusual if e.pod.mirror),
 )
 bare_pod_lost = PlainWarning(
     "no controller owns the pod: once evicted it is gone for good",
-    lambda context: (
-        evicted.key
+    lambda context: _keys(
+        evicted
         for evicted in context.evicted_by_owner.get("", ())
         if not evicted.pod.mirror and _live(evicted)
     ),
 )
 empty_dir_lost = PlainWarning(
     "the pod's emptyDir volumes are deleted with it",
-    lambda context: (e.key for e in context.evicted if e.pod.empty_dir and _live(e)),
+    lambda context: (
+        pod.key for e in context.evicted if _live(e) for pod in e.pods if pod.empty_dir
+    ),
 )
 finished_pod_deleted = PlainWarning(
     "the pod has finished, but its object is deleted like any other, at once: its logs and its "
     "record go",
-    lambda context: (e.key for e in context.unusual if not _live(e)),
+    lambda context: _keys(e for e in context.unusual if not _live(e)),
 )
 pod_already_terminating = PlainWarning(
     "the pod is being deleted already: the eviction changes neither its time nor its grace",
-    lambda context: (e.key for e in context.unusual if e.pod.deletion_timestamp_ns is not None),
+    lambda context: _keys(e for e in context.unusual if e.pod.deletion_timestamp_ns is not None),
 )
 
 

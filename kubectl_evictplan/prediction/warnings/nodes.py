@@ -156,9 +156,10 @@ def terminated_pod_gc(context: WarningContext) -> Statements:
             f"{count} pods have finished, more than --terminated-pod-gc-threshold={threshold}: garbage "
             "collection deletes the oldest, taint or no taint",
             {
-                evicted.key
+                key
                 for evicted in context.evicted
                 if evicted.controller == POD_GC and evicted.pod.finished
+                for key in evicted.pod_keys()
             }
             or WHOLE_PREDICTION,
         )

@@ -92,7 +92,8 @@ def _owned_taint_removed(context: WarningContext, removal: TaintRemoval) -> str:
 def taint_not_applied(context: WarningContext) -> Statements:
     """A taint that is there already, or a removal of what is absent."""
     carried = {node.name: set(map(key_and_effect, node.taints)) for node in context.nodes}
-    for entry in context.nominal.entries:
+    added = any(isinstance(event, AddTaint) for event in context.scenario.events)
+    for entry in context.nominal.of(TaintAdded, TaintRemoved, EventApplied) if added else ():
         if isinstance(entry, TaintAdded):
             carried.setdefault(entry.node, set()).add(key_and_effect(entry.taint))
         elif isinstance(entry, TaintRemoved):

@@ -190,12 +190,13 @@ def stale_nil_key_exposure(context: WarningContext) -> Statements:
         return
     created = {event.pod.key for event in context.events if event.pod is not None}
     pods = [
-        e.key
+        key
         for e in context.unusual
         if e.controller == TAINT_EVICTION
         and (e.pod.termination_grace_period_seconds == 0 or e.pod.finished)
         and not e.pod.finalizers
-        and (e.owner in ("", "StatefulSet") or e.key in created)
+        for key in e.pod_keys()
+        if e.owner in ("", "StatefulSet") or key in created
     ]
     yield Statement(
         "the pod vanishes at once and its name can come again: in this release its key can stay in the "
@@ -221,13 +222,13 @@ def _pods_with_running_timers(context: WarningContext) -> list[str]:
     pods = []
     for group in context.groups if any(tainted.values()) else ():
         runs: dict[str, bool] = {}
-        for pod in group.pods:
-            name = pod.node_name
+        for alike in group.alike:
+            name = alike[0].node_name
             if name not in runs:
                 taints = tainted.get(name, ())
                 runs[name] = bool(taints) and _decision_ns(context, group, taints) > 0
-            if runs[name] and pod.deletion_timestamp_ns is None:
-                pods.append(pod.key)
+            if runs[name] and alike[0].deletion_timestamp_ns is None:
+                pods += [pod.key for pod in alike]
     return pods
 
 
@@ -349,7 +350,10 @@ def _never_deleted(context: WarningContext, failure: DeleteFailure) -> list[str]
     pods: list[str] = []
     for group in context.groups:
         failing = [
-            pod.key for pod in group.pods if delete_is_refused(pod, configuration) is failure
+            pod.key
+            for alike in group.alike
+            if delete_is_refused(alike[0], configuration) is failure
+            for pod in alike
         ]
         # The taints need not all be there at once: any of them may be the one that decides.
         if failing and any(_decision_ns(context, group, (taint,)) >= 0 for taint in group.taints):
