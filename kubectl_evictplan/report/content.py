@@ -10,7 +10,6 @@ from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Block, Figures, Table, Verdict, columns
 from kubectl_evictplan.report.drains import drain_tables
 from kubectl_evictplan.report.evictions import PODS_MAX, group_table, pod_table, wide_table
-from kubectl_evictplan.report.explanation import story
 from kubectl_evictplan.report.verdict import (
     alerts,
     all_warnings,
@@ -37,6 +36,8 @@ def contents(
     """Yield the blocks of a report; ``rows_only`` leaves the table of evictions, all columns."""
     clock = Clock(str(prediction.inputs.start.value), zone)
     if explain is not None:
+        from kubectl_evictplan.report.explanation import story
+
         yield from story(prediction, explain, clock, wide=wide)
         return
     if rows_only:
