@@ -150,6 +150,25 @@ def test_ticks_of_a_new_process_meet_a_heartbeat_at_other_starts_when_they_cost_
     assert unknown.earliest_seconds <= at <= unknown.latest_seconds
 
 
+def test_a_start_that_is_a_window_is_cut_elsewhere_for_each_cost_of_ticks() -> None:
+    # The last start, and only that one, just meets the heartbeat with its first tick of 5.005 s: Unknown comes eight of them later.
+    names = ["n0", "n1"]
+    snapshot = make_snapshot(
+        [make_node(name) for name in names], leases=[make_lease(name, -1) for name in names]
+    )
+    events = [
+        make_event(22.0, "controller-stop"),
+        make_event(23.366, "controller-start", within_ns=ns(3.6)),
+        make_event(32.871, "kubelet-stop", "n0", last_heartbeat=31.971),
+    ]
+    configuration = resolve_configuration(
+        ControllerSettings("1.29.6", ns(4.0)), snapshot.control_plane
+    )
+    [report] = predict(snapshot, make_scenario(events, horizon=90), configuration).nodes
+    unknown = next(each for each in report.changes if each.value == "Unknown")
+    assert unknown.earliest_seconds == pytest.approx(26.966 + 9 * 5.005, abs=0.001)
+
+
 def test_what_the_first_tick_writes_twice_may_be_seen_as_one() -> None:
     # It takes the taint of the process before off and puts its own on: a timer for the old one goes on where nobody saw the gap.
     node = make_node(

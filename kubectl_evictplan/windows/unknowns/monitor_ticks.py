@@ -103,6 +103,9 @@ class TickCost(Unknown[Piece]):
             return
         own = set(self._of_grace_period())
         own.update(self._of_known_grids(part.scenario))
+        if fixed_ns is not None and _has_unknown_start(part.scenario):
+            yield from self._levels(part, fixed_ns, own, most)
+            return
         if fixed_ns is not None:
             costs = sorted(own)
             if len(costs) >= most:
@@ -128,6 +131,16 @@ class TickCost(Unknown[Piece]):
         for cost_ns in (0, cost_max_ns, cost_max_ns // 2)[:most]:
             yield part._replace(first=Grid(0, cost_ns), last=Grid(0, cost_ns))
         yield from self._of_new_process(part, most)
+
+    def _levels(self, part: Piece, phase_ns: int, own: set[int], most: int) -> Iterator[Piece]:
+        """Both sides of each critical cost, one by one: a start that is a window is cut elsewhere for each of them."""
+        critical = own.union(self._crossings(part.scenario))
+        costs = sorted({0, self._meetings.cost_max_ns, *critical, *(cost - 1 for cost in critical)})
+        if len(costs) > most:
+            part, costs = part.missing(self.name), _every(costs, max(most, 2))
+        for cost_ns in costs:
+            grid = Grid(phase_ns, cost_ns)
+            yield part._replace(first=grid, last=grid)
 
     def _of_new_process(self, part: Piece, most: int) -> Iterator[Piece]:
         """Stretches of costs for a grid that a new process starts: when the old one ticked matters little to it."""
@@ -256,6 +269,10 @@ class MonitorPhase(Unknown[Piece]):
                     first=part.first._replace(phase_ns=max(low_ns, first_ns)),
                     last=part.last._replace(phase_ns=min(high_ns, last_ns)),
                 )
+
+
+def _has_unknown_start(scenario: Scenario) -> bool:
+    return any(event.manager_up and event.latest_ns > event.at_ns for event in scenario.events)
 
 
 def _corners(part: Piece, cost_ns: int, meeting: frozenset[int]) -> Iterator[Piece]:

@@ -108,23 +108,22 @@ class ProcessStarts(Unknown[Piece]):
         if left_out_ns:
             more_ns = max(left_out_ns - part.left_out_ns, 0)
             part = part.missing(self.name, more_ns)
-        stretches = list(pairwise(sorted(cuts)))
+        stretches = list(pairwise([*sorted(cuts), longest_ns + 1]))
         if part.drawn is not None:
             stretches = [stretches[part.drawn % len(stretches)]]
-        for low_ns, high_ns in stretches:
-            end_ns = high_ns if high_ns == longest_ns else high_ns - 1
+        for low_ns, next_ns in stretches:
             yield part._replace(
                 scenario=_started(part.scenario, low_ns),
-                last_scenario=_started(part.scenario, end_ns),
+                last_scenario=_started(part.scenario, next_ns - 1),
             )
 
     def _cuts(
         self, part: Piece, starts: list[ScenarioEvent], longest_ns: int
     ) -> tuple[set[int], int]:
-        """How long after its earliest instant a start is cut, and what that leaves out."""
+        """Where stretches begin, counted from the earliest instant of a start, and what that leaves out."""
         critical = self._critical(part.scenario)
         meetings = [at_ns - start.at_ns for start in starts for at_ns in critical]
-        sides, cuts = {0, longest_ns}, set[int]()
+        sides, cuts = {0}, set[int]()
         for step_ns in {self._period_ns + grid.cost_ns for grid in (part.first, part.last)}:
             # A new process finds a node silent after the grace period, and queues it one tick later at the latest.
             silent_ns = -(-self._grace_period_ns // step_ns) * step_ns
@@ -132,13 +131,13 @@ class ProcessStarts(Unknown[Piece]):
             # meet or miss.
             sides |= {at - ago for at in meetings for ago in (0, silent_ns, silent_ns + step_ns)}
             for at_ns in meetings:
-                cuts.update(range(at_ns % step_ns, min(at_ns, longest_ns), step_ns))
+                cuts.update(range(at_ns % step_ns, min(at_ns, longest_ns + 1), step_ns))
         sides = {at_ns for at_ns in sides if 0 <= at_ns <= longest_ns}
-        if len(cuts | sides) <= _STRETCHES_MAX + 1:
+        if len(cuts | sides) <= _STRETCHES_MAX:
             return cuts | sides, 0
-        if len(sides) <= _STRETCHES_MAX + 1:
+        if len(sides) <= _STRETCHES_MAX:
             return sides, self._period_ns
-        even = {longest_ns * part // _STRETCHES_MAX for part in range(_STRETCHES_MAX + 1)}
+        even = {longest_ns * part // _STRETCHES_MAX for part in range(_STRETCHES_MAX)}
         return even, max(self._period_ns, longest_ns // _STRETCHES_MAX)
 
 
