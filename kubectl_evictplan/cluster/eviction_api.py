@@ -21,7 +21,7 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS
 
 CREATED, NOT_FOUND, TOO_MANY_REQUESTS, INTERNAL_ERROR, TIMEOUT = 201, 404, 429, 500, 504
 # ``EvictionsRetry.Steps``.
-_TRIES_MAX = 20
+TRIES_MAX = 20
 # Two requests, or a request and the disruption controller, meet within that.
 MEETS_NS = 150 * MILLISECOND_NS
 
@@ -116,7 +116,7 @@ class EvictionApi:
             status = decremented(self._budgets[place], pod, self._state.events.now_ns)
             self._budgets.write(place, status)
             self._after(Latency.DELETE, request, lambda: self._delete(request, names))
-        elif tries + 1 < _TRIES_MAX:
+        elif tries + 1 < TRIES_MAX:
             self._conflict(request, tries)
         else:
             self._answer(request, EvictionAnswer(TIMEOUT, names))

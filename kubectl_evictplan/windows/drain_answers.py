@@ -11,9 +11,10 @@ from functools import cached_property
 from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Pod
-from kubectl_evictplan.windows.drain_bounds import DrainBounds, RowBounds, TurnBounds
+from kubectl_evictplan.windows.drain_bounds import DrainBounds, TurnBounds
 from kubectl_evictplan.windows.drain_instants import NodeDrain, Within
 from kubectl_evictplan.windows.drain_outcomes import DrainGathered, DrainOutcome
+from kubectl_evictplan.windows.drain_rivals import RowBounds
 from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
@@ -53,17 +54,23 @@ class DrainAnswers:
     @cached_property
     def evictions(self) -> dict[EvictionKey, PossibleEviction]:
         """Deletions with their windows: proven ones, and those of the runs, of which nothing is certain."""
-        rows, sure = self._bounds.rows, self._bounds.sure.evicted
-        found = {
-            key: _proven(drawn, rows[key])
-            if key in rows
-            else drawn._replace(certain=drawn.certain and key in sure, missed=_DRAWN)
-            for key, drawn in self._gathered.evictions.items()
-        }
+        rows = self._bounds.rows
+        found = {key: self._bounded(key, drawn) for key, drawn in self._gathered.evictions.items()}
         for key, row in rows.items():
             if key not in found:
                 found[key] = _proven(_never_drawn(row), row)
         return found
+
+    def _bounded(self, key: EvictionKey, drawn: PossibleEviction) -> PossibleEviction:
+        row = self._bounds.rows.get(key)
+        if row is not None:
+            return _proven(drawn, row)
+        # A second deletion, or one of what was made anew under the name.
+        again = self._bounds.again.get((key.pod, key.uid, key.controller))
+        if again is not None and (key.ordinal or not key.uid):
+            return drawn._replace(spans=(again,), certain=False, missed=_DRAWN, proven=True)
+        certain = drawn.certain and key in self._bounds.sure.evicted
+        return drawn._replace(certain=certain, missed=_DRAWN)
 
     @cached_property
     def outcomes(self) -> dict[NodeDrain, DrainOutcome]:
@@ -74,7 +81,7 @@ class DrainAnswers:
         bounds = self._bounds
         turn, end = bounds.turns.get(drain), bounds.sure.ends.get(drain)
         if turn is not None:
-            told = _as_proven(drawn, turn)
+            told = _as_proven(drawn, turn, end)
         elif drain in bounds.never_begun:
             told = drawn._replace(start=None, end=None, reasons=_NEVER, waits={}, proven=True)
         elif end is not None:
@@ -82,10 +89,10 @@ class DrainAnswers:
             told = drawn._replace(reasons=frozenset((end,)), waits=waits, proven=True)
         else:
             told = drawn._replace(waits=_possible(drawn.waits), end=self._perhaps(drain, drawn))
-        codes = bounds.exit_codes.get(drain.process)
-        if codes is None:
-            code = bounds.sure.exit_codes.get(drain.process)
-            codes = _ANY_EXIT if code is None else frozenset((code,))
+        code = bounds.sure.exit_codes.get(drain.process)
+        codes = bounds.exit_codes.get(drain.process, _ANY_EXIT)
+        if code is not None:
+            codes = frozenset((code,))
         return told._replace(exit_codes=codes)
 
     def _perhaps(self, drain: NodeDrain, drawn: DrainOutcome) -> Within | None:
@@ -134,13 +141,11 @@ def _never_drawn(row: RowBounds) -> PossibleEviction:
     return PossibleEviction(row.spans, row.certain, row.node, None, None, None)
 
 
-def _as_proven(drawn: DrainOutcome, turn: TurnBounds) -> DrainOutcome:
-    """The node as it is proven; what kubectl refuses and passes over is the same in every run."""
-    end = None if turn.end is None else Within(*turn.end)
+def _as_proven(drawn: DrainOutcome, turn: TurnBounds, sure: DrainEnd | None) -> DrainOutcome:
+    """The node as it is proven; what kubectl refuses and passes over is the same in every run. ``sure``: how it surely ends."""
     waits = turn.waits if turn.whole else {**_possible(drawn.waits), **turn.waits}
-    return drawn._replace(
-        start=Within(*turn.start), end=end, reasons=turn.reasons, waits=waits, proven=True
-    )
+    reasons = turn.reasons if sure is None else frozenset((sure,))
+    return drawn._replace(start=turn.start, end=turn.end, reasons=reasons, waits=waits, proven=True)
 
 
 def _possible(waits: Mapping[WaitKey, Wait]) -> dict[WaitKey, Wait]:

@@ -9,46 +9,65 @@ status is behind, or whose replacements may be Ready never; and of what comes af
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from kubectl_evictplan.cluster.placement import Elsewhere
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import Rooms
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, DrainEnd
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
-from kubectl_evictplan.kube.disruption import EvictionRules, can_ignore_budgets
+from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.windows.drain_accounts import Accounts
 from kubectl_evictplan.windows.drain_certainty import SureDrains
-from kubectl_evictplan.windows.drain_delays import Range, plus, takes
+from kubectl_evictplan.windows.drain_contests import Contest, Contests, Priced
+from kubectl_evictplan.windows.drain_covered import CoveredPods
+from kubectl_evictplan.windows.drain_delays import ARRIVAL, Range, plus, pod_delays, takes
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain, Within
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
-from kubectl_evictplan.windows.drain_turn_bounds import Passing, PodFate, TurnFates, fates_of_turn
+from kubectl_evictplan.windows.drain_progress import Progress
+from kubectl_evictplan.windows.drain_recovery import Recoveries
+from kubectl_evictplan.windows.drain_rivals import Rival, Rivals, RowBounds
+from kubectl_evictplan.windows.drain_turn_bounds import (
+    EVICTED,
+    FAILED,
+    NEVER,
+    TIMED_OUT,
+    Passing,
+    PodFate,
+    TurnFates,
+    fates_of_turn,
+)
 from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
 from kubectl_evictplan.windows.drain_world import DrainWorld
-from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes
+from kubectl_evictplan.windows.line_windows import disjoint_outcomes
 from kubectl_evictplan.windows.outcome import EvictionKey
 
-
-class RowBounds(NamedTuple):
-    """The eviction of one pod. ``exact``: every instant of ``spans`` can be, and nothing was left out."""
-
-    node: str
-    spans: tuple[Span, ...]
-    certain: bool
-    gone: Within | None
-    exact: bool
+_NEVER: frozenset[int | None] = frozenset((None,))
 
 
 class TurnBounds(NamedTuple):
-    """One node. ``end`` None: kubectl is never through with it. ``whole``: nobody else waits."""
+    """One node. ``end`` None: kubectl is never through with it. ``whole``: nobody else waits.
 
-    start: Range
-    end: Range | None
+    Without a latest instant: perhaps never.
+    """
+
+    start: Within
+    end: Within | None
     reasons: frozenset[DrainEnd | None]
     waits: Mapping[WaitKey, Wait]
     whole: bool
+
+
+class _Course(NamedTuple):
+    """How far one process was followed: when it begins with the next node, and its exit codes so far."""
+
+    process: int
+    event: Drain
+    start: Range
+    codes: frozenset[int | None]
 
 
 class DrainBounds:
@@ -72,16 +91,25 @@ class DrainBounds:
         self.together: dict[str, tuple[int, tuple[Range, ...]]] = {}
         # By (pod, uid) of those that kubectl asks for: until when it surely evicts them not.
         self.held_until_ns: dict[tuple[str, str], int] = {}
-        self._rules = rules
         self._known_budgets = world.budgets_listed and not world.budgets_denied
         plan = DrainPlan(world, scenario)
         self.left_alone = plan.left_alone()
-        self._drains = plan.drains
         self._calm_ns = plan.calm_ns if world.steady else 0
-        self._accounts = Accounts(world, plan, rules, ready, rooms)
-        self.sure = SureDrains(plan, self._accounts, rules, known_budgets=self._known_budgets)
+        covered = CoveredPods(world, plan, ready, rules)
+        elsewhere = Elsewhere(plan.taking_nodes(), world.snapshot.pods)
+        recoveries = Recoveries(covered, elsewhere, rooms)
+        progress = Progress(covered, recoveries, plan)
+        self._covered = covered
+        self._accounts = Accounts(covered, recoveries, rules)
+        self._contests = Contests(covered, progress)
+        self._rivals = Rivals()
+        self.sure = SureDrains(plan, covered, progress, known_budgets=self._known_budgets)
         for process, turns in enumerate(plan.processes):
             self._follow(process, plan.drains[process], turns)
+        for key, row in self._rivals.rows():
+            self.rows.setdefault(key, row)
+        # Where one process deletes a pod that another one has deleted, or what was made in its stead.
+        self.again = self._rivals.again()
         every = [turn for turns in plan.processes for turn in turns]
         # Nothing that is told of drains has to be drawn.
         self.complete = world.quiet and all(map(self._is_proven, every))
@@ -90,12 +118,10 @@ class DrainBounds:
         """One process, node after node, as long as it is certain when it comes to the next."""
         cordons = [range_ns(Latency.NEXT_CORDON)] * len(turns)
         begun = plus((event.at_ns, event.latest_ns), takes(Latency.KUBECTL_START), *cordons)
-        start: Range | None = plus(begun, takes(Latency.LIST_PODS))
-        codes: set[int | None] = {0}
+        start: Range = plus(begun, takes(Latency.LIST_PODS))
+        codes: frozenset[int | None] = frozenset((0,))
         exact = True
         for turn in turns:
-            if start is None or not turn.known:
-                return
             fates = self._fates(turn, start[0])
             passing = fates.passing
             calm_ns = turn.calm_ns
@@ -103,16 +129,98 @@ class DrainBounds:
                 calm_ns = min(calm_ns, self._calm_ns)
             self._note_pods(turn, start, fates, calm_ns, exact=exact)
             if passing is None or not _ends_before(calm_ns, start, passing):
+                course = _Course(process, event, start, codes)
+                self._follow_widely(course, turns[turn.drain.place :])
                 return
             self._note_turn(turn, start, fates, passing)
             exact = exact and fates.exact
             codes = _codes(codes, passing.reasons)
             if passing.reasons == {None}:
-                codes = {None}
+                codes = _NEVER
                 self.never_begun.update(one.drain for one in turns[turn.drain.place + 1 :])
                 break
             start = self._next_start(start, event, fates, passing)
-        self.exit_codes[process] = frozenset(codes)
+        self.exit_codes[process] = codes
+
+    def _follow_widely(self, course: _Course, turns: Sequence[PlannedTurn]) -> None:
+        """The rest of a process, where it is not certain who is let through first."""
+        event, codes = course.event, course.codes
+        pause = plus((event.settle_ns, event.settle_ns), takes(Latency.LIST_PODS))
+        low_ns, high_ns = course.start
+        late_ns: int | None = high_ns
+        before: list[Contest] = []
+        for place, turn in enumerate(turns):
+            contest = self._contests.of_turn(turn, low_ns)
+            priced = self._contests.priced(before, contest, late_ns)
+            if not self._is_known(turn) or not self._is_calm(turn, priced.end_ns):
+                for rest in turns[place:]:
+                    self._rivals.lose(rest.pods, _controller(rest), low_ns)
+                return
+            self._note_contest(turn, low_ns, contest, priced)
+            codes = _codes(codes, contest.reasons)
+            before.append(contest)
+            low_ns += contest.earliest_ns + pause[0]
+            if late_ns is not None:
+                until_ns = contest.until_ns
+                late_ns = None if until_ns is None else late_ns + until_ns + pause[1]
+        self.exit_codes[course.process] = codes
+
+    def _is_known(self, turn: PlannedTurn) -> bool:
+        """Whether it is certain whom kubectl may find there, and that nobody but budgets keeps it waiting."""
+        known = turn.listed and (turn.known or not turn.refused)
+        return known and self._knows_budgets_of(turn)
+
+    def _is_calm(self, turn: PlannedTurn, end_ns: int | None) -> bool:
+        """Whether kubectl is through with the node before anything else happens."""
+        calm_ns = min(turn.calm_ns, self._calm_ns)
+        return calm_ns >= HORIZON_DEFAULT_MAX_NS or (end_ns is not None and end_ns < calm_ns)
+
+    def _note_contest(
+        self, turn: PlannedTurn, low_ns: int, contest: Contest, priced: Priced
+    ) -> None:
+        for task, latest_ns in zip(contest.tasks, priced.latest_ns, strict=True):
+            earliest_ns = low_ns + task.earliest_ns
+            if latest_ns is not None and latest_ns < earliest_ns:
+                # kubectl gives up before.
+                continue
+            gone = pod_delays(task.pod, turn.options).gone
+            rival = Rival(
+                _controller(turn),
+                earliest_ns,
+                latest_ns,
+                task.goes and latest_ns is not None,
+                gone,
+            )
+            (self._rivals.add_replacement if task.replacement else self._rivals.add)(
+                task.pod, rival
+            )
+        end = Within(low_ns + contest.earliest_ns, priced.end_ns)
+        waits = dict(self._waits(turn, low_ns, contest, priced))
+        start = Within(low_ns, priced.start_ns)
+        self.turns[turn.drain] = TurnBounds(start, end, contest.reasons, waits, whole=False)
+
+    def _waits(
+        self, turn: PlannedTurn, low_ns: int, contest: Contest, priced: Priced
+    ) -> Iterator[tuple[WaitKey, Wait]]:
+        """Who may be refused; those of several budgets are, once and for all."""
+        since_ns = low_ns + ARRIVAL[0]
+        process, timeout = turn.drain.process, turn.options.timeout_ns > 0
+        for task, latest_ns in zip(contest.tasks, priced.latest_ns, strict=True):
+            budgets = self._contests.refusing(task.pod, turn)
+            if budgets and not task.replacement:
+                ends = {EVICTED, TIMED_OUT} if timeout else {EVICTED}
+                until = Within(since_ns, priced.end_ns if timeout else latest_ns)
+                if until.latest_ns is None:
+                    ends.add(NEVER)
+                key = WaitKey(process, task.pod.key, task.pod.uid, budgets)
+                yield key, Wait(since_ns, until, frozenset(ends), certain=False)
+        for pod in contest.failing:
+            if pod in turn.pods:
+                budgets = self._contests.refusing(pod, turn)
+                sure = turn.known and not (timeout and contest.one_by_one)
+                until = Within(since_ns, priced.end_ns)
+                wait = Wait(since_ns, until, frozenset((FAILED,)), certain=sure)
+                yield WaitKey(process, pod.key, pod.uid, budgets), wait
 
     def _is_proven(self, turn: PlannedTurn) -> bool:
         found = self.turns.get(turn.drain)
@@ -120,12 +228,14 @@ class DrainBounds:
         return whole or turn.drain in self.never_begun
 
     def _fates(self, turn: PlannedTurn, begun_ns: int) -> TurnFates:
-        asks = (*turn.pods, *turn.guests, *(one.pod for one in turn.leaving))
-        if not self._known_budgets and not all(
-            can_ignore_budgets(pod, self._rules) for pod in asks
-        ):
+        if not turn.known or not self._knows_budgets_of(turn):
             return TurnFates([], [], {}, None, whole=False, exact=False)
-        return fates_of_turn(turn, begun_ns, self._accounts, self._rules)
+        return fates_of_turn(turn, begun_ns, self._accounts)
+
+    def _knows_budgets_of(self, turn: PlannedTurn) -> bool:
+        asks = (*turn.pods, *turn.guests, *(one.pod for one in turn.leaving))
+        never_asked = self._covered.is_never_asked_about
+        return self._known_budgets or all(never_asked(pod) for pod in asks)
 
     def _next_start(self, start: Range, event: Drain, fates: TurnFates, passing: Passing) -> Range:
         """When kubectl comes to the next node; the accounts are those of that moment then."""
@@ -141,8 +251,7 @@ class DrainBounds:
         self, turn: PlannedTurn, start: Range, fates: TurnFates, calm_ns: int, *, exact: bool
     ) -> None:
         """Whatever is over before anything else happens."""
-        by_delete = self._drains[turn.drain.process].disable_eviction
-        controller = KUBECTL_DELETE if by_delete else EVICTION_API
+        controller = _controller(turn)
         for fate in fates.pods:
             if fate.spans and start[1] + fate.spans[-1][1] < calm_ns:
                 row = _row(fate, start, calm_ns, exact=exact and fate.exact)
@@ -163,8 +272,14 @@ class DrainBounds:
             for fate in fates.pods
             if fate.wait is not None
         }
-        end = None if None in passing.reasons else plus(start, passing.until)
-        self.turns[turn.drain] = TurnBounds(start, end, passing.reasons, waits, fates.whole)
+        end = None if None in passing.reasons else Within(*plus(start, passing.until))
+        for pod in turn.guests:
+            latest_ns = None if end is None else end.latest_ns
+            rival = Rival(_controller(turn), start[0], latest_ns, goes=False, gone=None)
+            self._rivals.add_replacement(pod, rival)
+        self.turns[turn.drain] = TurnBounds(
+            Within(*start), end, passing.reasons, waits, fates.whole
+        )
 
 
 def _ends_before(calm_ns: int, start: Range, passing: Passing) -> bool:
@@ -190,8 +305,16 @@ def _wait_from(start: Range, wait: Wait) -> Wait:
     return wait._replace(from_ns=start[0] + wait.from_ns, until=until)
 
 
-def _codes(codes: set[int | None], reasons: frozenset[DrainEnd | None]) -> set[int | None]:
+def _controller(turn: PlannedTurn) -> str:
+    """Who deletes the pods of a node."""
+    return KUBECTL_DELETE if turn.options.disable_eviction else EVICTION_API
+
+
+def _codes(
+    codes: frozenset[int | None], reasons: frozenset[DrainEnd | None]
+) -> frozenset[int | None]:
     """The exit codes after one more node."""
-    if reasons == {DrainEnd.DRAINED}:
-        return codes
-    return {*codes, 1} if DrainEnd.DRAINED in reasons else {1}
+    found = {code for code in codes if DrainEnd.DRAINED in reasons or code is None}
+    if reasons - {DrainEnd.DRAINED, None}:
+        found.add(1)
+    return frozenset(found | {None} if None in reasons else found)

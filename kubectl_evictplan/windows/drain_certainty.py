@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, DrainEnd
-from kubectl_evictplan.kube.disruption import EvictionRules, can_ignore_budgets
 from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
-from kubectl_evictplan.windows.drain_accounts import Accounts
+from kubectl_evictplan.windows.drain_covered import CoveredPods
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import DrainPlan, Leaving, PlannedTurn
+from kubectl_evictplan.windows.drain_progress import Progress
 from kubectl_evictplan.windows.outcome import EvictionKey
 
 _FAILING = (DrainEnd.ERROR, DrainEnd.REFUSED)
@@ -28,14 +28,19 @@ class SureDrains:
     """
 
     def __init__(
-        self, plan: DrainPlan, accounts: Accounts, rules: EvictionRules, *, known_budgets: bool
+        self,
+        plan: DrainPlan,
+        covered: CoveredPods,
+        progress: Progress,
+        *,
+        known_budgets: bool,
     ) -> None:
         self.evicted: set[EvictionKey] = set()
         self.ends: dict[NodeDrain, DrainEnd] = {}
         self.perhaps_never: set[NodeDrain] = set()
         self.exit_codes: dict[int, int] = {}
-        self._accounts = accounts
-        self._rules = rules
+        self._covered = covered
+        self._progress = progress
         self._known_budgets = known_budgets
         for process, turns in enumerate(plan.processes):
             self._follow(process, turns)
@@ -81,20 +86,18 @@ class SureDrains:
 
     def _ends(self, leaving: Leaving) -> bool:
         """Whether a pod that terminates at the start is gone some day, however often kubectl asks."""
-        asked = self._accounts.covering(leaving.pod) and not can_ignore_budgets(
-            leaving.pod, self._rules
-        )
+        asked = self._covered.asked_about(leaving.pod)
         return leaving.end_ns is not None and not asked
 
     def _end_of(self, pod: Pod, turn: PlannedTurn) -> DrainEnd | None:
         """How kubectl gets through with a pod, whose object ends some day."""
-        if turn.options.disable_eviction or can_ignore_budgets(pod, self._rules):
+        if turn.options.disable_eviction or self._covered.is_never_asked_about(pod):
             return DrainEnd.DRAINED
         if not self._known_budgets:
             return None
-        places = self._accounts.covering(pod)
+        places = self._covered.asked_about(pod)
         if len(places) > 1:
             # A pod that another process evicts first needs no budget.
             return DrainEnd.ERROR if turn.known else None
-        open_again = all(map(self._accounts.opens_again, places))
+        open_again = all(map(self._progress.opens_again, places))
         return DrainEnd.DRAINED if open_again else None

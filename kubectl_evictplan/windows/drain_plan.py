@@ -35,7 +35,7 @@ class Leaving(NamedTuple):
 class PlannedTurn(NamedTuple):
     """One node of one process: the pods that are evicted, in the order of kubectl's list, and who may come as well.
 
-    ``guests`` are pods whose replacements may be there by then; ``leaving`` terminate since before the start, may be gone
+    ``guests`` are pods that may be made there by then; ``leaving`` terminate since before the start, may be gone
     before kubectl looks, and are evicted once more if not. ``refused``: kubectl evicts nobody. ``listed``: all
     that is certain, and the node's kubelet lives; ``known``: and no other process comes to the node. ``sole_controller``:
     nor in another way. ``calm_ns``: until then nothing else happens to the node or its pods, ``calm_for_ever``: to no
@@ -61,6 +61,7 @@ class DrainPlan:
     def __init__(self, world: DrainWorld, scenario: Scenario) -> None:
         self._world = world
         self._scenario = scenario
+        self.start_ns = scenario.start_ns
         self.drains = drains_among(scenario.events)
         self._nodes = {node.name: node for node in world.snapshot.nodes}
         self._pods: dict[str, list[Pod]] = {}
@@ -97,7 +98,8 @@ class DrainPlan:
         listed = listed and (refused or not may_refuse)
         guests: tuple[Pod, ...] = ()
         if listed:
-            may_refuse, guests = self._found(self._guests(process, name), options)
+            coming = [_made_anew(pod, name) for pod in self._guests(process, name)]
+            may_refuse, guests = self._found(coming, options)
             listed = refused or not may_refuse
         if refused:
             evicted = guests = leaving = ()
@@ -202,6 +204,11 @@ class DrainPlan:
     def taking_nodes(self) -> Sequence[Node]:
         """Nodes of the world that no process drains."""
         return [node for name, node in self._nodes.items() if not self._times[name]]
+
+
+def _made_anew(pod: Pod, node: str) -> Pod:
+    """What replaces a pod, as it may be there when kubectl comes."""
+    return replace(pod, node_name=node, phase="Running", deletion_timestamp_ns=None)
 
 
 def _first_ns(events: Iterable[ScenarioEvent]) -> int:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.engine.drain_timing import Latency
-from kubectl_evictplan.kube.disruption import EvictionRules, can_ignore_budgets
 from kubectl_evictplan.kube.drain_filters import DrainOptions
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.finalizers import lasting_finalizers
@@ -33,8 +32,8 @@ from kubectl_evictplan.windows.drain_waits import Wait
 from kubectl_evictplan.windows.line_windows import Span
 
 EVICTED, TIMED_OUT, FAILED, NEVER = "evicted", DrainEnd.TIMEOUT.value, "error", "never"
-# A shorter one may be over before the first request.
-_TIMEOUT_MIN_NS = SECOND_NS
+# A shorter --timeout may be over before the first request.
+TIMEOUT_MIN_NS = SECOND_NS
 
 
 class PodFate(NamedTuple):
@@ -74,9 +73,7 @@ _DRAINED = frozenset((DrainEnd.DRAINED,))
 _NOTHING_TO_DO = Passing(AT_ONCE, _DRAINED)
 
 
-def fates_of_turn(
-    turn: PlannedTurn, begun_ns: int, accounts: Accounts, rules: EvictionRules
-) -> TurnFates:
+def fates_of_turn(turn: PlannedTurn, begun_ns: int, accounts: Accounts) -> TurnFates:
     """Return all that is proven of one node; of pods whose budget has no account nothing is.
 
     ``begun_ns``: when kubectl begins with the node at the earliest.
@@ -84,26 +81,24 @@ def fates_of_turn(
     if turn.refused:
         refused = Passing(AT_ONCE, frozenset((DrainEnd.REFUSED,)))
         return TurnFates([], [], {}, refused, whole=True, exact=True)
-    if 0 < turn.options.timeout_ns < _TIMEOUT_MIN_NS:
+    if 0 < turn.options.timeout_ns < TIMEOUT_MIN_NS:
         return TurnFates([], [], {}, None, whole=False, exact=False)
     if turn.options.disable_eviction:
         return _deleted(turn)
     if turn.options.parallel:
-        return _some_at_a_time(turn, accounts, rules)
-    return _Evicting(turn, begun_ns, accounts, rules).fates()
+        return _some_at_a_time(turn, accounts)
+    return _Evicting(turn, begun_ns, accounts).fates()
 
 
 class _Evicting:
     """All pods at once, as kubectl does."""
 
-    def __init__(
-        self, turn: PlannedTurn, begun_ns: int, accounts: Accounts, rules: EvictionRules
-    ) -> None:
+    def __init__(self, turn: PlannedTurn, begun_ns: int, accounts: Accounts) -> None:
         self._turn = turn
         self._begun_ns = begun_ns
         self._options = turn.options
         self._accounts = accounts
-        self._rules = rules
+        self._covered = accounts.covered
         self._pods: list[PodFate] = []
         self._together: list[tuple[tuple[Pod, ...], list[Range]]] = []
         self._asked: dict[int, list[NthEviction]] = {}
@@ -113,11 +108,11 @@ class _Evicting:
         """Ask each budget about all of its pods."""
         asking: dict[int, list[Pod]] = {}
         for pod in self._turn.pods:
-            places = self._accounts.covering(pod)
-            if not places or can_ignore_budgets(pod, self._rules):
+            places = self._covered.asked_about(pod)
+            if not places:
                 self._let_go(pod, exact=True)
             elif len(places) > 1:
-                self._fail(pod, self._accounts.names(places))
+                self._fail(pod, self._covered.names(places))
             else:
                 asking.setdefault(places[0], []).append(pod)
         for place, pods in asking.items():
@@ -156,7 +151,7 @@ class _Evicting:
     def _meet_guest(self, pod: Pod) -> None:
         """A pod that may be there: it can only make the turn longer."""
         passing = None
-        if not self._accounts.covering(pod):
+        if not self._covered.covering(pod):
             passing = _passing(pod, plus(ARRIVAL, UNASKED), self._options)
         if passing is None:
             self._passings.append(None)
@@ -167,7 +162,7 @@ class _Evicting:
     def _meet_leaving(self, leaving: Leaving) -> None:
         """A pod that terminates already: if it is still there it is evicted once more, and its end waited for."""
         pod, end_ns = leaving
-        if self._accounts.covering(pod) and not can_ignore_budgets(pod, self._rules):
+        if self._covered.asked_about(pod):
             self._passings.append(None)
             return
         evicted = plus(ARRIVAL, UNASKED)
@@ -202,7 +197,7 @@ class _Evicting:
         spans = tuple(sorted(span for one in found for span in one.spans))
         certain = every and all(one.certain for one in found)
         wait = _wait(found, every=every, certain=certain, up=up)
-        names = self._accounts.names([place])
+        names = self._covered.names([place])
         for pod in pods:
             gone = pod_delays(pod, self._options).gone
             self._pods.append(PodFate(pod, spans, certain, gone, wait=wait, budgets=names))
@@ -325,13 +320,9 @@ def _deleted(turn: PlannedTurn) -> TurnFates:
     return TurnFates(fates, [], {}, _all_of(passings), whole=None not in passings, exact=False)
 
 
-def _some_at_a_time(turn: PlannedTurn, accounts: Accounts, rules: EvictionRules) -> TurnFates:
+def _some_at_a_time(turn: PlannedTurn, accounts: Accounts) -> TurnFates:
     """``parallel``: a pod's turn comes when another one is through; nothing is proven where budgets are asked."""
-    asks = [
-        pod
-        for pod in (*turn.pods, *turn.guests)
-        if accounts.covering(pod) and not can_ignore_budgets(pod, rules)
-    ]
+    asks = [pod for pod in (*turn.pods, *turn.guests) if accounts.covered.asked_about(pod)]
     ways = [_passing(pod, plus(ARRIVAL, UNASKED), turn.options) for pod in turn.pods]
     known = [one for one in ways if one is not None and one.reasons == _DRAINED]
     if asks or turn.guests or turn.leaving or len(known) < len(ways):

@@ -1,0 +1,258 @@
+"""What is proven of a node although nobody knows who is let through first, counted from when kubectl begins with it.
+
+Two processes may ask one budget or come to one node, pods that are made anew may be there, pods may go one after
+the other. Then it is certain only that nothing happens before the steps that it takes at least, and that a budget which opens
+again and again keeps nobody waiting for ever (``drain_progress``). Ends may be missing: None is perhaps never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import nlargest
+from typing import NamedTuple
+
+from kubectl_evictplan.cluster.eviction_api import TRIES_MAX
+from kubectl_evictplan.cluster.timeline import DrainEnd
+from kubectl_evictplan.engine.drain_timing import Latency
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.windows.drain_covered import CoveredPods
+from kubectl_evictplan.windows.drain_delays import (
+    ARRIVAL,
+    CONFLICT,
+    GRANTED,
+    REFUSED,
+    RETRY,
+    UNASKED,
+    plus,
+    pod_delays,
+    takes,
+)
+from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
+from kubectl_evictplan.windows.drain_progress import Progress
+from kubectl_evictplan.windows.drain_turn_bounds import TIMEOUT_MIN_NS
+
+# A request that was sent in time may lose to other writes of its budget so often.
+_HELD_UP_NS = (TRIES_MAX - 1) * CONFLICT[1]
+# From a look that is a little too early to the next one.
+_LOOKS_NS = takes(Latency.FIRST_POLL)[1] + SECOND_NS
+
+
+class Task(NamedTuple):
+    """One pod that kubectl may evict from the node. ``latest_ns`` None: perhaps never, and without what ``place`` costs.
+
+    ``place``: the budget that is asked. ``there``: it surely is, when kubectl comes. ``goes``: by its latest instant it is evicted, by whomever.
+    ``through_ns``: from its eviction until kubectl is through with it, at least and at most. ``replacement``: it has the name of the pod, but is another one.
+    """
+
+    pod: Pod
+    earliest_ns: int
+    latest_ns: int | None
+    place: int | None
+    through_ns: tuple[int, int | None]
+    there: bool
+    goes: bool
+    replacement: bool
+
+
+class Contest(NamedTuple):
+    """``until_ns`` None: perhaps never, and without what the budgets in ``places`` cost, each by the most that all evictions of others do.
+
+    ``failing``: pods under several budgets. ``one_by_one``: more than one of its budgets may cost it time.
+    """
+
+    tasks: Sequence[Task]
+    failing: Sequence[Pod]
+    earliest_ns: int
+    until_ns: int | None
+    places: frozenset[int]
+    one_by_one: bool
+    reasons: frozenset[DrainEnd | None]
+
+
+class Priced(NamedTuple):
+    """The latest instants of a contest, with what its budgets cost: kubectl's begin with the node, each task, the end."""
+
+    start_ns: int | None
+    latest_ns: Sequence[int | None]
+    end_ns: int | None
+
+
+class Contests:
+    """Of all nodes."""
+
+    def __init__(self, covered: CoveredPods, progress: Progress) -> None:
+        self._covered = covered
+        self._progress = progress
+
+    def priced(self, before: Sequence[Contest], contest: Contest, late_ns: int | None) -> Priced:
+        """``late_ns``: when kubectl begins with the node at the latest, but for what budgets cost it ``before``."""
+        if late_ns is None:
+            return Priced(None, [None] * len(contest.tasks), None)
+        all_ns = self._dearest_ns([*before, contest])
+        latest = [
+            None
+            if one.latest_ns is None
+            else late_ns
+            + one.latest_ns
+            + (all_ns if contest.one_by_one else self._dearest_ns(before, one.place))
+            for one in contest.tasks
+        ]
+        end_ns = None if contest.until_ns is None else late_ns + contest.until_ns + all_ns
+        return Priced(late_ns + self._dearest_ns(before), latest, end_ns)
+
+    def _once_ns(self, place: int) -> int:
+        """What all that others do to a budget costs one process at most."""
+        asking = self._progress.asking(place)
+        assert asking is not None, "only budgets that open again have a price"
+        return asking.once_ns
+
+    def _dearest_ns(self, contests: Sequence[Contest], besides: int | None = None) -> int:
+        """What others cost a process on all these nodes, and at the budget ``besides`` of a pod of the next."""
+        prices = {place: self._once_ns(place) for one in contests for place in one.places}
+        own_ns = 0
+        if besides is not None:
+            own_ns = self._once_ns(besides)
+            prices.pop(besides, None)
+        if any(one.one_by_one for one in contests):
+            return own_ns + sum(prices.values())
+        # On each node it is one pod that kubectl waits for last.
+        return own_ns + sum(nlargest(sum(1 for one in contests if one.places), prices.values()))
+
+    def of_turn(self, turn: PlannedTurn, begun_ns: int) -> Contest:
+        """``begun_ns``: when kubectl begins with the node at the earliest."""
+        one_by_one = bool(turn.options.parallel) and not turn.options.disable_eviction
+        if turn.refused:
+            refused = frozenset((DrainEnd.REFUSED,))
+            return Contest((), (), 0, 0, frozenset(), one_by_one, refused)
+        tasks = list(self._tasks(turn, begun_ns))
+        failing = [pod for pod in (*turn.pods, *turn.guests) if len(self.asked_of(pod, turn)) > 1]
+        latest_ns = _through(tasks, len(failing), one_by_one=one_by_one)
+        there = [one.earliest_ns + one.through_ns[0] for one in tasks if one.there]
+        places = frozenset(one.place for one in tasks if one.place is not None)
+        fails = turn.known and any(pod in turn.pods for pod in failing)
+        reasons: set[DrainEnd | None] = {DrainEnd.ERROR} if fails else {DrainEnd.DRAINED}
+        if failing:
+            reasons.add(DrainEnd.ERROR)
+        if latest_ns is None:
+            reasons.add(None)
+        if one_by_one:
+            # Who comes last comes when kubectl is through with all others.
+            tasks = [one._replace(latest_ns=latest_ns) for one in tasks]
+        found = Contest(
+            tasks,
+            failing,
+            max(there, default=0),
+            latest_ns,
+            frozenset() if latest_ns is None else places,
+            one_by_one,
+            frozenset(reasons),
+        )
+        return self._in_time(found, turn) if turn.options.timeout_ns else found
+
+    def _in_time(self, found: Contest, turn: PlannedTurn) -> Contest:
+        """With ``--timeout``: kubectl gives up at a try, or waits no longer."""
+        timeout_ns = turn.options.timeout_ns
+        if found.until_ns is not None and found.until_ns + self._dearest_ns([found]) < timeout_ns:
+            return found
+        asked_ns = timeout_ns + _HELD_UP_NS + GRANTED[1]
+        begun_ns = 0
+        if turn.options.disable_eviction:
+            # It deletes all pods, and only then begins to wait.
+            begun_ns = (1 + len(found.tasks)) * takes(Latency.NEXT_DELETE)[1]
+        tasks = [
+            one if self._is_at_once(one, found, turn) else _asked_until(one, asked_ns)
+            for one in found.tasks
+        ]
+        reasons = found.reasons - {None}
+        if reasons != {DrainEnd.ERROR}:
+            reasons |= {DrainEnd.TIMEOUT}
+        return found._replace(
+            tasks=tasks,
+            earliest_ns=min(found.earliest_ns, timeout_ns),
+            until_ns=begun_ns + asked_ns + RETRY[1] + REFUSED[1],
+            places=frozenset(),
+            reasons=reasons,
+        )
+
+    def _is_at_once(self, task: Task, found: Contest, turn: PlannedTurn) -> bool:
+        """Whether it is evicted before any timeout counts."""
+        if turn.options.disable_eviction:
+            return True
+        asked = bool(self.asked_of(task.pod, turn))
+        return not asked and not found.one_by_one and turn.options.timeout_ns >= TIMEOUT_MIN_NS
+
+    def _tasks(self, turn: PlannedTurn, begun_ns: int) -> Iterator[Task]:
+        number = len(turn.pods) + len(turn.guests) + len(turn.leaving)
+        for pod in turn.pods:
+            yield from self._task(turn, pod, number, begun_ns)
+        for pod in turn.guests:
+            for one in self._task(turn, pod, number, begun_ns):
+                yield one._replace(there=False, goes=False, replacement=True)
+        for leaving in turn.leaving:
+            for one in self._task(turn, leaving.pod, number, begun_ns):
+                known = _left(leaving, begun_ns)
+                yield one._replace(there=False, goes=False, through_ns=known)
+
+    def _task(self, turn: PlannedTurn, pod: Pod, number: int, begun_ns: int) -> Iterator[Task]:
+        """Nothing where several budgets cover it: that is an error."""
+        delays = pod_delays(pod, turn.options)
+        through: tuple[int, int | None] = delays.known or (0, None)
+        place = None
+        if turn.options.disable_eviction:
+            # One after the other, and then one loop that looks for all of them.
+            first_ns, last_ns = takes(Latency.NEXT_DELETE)
+            evicted: tuple[int, int | None] = first_ns, number * last_ns
+            if delays.gone is not None:
+                through = delays.gone[0], delays.gone[1] + number * last_ns + _LOOKS_NS
+        else:
+            places = self.asked_of(pod, turn)
+            if len(places) > 1:
+                return
+            evicted = plus(ARRIVAL, UNASKED)
+            if places:
+                asking = self._progress.asking(places[0])
+                # Who is not Ready may be let go without counting.
+                at_ns = ARRIVAL[1] + GRANTED[1]
+                open_ns = 0 if pod in turn.guests else self._progress.first_open_ns(places[0], pod)
+                evicted = (
+                    max(evicted[0], open_ns - begun_ns),
+                    None if asking is None else at_ns + asking.each_ns,
+                )
+                place = None if asking is None else places[0]
+        goes = evicted[1] is not None
+        yield Task(pod, *evicted, place, through, turn.known, goes, replacement=False)
+
+    def refusing(self, pod: Pod, turn: PlannedTurn) -> tuple[str, ...]:
+        """The budgets, as "namespace/name", that may refuse it."""
+        places = self.asked_of(pod, turn)
+        if len(places) == 1 and (asking := self._progress.asking(places[0])) is not None:
+            return self._covered.names(places if asking.refuses else ())
+        return self._covered.names(places)
+
+    def asked_of(self, pod: Pod, turn: PlannedTurn) -> Sequence[int]:
+        """Places of the budgets that may be asked about it."""
+        if turn.options.disable_eviction:
+            return ()
+        return self._covered.asked_about(pod)
+
+
+def _asked_until(task: Task, asked_ns: int) -> Task:
+    return task._replace(latest_ns=asked_ns, place=None, goes=False)
+
+
+def _left(leaving: Leaving, begun_ns: int) -> tuple[int, int | None]:
+    """A pod that terminates already is gone at its own time, however often it is evicted."""
+    if leaving.end_ns is None:
+        return 0, None
+    return 0, max(leaving.end_ns - begun_ns, 0) + _LOOKS_NS
+
+
+def _through(tasks: Sequence[Task], failing: int, *, one_by_one: bool) -> int | None:
+    """Until when kubectl is through with all pods, without the prices of their budgets."""
+    ends = [ARRIVAL[1] + REFUSED[1]] * failing
+    for one in tasks:
+        if one.latest_ns is None or one.through_ns[1] is None:
+            return None
+        ends.append(one.latest_ns + one.through_ns[1])
+    return sum(ends) if one_by_one else max(ends, default=0)

@@ -1,0 +1,157 @@
+"""Whom each budget covers, and which of them are drained: the facts about budgets that do not change as drains go on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.cluster.readiness import ReadyTimes
+from kubectl_evictplan.controllers.disruption import OwnerScales
+from kubectl_evictplan.controllers.replication import missing_pods, owner_key
+from kubectl_evictplan.kube.budgets import BudgetIndex
+from kubectl_evictplan.kube.disruption import (
+    EvictionRules,
+    Scale,
+    can_ignore_budgets,
+    is_behind,
+    synced_status,
+)
+from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
+from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
+from kubectl_evictplan.windows.drain_world import DrainWorld
+
+OwnerKey = tuple[str, str, str]
+
+
+class CoveredPods:
+    """Budgets are known by their places in the world's list.
+
+    ``drained`` are all pods that some process may evict, those that may come to its nodes too;
+    ``drained_keys`` counts in how many turns. ``short`` are owners,
+    as (kind, namespace, name), of which a pod is made at the start, unless something nobody sees keeps them from it.
+    """
+
+    def __init__(
+        self, world: DrainWorld, plan: DrainPlan, ready: ReadyTimes, rules: EvictionRules
+    ) -> None:
+        self._rules = rules
+        self._start_ns = plan.start_ns
+        self.world = world
+        self.ready = ready
+        self.refilled = plan.refilled
+        self.short = {*plan.incomplete, *missing_pods(world.snapshot)}
+        self._index = BudgetIndex(world.budgets)
+        self._scales = OwnerScales(world.snapshot.workloads)
+        self._nodes = {node.name for node in world.snapshot.nodes}
+        self._covered: dict[int, list[Pod]] = {}
+        for pod in world.snapshot.pods:
+            for place in self._index.matching(pod):
+                self._covered.setdefault(place, []).append(pod)
+        self._asking: dict[int, list[tuple[PlannedTurn, Pod]]] = {}
+        self.drained: list[Pod] = []
+        self.drained_keys: Counter[str] = Counter()
+        for turn in (turn for turns in plan.processes for turn in turns):
+            for pod in (*turn.pods, *turn.guests):
+                self.drained.append(pod)
+                self.drained_keys[pod.key] += 1
+                for place in self._index.matching(pod):
+                    self._asking.setdefault(place, []).append((turn, pod))
+
+    def covering(self, pod: Pod) -> Sequence[int]:
+        """Places of the budgets that cover the pod."""
+        return self._index.matching(pod)
+
+    def asked_about(self, pod: Pod) -> Sequence[int]:
+        """Places of the budgets that the Eviction API may ask about it."""
+        return () if self.is_never_asked_about(pod) else self.covering(pod)
+
+    def is_never_asked_about(self, pod: Pod) -> bool:
+        """Whether it goes whatever budgets say. Who starts may be Running before kubectl comes."""
+        return can_ignore_budgets(pod, self._rules) and not self.is_starting(pod)
+
+    def names(self, places: Iterable[int]) -> tuple[str, ...]:
+        """The budgets, as "namespace/name"."""
+        return tuple(self.world.budgets[place].key for place in places)
+
+    def of_budget(self, place: int) -> Sequence[Pod]:
+        """All pods that the budget covers."""
+        return self._covered.get(place, [])
+
+    def drained_of(self, place: int) -> Sequence[tuple[PlannedTurn, Pod]]:
+        """Those of ``drained`` that it covers, each with the turn in which it is asked about."""
+        return self._asking.get(place, ())
+
+    def of_owner(self, owner: OwnerKey) -> Sequence[Pod]:
+        """The pods of one owner."""
+        return [pod for pod in self.world.snapshot.pods if owner_key(pod) == owner]
+
+    def synced(self, place: int, covered: Sequence[Pod]) -> PodDisruptionBudget:
+        """The budget as the disruption controller would write it, if it covered these."""
+        now_ns = self.world.snapshot.taken_at_ns
+        return synced_status(self.world.budgets[place], covered, self._scales.scale, now_ns)
+
+    def in_the_end(self, place: int) -> list[Pod]:
+        """Its pods, when those that are starting are Ready."""
+        return [
+            replace(pod, ready="True", phase="Running") if self.is_starting(pod) else pod
+            for pod in self.of_budget(place)
+        ]
+
+    def is_behind(self, place: int) -> bool:
+        """Whether the status is older than the pods listed beside it."""
+        now_ns = self.world.snapshot.taken_at_ns
+        return is_behind(self.world.budgets[place], self.of_budget(place), now_ns)
+
+    def is_settled(self, pod: Pod) -> bool:
+        """Whether the pod stays as it is while nobody evicts it."""
+        if pod.finished:
+            return True
+        if pod.deletion_timestamp_ns is not None:
+            # It counts no more; nor does its place, unless its owner has still to fill it.
+            return owner_key(pod) not in self.refilled
+        return pod.phase == "Running" and self.has_node(pod) and not self.is_starting(pod)
+
+    def has_node(self, pod: Pod) -> bool:
+        """Whether it is bound to a node that exists: else it is bound, or collected as garbage, meanwhile."""
+        return pod.node_name in self._nodes
+
+    def slowest_ns(self, pod: Pod) -> int:
+        """How long one of its owner takes at most to be Ready, if it ever is."""
+        least_ns, most_ns = self.ready.range_of(pod)
+        return most_ns or least_ns
+
+    def ready_earliest_ns(self, pod: Pod) -> int:
+        """The offset before which a pod that is starting is not Ready."""
+        return pod.creation_timestamp_ns + self.ready.range_of(pod)[0] - self._start_ns
+
+    def is_starting(self, pod: Pod) -> bool:
+        """Whether the pod is so young that it will be Ready like a replacement."""
+        young_ns = pod.creation_timestamp_ns + self.slowest_ns(pod)
+        return (
+            pod.ready != "True"
+            and not pod.finished
+            and bool(pod.node_name)
+            and pod.controller() is not None
+            and young_ns >= self.world.snapshot.taken_at_ns
+        )
+
+    def keeps_its_wish(self, place: int) -> bool:
+        """Whether it wants as many healthy pods all the time, whoever of them is away.
+
+        ReplicaSets of one Deployment are one owner: its scale counts (``getPodDeployment``).
+        """
+        budget = self.world.budgets[place]
+        if budget.min_available is not None and not budget.min_available.percent:
+            return True
+        owners = {
+            (pod.namespace, owner)
+            for pod in self.of_budget(place)
+            if (owner := pod.controller()) is not None
+        }
+        if len(owners) < 2:
+            return True
+        scales = [self._scales.scale(*owner) for owner in owners]
+        known = {one.uid for one in scales if isinstance(one, Scale)}
+        return len(known) == 1 and all(isinstance(one, Scale) for one in scales)

@@ -1,0 +1,174 @@
+"""How long a pod can be kept waiting by its budget at most, whoever else asks the same one.
+
+A budget that is *open again and again* has its disruptions back as soon as nobody was evicted for a while, long enough for every
+replacement to be Ready and counted. So whoever is refused knows that as many others were evicted within that time as the budget
+has disruptions, and kubectl evicts each pod that it finds on a node once. That bounds how long one pod asks, and all
+pods together that one process evicts one after the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by, owner_key
+from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.windows.drain_accounts import counts_pods
+from kubectl_evictplan.windows.drain_covered import CoveredPods
+from kubectl_evictplan.windows.drain_delays import (
+    AT_ONCE,
+    CAUGHT_UP_NS,
+    CONFLICT,
+    FORGOTTEN_NS,
+    REFUSED,
+    RETRY,
+    recovery,
+)
+from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
+from kubectl_evictplan.windows.drain_recovery import Recoveries
+
+# An eviction is followed by so many writes of its budget's status that a request can meet: its own, with the sync that
+# sees it, and that another pod is Ready; where pods are counted that it is gone and that the other one is there.
+_WRITES, _WRITES_COUNTING = 2, 4
+
+
+class Asking(NamedTuple):
+    """How long at most, of one process.
+
+    ``once_ns`` for all that others do to the budget meanwhile, and ``each_ns`` besides for every pod that it asks for one
+    after the other. ``refuses``: somebody may be refused at all.
+    """
+
+    once_ns: int
+    each_ns: int
+    refuses: bool
+
+
+class Progress:
+    """By budget."""
+
+    def __init__(self, covered: CoveredPods, recoveries: Recoveries, plan: DrainPlan) -> None:
+        self._covered = covered
+        self._recoveries = recoveries
+        self._tasks = [
+            (turn, pod)
+            for turns in plan.processes
+            for turn in turns
+            for pod in (*turn.pods, *turn.guests, *(one.pod for one in turn.leaving))
+        ]
+        every = [turn for turns in plan.processes for turn in turns]
+        # Who else may ask is known of all nodes.
+        self._known = all(turn.listed and (turn.known or not turn.refused) for turn in every)
+        self._found: dict[int, Asking | None] = {}
+
+    def opens_again(self, place: int) -> bool:
+        """Whether the budget has a disruption again and again, whoever takes it, while one pod after the other is evicted."""
+        facts = self._covered
+        budget, covered = facts.world.budgets[place], facts.of_budget(place)
+        known = facts.ready.latest_ns is not None and budget.disruptions_allowed is not None
+        if not known or not facts.world.steady:
+            return False
+        in_the_end = facts.in_the_end(place)
+        synced = facts.synced(place, in_the_end)
+        seen = synced == budget or facts.is_behind(place) or in_the_end != covered
+        return (
+            bool(synced.disruptions_allowed)
+            and seen
+            and facts.keeps_its_wish(place)
+            and all(pod.deletion_timestamp_ns is None and facts.has_node(pod) for pod in covered)
+            and all(self._recoveries.is_sure(pod) for _, pod in facts.drained_of(place))
+        )
+
+    def asking(self, place: int) -> Asking | None:
+        """How long the budget keeps anybody waiting; None: perhaps for ever."""
+        if place not in self._found:
+            self._found[place] = self._bounded(place) if self._known else None
+        return self._found[place]
+
+    def first_open_ns(self, place: int, pod: Pod) -> int:
+        """Before that offset the budget does not let the pod go."""
+        facts = self._covered
+        budget, covered = facts.world.budgets[place], facts.of_budget(place)
+        synced = facts.synced(place, covered)
+        healthy, desired = synced.current_healthy or 0, synced.desired_healthy or 0
+        closed = budget.disruptions_allowed == 0 and synced.disruptions_allowed == 0
+        if not closed or synced != budget or healthy > desired or not facts.keeps_its_wish(place):
+            return 0
+        missing = desired - healthy
+        if pod.ready == "True":
+            missing += 1
+        elif budget.unhealthy_pod_eviction_policy == ALWAYS_ALLOW:
+            return 0
+        starting = sorted(facts.ready_earliest_ns(one) for one in covered if facts.is_starting(one))
+        made_ns = min((facts.ready.range_of(one)[0] for one in covered), default=0)
+        later = starting[missing - 1] if 0 < missing <= len(starting) else made_ns
+        return max(min(later, made_ns), 0) if missing > 0 else 0
+
+    def _bounded(self, place: int) -> Asking | None:
+        tasks = [(turn, pod) for turn, pod in self._tasks if self._matters(place, pod)]
+        budget = self._covered.world.budgets[place]
+        writes = _WRITES_COUNTING if counts_pods(budget) else _WRITES
+        once_ns = self._until_settled_ns(place) + len(tasks) * writes * CONFLICT[1]
+        if self._has_enough(place):
+            return Asking(once_ns, 0, refuses=False)
+        if not self.opens_again(place):
+            return None
+        recoveries = [self._recoveries.latest_ns(pod, turn.options) for turn, pod in tasks]
+        known = [one for one in recoveries if one is not None]
+        if len(known) < len(recoveries):
+            return None
+        each_ns = max(known, default=0) + RETRY[1] + REFUSED[1]
+        rounds = (len(tasks) - 1) // self._at_a_time(place, tasks)
+        once_ns += max(rounds - 1, 0) * each_ns + self._forgotten_ns(tasks)
+        return Asking(once_ns, each_ns, refuses=True)
+
+    def _has_enough(self, place: int) -> bool:
+        """Whether there are as many disruptions from the start as ever can be taken."""
+        facts = self._covered
+        budget, covered = facts.world.budgets[place], facts.of_budget(place)
+        asking = [pod for _, pod in self._tasks if place in facts.covering(pod)]
+        return (
+            facts.world.steady
+            and not budget.disrupted_pods
+            and (budget.disruptions_allowed or 0) >= len(asking)
+            and facts.synced(place, covered) == budget
+            and facts.keeps_its_wish(place)
+            and all(facts.has_node(pod) or pod.ready != "True" for pod in covered)
+        )
+
+    def _at_a_time(self, place: int, tasks: Sequence[tuple[PlannedTurn, Pod]]) -> int:
+        """How many were evicted at least while somebody is refused.
+
+        A StatefulSet in order may make nobody because of one that went later: there it is one.
+        """
+        facts, by_name = self._covered, self._recoveries.goes_in_order
+        if any(by_name(pod) or place not in facts.covering(pod) for _, pod in tasks):
+            return 1
+        return max(facts.synced(place, facts.in_the_end(place)).disruptions_allowed or 0, 1)
+
+    def _forgotten_ns(self, tasks: Iterable[tuple[PlannedTurn, Pod]]) -> int:
+        """Two processes that evict one pod of a StatefulSet may leave word that its replacement is about to go."""
+        names = Counter(pod.key for _, pod in tasks if is_owned_by(pod, STATEFUL_SET))
+        return FORGOTTEN_NS * sum(1 for number in names.values() if number > 1)
+
+    def _matters(self, place: int, pod: Pod) -> bool:
+        """Whether its eviction may keep the budget closed: it is covered, or of a StatefulSet with pods that are."""
+        if place in self._covered.covering(pod):
+            return True
+        owner = owner_key(pod)
+        return (
+            owner is not None
+            and owner[0] == STATEFUL_SET
+            and any(owner == owner_key(one) for _, one in self._covered.drained_of(place))
+        )
+
+    def _until_settled_ns(self, place: int) -> int:
+        """How long the budget moves at most because of what was before the start."""
+        facts = self._covered
+        starting = [pod for pod in facts.world.snapshot.pods if facts.is_starting(pod)]
+        ready_ns = [recovery(AT_ONCE, (0, facts.slowest_ns(pod)))[1] for pod in starting]
+        settled = facts.synced(place, facts.of_budget(place)) == facts.world.budgets[place]
+        behind_ns = 0 if settled else CAUGHT_UP_NS + CONFLICT[1]
+        return max(ready_ns, default=0) + len(starting) * CONFLICT[1] + behind_ns

@@ -1,0 +1,123 @@
+"""Pods that several processes of kubectl may evict: whoever is first, and who finds them terminating, or made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.windows.drain_delays import Range
+from kubectl_evictplan.windows.drain_instants import Within
+from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.outcome import EvictionKey
+
+
+class RowBounds(NamedTuple):
+    """The eviction of one pod. ``exact``: every instant of ``spans`` can be, and nothing was left out."""
+
+    node: str
+    spans: tuple[Span, ...]
+    certain: bool
+    gone: Within | None
+    exact: bool
+
+
+class Rival(NamedTuple):
+    """One process that may evict a pod, under the name ``controller``, within these instants (None: perhaps never).
+
+    ``goes``: by the latest of them it is evicted, by whomever. ``gone`` is from its eviction to its object's end.
+    """
+
+    controller: str
+    earliest_ns: int
+    latest_ns: int | None
+    goes: bool
+    gone: Range | None
+
+
+class Rivals:
+    """Fills itself node by node."""
+
+    def __init__(self) -> None:
+        self._of_pod: dict[tuple[str, str], tuple[Pod, list[Rival]]] = {}
+        # By name: whoever evicts the pod may, of a StatefulSet, meet its replacement.
+        self._of_name: dict[str, list[Rival]] = {}
+        self._known = True
+
+    def add(self, pod: Pod, rival: Rival) -> None:
+        """A pod that is there at the start."""
+        self._of_pod.setdefault((pod.key, pod.uid), (pod, []))[1].append(rival)
+        self.add_replacement(pod, rival)
+
+    def add_replacement(self, pod: Pod, rival: Rival) -> None:
+        """A pod that may be made in its stead."""
+        self._of_name.setdefault(pod.key, []).append(rival)
+
+    def lose(self, pods: Iterable[Pod], controller: str, earliest_ns: int) -> None:
+        """Of a node nothing is known but that kubectl does not come to it, and to these pods, before."""
+        self._known = False
+        for pod in pods:
+            self.add(pod, Rival(controller, earliest_ns, None, goes=False, gone=None))
+
+    def rows(self) -> Iterator[tuple[EvictionKey, RowBounds]]:
+        """The first deletion of each pod by each controller, where there is a latest instant."""
+        for (key, uid), (pod, rivals) in self._of_pod.items():
+            by_ns = _first_by_ns(rivals)
+            for controller in sorted({one.controller for one in rivals}):
+                own = [one for one in rivals if one.controller == controller]
+                alone = len(own) == len(rivals)
+                latest_ns = by_ns if alone and by_ns is not None else _latest_ns(own, rivals)
+                if latest_ns is not None:
+                    certain = alone and by_ns is not None
+                    span = min(one.earliest_ns for one in own), latest_ns
+                    row = RowBounds(pod.node_name, (span,), certain, _gone(span, rivals), False)
+                    yield EvictionKey(key, uid, controller, 0), row
+
+    def again(self) -> dict[tuple[str, str, str], Span]:
+        """By (pod, uid, controller), where the controller deletes it more often than once; uid "": whoever was made in its stead."""
+        found: dict[tuple[str, str, str], Span] = {}
+        for (key, uid), (_, rivals) in self._of_pod.items():
+            for controller in {one.controller for one in rivals}:
+                own = sorted(one.earliest_ns for one in rivals if one.controller == controller)
+                latest_ns = _latest_ns(
+                    [one for one in rivals if one.controller == controller], rivals
+                )
+                if len(own) > 1 and latest_ns is not None:
+                    found[key, uid, controller] = own[1], latest_ns
+        for key, rivals in self._of_name.items() if self._known else ():
+            for controller in {one.controller for one in rivals}:
+                own_ns = [one.earliest_ns for one in rivals if one.controller == controller]
+                latest = [one.latest_ns for one in rivals if one.controller == controller]
+                known = [ns for ns in latest if ns is not None]
+                if len(known) == len(latest):
+                    found[key, "", controller] = min(own_ns), max(known)
+        return found
+
+
+def _first_by_ns(rivals: Iterable[Rival]) -> int | None:
+    """By when the pod is evicted at the latest, by one of them; None: perhaps it never is."""
+    return min(
+        (one.latest_ns for one in rivals if one.goes and one.latest_ns is not None), default=None
+    )
+
+
+def _latest_ns(own: Iterable[Rival], rivals: Iterable[Rival]) -> int | None:
+    """When the last of one's own deletions is at the latest: it needs its time, and an object."""
+    latest = [one.latest_ns for one in own]
+    known = [ns for ns in latest if ns is not None]
+    most_ns = max(known) if len(known) == len(latest) else None
+    by_ns, gone = _first_by_ns(rivals), [one.gone for one in rivals]
+    ends = [one[1] for one in gone if one is not None]
+    if by_ns is None or len(ends) < len(gone):
+        return most_ns
+    there_ns = by_ns + max(ends)
+    return there_ns if most_ns is None else min(most_ns, there_ns)
+
+
+def _gone(span: Span, rivals: Iterable[Rival]) -> Within | None:
+    """When the object ends."""
+    every = [one.gone for one in rivals]
+    known = [one for one in every if one is not None]
+    if len(known) < len(every):
+        return None
+    return Within(span[0] + min(low for low, _ in known), span[1] + max(high for _, high in known))

@@ -1,0 +1,202 @@
+"""What is proven of drains where nobody knows who is let through first."""
+
+from __future__ import annotations
+
+import pytest
+from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains, make_budget
+from msgspec.structs import replace
+
+from builders import ns
+from kubectl_evictplan.cluster.readiness import ReadyTimes
+from kubectl_evictplan.cluster.rooms import NO_LIMITS
+from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, DrainEnd
+from kubectl_evictplan.kube.disruption import EvictionRules
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.windows.drain_bounds import DrainBounds
+from kubectl_evictplan.windows.drain_rivals import RowBounds
+from kubectl_evictplan.windows.drain_world import drain_world
+
+READY = ns(3), ns(3)
+# From a disruption that is taken to the try that finds it back, at most: the other pod is Ready after 3.95 s, a try is 5.11 s off.
+ROUND = 9.06
+
+
+def proven(
+    snapshot: ClusterSnapshot, *events: ScenarioEvent, ready: tuple[int, int | None] = READY
+) -> DrainBounds:
+    scenario = drains(*events)
+    world = drain_world(snapshot, scenario, CONFIGURATION)
+    return DrainBounds(world, scenario, ReadyTimes(*ready), NO_LIMITS, EvictionRules())
+
+
+def row(bounds: DrainBounds, pod: str, controller: str = EVICTION_API) -> RowBounds:
+    [found] = [
+        one
+        for key, one in bounds.rows.items()
+        if (key.pod, key.controller) == (f"default/{pod}", controller)
+    ]
+    return found
+
+
+def latest(bounds: DrainBounds, pod: str) -> float:
+    return row(bounds, pod).spans[-1][1] / 1e9
+
+
+# -- two processes at one budget -----------------------------------------------------------------------
+
+
+def test_two_processes_at_one_budget_keep_each_other_waiting_for_as_many_rounds_as_pods_go() -> (
+    None
+):
+    web = App("web", ["a1", "b1", "b2"], most=1)
+    bounds = proven(drained_cluster(web), drain("a1", at=1), drain("b1", at=1))
+    assert row(bounds, "web-0").certain
+    assert row(bounds, "web-1").certain
+    assert bounds.exit_codes == {0: frozenset({0}), 1: frozenset({0})}
+    # Each may find the other's disruption taken, and perhaps that of a replacement that came to its node.
+    assert 1 + ROUND < latest(bounds, "web-0") < 1 + 6 * ROUND
+
+
+def test_at_a_budget_that_has_enough_for_all_nobody_waits_for_a_replacement() -> None:
+    web = App("web", ["a1", "b1", "b2", "b2", "b2", "b2"], most=5)
+    never = ns(3), None
+    bounds = proven(drained_cluster(web), drain("a1", at=1), drain("b1", at=1), ready=never)
+    assert row(bounds, "web-0").certain
+    assert not any(turn.waits for turn in bounds.turns.values())
+    assert bounds.exit_codes == {0: frozenset({0}), 1: frozenset({0})}
+
+
+def test_a_budget_that_several_may_pass_at_a_time_keeps_everybody_waiting_for_fewer_rounds() -> (
+    None
+):
+    nodes = ["a1", "a1", "b1", "b1", "b2", "b2"]
+    events = drain("a1", at=1), drain("b1", at=1)
+    one = proven(drained_cluster(App("web", nodes, most=1)), *events)
+    two = proven(drained_cluster(App("web", nodes, most=2)), *events)
+    assert latest(two, "web-0") + ROUND < latest(one, "web-0")
+
+
+def test_where_replacements_may_never_be_ready_there_is_no_latest_instant() -> None:
+    web = App("web", ["a1", "b1", "b2"], most=1)
+    bounds = proven(drained_cluster(web), drain("a1", at=1), drain("b1", at=1), ready=(ns(3), None))
+    assert bounds.rows == {}
+    assert bounds.exit_codes == {0: frozenset({0, None}), 1: frozenset({0, None})}
+    with_limits = proven(
+        drained_cluster(web),
+        drain("a1", at=1, timeout_ns=ns(20)),
+        drain("b1", at=1, timeout_ns=ns(20)),
+        ready=(ns(3), None),
+    )
+    # It gives up at its first try after 20 s, or a pod is let through that asked before.
+    assert latest(with_limits, "web-0") < 35
+    assert not row(with_limits, "web-0").certain
+    assert with_limits.exit_codes == {0: frozenset({0, 1}), 1: frozenset({0, 1})}
+
+
+# -- two processes on one node ---------------------------------------------------------------------------
+
+
+def test_of_two_processes_on_one_node_one_evicts_by_when_the_first_surely_does() -> None:
+    free = App("free", ["a1", "b1"])
+    bounds = proven(drained_cluster(free), drain("a1", at=1), drain("a1", at=9))
+    alone = row(proven(drained_cluster(free), drain("a1", at=1)), "free-0")
+    assert row(bounds, "free-0")[:3] == alone[:3]
+    # The second one evicts it once more if it finds it terminating, which lasts for 30 s.
+    low, high = bounds.again["default/free-0", "uid-default-free-0", EVICTION_API]
+    assert 9 < low / 1e9 < high / 1e9 < 9 + 1
+    assert bounds.exit_codes == {0: frozenset({0}), 1: frozenset({0})}
+
+
+def test_neither_of_two_ways_to_delete_is_certain_although_the_pod_goes() -> None:
+    free = App("free", ["a1", "b1"])
+    bounds = proven(
+        drained_cluster(free), drain("a1", at=1), drain("a1", at=1, disable_eviction=True)
+    )
+    assert not row(bounds, "free-0").certain
+    assert not row(bounds, "free-0", KUBECTL_DELETE).certain
+    assert bounds.exit_codes == {0: frozenset({0}), 1: frozenset({0})}
+
+
+def test_what_makes_kubectl_refuse_a_node_may_be_gone_when_another_process_was_there() -> None:
+    bare = App("bare", ["a1"], "")
+    bounds = proven(drained_cluster(bare), drain("a1", at=1, force=True), drain("a1", at=2))
+    assert bounds.exit_codes.get(1) is None
+
+
+# -- one process ---------------------------------------------------------------------------------------------
+
+
+def test_pods_of_a_set_in_order_that_are_away_together_are_made_one_after_the_other() -> None:
+    apart = App("s", ["a1", "a1", "b1"], "StatefulSet", most=2, grace=1)
+    alike = apart._replace(parallel=True)
+    in_order = proven(drained_cluster(apart._replace(most=1)), drain("a1", "b1"))
+    assert in_order.exit_codes == {0: frozenset({0})}
+    for app in (apart, alike):
+        bounds = proven(drained_cluster(app), drain("a1", "b1"))
+        assert row(bounds, "s-2").certain
+        assert bounds.exit_codes == {0: frozenset({0})}
+
+
+def test_pods_that_go_one_after_the_other_ask_their_budget_one_after_the_other() -> None:
+    web = App("web", ["a1", "a1", "a1", "b1"], most=1, grace=1)
+    bounds = proven(drained_cluster(web), drain("a1", at=1, parallel=1))
+    assert row(bounds, "web-2").certain
+    assert bounds.exit_codes == {0: frozenset({0})}
+    [turn] = bounds.turns.values()
+    assert turn.end is not None
+    assert turn.end.latest_ns is not None
+    assert turn.end.latest_ns / 1e9 > 1 + 2 * ROUND
+
+
+def test_a_pod_under_two_budgets_fails_and_the_others_go_one_after_the_other() -> None:
+    web, both = App("web", ["a1", "a1", "b1"], most=1), App("both", ["a1", "b1"])
+    budgets = [make_budget("x", app="both", most=1), make_budget("y", app="both", most=1)]
+    snapshot = drained_cluster(web, both, budgets=budgets)
+    bounds = proven(snapshot, drain("a1", at=1, parallel=1))
+    assert bounds.exit_codes == {0: frozenset({1})}
+    [turn] = bounds.turns.values()
+    assert turn.reasons == {DrainEnd.ERROR}
+    assert [wait.certain for key, wait in turn.waits.items() if key.pod == "default/both-0"] == [
+        True
+    ]
+
+
+def test_a_pod_that_starts_may_be_asked_about_when_kubectl_comes() -> None:
+    snapshot = drained_cluster(App("web", ["a1", "b1"], least=2))
+    pods = tuple(
+        replace(
+            pod, phase="Pending", ready="False", creation_timestamp_ns=snapshot.taken_at_ns - ns(1)
+        )
+        if pod.name == "web-0"
+        else pod
+        for pod in snapshot.pods
+    )
+    bounds = proven(replace(snapshot, pods=pods), drain("a1", at=1))
+    assert not [one for one in bounds.rows.values() if one.certain]
+    assert bounds.exit_codes[0] != {0}
+
+
+# -- what is told ------------------------------------------------------------------------------------------------
+
+
+def test_what_two_processes_do_to_one_budget_is_told_as_proven() -> None:
+    web = App("web", ["a1", "b1", "b2"], most=1)
+    events = drain("a1", at=1), drain("b1", at=1)
+    prediction = predict(drained_cluster(web), drains(*events), CONFIGURATION, assume_ready=READY)
+    coverage = prediction.inputs.coverage
+    assert coverage is not None
+    assert (coverage.exact, coverage.explored, coverage.explored_nodes) == (0, 0, ())
+    assert {one.exit_code for one in prediction.drains} == {0}
+
+
+@pytest.mark.slow
+def test_an_end_that_may_never_come_is_told_without_a_latest_instant_and_without_a_code() -> None:
+    web = App("web", ["a1", "b1", "b2"], most=1)
+    events = drain("a1", at=1), drain("b1", at=1)
+    prediction = predict(
+        drained_cluster(web), drains(*events), CONFIGURATION, assume_ready=(ns(3), None)
+    )
+    told = {(one.end_latest_seconds, one.exit_code, one.end_reason) for one in prediction.drains}
+    assert told == {(None, None, None)}
