@@ -53,6 +53,8 @@ class Stretch(msgspec.Struct):
     status: str | None
     ends: Span = (NEVER_NS, NEVER_NS)
     unknown: Span | None = None
+    # A tick may pass it over, because its Lease was written without being renewed.
+    passed_over: bool = False
 
     @property
     def reaches(self) -> Span:
@@ -116,7 +118,7 @@ class NodeCourses:
         self._snapshot = snapshot
         self._scenario = scenario
         self._configuration = configuration
-        self._step_max_ns = step_max_ns
+        self.step_max_ns = step_max_ns
         self._noticing = Noticing(configuration, step_max_ns)
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._events: dict[str, list[tuple[int, ScenarioEvent]]] = {}
@@ -124,6 +126,7 @@ class NodeCourses:
             for name in event.nodes:
                 self._events.setdefault(name, []).append((index, event))
         self._known: dict[str, NodeCourse] = {}
+        self._counts_anew_ns: int | None = None
 
     def of(self, name: str) -> NodeCourse:
         """The course of the node; one that does not exist has an empty one."""
@@ -139,6 +142,11 @@ class NodeCourses:
     def _ends_after(self, at_ns: int) -> Iterator[int]:
         yield from (life.ends_ns for life in self.lives if life.ends_ns >= at_ns)
         yield NEVER_NS
+
+    def count_anew(self, until_ns: int) -> None:
+        """All zones may be down until then: grace periods may begin anew at any time until the tick after it."""
+        self._counts_anew_ns = until_ns
+        self._known.clear()
 
     def _course(self, name: str) -> NodeCourse:
         stretches = tuple(self._stretches(name))
@@ -159,6 +167,7 @@ class NodeCourses:
             if number + 1 < len(drafts):
                 draft.stretch.ends = drafts[number + 1].stretch.begins
             draft.stretch.unknown = self._given_up(name, draft)
+            draft.stretch.passed_over = draft.touched
             yield draft.stretch
 
     def _at_start(self, name: str) -> _Draft:
@@ -222,7 +231,7 @@ class NodeCourses:
     def _renews_too_slowly(self, name: str) -> bool:
         grace_ns = self._configuration.node_monitor_grace_period_ns
         longest_ns = longest_renewal_ns(self._snapshot.leases.get(name))
-        return longest_ns >= grace_ns - self._step_max_ns
+        return longest_ns >= grace_ns - self.step_max_ns
 
     def _noticed(self, heartbeat: Span) -> Span:
         """When a tick may give up a node of that last heartbeat, and until when one surely has."""
@@ -230,6 +239,8 @@ class NodeCourses:
         earliest_ns, latest_ns = NEVER_NS, NEVER_NS
         for life in self.lives:
             first_ns, last_ns = self._noticed_by(life, heartbeat, least_ns, most_ns)
+            if self._counts_anew_ns is not None:
+                last_ns = max(last_ns, self._counts_anew_ns + 2 * self.step_max_ns + most_ns)
             if first_ns <= life.ends_ns:
                 earliest_ns = min(earliest_ns, first_ns)
             if last_ns <= life.ends_ns:
@@ -240,7 +251,7 @@ class NodeCourses:
         if not life.warm:
             # A new process takes what it sees first for a heartbeat.
             first_ns = max(heartbeat[0], life.begins[0]) + least_ns
-            return first_ns, max(heartbeat[1] + self._step_max_ns, life.begins[1]) + most_ns
+            return first_ns, max(heartbeat[1] + self.step_max_ns, life.begins[1]) + most_ns
         leader_ns = self._snapshot.control_plane.leader_acquire_time_ns
         since_ns = BEFORE_NS if leader_ns is None else leader_ns - self._scenario.start_ns
         if heartbeat[1] == BEFORE_NS:
@@ -248,7 +259,7 @@ class NodeCourses:
         earliest_ns, latest_ns = self._noticing.given_up(heartbeat)
         if since_ns >= heartbeat[0]:
             # The present process may have seen it for the first time when it began.
-            latest_ns = max(latest_ns, since_ns + 2 * self._step_max_ns + most_ns)
+            latest_ns = max(latest_ns, since_ns + 2 * self.step_max_ns + most_ns)
         return earliest_ns, latest_ns
 
     # -- taints -----------------------------------------------------------------------------------------
@@ -303,7 +314,7 @@ class NodeCourses:
     def _tick_surely_after(self, at_ns: int) -> int:
         """Until when a tick has surely come that began at that instant or later."""
         for life in self.lives:
-            tick_ns = max(at_ns + self._step_max_ns, life.begins[1])
+            tick_ns = max(at_ns + self.step_max_ns, life.begins[1])
             if not life.warm and life.begins[0] > at_ns:
                 tick_ns = life.begins[1]
             if tick_ns + _TIE_NS < life.ends_ns:

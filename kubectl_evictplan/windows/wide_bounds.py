@@ -1,24 +1,28 @@
 """The bounds of what has no narrower proof: nothing in it can come earlier, or later, than these say.
 
 Where exploration was not complete and ``outer_bounds`` proves nothing, say because kubelets come back, nodes come and go,
-or kube-controller-manager starts anew. They are wide, and nothing in them is certain.
+or kube-controller-manager starts anew. They are wide; certain is only what ``sure_evictions`` proves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.line_replay import NEVER_NS
 from kubectl_evictplan.windows.line_windows import merge_spans
 from kubectl_evictplan.windows.node_courses import NodeCourses
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
+from kubectl_evictplan.windows.sure_evictions import SureEvictions
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
-from kubectl_evictplan.windows.wide_fates import Possible, WideFates
+from kubectl_evictplan.windows.wide_fates import Possible, Version, WideFates
 
 # More windows than this help nobody.
 _WINDOWS_MAX = 4
@@ -34,69 +38,80 @@ def bound_samples(
     """Bound what was only explored of the nodes that are ``sampled``; add what may happen there and no run showed."""
     step_max_ns = configuration.node_monitor_period_ns + monitor_cost_max_ns(snapshot)
     courses = NodeCourses(snapshot, scenario, configuration, step_max_ns)
+    services = LatestServices(snapshot, scenario, configuration, courses)
     fates = WideFates(snapshot, scenario, configuration, courses)
-    pods = [pod for pod in snapshot.pods if pod.node_name in result.sampled]
+    sure = SureEvictions(snapshot, scenario, configuration, courses, services)
     missed = frozenset().union(*result.sampled.values())
-    _bound_pods(result, fates, pods, missed, horizon_ns)
+    bounding = _Bounding(result, fates, sure, missed, horizon_ns)
+    bounding.bound(pod for pod in snapshot.pods if pod.node_name in result.sampled)
 
 
-def _bound_pods(
-    result: Exploration,
-    fates: WideFates,
-    pods: Iterable[Pod],
-    missed: frozenset[str],
-    horizon_ns: int,
-) -> None:
-    shown: dict[str, list[EvictionKey]] = {}
-    for key in result.evictions:
-        shown.setdefault(key.pod, []).append(key)
-    for name, versions in fates.versions(pods, result.sampled).items():
-        possible = fates.possible(versions)
-        keys = {EvictionKey(name, each.pod.uid, each.controller, 0) for each in possible}
-        reused = len({version.pod.uid for version in versions}) > 1
-        for key in sorted(keys.union(shown.get(name, ()))):
-            of_it = [each for each in possible if each.controller == key.controller]
-            same = [each for each in of_it if each.pod.uid == key.uid]
-            if reused or not same:
-                # Timers know pods by their names: one may outlive its pod, and end the next one.
-                same = [_at_any_time_from(same, of_it)] if of_it else []
-            if same:
-                _put(result, key, same, missed, horizon_ns)
+class _Bounding(msgspec.Struct):
+    """Puts the bounds of pods where only samples were; ``missed`` are the unknowns that were not wholly explored."""
+
+    _result: Exploration
+    _fates: WideFates
+    _sure: SureEvictions
+    _missed: frozenset[str]
+    _horizon_ns: int
+
+    def bound(self, pods: Iterable[Pod]) -> None:
+        """Bound all that may happen to these pods, and to those that are created beside them."""
+        shown: dict[str, list[EvictionKey]] = {}
+        for key in self._result.evictions:
+            shown.setdefault(key.pod, []).append(key)
+        for name, versions in self._fates.versions(pods, self._result.sampled).items():
+            possible = self._fates.possible(versions)
+            keys = {EvictionKey(name, each.pod.uid, each.controller, 0) for each in possible}
+            for key in sorted(keys.union(shown.get(name, ()))):
+                of_it = [each for each in possible if each.controller == key.controller]
+                same = [each for each in of_it if each.pod.uid == key.uid]
+                if of_it and (not same or len({version.pod.uid for version in versions}) > 1):
+                    # Timers know pods by their names: one may outlive its pod, and end the next one.
+                    same = [_at_any_time(key, of_it)]
+                if same:
+                    self._put(key, same, self._certain_by(key, versions, possible))
+
+    def _certain_by(
+        self, key: EvictionKey, versions: list[Version], possible: list[Possible]
+    ) -> tuple[int, bool]:
+        """Until when it has happened, and whether it must; ``NEVER_NS`` where nobody knows."""
+        by_ns = None
+        if key.controller == TAINT_EVICTION and len(versions) == 1:
+            by_ns = self._sure.deleted_by_ns(versions[0])
+        if by_ns is None:
+            return NEVER_NS, False
+        others = (each.span[0] for each in possible if each.controller != key.controller)
+        return by_ns, by_ns < min(others, default=NEVER_NS)
+
+    def _put(self, key: EvictionKey, possible: list[Possible], by: tuple[int, bool]) -> None:
+        found, (by_ns, certain) = self._result.evictions.get(key), by
+        if found is not None and (found.proven or not found.missed):
+            return
+        end_ns = min(self._horizon_ns, by_ns)
+        spans = [(each.span[0], min(each.span[1], end_ns)) for each in possible]
+        merged = list(merge_spans(sorted(span for span in spans if span[0] <= span[1]), 0))
+        if not merged:
+            return
+        if len(merged) > _WINDOWS_MAX:
+            merged = [(merged[0][0], merged[-1][1])]
+        if found is None:
+            found = _not_seen(min(possible, key=lambda each: each.span[0]), self._missed)
+        self._result.evictions[key] = found._replace(
+            spans=tuple(merged),
+            certain=certain and by_ns <= self._horizon_ns,
+            gone_earliest_ns=merged[0][0],
+            gone_latest_ns=None,
+            circumstances=(),
+            proven=True,
+        )
 
 
-def _at_any_time_from(same: list[Possible], of_it: list[Possible]) -> Possible:
+def _at_any_time(key: EvictionKey, of_it: list[Possible]) -> Possible:
+    """What may come at any time after the first of them."""
     first = min(of_it, key=lambda each: each.span[0])
-    low_ns = first.span[0]
-    return replace(same[0] if same else first, span=(low_ns, NEVER_NS))
-
-
-def _put(
-    result: Exploration,
-    key: EvictionKey,
-    possible: list[Possible],
-    missed: frozenset[str],
-    horizon_ns: int,
-) -> None:
-    found = result.evictions.get(key)
-    if found is not None and (found.proven or not found.missed):
-        return
-    reached = [each.span for each in possible if each.span[0] <= horizon_ns]
-    if not reached:
-        return
-    spans = [(low_ns, min(high_ns, horizon_ns)) for low_ns, high_ns in reached]
-    merged = list(merge_spans(sorted(spans), 0))
-    if len(merged) > _WINDOWS_MAX:
-        merged = [(merged[0][0], merged[-1][1])]
-    if found is None:
-        found = _not_seen(min(possible, key=lambda each: each.span[0]), missed)
-    result.evictions[key] = found._replace(
-        spans=tuple(merged),
-        certain=False,
-        gone_earliest_ns=merged[0][0],
-        gone_latest_ns=None,
-        circumstances=(),
-        proven=True,
-    )
+    same = next((each for each in of_it if each.pod.uid == key.uid), first)
+    return replace(same, span=(first.span[0], NEVER_NS))
 
 
 def _not_seen(possible: Possible, missed: frozenset[str]) -> PossibleEviction:

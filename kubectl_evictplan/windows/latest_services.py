@@ -1,0 +1,301 @@
+"""When a node that waits in line is tainted at the latest, whatever else happens to its zone.
+
+Time is cut at every instant at which the possible state of any node changes. In a *segment* between two of them it is the
+same all the time what each node can be. Where a zone has one state whatever its nodes are, its limiter has one rate from
+the second tick on; each node takes one token for each time that it can fall out of Ready, and no more. So a node that is surely
+not ready throughout is served when all that can come before it have been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneCount, ZoneMembership
+from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
+    EMPTY,
+    FULL,
+    PARTIAL,
+    compute_zone_state,
+)
+from kubectl_evictplan.kube.durations import MICROSECOND_NS, SECOND_NS
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.line_replay import NEVER_NS
+from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.node_courses import (
+    NOT_POSTED,
+    NodeCourse,
+    NodeCourses,
+    Stretch,
+)
+from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
+
+# Longer scenarios have their last segments looked at only.
+_SEGMENTS_MAX = 40
+# Nodes in segments that are looked at to find out when all zones may be down.
+_LOOKED_AT_MAX = 300_000
+
+
+class _Member(msgspec.Struct, frozen=True):
+    """A node that is, or may be, in a zone."""
+
+    course: NodeCourse
+    counts: bool
+
+
+class _States(NamedTuple):
+    """The best and the worst state that a zone can be in; EMPTY where perhaps no node counts."""
+
+    best: str
+    worst: str
+
+
+class Service(msgspec.Struct, frozen=True):
+    """A node that waits at ``from_ns`` is tainted by ``latest_ns``; nothing changes until ``until_ns``."""
+
+    from_ns: int
+    latest_ns: int
+    until_ns: int
+
+
+class LatestServices:
+    """Of all zones of one scenario."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        scenario: Scenario,
+        configuration: ControllerConfiguration,
+        courses: NodeCourses,
+    ) -> None:
+        self._snapshot = snapshot
+        self._scenario = scenario
+        self._configuration = configuration
+        self._courses = courses
+        self._membership = ZoneMembership(configuration)
+        self._zones_of: dict[str, set[str]] = {}
+        self._found: dict[str, list[Service]] = {}
+        self._more_tokens = self._changes_of_taints()
+        self._zones = self._members()
+        self._all_down_until_ns = self._find_all_down()
+        if self._all_down_until_ns is not None:
+            # Grace periods begin anew when that is over.
+            courses.count_anew(self._all_down_until_ns)
+            self._zones = self._members()
+
+    def _members(self) -> dict[str, list[_Member]]:
+        zones: dict[str, list[_Member]] = {}
+        created = (event.node for event in self._scenario.events if event.node is not None)
+        for node in (*self._snapshot.nodes, *created):
+            counts = not self._membership.is_excluded(node)
+            zone = self._membership.zone_key(node)
+            zones.setdefault(zone, []).append(_Member(self._courses.of(node.name), counts))
+            self._zones_of.setdefault(node.name, set()).add(zone)
+        return zones
+
+    def _find_all_down(self) -> int | None:
+        """Until when all zones may be down at one time; None where they never are."""
+        if any(map(self._is_never_down, self._all_zones())):
+            return None
+        segments = list(self._elementary())
+        if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
+            return NEVER_NS
+        for segment in reversed(segments):
+            if all(self._bounds(zone, segment).worst == FULL for zone in self._all_zones()):
+                return segment[1]
+        return None
+
+    def _all_zones(self) -> set[str]:
+        return {*self._zones, *self._snapshot.bystanders}
+
+    def _is_never_down(self, zone: str) -> bool:
+        """Whether a node counts there that is always Ready."""
+        if self._snapshot.bystanders.get(zone):
+            return True
+        return any(
+            member.counts and not any(member.course.not_ready())
+            for member in self._zones.get(zone, ())
+            if len(member.course.stretches) == 1
+        )
+
+    def of(self, name: str) -> list[Service]:
+        """In order; none where nothing bounds them."""
+        zones = self._zones_of.get(name, set())
+        # A name that is used again elsewhere may have left something in the line it was in.
+        if len(zones) != 1 or self._configuration.profile.queue_mode == "SETREMOVE":
+            return []
+        (zone,) = zones
+        if zone not in self._found:
+            self._found[zone] = list(self._services(zone))
+        course = self._courses.of(name)
+        if self._configuration.profile.queue_mode == "ADD" and _comes_back(course):
+            return []
+        return [each for each in self._found[zone] if _is_surely_down(course, each)]
+
+    # -- one zone ---------------------------------------------------------------------------------------
+
+    def _services(self, zone: str) -> Iterator[Service]:
+        step_ns, profile = self._courses.step_max_ns, self._configuration.profile
+        if self._membership_varies(zone):
+            return
+        for begin_ns, end_ns in self._segments():
+            rate_qps = self._rate(zone, (begin_ns, end_ns))
+            if rate_qps is None or rate_qps <= 0:
+                continue
+            token_ns = int(SECOND_NS / rate_qps) + MICROSECOND_NS + PASS_LAG_MAX_NS
+            settled_ns = begin_ns + 3 * step_ns + PASS_LAG_MAX_NS
+            # The bucket may be empty, and a pass that still sees a node as ready wastes a token.
+            tokens = 1 + self._tokens_taken(zone, (begin_ns - 3 * step_ns, end_ns))
+            if profile.taint_on_current_condition:
+                tokens += 1 + int(rate_qps * STALE_LISTER_NS / SECOND_NS)
+                settled_ns += STALE_LISTER_NS
+            latest_ns = settled_ns + tokens * token_ns
+            if latest_ns < end_ns:
+                yield Service(begin_ns, latest_ns, end_ns)
+
+    def _membership_varies(self, zone: str) -> bool:
+        """Whether a node without a Ready condition may be in line: each try of it costs a token."""
+        return any(
+            stretch.status == NOT_POSTED
+            for member in self._zones.get(zone, ())
+            for stretch in member.course.stretches
+        )
+
+    def _segments(self) -> list[Span]:
+        """Those in which a node can be served at all, the last ones."""
+        shortest_ns = 3 * self._courses.step_max_ns
+        return [
+            span
+            for span in self._elementary()
+            if span[1] - span[0] > shortest_ns and self._runs_throughout(span)
+        ][-_SEGMENTS_MAX:]
+
+    def _elementary(self) -> Iterator[Span]:
+        instants = {0, NEVER_NS}
+        for life in self._courses.lives:
+            instants.update((*life.begins, life.ends_ns))
+        for members in self._zones.values():
+            for member in members:
+                for stretch in member.course.stretches:
+                    instants.update((*stretch.begins, *stretch.ends, *(stretch.unknown or ())))
+        yield from pairwise(sorted(at_ns for at_ns in instants if at_ns >= 0))
+
+    def _runs_throughout(self, span: Span) -> bool:
+        return any(
+            life.begins[1] <= span[0] and span[1] <= life.ends_ns for life in self._courses.lives
+        )
+
+    def _rate(self, zone: str, segment: Span) -> float | None:
+        """Nodes per second that the zone is served at throughout; None where that is not sure."""
+        bounds = {each: self._bounds(each, segment) for each in self._all_zones()}
+        if all(each.worst == FULL for each in bounds.values()):
+            return None
+        best, worst = bounds[zone]
+        if best != worst:
+            return None
+        configuration = self._configuration
+        rate_qps = configuration.node_eviction_rate_qps
+        if worst == PARTIAL:
+            # What counts is how large the zone was when it got into that state.
+            rate_qps = configuration.secondary_node_eviction_rate_qps
+            if self._smallest(zone) <= configuration.large_cluster_size_threshold:
+                return None
+        # A limiter that refused all keeps doing so when it is told one node a second.
+        return None if rate_qps == 1.0 and self._may_refuse_all(zone) else rate_qps
+
+    def _bounds(self, zone: str, segment: Span) -> _States:
+        ready = [self._snapshot.bystanders.get(zone, 0)] * 2
+        down = [0, 0]
+        for member in self._zones.get(zone, ()):
+            if not member.counts:
+                continue
+            up, not_up, gone = _can_be(member.course, segment)
+            ready[0] += up and not not_up and not gone
+            ready[1] += up
+            down[0] += not_up and not up and not gone
+            down[1] += not_up
+        threshold = self._configuration.unhealthy_zone_threshold
+        if ready[0] + down[0] == 0:
+            return _States(EMPTY, FULL)
+        best = compute_zone_state(ZoneCount(ready[1], down[0]), threshold)
+        worst = compute_zone_state(ZoneCount(ready[0], down[1]), threshold)
+        return _States(best, worst)
+
+    def _smallest(self, zone: str) -> int:
+        """How many nodes count in the zone at least, all the time."""
+        return self._snapshot.bystanders.get(zone, 0) + sum(
+            member.counts and all(s.status is not None for s in member.course.stretches)
+            for member in self._zones.get(zone, ())
+        )
+
+    def _may_refuse_all(self, zone: str) -> bool:
+        """Whether the zone may ever have been served at no rate."""
+        configuration = self._configuration
+        if self._all_down_until_ns is not None:
+            return True
+        served = configuration.secondary_node_eviction_rate_qps
+        large = self._smallest(zone) > configuration.large_cluster_size_threshold
+        if large and served > 0 and configuration.node_eviction_rate_qps > 0:
+            return False
+        down = sum(
+            member.counts and any(member.course.not_ready()) for member in self._zones.get(zone, ())
+        )
+        return down > 2
+
+    def _tokens_taken(self, zone: str, segment: Span) -> int:
+        """How many tokens nodes of the zone can take in it."""
+        tokens = self._more_tokens
+        for member in self._zones.get(zone, ()):
+            tokens += sum(
+                low_ns <= segment[1] and high_ns >= segment[0]
+                for _, low_ns, high_ns in member.course.not_ready()
+            )
+            # What a deleted node leaves in line takes a token as well.
+            tokens += sum(stretch.status is None for stretch in member.course.stretches)
+        return tokens
+
+    def _changes_of_taints(self) -> int:
+        """How often people take the taint off a node that waited for it, which puts it in line again."""
+        found = 0
+        for event in self._scenario.events:
+            if isinstance(event, AddTaint):
+                found += len(event.nodes) * (event.taint.key in LIFECYCLE_NO_EXECUTE_KEYS)
+            elif isinstance(event, RemoveTaint):
+                found += len(event.nodes) * (event.removal.key in LIFECYCLE_NO_EXECUTE_KEYS)
+        return found
+
+
+def _overlaps(stretch: Stretch, segment: Span) -> bool:
+    return stretch.begins[0] < segment[1] and stretch.ends[1] > segment[0]
+
+
+def _can_be(course: NodeCourse, segment: Span) -> tuple[bool, bool, bool]:
+    """Whether the node can be Ready, can be something else, and can be uncounted in the segment."""
+    up = not_up = gone = False
+    for stretch in course.stretches:
+        if not _overlaps(stretch, segment):
+            continue
+        gone = gone or stretch.status is None or stretch.passed_over
+        surely_unknown = stretch.unknown is not None and stretch.unknown[1] <= segment[0]
+        up = up or (stretch.status == TRUE and not surely_unknown)
+        not_up = not_up or stretch.status not in (None, TRUE)
+        not_up = not_up or (stretch.unknown is not None and stretch.unknown[0] < segment[1])
+    return up, not_up, gone
+
+
+def _is_surely_down(course: NodeCourse, service: Service) -> bool:
+    up, not_up, gone = _can_be(course, (service.from_ns, service.until_ns))
+    return not_up and not up and not gone
+
+
+def _comes_back(course: NodeCourse) -> bool:
+    return sum(1 for _ in course.not_ready()) > 1

@@ -1,0 +1,141 @@
+"""By when a pod is surely deleted for a taint, whatever else is unknown: the upper end of a wide bound, and when it is certain.
+
+A taint that surely stands from one instant to another, while one process runs and nothing else happens to the pod, starts a
+timer by the first of them, unless one runs already. A timer that runs is never moved, so the pod is deleted when the longest that
+can run is over, if the taint still stands then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
+from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Taint
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, is_lifecycle_no_execute
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.simulation.running_timers import running_timer
+from kubectl_evictplan.windows.latest_services import LatestServices
+from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses, Standing
+from kubectl_evictplan.windows.wide_fates import Version
+
+
+class _Sure(msgspec.Struct, frozen=True):
+    """One of ``taints`` surely stands from ``from_ns`` to ``until_ns``, and one process runs all that time."""
+
+    taints: tuple[Taint, ...]
+    from_ns: int
+    until_ns: int
+
+
+class SureEvictions:
+    """Of the pods of one scenario."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        scenario: Scenario,
+        configuration: ControllerConfiguration,
+        courses: NodeCourses,
+        services: LatestServices,
+    ) -> None:
+        self._snapshot = snapshot
+        self._scenario = scenario
+        self._configuration = configuration
+        self._courses = courses
+        self._services = services
+        self._nodes = {node.name: node for node in snapshot.nodes}
+        self._known: dict[str, tuple[_Sure, ...]] = {}
+        self._with_pods = {key for event in scenario.events for key in event.pods if not event.pod}
+
+    def deleted_by_ns(self, version: Version) -> int | None:
+        """Until when taint eviction has surely deleted the pod; None where nothing proves it."""
+        pod, configuration = version.pod, self._configuration
+        if not (pod.node_name and configuration.taint_eviction_enabled):
+            return None
+        if pod.key in self._with_pods or pod.deletion_timestamp_ns is not None:
+            return None
+        if delete_is_refused(pod, configuration) is not None:
+            return None
+        course = self._courses.of(pod.node_name)
+        longest_ns = self._longest_ns(version, course)
+        ends = (
+            max(sure.from_ns, version.since_ns) + longest_ns
+            for sure in self._sure(course)
+            if all(self._delay_ns(version, taint) is not None for taint in sure.taints)
+            and max(sure.from_ns, version.since_ns) + longest_ns < sure.until_ns
+        )
+        return min(ends, default=None)
+
+    def _delay_ns(self, version: Version, taint: Taint) -> int | None:
+        """How long the pod tolerates the taint; None: for ever."""
+        comparison = self._configuration.comparison_operators
+        decision = Decision((taint,), version.pod.tolerations, comparison)
+        if decision.all_tolerated and decision.minimum_ns < 0:
+            return None
+        return max(decision.minimum_ns, 0)
+
+    def _longest_ns(self, version: Version, course: NodeCourse) -> int:
+        """How much longer than the start of the scenario, or of a taint, any timer of the pod can run."""
+        delays = (self._delay_ns(version, standing.taint) for standing in course.taints)
+        longest_ns = max((delay_ns for delay_ns in delays if delay_ns is not None), default=0)
+        node = self._nodes.get(version.pod.node_name)
+        if node is None or version.since_ns >= 0:
+            return longest_ns
+        given = self._snapshot, self._scenario.start_ns, self._configuration
+        timer = running_timer(node, version.pod, *given)
+        if timer is None:
+            return longest_ns
+        return max(longest_ns, timer.due_latest_ns - self._scenario.start_ns)
+
+    # -- taints that surely stand -----------------------------------------------------------------------
+
+    def _sure(self, course: NodeCourse) -> tuple[_Sure, ...]:
+        found = self._known.get(course.name)
+        if found is None:
+            by_people = (each for standing in course.taints for each in self._put(course, standing))
+            found = (*self._by_lifecycle(course), *by_people)
+            self._known[course.name] = found
+        return found
+
+    def _by_lifecycle(self, course: NodeCourse) -> Iterator[_Sure]:
+        events_ns = [event.at_ns for event in self._scenario.events if _changes(event, course.name)]
+        for service in self._services.of(course.name):
+            if any(service.from_ns <= at_ns <= service.until_ns for at_ns in events_ns):
+                continue
+            taints = tuple(
+                standing.taint
+                for standing in course.taints
+                if is_lifecycle_no_execute(standing.taint)
+                and standing.put[0] <= service.until_ns
+                and standing.until_ns >= service.from_ns
+            )
+            if taints:
+                yield _Sure(taints, service.latest_ns, service.until_ns)
+
+    def _put(self, course: NodeCourse, standing: Standing) -> Iterator[_Sure]:
+        """What people put on a node that is surely there, or is on it at the start."""
+        put_ns = standing.put[0]
+        if standing.put[1] != put_ns or is_lifecycle_no_execute(standing.taint):
+            return
+        if any(s.status is None and s.begins[0] <= put_ns <= s.ends[1] for s in course.stretches):
+            return
+        for life in self._courses.lives:
+            from_ns = max(put_ns, life.begins[1], 0)
+            until_ns = min(standing.until_ns, life.ends_ns)
+            if from_ns < until_ns:
+                yield _Sure((standing.taint,), from_ns, until_ns)
+
+
+def _changes(event: ScenarioEvent, name: str) -> bool:
+    """Whether people change taints of node lifecycle on the node."""
+    if name not in event.nodes:
+        return False
+    if isinstance(event, AddTaint):
+        return event.taint.key in LIFECYCLE_NO_EXECUTE_KEYS
+    if isinstance(event, RemoveTaint):
+        return any(event.removal.removes(key, NO_EXECUTE) for key in LIFECYCLE_NO_EXECUTE_KEYS)
+    return False
