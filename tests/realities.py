@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -33,6 +34,7 @@ from kubectl_evictplan.controllers.flags import (
     ControllerConfiguration,
     resolve_configuration,
 )
+from kubectl_evictplan.engine.event_queue import Course
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
@@ -254,6 +256,8 @@ def draw_reality(
     scenario = with_last_heartbeats(world.snapshot, scenario, rng)
     names = sorted(node.name for node in world.snapshot.nodes)
     renamed = dict(zip(names, rng.sample(names, len(names)), strict=True))
+    if rng.random() < 0.5:
+        timing = drifting(world, scenario, timing, rng)
     timeline = simulate(
         rename_snapshot(world.snapshot, renamed),
         rename_scenario(scenario, renamed),
@@ -294,6 +298,39 @@ def draw_timing(world: World, rng: random.Random) -> Timing:
         stale_nil=rng.choice(("grace0", "never")),
         pod_exit_fraction=rng.random(),
     )
+
+
+def drifting(world: World, scenario: Scenario, timing: Timing, rng: random.Random) -> Timing:
+    """The same first ticks, but every tick costs something else."""
+    period_ns = world.configuration.node_monitor_period_ns
+    until_ns = scenario.end_ns + 2 * period_ns
+    drift = random.Random(rng.random())
+    begins_ns = [event.at_ns for event in scenario.events if event.manager_up]
+    courses = [_course(drift, at_ns, until_ns, period_ns) for at_ns in begins_ns]
+    if not starts_without_controller(scenario):
+        courses.insert(0, _course(drift, timing.monitor_phase_ns, until_ns, period_ns, before=70))
+    return replace(timing, monitor_courses=tuple(courses))
+
+
+def _course(
+    rng: random.Random, first_ns: int, until_ns: int, period_ns: int, before: int = 0
+) -> Course:
+    """Ticks from ``first_ns`` on, and some ``before``: quick ones and slow ones for a while each, or any."""
+    earlier_ns = list(_costs(rng, before))
+    ticks_ns = [first_ns - before * period_ns - sum(earlier_ns)]
+    for cost_ns in (*earlier_ns, *_costs(rng, (until_ns - first_ns) // period_ns + 2)):
+        ticks_ns.append(ticks_ns[-1] + period_ns + cost_ns)
+    return tuple((at_ns, after_ns - at_ns) for at_ns, after_ns in pairwise(ticks_ns))
+
+
+def _costs(rng: random.Random, number: int) -> Iterator[int]:
+    left, cost_ns = 0, 0
+    while number > 0:
+        if not left:
+            left = rng.choice((1, 3, 10, 40))
+            cost_ns = rng.choice((0, MONITOR_COST_MAX_NS, -1))
+        yield rng.randint(0, MONITOR_COST_MAX_NS) if cost_ns < 0 else cost_ns
+        left, number = left - 1, number - 1
 
 
 def _is_ready(node: Node) -> bool:

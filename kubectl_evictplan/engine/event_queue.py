@@ -11,8 +11,10 @@ Rules of this file:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from enum import IntEnum
+from operator import itemgetter
 
 import msgspec
 
@@ -86,35 +88,60 @@ class EventQueue(msgspec.Struct, eq=False):
         return False
 
 
+# Where a loop runs that does not take as long every time: a run, and how far apart the runs from it on are; each run
+# at which that changes is named.
+Course = tuple[tuple[int, int], ...]
+
+
 class LoopGrid(msgspec.Struct):
     """The instants of one ``wait.Until`` loop, in nanoseconds.
 
     Upstream measures the period from the end of a run, so with a cost ``d`` the k-th run starts at
-    ``first + k * (period + d)``. A loop that has been running for long (``unbounded``) has no first
-    run that matters: its grid reaches into the past.
+    ``first + k * (period + d)``; where runs cost now more, now less, the step changes (``later``). A loop that
+    has been running for long (``unbounded``) has no first run that matters: its grid reaches into the past.
     """
 
     first_ns: int
     step_ns: int
     unbounded: bool
+    # Runs from which on the step is another one, in order, each with that step.
+    later: Course = ()
+
+    @classmethod
+    def of_course(cls, course: Course, origin_ns: int = 0, *, unbounded: bool) -> LoopGrid:
+        """The grid of a course that counts from ``origin_ns``."""
+        (first_ns, step_ns), *later = [(origin_ns + at_ns, step_ns) for at_ns, step_ns in course]
+        return cls(first_ns, step_ns, unbounded, tuple(later))
+
+    def _stretch(self, at_ns: int) -> tuple[int, int]:
+        """A run, and the step from it on: the newest change of steps at or before ``at_ns``."""
+        place = bisect_right(self.later, at_ns, key=itemgetter(0))
+        return self.later[place - 1] if place else (self.first_ns, self.step_ns)
 
     def at_or_after(self, at_ns: int) -> int:
         """First run at or after ``at_ns``."""
         if at_ns <= self.first_ns and not self.unbounded:
             return self.first_ns
-        return self.first_ns - (self.first_ns - at_ns) // self.step_ns * self.step_ns
+        run_ns, step_ns = self._stretch(at_ns) if self.later else (self.first_ns, self.step_ns)
+        return run_ns - (run_ns - at_ns) // step_ns * step_ns
 
     def after(self, at_ns: int) -> int:
         """First run strictly after ``at_ns``."""
         return self.at_or_after(at_ns + 1)
 
-    def between(self, low_ns: int, high_ns: int) -> range:
+    def between(self, low_ns: int, high_ns: int) -> Iterator[int]:
         """Runs from ``low_ns`` to ``high_ns``, both included."""
-        return range(self.at_or_after(low_ns), high_ns + 1, self.step_ns)
+        run_ns = self.at_or_after(low_ns)
+        while run_ns <= high_ns:
+            yield run_ns
+            run_ns = self.after(run_ns)
 
     def before(self, at_ns: int) -> int | None:
         """Last run strictly before ``at_ns``; None when the loop had not started."""
-        run_ns = self.first_ns + (at_ns - 1 - self.first_ns) // self.step_ns * self.step_ns
+        begun_ns, step_ns = (self.first_ns, self.step_ns)
+        if self.later:
+            begun_ns, step_ns = self._stretch(at_ns - 1)
+        run_ns = begun_ns + (at_ns - 1 - begun_ns) // step_ns * step_ns
         return run_ns if self.unbounded or run_ns >= self.first_ns else None
 
     def newest(self, at_ns: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from kubectl_evictplan.engine.drain_timing import DrainTiming
+from kubectl_evictplan.engine.event_queue import Course, LoopGrid
 
 
 class Timing(msgspec.Struct, frozen=True):
@@ -16,6 +17,8 @@ class Timing(msgspec.Struct, frozen=True):
 
     ``monitor_phase_ns``: from the scenario's start to the first monitor tick.
     ``monitor_cost_ns`` / ``pass_cost_ns``: added to every period of the loop.
+    ``monitor_courses``: where the monitor ticks instead, as offsets from the start, when its ticks do not all cost
+    the same: one course for each process of the run, in order; that of a process which begins at an instant begins there.
     ``pass_phase_ns``: from a monitor tick of the first run to the first pass.
     ``serves_queues``: False leaves waiting nodes waiting: what their zones' queues are told is recorded
     all the same, and the order of service is explored apart from the run.
@@ -38,6 +41,7 @@ class Timing(msgspec.Struct, frozen=True):
 
     monitor_phase_ns: int = 0
     monitor_cost_ns: int = 0
+    monitor_courses: tuple[Course, ...] = ()
     pass_phase_ns: int = 0
     pass_cost_ns: int = 0
     serves_queues: bool = True
@@ -54,3 +58,15 @@ class Timing(msgspec.Struct, frozen=True):
     pod_exit_fraction: float = 1.0
     late_pod_items: frozenset[str] = frozenset()
     drain: DrainTiming = DrainTiming()
+
+    def ticks(self, first_ns: int, period_ns: int, origin_ns: int = 0, *, warm: bool) -> LoopGrid:
+        """The ticks of one process: ``warm``, it runs since long before the start, else it begins at ``first_ns``.
+
+        ``origin_ns`` is the scenario's start, where instants are not offsets from it.
+        """
+        if self.monitor_courses and warm:
+            return LoopGrid.of_course(self.monitor_courses[0], origin_ns, unbounded=True)
+        for course in self.monitor_courses:
+            if origin_ns + course[0][0] == first_ns:
+                return LoopGrid.of_course(course, origin_ns, unbounded=False)
+        return LoopGrid(first_ns, period_ns + self.monitor_cost_ns, unbounded=warm)

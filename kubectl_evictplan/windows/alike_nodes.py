@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, renew_period_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
-from kubectl_evictplan.engine.event_queue import LoopGrid
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
@@ -56,8 +55,8 @@ class AlikeNodes:
 
     def one_of_each(self, scenario: Scenario, timing: Timing) -> OneOfEach:
         """Return what to simulate with the monitor's ticks of ``timing``."""
-        step_ns = self._configuration.node_monitor_period_ns + timing.monitor_cost_ns
-        ticks = LoopGrid(timing.monitor_phase_ns, step_ns, unbounded=True)
+        period_ns = self._configuration.node_monitor_period_ns
+        ticks = timing.ticks(timing.monitor_phase_ns, period_ns, warm=True)
         if id(scenario) not in self._known:
             self._known[id(scenario)] = scenario, self._courses(scenario)
         alike: dict[Hashable, list[str]] = {}

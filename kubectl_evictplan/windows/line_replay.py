@@ -33,7 +33,7 @@ from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue impor
     RateLimitedTimedQueue,
 )
 from kubectl_evictplan.controllers.releases import ReleaseProfile
-from kubectl_evictplan.engine.event_queue import LoopGrid
+from kubectl_evictplan.engine.timing import Timing
 
 NEVER_NS = 2**62
 
@@ -51,9 +51,9 @@ class LineRules(NamedTuple):
     taint_mode: bool
     rate_qps: float
     end_ns: int
-    # The monitor's ticks of a process that was running at the start.
-    tick_phase_ns: int
-    tick_step_ns: int
+    period_ns: int
+    # Where the monitor of each process ticks.
+    timing: Timing
     # From when a node and a token are both there to the pass that finds them.
     lag_ns: int = 0
     # A pass falls between the node steps and the zone logic of every tick.
@@ -175,7 +175,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     def __post_init__(self) -> None:
         rules = self._rules
         self._mode = rules.profile.queue_mode if rules.taint_mode else "ADD"
-        self._grid = LoopGrid(rules.tick_phase_ns, rules.tick_step_ns, unbounded=True)
+        self._grid = rules.timing.ticks(rules.timing.monitor_phase_ns, rules.period_ns, warm=True)
         self._queue = self._new_queue()
 
     def run(self) -> LineHistory:
@@ -315,7 +315,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 if not self._rules.taint_mode:
                     self._tainted.clear()  # who was evicted is known to nobody else
             case Told.STARTED:
-                self._grid = LoopGrid(self._now_ns, self._rules.tick_step_ns, unbounded=False)
+                rules = self._rules
+                self._grid = rules.timing.ticks(self._now_ns, rules.period_ns, warm=False)
 
     def _apply_to_node(self, operation: QueueOperation) -> None:
         name = operation.name

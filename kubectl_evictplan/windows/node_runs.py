@@ -248,6 +248,7 @@ class NodeRunner:
         timing = Timing(
             monitor_phase_ns=grid.phase_ns,
             monitor_cost_ns=grid.cost_ns,
+            monitor_courses=grid.courses,
             zones_backwards=piece.zones_backwards,
             serves_queues=False,
             mid_tick_pass=True,
@@ -392,8 +393,8 @@ def _rules(run: NodeRun, configuration: ControllerConfiguration) -> LineRules:
         taint_mode=configuration.taint_mode,
         rate_qps=configuration.node_eviction_rate_qps,
         end_ns=run.scenario.end_ns,
-        tick_phase_ns=run.timing.monitor_phase_ns,
-        tick_step_ns=configuration.node_monitor_period_ns + run.timing.monitor_cost_ns,
+        period_ns=configuration.node_monitor_period_ns,
+        timing=run.timing,
     )
 
 

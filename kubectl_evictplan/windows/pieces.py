@@ -4,33 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
-
+from kubectl_evictplan.engine.event_queue import Course
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.circumstances import Moment
 
 
 class Grid(NamedTuple):
-    """Where the monitor ticks: phase of the first tick, and what each tick costs."""
+    """Where the monitor ticks: phase of the first tick, and what each tick costs; or the courses of all processes."""
 
     phase_ns: int
     cost_ns: int
-
-
-class Corner(msgspec.Struct, frozen=True):
-    """Where several critical phases meet, at one cost of ticks: only the stretches beside them change there.
-
-    ``vanishing``: only the stretches between them, which vanish where they meet.
-    """
-
-    instants: frozenset[int]
-    vanishing: bool
-
-    def touches(self, low_ns: int, high_ns: int, step_ns: int) -> bool:
-        """Whether a stretch of phases has a corner there."""
-        phases = {at_ns % step_ns for at_ns in self.instants}
-        begins, ends = low_ns in phases, (high_ns + 1) % step_ns in phases
-        return begins and ends if self.vanishing else begins or ends
+    courses: tuple[Course, ...] = ()
 
 
 class Piece(NamedTuple):
@@ -53,10 +37,10 @@ class Piece(NamedTuple):
     missed: frozenset[str] = frozenset()
     # The number of a piece that is drawn: one choice of everything, where not all of them can be explored.
     drawn: int | None = None
-    # Of all stretches of phases only those that have a corner here.
-    corner: Corner | None = None
     # One phase stands for all that are admissible.
     phase_is_chosen: bool = False
+    # How far apart the same tick lies at both ends, up to the last one that meets something.
+    apart_ns: int | None = None
 
     @property
     def shift_ns(self) -> int:
@@ -70,6 +54,8 @@ class Piece(NamedTuple):
         """How far apart the same tick can lie at both ends."""
         ticks = end_ns // period_ns + 1
         costs_ns = ticks * abs(self.last.cost_ns - self.first.cost_ns)
+        if self.apart_ns is not None:
+            return self.apart_ns + min(costs_ns, period_ns)
         phases_ns = self.last.phase_ns - self.first.phase_ns
         if self.last_scenario is not None:
             phases_ns = max(phases_ns, 0) + self.shift_ns

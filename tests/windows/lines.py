@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from builders import ns
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.releases import release_profile
+from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.windows.line_replay import LineHistory, LineReplay, LineRules, Order, Wait
 from kubectl_evictplan.windows.line_windows import Span, Spread, ZoneLine, wait_windows
 
@@ -36,8 +37,8 @@ class Line:
             taint_mode=True,
             rate_qps=rate,
             end_ns=ns(1000),
-            tick_phase_ns=0,
-            tick_step_ns=ns(step),
+            period_ns=ns(step),
+            timing=Timing(),
             lag_ns=0,
             **rules,
         )

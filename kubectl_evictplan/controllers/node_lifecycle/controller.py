@@ -69,8 +69,8 @@ class NodeLifecycle:
         self._profile = configuration.profile
         self._timing = timing
         self._warm = warm
-        tick_step_ns = configuration.node_monitor_period_ns + timing.monitor_cost_ns
-        self._grid = LoopGrid(first_tick_ns, tick_step_ns, unbounded=warm)
+        period_ns, start_ns = configuration.node_monitor_period_ns, state.timeline.start_ns
+        self._grid = timing.ticks(first_tick_ns, period_ns, start_ns, warm=warm)
         first_pass_ns = first_tick_ns + timing.pass_phase_ns
         pass_step_ns = NODE_EVICTION_PERIOD_NS + timing.pass_cost_ns
         passes = LoopGrid(first_pass_ns, pass_step_ns, unbounded=warm)

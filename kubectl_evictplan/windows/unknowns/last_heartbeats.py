@@ -54,22 +54,15 @@ class LastHeartbeats(Unknown[Piece]):
         """All early, all late, and in turn both ways."""
         return (1, 2, 4)[min(how_many_open(self._windows_of(part.scenario)), 2)]
 
-    def ends_ns(self, scenario: Scenario) -> Iterator[int]:
-        """Offsets at which it changes which ticks may be the first to see a last heartbeat."""
-        for nodes in self._windows_of(scenario).values():
-            for _, spans in nodes:
-                for low_ns, high_ns in spans:
-                    yield from (low_ns, high_ns)
+    def kinds_and_spans(self, scenario: Scenario) -> Iterator[tuple[Hashable, tuple[Span, ...]]]:
+        """Of each that the scenario leaves open: equal for nodes that are alike, and when it can lie."""
+        for index, nodes in self._windows_of(scenario).items():
+            for name, spans in nodes:
+                yield (index, self._kinds[id(scenario)][name], spans), spans
 
-    def every_span(self, scenario: Scenario) -> list[tuple[Span, ...]]:
-        """The spans of each last heartbeat, in the order in which they stand in a scenario that has them filled in."""
-        windows, found = self._windows_of(scenario), list[tuple[Span, ...]]()
-        for index, event in enumerate(scenario.events):
-            if index in windows:
-                found += [spans for _, spans in windows[index]]
-            elif isinstance(event, StopKubelet) and event.last_heartbeat_ns is not None:
-                found.append(((event.last_heartbeat_ns,) * 2,))
-        return found
+    def with_last(self, scenario: Scenario, last_ns: Sequence[int]) -> Scenario:
+        """The scenario with these, in the order of ``kinds_and_spans``."""
+        return _filled_in(scenario, self._windows_of(scenario), last_ns)
 
     def settle(self, part: Piece, most: int) -> Iterator[Piece]:
         """Every choice of ticks where these are few enough, else the early, the late and some others."""

@@ -12,7 +12,7 @@ other instants only by what they cost: there pieces lie between critical costs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns
@@ -24,7 +24,7 @@ from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.circumstances import Moment, MomentKind
-from kubectl_evictplan.windows.pieces import Corner, Grid, Piece
+from kubectl_evictplan.windows.pieces import Grid, Piece
 from kubectl_evictplan.windows.spent_tokens import zones_without_token
 from kubectl_evictplan.windows.unknowns.drawn import sequence
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
@@ -46,15 +46,8 @@ def monitor_cost_max_ns(snapshot: ClusterSnapshot) -> int:
 class TickMeetings:
     """What ticks of the monitor meet in one cluster."""
 
-    def __init__(
-        self,
-        snapshot: ClusterSnapshot,
-        configuration: ControllerConfiguration,
-        more_ns: Callable[[Scenario], Iterable[int]] = lambda _: (),
-    ) -> None:
-        """``more_ns``: offsets of a scenario that matter beside its moments, as ends of windows do."""
+    def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
         self._snapshot = snapshot
-        self._more_ns = more_ns
         self.configuration = configuration
         self.cost_max_ns = monitor_cost_max_ns(snapshot)
         self.period_ns = configuration.node_monitor_period_ns
@@ -68,8 +61,7 @@ class TickMeetings:
         """Offsets at which it matters on which side of them a tick comes."""
         found = self._known.get(id(scenario))
         if found is None:
-            instants = {moment.at_ns for moment in self.moments(scenario)}
-            found = scenario, sorted(instants.union(self._more_ns(scenario)))
+            found = scenario, sorted({moment.at_ns for moment in self.moments(scenario)})
             self._known[id(scenario)] = found
         return found[1]
 
@@ -78,6 +70,38 @@ class TickMeetings:
         if self.configuration.monitor_phase_ns is not None:
             return self.configuration.monitor_phase_ns
         return 0 if starts_without_controller(scenario) else None
+
+    def visible_phases(self) -> tuple[tuple[int, int], ...]:
+        """Spans in which the first tick after the start is known to come; () where nothing is known."""
+        fixed_ns = self.configuration.monitor_phase_ns
+        if fixed_ns is not None:
+            return ((fixed_ns, fixed_ns),)
+        return tuple(self.configuration.monitor_phases_ns or ())
+
+    def ages_are_whole_ticks(self) -> bool:
+        """Whether it takes the same number of ticks to reach an age from a tick on, whatever they cost."""
+        return not any(whole_ticks(age_ns, self) for age_ns in self._ages_ns())
+
+    def longest_age_ns(self) -> int:
+        """What is older than that was found out long ago."""
+        startup_ns = self.configuration.node_startup_grace_period_ns
+        return max(startup_ns, *self._ages_ns()) + 2 * (self.period_ns + self.cost_max_ns)
+
+    def _ages_ns(self) -> Iterator[int]:
+        """Ages that count from a tick."""
+        yield self.configuration.node_monitor_grace_period_ns
+        if not self.configuration.taint_mode:
+            yield self.configuration.pod_eviction_timeout_ns
+
+
+def whole_ticks(apart_ns: int, meetings: TickMeetings) -> list[int]:
+    """What each tick costs if so long a time is a whole number of ticks, but for nothing."""
+    most = apart_ns // meetings.period_ns
+    fewest = -(-apart_ns // (meetings.period_ns + meetings.cost_max_ns))
+    costs = (
+        -(-apart_ns // ticks) - meetings.period_ns for ticks in range(max(fewest, 1), most + 1)
+    )
+    return [cost_ns for cost_ns in costs if 0 < cost_ns <= meetings.cost_max_ns]
 
 
 class TickCost(Unknown[Piece]):
@@ -101,46 +125,20 @@ class TickCost(Unknown[Piece]):
         if part.drawn is not None:
             yield self._drawn(part, part.drawn)
             return
-        own = set(self._of_grace_period())
-        own.update(self._of_known_grids(part.scenario))
-        if fixed_ns is not None and _has_unknown_start(part.scenario):
-            yield from self._levels(part, fixed_ns, own, most)
-            return
+        # What differs from tick to tick is settled together with the phase: see ``tick_orders``.
+        part = part.missing(self.name)
         if fixed_ns is not None:
-            costs = sorted(own)
-            if len(costs) >= most:
-                part, costs = part.missing(self.name), _every(costs, max(most - 1, 2))
+            own = {*self._of_grace_period(), *self._of_known_grids(part.scenario)}
+            costs = _every(sorted(own), max(most - 1, 2))
             for low_ns, high_ns in _between(costs, cost_max_ns + 1):
                 yield part._replace(first=Grid(fixed_ns, low_ns), last=Grid(fixed_ns, high_ns))
             return
         if most < self.fewest(part):
-            part = part.missing(self.name)
             yield part._replace(first=Grid(0, 0), last=Grid(0, cost_max_ns))
             return
-        levels = {0, cost_max_ns, *own, *(cost_ns - 1 for cost_ns in own)}
-        instants = len(meetings.instants(part.scenario))
-        # With as many instants there are more phases than will be told apart.
-        crossings = self._crossings(part.scenario) if instants < most else None
-        if crossings is not None and len(levels) + 4 * len(crossings) // (instants + 1) <= most:
-            for cost_ns in sorted(levels):
-                yield part._replace(first=Grid(0, cost_ns), last=Grid(0, cost_ns))
-            for cost_ns, meeting in sorted(crossings.items()):
-                yield from _corners(part, cost_ns, frozenset(meeting))
-            return
-        part = part.missing(self.name)
         for cost_ns in (0, cost_max_ns, cost_max_ns // 2)[:most]:
             yield part._replace(first=Grid(0, cost_ns), last=Grid(0, cost_ns))
         yield from self._of_new_process(part, most)
-
-    def _levels(self, part: Piece, phase_ns: int, own: set[int], most: int) -> Iterator[Piece]:
-        """Both sides of each critical cost, one by one: a start that is a window is cut elsewhere for each of them."""
-        critical = own.union(self._crossings(part.scenario))
-        costs = sorted({0, self._meetings.cost_max_ns, *critical, *(cost - 1 for cost in critical)})
-        if len(costs) > most:
-            part, costs = part.missing(self.name), _every(costs, max(most, 2))
-        for cost_ns in costs:
-            grid = Grid(phase_ns, cost_ns)
-            yield part._replace(first=grid, last=grid)
 
     def _of_new_process(self, part: Piece, most: int) -> Iterator[Piece]:
         """Stretches of costs for a grid that a new process starts: when the old one ticked matters little to it."""
@@ -164,7 +162,7 @@ class TickCost(Unknown[Piece]):
     def _of_grace_period(self) -> Iterator[int]:
         """Costs with which the grace period is a whole number of ticks."""
         grace_period_ns = self._meetings.configuration.node_monitor_grace_period_ns
-        yield from self._whole_ticks(grace_period_ns)
+        yield from whole_ticks(grace_period_ns, self._meetings)
 
     def _of_known_grids(self, scenario: Scenario) -> Iterator[int]:
         """Costs with which a grid that starts at a known instant just meets another instant."""
@@ -179,24 +177,6 @@ class TickCost(Unknown[Piece]):
                     cost_ns = -(-(at_ns - start_ns) // steps) - self._period_ns
                     if 0 < cost_ns <= self._meetings.cost_max_ns:
                         yield cost_ns
-
-    def _crossings(self, scenario: Scenario) -> dict[int, set[int]]:
-        """Costs with which instants have the same phase, and which these are."""
-        instants = sorted({0, *self._meetings.instants(scenario)})
-        crossings: dict[int, set[int]] = {}
-        for place, later_ns in enumerate(instants):
-            for earlier_ns in instants[:place]:
-                for cost_ns in self._whole_ticks(later_ns - earlier_ns):
-                    crossings.setdefault(cost_ns, set()).update((earlier_ns, later_ns))
-        return crossings
-
-    def _whole_ticks(self, apart_ns: int) -> Iterator[int]:
-        most = apart_ns // self._period_ns
-        fewest = -(-apart_ns // (self._period_ns + self._meetings.cost_max_ns))
-        for ticks in range(max(fewest, 1), most + 1):
-            cost_ns = -(-apart_ns // ticks) - self._period_ns
-            if 0 < cost_ns <= self._meetings.cost_max_ns:
-                yield cost_ns
 
 
 class MonitorPhase(Unknown[Piece]):
@@ -213,8 +193,6 @@ class MonitorPhase(Unknown[Piece]):
         """Every stretch."""
         if self._meetings.fixed_phase_ns(part.scenario) is not None:
             return 1
-        if part.corner is not None:
-            return len(part.corner.instants) + (-1 if part.corner.vanishing else 1)
         return len(self._meetings.instants(part.scenario)) + 1
 
     def settle(self, part: Piece, most: int) -> Iterator[Piece]:
@@ -231,15 +209,13 @@ class MonitorPhase(Unknown[Piece]):
             ]
             yield spans[int(sequence(1, part.drawn) * len(spans))]
             return
-        if part.corner is None and len(phases) > most:
+        if len(phases) > most:
             yield from self._thinned(part, phases, step_ns, most)
             return
         moment_at = {
             moment.at_ns % step_ns: moment for moment in self._meetings.moments(part.scenario)
         }
         for low_ns, high_ns in _between(phases, step_ns):
-            if part.corner is not None and not part.corner.touches(low_ns, high_ns, step_ns):
-                continue
             after, before = moment_at.get(low_ns), moment_at.get((high_ns + 1) % step_ns)
             known = None
             if cost_ns == 0 and after is not None and before is not None:
@@ -269,17 +245,6 @@ class MonitorPhase(Unknown[Piece]):
                     first=part.first._replace(phase_ns=max(low_ns, first_ns)),
                     last=part.last._replace(phase_ns=min(high_ns, last_ns)),
                 )
-
-
-def _has_unknown_start(scenario: Scenario) -> bool:
-    return any(event.manager_up and event.latest_ns > event.at_ns for event in scenario.events)
-
-
-def _corners(part: Piece, cost_ns: int, meeting: frozenset[int]) -> Iterator[Piece]:
-    """Just before instants have the same phase, and when they have."""
-    for level_ns, vanishing in ((cost_ns - 1, True), (cost_ns, False)):
-        grid = Grid(0, level_ns)
-        yield part._replace(first=grid, last=grid, corner=Corner(meeting, vanishing))
 
 
 def _between(starts: Iterable[int], end: int) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,250 @@
+"""Pieces of all orders of ticks, starts of processes, and what they meet: one for each cell (``tick_cells``).
+
+The phase of the node monitor, what each of its ticks costs, when a process starts that is not known to the second, and
+which tick is the first to see each kubelet's last renewal are settled together: what is possible of one depends on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
+from itertools import islice, product
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import starts_without_controller
+from kubectl_evictplan.windows.circumstances import Moment
+from kubectl_evictplan.windows.pieces import Grid, Piece
+from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats, Span
+from kubectl_evictplan.windows.unknowns.monitor_ticks import TickMeetings
+from kubectl_evictplan.windows.unknowns.tick_cells import Cell, Process, Tick, TickSteps
+
+
+class _Renewal(NamedTuple):
+    """One node's last renewal; of nodes of equal ``kind`` it is all the same which of them is which."""
+
+    place: int
+    kind: Hashable
+    spans: tuple[Span, ...]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is not known exactly."""
+        return self.spans[0][0] < self.spans[-1][1]
+
+
+class _Sight(NamedTuple):
+    """Which tick sees a last renewal first, and until when it can have come."""
+
+    tick: int
+    until_ns: int
+
+    def instant_ns(self, ticks_ns: Sequence[int]) -> int:
+        """Of all instants of which that holds, the latest."""
+        return min(self.until_ns, *ticks_ns[self.tick : self.tick + 1])
+
+
+class _TooManyError(Exception):
+    """There are more pieces than asked for."""
+
+
+class TickOrders:
+    """All pieces of a part in which only the ticks, starts of processes and last renewals are open."""
+
+    def __init__(
+        self, part: Piece, meetings: TickMeetings, heartbeats: LastHeartbeats, most: int
+    ) -> None:
+        self._part = part
+        self._scenario = part.scenario
+        self._meetings = meetings
+        self._heartbeats = heartbeats
+        self._most = most
+        period_ns = meetings.period_ns
+        self._steps = TickSteps(period_ns, period_ns + meetings.cost_max_ns)
+        self._renewals = [
+            _Renewal(place, kind, spans)
+            for place, (kind, spans) in enumerate(heartbeats.kinds_and_spans(part.scenario))
+        ]
+        kinds = list(dict.fromkeys(each.kind for each in self._renewals if each.is_open))
+        # Alike ones stand together.
+        self._open = sorted(
+            (each for each in self._renewals if each.is_open),
+            key=lambda each: kinds.index(each.kind),
+        )
+        self._moments: dict[int, Moment] = {}
+        self._filled: dict[tuple[int, ...], Scenario] = {}
+
+    def pieces(self) -> list[Piece] | None:
+        """One piece for each cell.
+
+        None where there are too many, where a process may end before it begins, and where by what they cost more or
+        fewer ticks fit into an age that the controller asks for.
+        """
+        if len(self._open) > self._most or not self._meetings.ages_are_whole_ticks():
+            return None
+        self._moments = {each.at_ns: each for each in self._meetings.moments(self._scenario)}
+        known = {each.spans[0][0] for each in self._renewals if not each.is_open}
+        # What lies further back than every age that is asked for was found out before the start.
+        since_ns = -self._meetings.longest_age_ns()
+        cuts = sorted(at_ns for at_ns in {0, *self._moments, *known} if at_ns >= since_ns)
+        processes = self._processes(cuts[0])
+        if processes is None or len(cuts) > self._most:
+            return None
+        try:
+            return list(self._all(processes, cuts))
+        except _TooManyError:
+            return None
+
+    def _all(self, processes: Sequence[Process], cuts: Sequence[int]) -> Iterator[Piece]:
+        found = 0
+        for several in product(*(self._of_process(each, cuts) for each in processes)):
+            cell = self._steps.tightened(self._to_the_end([t for each in several for t in each]))
+            assert cell is not None, "each cell of a process has ticks"
+            for sights, narrower in self._sights(cell, 0, {}):
+                for turned in self._turns(sights):
+                    found += 1
+                    if found > self._most:
+                        raise _TooManyError
+                    yield self._piece(narrower, turned)
+
+    def _of_process(self, process: Process, cuts: Sequence[int]) -> list[Cell]:
+        begin_ns, latest_ns = process.begin
+        own = {at_ns for at_ns in cuts if at_ns > begin_ns}
+        if process.phases is None:
+            # Whatever happens comes before or after a start that is not known to the second.
+            events = self._scenario.events
+            own |= {event.at_ns for event in events if begin_ns < event.at_ns <= latest_ns}
+        found = list(islice(self._steps.cells(process, sorted(own)), self._most + 1))
+        if len(found) > self._most:
+            raise _TooManyError
+        return found
+
+    def _to_the_end(self, ticks: list[Tick]) -> list[Tick]:
+        """With ticks up to one that surely comes after the last renewals."""
+        latest_ns = max((each.spans[-1][1] for each in self._open), default=0)
+        while ticks[-1].comes and ticks[-1].low_ns < latest_ns:
+            ticks.append(Tick(*self._steps.next(ticks[-1][:2])))
+        return ticks
+
+    def _processes(self, first_ns: int) -> list[Process] | None:
+        """The processes of the scenario; None where one may end before it begins."""
+        found: list[Process] = []
+        said = [event for event in self._scenario.events if event.manager_up is not None]
+        if not starts_without_controller(self._scenario):
+            low_ns = min(first_ns, *(each.spans[0][0] for each in self._open), 0)
+            begin = low_ns, low_ns + self._steps.longest_ns - 1
+            found.append(Process(begin, None, self._meetings.visible_phases()))
+        for event in said:
+            if found and found[-1].end_ns is None:
+                begins_ns, begun_ns = found[-1].begin
+                is_open = begins_ns < begun_ns and found[-1].phases is None
+                if event.latest_ns > event.at_ns or (is_open and event.at_ns <= begun_ns):
+                    return None
+                found[-1] = found[-1]._replace(end_ns=event.at_ns)
+            if event.manager_up:
+                found.append(Process((event.at_ns, event.latest_ns), None))
+        return found or None
+
+    # -- last renewals ----------------------------------------------------------------------------------
+
+    def _sights(
+        self, cell: Cell, number: int, chosen: dict[int, _Sight]
+    ) -> Iterator[tuple[dict[int, _Sight], Cell]]:
+        """Every choice of the ticks that see each last renewal first; of alike nodes in order."""
+        if number == len(self._open):
+            yield dict(chosen), cell
+            return
+        own, least = self._open[number], (-1, 0)
+        if number and self._open[number - 1].kind == own.kind:
+            least = chosen[self._open[number - 1].place]
+        for span in own.spans:
+            for tick, found in self._steps.seen_first(cell, span):
+                sight = _Sight(tick, span[1])
+                if sight >= least:
+                    chosen[own.place] = sight
+                    yield from self._sights(found, number + 1, chosen)
+
+    def _turns(self, sights: dict[int, _Sight]) -> Iterator[dict[int, _Sight]]:
+        """The choice, with every node of a kind in each of its roles."""
+        groups: dict[Hashable, list[int]] = {}
+        for each in self._open:
+            groups.setdefault(each.kind, []).append(each.place)
+        seen = set()
+        for turn in range(max(map(len, groups.values()), default=1)):
+            turned: dict[int, _Sight] = {}
+            for places in groups.values():
+                size = len(places)
+                turned.update((p, sights[places[(n + turn) % size]]) for n, p in enumerate(places))
+            key = tuple(turned.values())
+            if key not in seen:
+                seen.add(key)
+                yield turned
+
+    # -- pieces -----------------------------------------------------------------------------------------
+
+    def _piece(self, cell: Cell, sights: dict[int, _Sight]) -> Piece:
+        scenario, first = self._settled(cell, sights, latest=False)
+        last_scenario, last = self._settled(cell, sights, latest=True)
+        return self._part._replace(
+            scenario=scenario,
+            last_scenario=None if last_scenario is scenario else last_scenario,
+            first=first,
+            last=last,
+            between=self._between(cell),
+            apart_ns=max(tick.high_ns - tick.low_ns for tick in cell),
+        )
+
+    def _settled(
+        self, cell: Cell, sights: dict[int, _Sight], *, latest: bool
+    ) -> tuple[Scenario, Grid]:
+        """The scenario with every start and every last renewal filled in, and where ticks fall."""
+        steps = self._steps
+        ticks_ns = [tick.high_ns if latest else tick.low_ns for tick in cell]
+        phase_ns = next((at_ns for at_ns in ticks_ns if at_ns >= 0), 0)
+        cost_ns = steps.longest_ns - steps.shortest_ns if latest else 0
+        grid = Grid(phase_ns, cost_ns, steps.courses(cell, latest=latest))
+        renewed_ns = [
+            sights[each.place].instant_ns(ticks_ns) if each.is_open else each.spans[0][0]
+            for each in self._renewals
+        ]
+        begun_ns = [at for at, tick in zip(ticks_ns, cell, strict=True) if tick.begins]
+        key = tuple(renewed_ns + begun_ns[-self._starts :] if self._starts else renewed_ns)
+        if key not in self._filled:
+            filled = self._heartbeats.with_last(self._scenario, renewed_ns)
+            if self._starts:
+                filled = _started(filled, begun_ns[-self._starts :])
+            self._filled[key] = filled
+        return self._filled[key], grid
+
+    @cached_property
+    def _starts(self) -> int:
+        """How many processes begin, if it is not known when."""
+        starts = [event for event in self._scenario.events if event.manager_up]
+        return len(starts) if any(e.latest_ns > e.at_ns for e in starts) else 0
+
+    def _between(self, cell: Cell) -> tuple[Moment, Moment] | None:
+        """The moments between which a tick that costs nothing falls, in all of the cell."""
+        if self._scenario.events and any(tick.begins for tick in cell[1:]):
+            return None
+        period_ns = self._steps.shortest_ns
+        lows = [tick.low_ns - n * period_ns for n, tick in enumerate(cell)]
+        ends = [tick.high_ns + 1 - n * period_ns for n, tick in enumerate(cell)]
+        after = [cell[n].low_ns for n, at_ns in enumerate(lows) if at_ns == max(lows)]
+        before = [cell[n].high_ns + 1 for n, at_ns in enumerate(ends) if at_ns == min(ends)]
+        pairs = product(
+            [self._moments[at_ns] for at_ns in after if at_ns in self._moments],
+            [self._moments[at_ns] for at_ns in before if at_ns in self._moments],
+        )
+        # Neighbouring phases may belong to moments that are several periods apart.
+        return next((two for two in pairs if 0 < two[1].at_ns - two[0].at_ns <= period_ns), None)
+
+
+def _started(scenario: Scenario, begun_ns: Sequence[int]) -> Scenario:
+    """The scenario with every process started then."""
+    at_ns = iter(begun_ns)
+    events = (
+        event.moved_to(next(at_ns)) if event.manager_up else event for event in scenario.events
+    )
+    return replace(scenario, events=tuple(events))
