@@ -10,14 +10,16 @@ import pytest
 
 from builders import make_event, make_lease, make_node, make_scenario, make_snapshot, ns
 from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.engine.event_queue import Course, LoopGrid
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
-from kubectl_evictplan.windows.pieces import Grid, Piece
-from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
+from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
 MANY = 10_000
+# What a tick of a cluster of two nodes can cost.
+MOST = ns(0.010008)
 
 
 @dataclass
@@ -45,48 +47,49 @@ def stop(*names: str, at: float = 2, last: float | None = -1) -> ScenarioEvent:
 
 
 def test_phases_of_the_first_tick_end_where_a_tick_just_catches_a_moment() -> None:
-    free = [piece for piece in Case([stop("n0")]).pieces() if piece.first.cost_ns == 0]
-    # The last heartbeat lies at -1 s: ticks catch it from the phase of 4 s on.
-    phases = [(piece.first.phase_ns, piece.last.phase_ns) for piece in free]
-    assert phases == [(0, ns(4) - 1), (ns(4), ns(5) - 1)]
+    found = Case([stop("n0")]).pieces()
+    # The last heartbeat lies at -1 s: ticks catch it from the phase of 4 s on, and up to what one costs later.
+    phases = [(piece.first.phase_ns, piece.last.phase_ns) for piece in found]
+    assert sorted(phases) == [(0, ns(4) + MOST - 1), (ns(4), ns(5) + MOST - 1)]
 
 
-def test_a_tick_may_cost_nothing_or_all_it_can() -> None:
-    case = Case([stop("n0")])
-    most = monitor_cost_max_ns(case.snapshot)
-    assert {piece.first.cost_ns for piece in case.pieces()} == {0, most}
+def test_every_tick_may_cost_nothing_or_all_it_can() -> None:
+    for piece in Case([stop("n0")]).pieces():
+        (quick,), (slow,) = piece.first.courses, piece.last.courses
+        assert {step for _, step in quick} == {ns(5)}
+        assert slow[-1][1] == ns(5) + MOST
 
 
-def test_a_cost_with_which_two_moments_have_one_phase_is_told_from_both_sides() -> None:
-    # 60.06 s apart: twelve ticks that cost 5 ms each.
-    case = Case([stop("n0"), stop("n1", at=61, last=59.06)])
-    meets, most = ns(0.005), monitor_cost_max_ns(case.snapshot)
-    assert {meets - 1, meets} < {piece.first.cost_ns for piece in case.pieces()}
-    assert {piece.first.cost_ns for piece in case.pieces()} >= {0, most}
+def first_to_see(course: Course, at: float) -> int:
+    """The number of the first tick at or after an instant, from that which sees the last heartbeat at -1 s."""
+    grid = LoopGrid.of_course(course, unbounded=True)
+    return len(list(grid.between(grid.at_or_after(ns(-1)), ns(at) - 1)))
 
 
-def test_at_such_a_cost_only_the_stretches_count_that_end_where_the_phases_meet() -> None:
-    apart = [stop("n2", at=41, last=40.9), stop("n3", at=44, last=43.6)]
-    events = [stop("n0"), *apart, stop("n1", at=61, last=59.06)]
-    meets, step = ns(0.005), ns(5.005)
-    at_the_meeting = [
-        (piece.first.phase_ns, piece.last.phase_ns + 1)
-        for piece in Case(events, ("n0", "n1", "n2", "n3")).pieces()
-        if piece.first.cost_ns == meets
+def test_every_number_of_ticks_that_may_lie_between_two_moments_has_pieces_of_its_own() -> None:
+    # 60.06 s apart: twelve ticks that cost 5 ms each. Where ticks cost less or more, it is another one.
+    pieces = Case([stop("n0"), stop("n1", at=61, last=59.06)]).pieces()
+    numbers = {
+        (first_to_see(piece.first.courses[0], 59.06), first_to_see(piece.last.courses[0], 59.06))
+        for piece in pieces
+    }
+    assert numbers == {(11, 11), (12, 12), (13, 13)}
+    assert not any(piece.missed for piece in pieces)
+
+
+def test_where_the_first_tick_is_known_pieces_end_where_a_tick_just_meets_a_moment() -> None:
+    # The twelfth tick comes 60 ms before the last heartbeat, or up to 60 ms after it.
+    pieces = Case([stop("n0", at=61, last=60.06)], phase=0).pieces()
+    assert (
+        {each.first.phase_ns for each in pieces} == {each.last.phase_ns for each in pieces} == {0}
+    )
+    twelfth = [
+        tuple(
+            LoopGrid.of_course(end.courses[0], unbounded=True).at_or_after(ns(59.9)) for end in ends
+        )
+        for ends in ((piece.first, piece.last) for piece in pieces)
     ]
-    phase = ns(-1) % step
-    before, after = ns(43.6) % step, step
-    assert at_the_meeting == [(before, phase), (phase, after)]
-
-
-def test_where_the_first_tick_is_known_pieces_end_at_costs_with_which_a_tick_just_meets_a_moment() -> (
-    None
-):
-    # The twelfth tick comes 60 ms before the last heartbeat: 5 ms more each, and it meets it.
-    case = Case([stop("n0", at=61, last=60.06)], phase=0)
-    meets, most = ns(0.005), monitor_cost_max_ns(case.snapshot)
-    found = [(piece.first, piece.last) for piece in case.pieces()]
-    assert found == [(Grid(0, 0), Grid(0, meets - 1)), (Grid(0, meets), Grid(0, most))]
+    assert sorted(twelfth) == [(ns(60), ns(60.06) - 1), (ns(60.06), ns(60) + 12 * MOST)]
 
 
 def test_a_process_that_the_scenario_starts_meets_moments_by_what_its_ticks_cost() -> None:
@@ -95,8 +98,16 @@ def test_a_process_that_the_scenario_starts_meets_moments_by_what_its_ticks_cost
         make_event(10, "controller-start"),
         stop("n0", at=71, last=70.06),
     ]
-    bounds = {piece.first.cost_ns for piece in Case(events).pieces()}
-    assert ns(0.005) in bounds
+    second = {piece.first.courses[1] for piece in Case(events).pieces()}
+    seen = {LoopGrid.of_course(each, unbounded=False).at_or_after(ns(70.06)) for each in second}
+    assert seen == {ns(70.06), ns(75)}
+
+
+def test_a_start_that_is_not_known_to_the_second_is_cut_where_something_happens() -> None:
+    starts = make_event(10, "controller-start", within_ns=ns(3))
+    pieces = Case([make_event(1, "controller-stop"), starts, stop("n0", at=12, last=11.5)]).pieces()
+    begun = {(each.first.courses[1][0][0], each.last.courses[1][0][0]) for each in pieces}
+    assert begun == {(ns(10), ns(11.5) - 1), (ns(11.5), ns(12) - 1), (ns(12), ns(13))}
 
 
 @pytest.mark.parametrize("excluded", [True, False])
@@ -118,9 +129,9 @@ def test_every_tick_that_may_be_the_first_to_see_a_last_heartbeat_is_tried_for_e
     # Of renewals every 10 s, and up to 0.4 s later, the fifth is the last one: at 39.0 .. 40.6 s.
     case = Case([stop("n0", "n1", at=41, last=None)], phase=0)
     case.snapshot = make_snapshot(["n0", "n1"], leases=[make_lease("n0", -1), make_lease("n1", -1)])
-    free = [piece for piece in case.pieces() if piece.first.cost_ns == 0]
+    # The tick at 40 s costs time as well: of all before it up to 80 ms together.
     early, late = ns(40), ns(40.6)
-    assert last_heartbeats(free) == {(a, b) for a in (early, late) for b in (early, late)}
+    assert last_heartbeats(case.pieces()) == {(a, b) for a in (early, late) for b in (early, late)}
     assert not any(piece.missed for piece in case.pieces())
 
 
@@ -150,10 +161,11 @@ def test_a_window_of_last_heartbeats_cuts_only_the_phases_of_its_own_choices() -
     leases = [make_lease("n0", -2.3 - 10), make_lease("n1", -1.3 - 10)]
     case = Case([stop("n0", at=1, last=None), stop("n1", at=1, last=None)])
     case.snapshot = make_snapshot(["n0", "n1"], leases=leases)
-    free = [piece for piece in case.pieces() if piece.first.cost_ns == 0]
+    free = case.pieces()
     phases = sorted((piece.first.phase_ns, piece.last.phase_ns) for piece in free)
     # Each stretch goes as far as its choice: stretches of different choices overlap.
     assert phases[0][0] == 0
-    assert phases[-1][1] == ns(5) - 1
+    assert phases[-1][1] == ns(5) + MOST - 1
     assert any(after[0] <= before[1] for before, after in pairwise(phases))
-    assert len(free) == len(last_heartbeats(free)) == 3
+    # One of them is cut at the start as well.
+    assert len(free) - 1 == len(last_heartbeats(free)) == 3
