@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -26,13 +27,13 @@ from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.circumstances import Moment, MomentKind
 from kubectl_evictplan.windows.pieces import Grid, Piece
 from kubectl_evictplan.windows.spent_tokens import zones_without_token
-from kubectl_evictplan.windows.unknowns.drawn import sequence
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
 
 # Measured on recorded control planes: ticks cost 4-8 ms, passes about 1 ms. Larger clusters copy more
 # nodes per tick.
 MONITOR_COST_MAX_NS = 10_000_000
 MONITOR_COST_PER_NODE_NS = 4_000
+_Value = TypeVar("_Value")
 # Of a new process's grid, where not every phase of the old one can be tried with each.
 _CRITICAL_COSTS_MAX = 40
 
@@ -154,8 +155,7 @@ class TickCost(Unknown[Piece]):
                 yield part._replace(first=first, last=last, phase_is_chosen=True)
 
     def _drawn(self, part: Piece, index: int) -> Piece:
-        costs = (0, self._meetings.cost_max_ns, self._meetings.cost_max_ns // 2)
-        cost_ns = costs[int(sequence(0, index) * len(costs))]
+        cost_ns = _drawn((0, self._meetings.cost_max_ns, self._meetings.cost_max_ns // 2), 0, index)
         grid = Grid(self._meetings.fixed_phase_ns(part.scenario) or 0, cost_ns)
         return part._replace(first=grid, last=grid)
 
@@ -207,7 +207,7 @@ class MonitorPhase(Unknown[Piece]):
             spans = [
                 each for span in _between(phases, step_ns) for each in self._visible(part, *span)
             ]
-            yield spans[int(sequence(1, part.drawn) * len(spans))]
+            yield _drawn(spans, 1, part.drawn)
             return
         if len(phases) > most:
             yield from self._thinned(part, phases, step_ns, most)
@@ -321,6 +321,12 @@ def _moments_of_nodes(
         if ready is None:
             deadline_ns = node.creation_timestamp_ns + startup_ns - scenario.start_ns
             yield Moment(deadline_ns, MomentKind.STARTUP_DEADLINE, node.name)
+
+
+def _drawn(values: Sequence[_Value], dimension: int, index: int) -> _Value:
+    from kubectl_evictplan.windows.unknowns.drawn import sequence  # most worlds are explored wholly
+
+    return values[int(sequence(dimension, index) * len(values))]
 
 
 def _every(values: Sequence[int], count: int) -> list[int]:
