@@ -24,7 +24,7 @@ from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.pieces import Piece
-from kubectl_evictplan.windows.unknowns.unknown import Unknown
+from kubectl_evictplan.windows.unknowns.unknown import Unknown, sequence
 
 # The kubelet jitters its renewal period by up to 4 %.
 RENEWAL_JITTER_NUMERATOR, RENEWAL_JITTER_DENOMINATOR = 104, 100
@@ -299,8 +299,6 @@ def sampled_heartbeats(scenario: Scenario, windows: HeartbeatWindows, index: int
 
 
 def _levels_of(windows: HeartbeatWindows, index: int) -> list[int]:
-    from kubectl_evictplan.windows.unknowns.drawn import sequence  # most worlds are explored wholly
-
     return [
         low_ns + round((high_ns - low_ns) * _LEVELS[int(sequence(dimension, index) * len(_LEVELS))])
         for dimension, (low_ns, high_ns) in enumerate(_hulls(windows), 3)

@@ -27,7 +27,7 @@ from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.circumstances import Moment, MomentKind
 from kubectl_evictplan.windows.pieces import Grid, Piece
 from kubectl_evictplan.windows.spent_tokens import zones_without_token
-from kubectl_evictplan.windows.unknowns.unknown import Unknown
+from kubectl_evictplan.windows.unknowns.unknown import Unknown, sequence
 
 # Measured on recorded control planes: ticks cost 4-8 ms, passes about 1 ms. Larger clusters copy more
 # nodes per tick.
@@ -324,8 +324,6 @@ def _moments_of_nodes(
 
 
 def _drawn(values: Sequence[_Value], dimension: int, index: int) -> _Value:
-    from kubectl_evictplan.windows.unknowns.drawn import sequence  # most worlds are explored wholly
-
     return values[int(sequence(dimension, index) * len(values))]
 
 

@@ -14,13 +14,12 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
-from kubectl_evictplan.windows.unknowns.drawn import sequence
 from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     heartbeat_windows,
     sampled_heartbeats,
 )
 from kubectl_evictplan.windows.unknowns.starts import has_unknown_instants
-from kubectl_evictplan.windows.unknowns.unknown import Unknown
+from kubectl_evictplan.windows.unknowns.unknown import Unknown, sequence
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.drain_world import DrainWorld

@@ -67,12 +67,12 @@ class TickOrders:
             _Renewal(place, kind, spans)
             for place, (kind, spans) in enumerate(heartbeats.kinds_and_spans(part.scenario))
         ]
-        kinds = list(dict.fromkeys(each.kind for each in self._renewals if each.is_open))
+        alike: dict[Hashable, list[_Renewal]] = {}
+        for each in self._renewals:
+            if each.is_open:
+                alike.setdefault(each.kind, []).append(each)
         # Alike ones stand together.
-        self._open = sorted(
-            (each for each in self._renewals if each.is_open),
-            key=lambda each: kinds.index(each.kind),
-        )
+        self._open = [each for several in alike.values() for each in several]
         self._moments: dict[int, Moment] = {}
         self._filled: dict[tuple[int, ...], Scenario] = {}
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from math import prod
+from math import prod, sqrt
 from typing import ClassVar, Generic, TypeVar
 
 Part = TypeVar("Part")
+
+_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 
 
 class Unknown(ABC, Generic[Part]):
@@ -40,3 +42,9 @@ def settled(part: Part, unknowns: Sequence[Unknown[Part]], most: int) -> list[Pa
         share = max(1, most // (len(parts) * later))
         parts = [each for one in parts for each in unknown.settle(one, share)]
     return parts
+
+
+def sequence(dimension: int, index: int) -> float:
+    """The ``index``-th point of a Kronecker sequence in that dimension, in [0, 1): for what is drawn, spread evenly."""
+    prime = _PRIMES[dimension % len(_PRIMES)]
+    return (index + 1) * sqrt(prime) * (1 + dimension // len(_PRIMES)) % 1.0
