@@ -24,7 +24,7 @@ from kubectl_evictplan.sources.reading import MIB, looks_like_json
 # Large enough to be worth sending, small enough to end soon after Ctrl-C.
 PIECE_BYTES = 8 * MIB
 # Of a stream every piece is in memory, several at a time.
-STREAM_PIECE_BYTES = 2 * MIB
+STREAM_PIECE_BYTES = MIB
 # An object has at most 1.5 MiB in an API server; printed with indents, a few times as much.
 ITEM_BYTES_MAX = 16 * MIB
 # What stands before the first item, and behind the last.

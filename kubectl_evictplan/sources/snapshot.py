@@ -134,15 +134,15 @@ def snapshot_digest(snapshot: ClusterSnapshot) -> str:
 
     Does not depend on files, formats or order; warnings and ignored kinds are left out.
     """
-    return snapshot.digest or _digest(_encode_content(snapshot))
+    return snapshot.digest or _digest(_content_parts(snapshot))
 
 
 def encode_snapshot(snapshot: ClusterSnapshot, *, compress: bool = True) -> bytes:
     """Return the snapshot file's bytes; equal snapshots give equal bytes."""
-    content = _encode_content(snapshot)
+    content = b"".join(_content_parts(snapshot))
     metadata = _Metadata(
         schema_version=SCHEMA_VERSION,
-        digest=_digest(content),
+        digest=_digest([content]),
         taken_at=format_rfc3339(snapshot.taken_at_ns),
         written_by=f"kubectl-evictplan {__version__}",
         **_parts(snapshot, _METADATA_PARTS),
@@ -156,7 +156,7 @@ def decode_document(data: bytes) -> ClusterSnapshot:
     """Return the snapshot in plain JSON bytes; raises SnapshotError."""
     try:
         document = _decode_head(data)
-        digest = _digest(document.content)
+        digest = _digest([document.content])
         if document.metadata.digest != digest:
             raise SnapshotError("damaged snapshot: its digest is missing or does not match")
         return _from_content(
@@ -179,20 +179,37 @@ def write_snapshot(snapshot: ClusterSnapshot, path: str, *, force: bool = False)
     write_private(path, encode_snapshot(snapshot, compress=not path.endswith(".json")), force=force)
 
 
-def _digest(content: bytes | msgspec.Raw) -> str:
-    return "sha256:" + hashlib.sha256(content).hexdigest()
+def _digest(content: Iterable[bytes | msgspec.Raw]) -> str:
+    digest = hashlib.sha256()
+    for part in content:
+        digest.update(part)
+    return f"sha256:{digest.hexdigest()}"
 
 
-def _encode_content(snapshot: ClusterSnapshot) -> bytes:
-    pods = snapshot.pods
+def _content_parts(snapshot: ClusterSnapshot) -> Iterator[bytes]:
+    """Yield the canonical content in parts: whole, beside the pods as columns, it would be 60 MB of a large cluster."""
     content = _parts(snapshot, _CONTENT_PARTS)
     content["leases"] = [snapshot.leases[name] for name in sorted(snapshot.leases)]
-    content["pod_count"] = len(pods)
-    content["pods"] = {
-        name: _encode_column(list(map(operator.attrgetter(name), pods)))
-        for name in (Pod.__struct_fields__ if pods else ())
-    }
-    return _ENCODER.encode(content)
+    content["pod_count"] = len(snapshot.pods)
+    content["pods"] = None
+    before = b"{"
+    for name in sorted(content):
+        yield before + _ENCODER.encode(name) + b":"
+        before = b","
+        if name == "pods":
+            yield from _columns(snapshot.pods)
+        else:
+            yield _ENCODER.encode(content[name])
+    yield b"}"
+
+
+def _columns(pods: Sequence[Pod]) -> Iterator[bytes]:
+    before = b"{"
+    for name in sorted(Pod.__struct_fields__) if pods else ():
+        column = _encode_column(list(map(operator.attrgetter(name), pods)))
+        yield before + _ENCODER.encode(name) + b":" + _ENCODER.encode(column)
+        before = b","
+    yield b"}" if pods else b"{}"
 
 
 def _encode_column(values: list[Any]) -> dict[str, Any]:
