@@ -75,6 +75,38 @@ def with_gaps(world: DrainedWorld, rng: random.Random) -> DrainedWorld:
     return world._replace(snapshot=made, scenario=replace(world.scenario, events=events))
 
 
+def with_the_rest(world: DrainedWorld, rng: random.Random) -> DrainedWorld:
+    """The world with pods that start, terminate, wait for a node or are held by a finalizer, and kubectl that waits only so long."""
+    now_ns = world.snapshot.taken_at_ns
+    pods = []
+    for pod in world.snapshot.pods:
+        fate = rng.choice(("starts", "ends", "waits", "held", *[""] * 12))
+        if fate == "starts":
+            phase = rng.choice(("Running", "Pending"))
+            young_ns = now_ns - ns(rng.choice((0, 1, 2)))
+            pod = replace(pod, ready="False", phase=phase, creation_timestamp_ns=young_ns)
+        elif fate == "ends":
+            end_ns = now_ns + ns(rng.randint(0, pod.termination_grace_period_seconds))
+            grace = pod.termination_grace_period_seconds
+            pod = replace(pod, deletion_timestamp_ns=end_ns, deletion_grace_period_seconds=grace)
+        elif fate == "waits":
+            pod = replace(pod, node_name="", phase="Pending", ready="False")
+        elif fate == "held":
+            pod = replace(pod, finalizers=("example.com/held",))
+        pods.append(pod)
+    snapshot, scale = world.snapshot, OwnerScales(world.snapshot.workloads).scale
+    budgets = (
+        synced_status(one, [pod for pod in pods if selects(one, pod.labels)], scale, now_ns)
+        for one in snapshot.budgets
+    )
+    events = tuple(
+        replace(one, skip_wait_for_delete_timeout_seconds=rng.choice((0, 1, 20)))
+        for one in world.scenario.events
+    )
+    made = replace(snapshot, pods=tuple(pods), budgets=tuple(budgets))
+    return world._replace(snapshot=made, scenario=replace(world.scenario, events=events))
+
+
 def reality(
     world: DrainedWorld,
     rng: random.Random,

@@ -5,15 +5,17 @@ from __future__ import annotations
 import random
 
 import pytest
-from drain_worlds import draw_drained_world
+from drain_worlds import DrainedWorld, draw_drained_world
 from drawn_drains import (
     READY,
+    bounded,
     broken_promises,
     contradictions,
     draw_bounded_world,
     reality,
     with_gaps,
     with_history,
+    with_the_rest,
 )
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes, learnt_by_owner
@@ -200,3 +202,35 @@ def test_a_request_that_loses_twice_at_its_budget_lies_in_its_window() -> None:
         contradictions(reality(world, rng, number), prediction, world.scenario)
         for number in range(12)
     ] == [[]] * 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60))
+def test_no_promise_is_broken_beside_pods_that_start_end_wait_or_are_held(seed: int) -> None:
+    rng = random.Random(seed)
+    world = with_the_rest(draw_drained_world(random.Random(4000 + seed)), rng)
+    prediction = predict(*world, assume_ready=READY)
+    for number in range(20):
+        found = reality(world, rng, number)
+        assert broken_promises(found, prediction, world.scenario) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("some_at_a_time", [False, True])
+def test_no_promise_of_two_processes_is_broken(some_at_a_time: bool) -> None:
+    wrong, seeds = [], iter(range(70_000, 71_000))
+    for _ in range(40):
+        world = next(w for w in map(_drawn_with_two, seeds) if w is not None)
+        rng = random.Random(1)
+        if some_at_a_time:
+            world = world._replace(scenario=bounded(world.scenario, rng))
+        prediction = predict(*world, assume_ready=READY)
+        for number in range(20):
+            found = reality(world, rng, number)
+            wrong += broken_promises(found, prediction, world.scenario)
+    assert wrong == []
+
+
+def _drawn_with_two(seed: int) -> DrainedWorld | None:
+    world = draw_drained_world(random.Random(seed))
+    return world if len(world.scenario.events) > 1 else None

@@ -142,7 +142,7 @@ class Accounts:
             or len({turn.drain.process for turn, _ in turns}) > 1
             or any(pod in turn.guests or not turn.known for turn, pod in turns)
             or not all(map(facts.is_settled, covered))
-            or any(owner_key(pod) in facts.short for pod in covered)
+            or any(owner_key(pod) in facts.unsure for pod in covered)
             or not facts.keeps_its_wish(place)
         ):
             return None

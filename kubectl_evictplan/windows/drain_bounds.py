@@ -45,7 +45,7 @@ from kubectl_evictplan.windows.drain_world import DrainWorld
 from kubectl_evictplan.windows.line_windows import disjoint_outcomes
 from kubectl_evictplan.windows.outcome import EvictionKey
 
-_NEVER: frozenset[int | None] = frozenset((None,))
+_NEVER: frozenset[None] = frozenset((None,))
 
 
 class TurnBounds(NamedTuple):
@@ -158,6 +158,10 @@ class DrainBounds:
                 return
             self._note_contest(turn, low_ns, contest, priced)
             codes = _codes(codes, contest.reasons)
+            if contest.reasons == _NEVER:
+                self.never_begun.update(one.drain for one in turns[place + 1 :])
+                codes = _NEVER
+                break
             before.append(contest)
             low_ns += contest.earliest_ns + pause[0]
             if late_ns is not None:
@@ -194,7 +198,11 @@ class DrainBounds:
             (self._rivals.add_replacement if task.replacement else self._rivals.add)(
                 task.pod, rival
             )
-        end = Within(low_ns + contest.earliest_ns, priced.end_ns)
+        for pod in contest.held:
+            self.held_until_ns[pod.key, pod.uid] = min(turn.calm_ns, self._calm_ns)
+        end = None
+        if contest.reasons != _NEVER:
+            end = Within(low_ns + contest.earliest_ns, priced.end_ns)
         waits = dict(self._waits(turn, low_ns, contest, priced))
         start = Within(low_ns, priced.start_ns)
         self.turns[turn.drain] = TurnBounds(start, end, contest.reasons, waits, whole=False)
@@ -214,6 +222,19 @@ class DrainBounds:
                     ends.add(NEVER)
                 key = WaitKey(process, task.pod.key, task.pod.uid, budgets)
                 yield key, Wait(since_ns, until, frozenset(ends), certain=False)
+        for pod in contest.held:
+            budgets = self._contests.refusing(pod, turn)
+            tries = Within(low_ns + contest.earliest_ns, priced.end_ns)
+            sure = priced.start_ns is not None and not contest.one_by_one
+            yield (
+                WaitKey(process, pod.key, pod.uid, budgets),
+                Wait(
+                    since_ns,
+                    tries if timeout else None,
+                    frozenset((TIMED_OUT if timeout else NEVER,)),
+                    certain=sure,
+                ),
+            )
         for pod in contest.failing:
             if pod in turn.pods:
                 budgets = self._contests.refusing(pod, turn)

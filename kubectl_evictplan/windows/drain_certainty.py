@@ -13,6 +13,7 @@ from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, Dra
 from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.windows.drain_covered import CoveredPods
+from kubectl_evictplan.windows.drain_delays import skipped_after
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import DrainPlan, Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
@@ -78,16 +79,17 @@ class SureDrains:
                 controller = KUBECTL_DELETE if by_delete else EVICTION_API
                 self.evicted.add(EvictionKey(pod.key, pod.uid, controller, 0))
         guests = [self._end_of(pod, turn) for pod in turn.guests]
-        gone = not any(lasting_finalizers(pod) for pod in (*turn.pods, *turn.guests))
+        skipped = skipped_after(turn.options) is not None
+        gone = skipped or not any(lasting_finalizers(pod) for pod in (*turn.pods, *turn.guests))
         gone = gone and all(self._ends(leaving) for leaving in turn.leaving)
         if None in ends or not gone or any(end is not DrainEnd.DRAINED for end in guests):
             return None
         return DrainEnd.ERROR if DrainEnd.ERROR in ends else DrainEnd.DRAINED
 
     def _ends(self, leaving: Leaving) -> bool:
-        """Whether a pod that terminates at the start is gone some day, however often kubectl asks."""
+        """Whether kubectl is through some day with a pod that terminates at the start, however often it asks."""
         asked = self._covered.asked_about(leaving.pod)
-        return leaving.end_ns is not None and not asked
+        return leaving.over_ns is not None and not asked
 
     def _end_of(self, pod: Pod, turn: PlannedTurn) -> DrainEnd | None:
         """How kubectl gets through with a pod, whose object ends some day."""

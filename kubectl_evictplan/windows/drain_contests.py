@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.cluster.eviction_api import TRIES_MAX
 from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.engine.drain_timing import Latency
@@ -38,6 +40,10 @@ _HELD_UP_NS = (TRIES_MAX - 1) * CONFLICT[1]
 _LOOKS_NS = takes(Latency.FIRST_POLL)[1] + SECOND_NS
 
 
+# How a drain ends that never does.
+_FOR_EVER: frozenset[DrainEnd | None] = frozenset((None,))
+
+
 class Task(NamedTuple):
     """One pod that kubectl may evict from the node. ``latest_ns`` None: perhaps never, and without what ``place`` costs.
 
@@ -58,11 +64,12 @@ class Task(NamedTuple):
 class Contest(NamedTuple):
     """``until_ns`` None: perhaps never, and without what the budgets in ``places`` cost, each by the most that all evictions of others do.
 
-    ``failing``: pods under several budgets. ``one_by_one``: more than one of its budgets may cost it time.
+    ``failing``: pods under several budgets; ``held``: those that no budget ever lets go. ``one_by_one``: more than one of its budgets may cost it time.
     """
 
     tasks: Sequence[Task]
     failing: Sequence[Pod]
+    held: Sequence[Pod]
     earliest_ns: int
     until_ns: int | None
     places: frozenset[int]
@@ -124,10 +131,15 @@ class Contests:
         one_by_one = bool(turn.options.parallel) and not turn.options.disable_eviction
         if turn.refused:
             refused = frozenset((DrainEnd.REFUSED,))
-            return Contest((), (), 0, 0, frozenset(), one_by_one, refused)
+            return Contest((), (), (), 0, 0, frozenset(), one_by_one, refused)
         tasks = list(self._tasks(turn, begun_ns))
         failing = [pod for pod in (*turn.pods, *turn.guests) if len(self.asked_of(pod, turn)) > 1]
+        held = [pod for pod in turn.pods if self._is_held(pod, turn)]
         latest_ns = _through(tasks, len(failing), one_by_one=one_by_one)
+        if one_by_one:
+            # Who comes last comes when kubectl is through with all others, if a place is left.
+            latest_ns = None if len(held) >= turn.options.parallel else latest_ns
+            tasks = [one._replace(latest_ns=latest_ns) for one in tasks]
         there = [one.earliest_ns + one.through_ns[0] for one in tasks if one.there]
         places = frozenset(one.place for one in tasks if one.place is not None)
         fails = turn.known and any(pod in turn.pods for pod in failing)
@@ -136,24 +148,32 @@ class Contests:
             reasons.add(DrainEnd.ERROR)
         if latest_ns is None:
             reasons.add(None)
-        if one_by_one:
-            # Who comes last comes when kubectl is through with all others.
-            tasks = [one._replace(latest_ns=latest_ns) for one in tasks]
         found = Contest(
             tasks,
             failing,
+            held,
             max(there, default=0),
             latest_ns,
             frozenset() if latest_ns is None else places,
             one_by_one,
             frozenset(reasons),
         )
-        return self._in_time(found, turn) if turn.options.timeout_ns else found
+        if turn.options.timeout_ns:
+            return self._in_time(found, turn)
+        return found._replace(until_ns=None, reasons=_FOR_EVER) if held else found
+
+    def _is_held(self, pod: Pod, turn: PlannedTurn) -> bool:
+        """Whether kubectl asks for it in vain, for ever, and nobody deletes it in another way."""
+        places = self.asked_of(pod, turn)
+        one_way = len(places) == 1 and turn.sole_controller and pod.ready == "True"
+        return one_way and self._progress.is_closed(places[0])
 
     def _in_time(self, found: Contest, turn: PlannedTurn) -> Contest:
         """With ``--timeout``: kubectl gives up at a try, or waits no longer."""
         timeout_ns = turn.options.timeout_ns
-        if found.until_ns is not None and found.until_ns + self._dearest_ns([found]) < timeout_ns:
+        in_time = found.until_ns is not None
+        in_time = in_time and (found.until_ns or 0) + self._dearest_ns([found]) < timeout_ns
+        if in_time and not found.held:
             return found
         asked_ns = timeout_ns + _HELD_UP_NS + GRANTED[1]
         begun_ns = 0
@@ -161,17 +181,19 @@ class Contests:
             # It deletes all pods, and only then begins to wait.
             begun_ns = (1 + len(found.tasks)) * takes(Latency.NEXT_DELETE)[1]
         tasks = [
-            one if self._is_at_once(one, found, turn) else _asked_until(one, asked_ns)
+            one if in_time or self._is_at_once(one, found, turn) else _asked_until(one, asked_ns)
             for one in found.tasks
         ]
         reasons = found.reasons - {None}
         if reasons != {DrainEnd.ERROR}:
             reasons |= {DrainEnd.TIMEOUT}
+        if found.held:
+            reasons -= {DrainEnd.DRAINED}
         return found._replace(
             tasks=tasks,
-            earliest_ns=min(found.earliest_ns, timeout_ns),
+            earliest_ns=timeout_ns if found.held else min(found.earliest_ns, timeout_ns),
             until_ns=begun_ns + asked_ns + RETRY[1] + REFUSED[1],
-            places=frozenset(),
+            places=found.places if in_time else frozenset(),
             reasons=reasons,
         )
 
@@ -195,19 +217,18 @@ class Contests:
                 yield one._replace(there=False, goes=False, through_ns=known)
 
     def _task(self, turn: PlannedTurn, pod: Pod, number: int, begun_ns: int) -> Iterator[Task]:
-        """Nothing where several budgets cover it: that is an error."""
-        delays = pod_delays(pod, turn.options)
-        through: tuple[int, int | None] = delays.known or (0, None)
+        """Nothing where several budgets cover it, which is an error, or where it is held."""
+        through = _through_with(pod, turn)
         place = None
         if turn.options.disable_eviction:
             # One after the other, and then one loop that looks for all of them.
             first_ns, last_ns = takes(Latency.NEXT_DELETE)
             evicted: tuple[int, int | None] = first_ns, number * last_ns
-            if delays.gone is not None:
-                through = delays.gone[0], delays.gone[1] + number * last_ns + _LOOKS_NS
+            if through[1] is not None:
+                through = 0, through[1] + number * last_ns + _LOOKS_NS
         else:
             places = self.asked_of(pod, turn)
-            if len(places) > 1:
+            if len(places) > 1 or self._is_held(pod, turn):
                 return
             evicted = plus(ARRIVAL, UNASKED)
             if places:
@@ -237,15 +258,27 @@ class Contests:
         return self._covered.asked_about(pod)
 
 
+def _through_with(pod: Pod, turn: PlannedTurn) -> tuple[int, int | None]:
+    """How long kubectl waits for an evicted pod; another process may have given it more time, or less."""
+    graces = {options.grace_period_seconds for options in (turn.options, *turn.others)}
+    found = [
+        pod_delays(pod, replace(turn.options, grace_period_seconds=grace)).known for grace in graces
+    ]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        return 0, None
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
 def _asked_until(task: Task, asked_ns: int) -> Task:
     return task._replace(latest_ns=asked_ns, place=None, goes=False)
 
 
 def _left(leaving: Leaving, begun_ns: int) -> tuple[int, int | None]:
     """A pod that terminates already is gone at its own time, however often it is evicted."""
-    if leaving.end_ns is None:
+    if leaving.over_ns is None:
         return 0, None
-    return 0, max(leaving.end_ns - begun_ns, 0) + _LOOKS_NS
+    return 0, max(leaving.over_ns - begun_ns, 0) + _LOOKS_NS
 
 
 def _through(tasks: Sequence[Task], failing: int, *, one_by_one: bool) -> int | None:

@@ -29,8 +29,9 @@ class CoveredPods:
     """Budgets are known by their places in the world's list.
 
     ``drained`` are all pods that some process may evict, those that may come to its nodes too;
-    ``drained_keys`` counts in how many turns. ``short`` are owners,
-    as (kind, namespace, name), of which a pod is made at the start, unless something nobody sees keeps them from it.
+    ``drained_keys`` counts in how many turns. ``unsure`` are owners,
+    as (kind, namespace, name), of which a pod is made at the start, unless something nobody sees keeps them from it, and those
+    that have more pods than they want: which of them they take back is not played.
     """
 
     def __init__(
@@ -40,8 +41,8 @@ class CoveredPods:
         self._start_ns = plan.start_ns
         self.world = world
         self.ready = ready
-        self.refilled = plan.refilled
-        self.short = {*plan.incomplete, *missing_pods(world.snapshot)}
+        self.refilled, self.overfull = plan.refilled, plan.overfull
+        self.unsure = {*plan.incomplete, *missing_pods(world.snapshot), *self.overfull}
         self._index = BudgetIndex(world.budgets)
         self._scales = OwnerScales(world.snapshot.workloads)
         self._nodes = {node.name for node in world.snapshot.nodes}
@@ -92,12 +93,17 @@ class CoveredPods:
         now_ns = self.world.snapshot.taken_at_ns
         return synced_status(self.world.budgets[place], covered, self._scales.scale, now_ns)
 
-    def in_the_end(self, place: int) -> list[Pod]:
+    def started(self, place: int) -> list[Pod]:
         """Its pods, when those that are starting are Ready."""
-        return [
-            replace(pod, ready="True", phase="Running") if self.is_starting(pod) else pod
-            for pod in self.of_budget(place)
-        ]
+        return [_as_ready(pod) if self.is_starting(pod) else pod for pod in self.of_budget(place)]
+
+    def in_the_end(self, place: int) -> list[Pod]:
+        """Those of ``started`` that stay: pods of nodes that are gone are collected, and perhaps nobody makes them anew."""
+        return [pod for pod in self.started(place) if self.has_node(pod) or pod.ready != "True"]
+
+    def at_best(self, place: int) -> list[Pod]:
+        """Its pods, if all of them were Ready: there are never more, unless an owner lacks some."""
+        return [pod if pod.finished else _as_ready(pod) for pod in self.of_budget(place)]
 
     def is_behind(self, place: int) -> bool:
         """Whether the status is older than the pods listed beside it."""
@@ -155,3 +161,7 @@ class CoveredPods:
         scales = [self._scales.scale(*owner) for owner in owners]
         known = {one.uid for one in scales if isinstance(one, Scale)}
         return len(known) == 1 and all(isinstance(one, Scale) for one in scales)
+
+
+def _as_ready(pod: Pod) -> Pod:
+    return replace(pod, ready="True", phase="Running", deletion_timestamp_ns=None)

@@ -18,6 +18,7 @@ from kubectl_evictplan.engine.drain_timing import (
 from kubectl_evictplan.kube.disruption import DELETION_TIMEOUT_NS
 from kubectl_evictplan.kube.drain_filters import DrainOptions
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
 
 Range = tuple[int, int]
@@ -68,14 +69,26 @@ class PodDelays(NamedTuple):
 
 def pod_delays(pod: Pod, options: DrainOptions) -> PodDelays:
     """Of a pod with a live kubelet."""
-    if pod.finalizers:
-        return PodDelays(None, None)
     asked = options.grace_period_seconds
     grace = ClusterState.effective_grace_seconds(pod, asked if asked >= 0 else None)
+    if pod.finalizers:
+        skipped = skipped_after(options)
+        if skipped is None:
+            return PodDelays(None, None)
+        # metadata.deletionTimestamp is the deletion, cut to the second, and the grace period.
+        whole_ns = grace * SECOND_NS + skipped
+        low_ns = whole_ns - SECOND_NS if lasting_finalizers(pod) else 0
+        return PodDelays(None, polled((low_ns, whole_ns), takes(Latency.FIRST_POLL)))
     gone = AT_ONCE
     if grace:
         gone = plus((0, grace * SECOND_NS), takes(Latency.REPORT_EXIT))
     return PodDelays(gone, polled(gone, takes(Latency.FIRST_POLL)))
+
+
+def skipped_after(options: DrainOptions) -> int | None:
+    """How long after metadata.deletionTimestamp kubectl waits for a pod no longer: more than so many whole seconds."""
+    limit_seconds = options.skip_wait_for_delete_timeout_ns // SECOND_NS
+    return (limit_seconds + 1) * SECOND_NS if limit_seconds > 0 else None
 
 
 def polled(gone: Range, first: Range) -> Range:

@@ -18,6 +18,7 @@ from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
+from kubectl_evictplan.windows.drain_delays import skipped_after
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_world import DrainWorld, is_steady, orphans
 
@@ -26,10 +27,14 @@ _CORDONING_NS = SECOND_NS
 
 
 class Leaving(NamedTuple):
-    """A pod that terminates at the start, and the offset at which its object is gone at the latest; None: not known."""
+    """A pod that terminates at the start, and the offset at which its object is gone at the latest; None: not known.
+
+    ``over_ns``: from when on kubectl does not wait for it, whether it is gone or not.
+    """
 
     pod: Pod
     end_ns: int | None
+    over_ns: int | None
 
 
 class PlannedTurn(NamedTuple):
@@ -38,7 +43,7 @@ class PlannedTurn(NamedTuple):
     ``guests`` are pods that may be made there by then; ``leaving`` terminate since before the start, may be gone
     before kubectl looks, and are evicted once more if not. ``refused``: kubectl evicts nobody. ``listed``: all
     that is certain, and the node's kubelet lives; ``known``: and no other process comes to the node. ``sole_controller``:
-    nor in another way. ``calm_ns``: until then nothing else happens to the node or its pods, ``calm_for_ever``: to no
+    nor in another way, ``others`` are the flags of those that do. ``calm_ns``: until then nothing else happens to the node or its pods, ``calm_for_ever``: to no
     node or pod, ever.
     """
 
@@ -51,6 +56,7 @@ class PlannedTurn(NamedTuple):
     listed: bool
     known: bool
     sole_controller: bool
+    others: tuple[DrainOptions, ...]
     calm_ns: int
     calm_for_ever: bool
 
@@ -69,7 +75,7 @@ class DrainPlan:
             self._pods.setdefault(pod.node_name, []).append(pod)
         self._times = Counter(name for event in self.drains for name in event.nodes)
         self._daemon_sets = known_daemon_sets(world.snapshot)
-        self.incomplete = _incomplete_sets(world)
+        self.incomplete, self.overfull = _incomplete_sets(world), _overfull(world)
         # Owners of which a pod may be made at any time, because another one terminates, or will soon.
         self.refilled = self.incomplete | _left_by_some(world)
         self.refilled |= _owners_of(orphans(world.snapshot, world.snapshot.pods))
@@ -84,10 +90,8 @@ class DrainPlan:
         event = self.drains[process]
         name = event.nodes[place]
         pods, options = self._pods.get(name, ()), event.options
-        listed = (
-            name in self._nodes
-            and is_steady(self._nodes[name], self._world.snapshot, self._scenario)
-            and not options.skip_wait_for_delete_timeout_ns
+        listed = name in self._nodes and is_steady(
+            self._nodes[name], self._world.snapshot, self._scenario
         )
         refused, evicted = self._found(
             [p for p in pods if p.deletion_timestamp_ns is None], options
@@ -110,11 +114,12 @@ class DrainPlan:
             options,
             evicted,
             guests,
-            tuple(Leaving(pod, self._end_ns(pod)) for pod in leaving),
+            tuple(self._leaving(pod, options) for pod in leaving),
             refused,
             listed,
             listed and self._times[name] == 1,
             len({one.disable_eviction for one in others}) == 1,
+            tuple(one.options for one in others if one is not event),
             self._calm_ns(name),
             calm,
         )
@@ -124,6 +129,14 @@ class DrainPlan:
         filtered = filter_pods(pods, options, self._daemon_sets, 0)
         refused = any(one.decision is Decision.REFUSE for one in filtered)
         return refused, tuple(one.pod for one in filtered if one.decision is Decision.EVICT)
+
+    def _leaving(self, pod: Pod, options: DrainOptions) -> Leaving:
+        end_ns, skipped_ns = self._end_ns(pod), skipped_after(options)
+        over_ns = end_ns
+        if skipped_ns is not None:
+            left_ns = (pod.deletion_timestamp_ns or 0) - self._scenario.start_ns + skipped_ns
+            over_ns = left_ns if end_ns is None else min(left_ns, end_ns)
+        return Leaving(pod, end_ns, over_ns)
 
     def _end_ns(self, pod: Pod) -> int | None:
         """When the object of a terminating pod is gone, at the latest."""
@@ -251,6 +264,17 @@ def _incomplete_sets(world: DrainWorld) -> set[tuple[str, str, str]]:
         for one in world.snapshot.workloads
         if one.kind == STATEFUL_SET
         and active[one.kind, one.namespace, one.name] < (one.replicas or 0)
+    }
+
+
+def _overfull(world: DrainWorld) -> set[tuple[str, str, str]]:
+    """Owners, as (kind, namespace, name), with more pods than they want."""
+    active = _active(world)
+    return {
+        key
+        for one in world.snapshot.workloads
+        if one.replicas is not None
+        and active[key := (one.kind, one.namespace, one.name)] > one.replicas
     }
 
 

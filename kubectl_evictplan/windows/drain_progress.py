@@ -66,19 +66,29 @@ class Progress:
     def opens_again(self, place: int) -> bool:
         """Whether the budget has a disruption again and again, whoever takes it, while one pod after the other is evicted."""
         facts = self._covered
-        budget, covered = facts.world.budgets[place], facts.of_budget(place)
+        budget, started = facts.world.budgets[place], facts.started(place)
         known = facts.ready.latest_ns is not None and budget.disruptions_allowed is not None
         if not known or not facts.world.steady:
             return False
-        in_the_end = facts.in_the_end(place)
-        synced = facts.synced(place, in_the_end)
-        seen = synced == budget or facts.is_behind(place) or in_the_end != covered
+        synced = facts.synced(place, started)
+        seen = synced == budget or facts.is_behind(place) or started != facts.of_budget(place)
         return (
-            bool(synced.disruptions_allowed)
+            bool(facts.synced(place, facts.in_the_end(place)).disruptions_allowed)
             and seen
             and facts.keeps_its_wish(place)
-            and all(pod.deletion_timestamp_ns is None and facts.has_node(pod) for pod in covered)
             and all(self._recoveries.is_sure(pod) for _, pod in facts.drained_of(place))
+        )
+
+    def is_closed(self, place: int) -> bool:
+        """Whether the budget lets no pod go that is Ready, ever."""
+        facts = self._covered
+        budget, covered = facts.world.budgets[place], facts.of_budget(place)
+        return (
+            facts.world.steady
+            and budget.disruptions_allowed == 0
+            and facts.synced(place, facts.at_best(place)).disruptions_allowed == 0
+            and facts.keeps_its_wish(place)
+            and not any(owner_key(pod) in facts.unsure for pod in covered)
         )
 
     def asking(self, place: int) -> Asking | None:
@@ -128,14 +138,15 @@ class Progress:
         """Whether there are as many disruptions from the start as ever can be taken."""
         facts = self._covered
         budget, covered = facts.world.budgets[place], facts.of_budget(place)
-        asking = [pod for _, pod in self._tasks if place in facts.covering(pod)]
+        asking = sum(1 for _, pod in self._tasks if place in facts.covering(pod))
+        collected = sum(1 for pod in covered if not facts.has_node(pod) and pod.ready == "True")
         return (
             facts.world.steady
             and not budget.disrupted_pods
-            and (budget.disruptions_allowed or 0) >= len(asking)
+            and (budget.disruptions_allowed or 0) >= asking + collected
             and facts.synced(place, covered) == budget
             and facts.keeps_its_wish(place)
-            and all(facts.has_node(pod) or pod.ready != "True" for pod in covered)
+            and not any(owner_key(pod) in facts.overfull for pod in covered)
         )
 
     def _at_a_time(self, place: int, tasks: Sequence[tuple[PlannedTurn, Pod]]) -> int:
@@ -169,6 +180,9 @@ class Progress:
         facts = self._covered
         starting = [pod for pod in facts.world.snapshot.pods if facts.is_starting(pod)]
         ready_ns = [recovery(AT_ONCE, (0, facts.slowest_ns(pod)))[1] for pod in starting]
-        settled = facts.synced(place, facts.of_budget(place)) == facts.world.budgets[place]
+        covered = facts.of_budget(place)
+        settled = facts.synced(place, covered) == facts.world.budgets[place]
         behind_ns = 0 if settled else CAUGHT_UP_NS + CONFLICT[1]
-        return max(ready_ns, default=0) + len(starting) * CONFLICT[1] + behind_ns
+        # Each may be gone, and another one there, in the middle of a request.
+        moving = sum(_WRITES_COUNTING for pod in covered if not facts.is_settled(pod))
+        return max(ready_ns, default=0) + (len(starting) + moving) * CONFLICT[1] + behind_ns

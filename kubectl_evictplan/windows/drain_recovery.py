@@ -65,7 +65,7 @@ class Recoveries:
     def is_sure(self, pod: Pod) -> bool:
         """Whether somebody makes the pod anew, some day, and there is a node for it."""
         owner, covered = owner_key(pod), self._covered
-        if owner is None or owner[0] not in _REPLACED or owner in covered.short:
+        if owner is None or owner[0] not in _REPLACED or owner in covered.unsure:
             return False
         if owner[0] == STATEFUL_SET and not self._is_made_in_the_end(pod, owner):
             return False
@@ -118,7 +118,7 @@ class Recoveries:
     def _is_made_in_the_end(self, pod: Pod, owner: OwnerKey) -> bool:
         own = self._covered.of_owner(owner)
         ready = all(one.ready == "True" or self._covered.is_starting(one) for one in own)
-        return not pod.finalizers and ready
+        return not pod.finalizers and ready and all(map(self._covered.has_node, own))
 
     def _of_one(
         self, pod: Pod, options: DrainOptions, spare: int, beside: Sequence[Pod]
@@ -141,7 +141,7 @@ class Recoveries:
         sure = (
             owner[0] in _REPLACED
             and ready_latest_ns is not None
-            and owner not in self._covered.short
+            and owner not in self._covered.unsure
             and (room is None or self._has_room(room, place, len(beside)))
             and (not stateful or (gone is not None and self._is_made_at_once(owner, spare, beside)))
         )

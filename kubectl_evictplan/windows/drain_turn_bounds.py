@@ -161,21 +161,27 @@ class _Evicting:
 
     def _meet_leaving(self, leaving: Leaving) -> None:
         """A pod that terminates already: if it is still there it is evicted once more, and its end waited for."""
-        pod, end_ns = leaving
+        pod = leaving.pod
         if self._covered.asked_about(pod):
             self._passings.append(None)
             return
         evicted = plus(ARRIVAL, UNASKED)
-        gone = None if end_ns is None else (0, end_ns - self._begun_ns - evicted[0])
-        if gone is not None and gone[1] < 0:
+        over = self._left(leaving.over_ns)
+        if over is not None and over[1] < 0:
             return
-        self._pods.append(PodFate(pod, (evicted,), gone=gone))
-        if gone is None:
+        self._pods.append(PodFate(pod, (evicted,), gone=self._left(leaving.end_ns)))
+        if over is None:
             self._passings.append(None)
             return
-        known = plus(evicted, polled(gone, takes(Latency.FIRST_POLL)))
+        known = plus(evicted, polled(over, takes(Latency.FIRST_POLL)))
         passing = _until((0, known[1]), self._options.timeout_ns)
         self._passings.append(passing._replace(reasons=passing.reasons | _DRAINED))
+
+    def _left(self, end_ns: int | None) -> Range | None:
+        """From the eviction of a pod to an end of which only the latest offset is known."""
+        if end_ns is None:
+            return None
+        return 0, end_ns - self._begun_ns - ARRIVAL[0] - UNASKED[0]
 
     def _ask(self, place: int, account: Account, pods: Sequence[Pod]) -> None:
         free = [pod for pod in pods if account.lets_go(pod)]
