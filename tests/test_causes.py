@@ -13,7 +13,7 @@ from kubectl_evictplan.cluster.timeline import (
     PodGone,
 )
 from kubectl_evictplan.prediction.document import Prediction
-from kubectl_evictplan.prediction.evictions import Stuck
+from kubectl_evictplan.prediction.pod_ends import Stuck
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
 from kubectl_evictplan.simulation.simulate import simulate
