@@ -8,7 +8,9 @@ only. Healthy nodes that people taint are alike whenever their kubelets renew.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from bisect import bisect_right
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -32,11 +34,21 @@ class OneOfEach(NamedTuple):
     members: Mapping[str, tuple[str, ...]]
 
 
-class _Course(msgspec.Struct, frozen=True):
-    """All that happens to a healthy node, equal for nodes to which the same happens; and its last renewal, if known."""
+class _SameCourse(msgspec.Struct, frozen=True):
+    """Healthy nodes that look alike and to which the same happens; by the instants of their last renewals, if these are known."""
 
-    told: tuple[Hashable, ...]
-    last_heartbeat_ns: int | None
+    names: Sequence[str]
+    last_heartbeats_ns: Sequence[int]
+
+    def seen_alike(self, ticks: LoopGrid) -> Iterator[Sequence[str]]:
+        """Yield those whose last renewals the same tick sees first."""
+        start, last_ns = 0, self.last_heartbeats_ns
+        while start < len(last_ns):
+            end = bisect_right(last_ns, ticks.at_or_after(last_ns[start]), start)
+            yield self.names[start:end]
+            start = end
+        if not last_ns:
+            yield self.names
 
 
 class AlikeNodes:
@@ -50,21 +62,21 @@ class AlikeNodes:
         self._looks: dict[str, Hashable] = {}
         # By the start, and the node's name.
         self._healthy: dict[tuple[int, str], bool] = {}
-        # By the scenario's identity: the scenario, and what happens to nodes that may be alike.
-        self._known: dict[int, tuple[Scenario, dict[str, _Course]]] = {}
+        # By the scenario's identity: the scenario, and nodes that may be alike.
+        self._known: dict[int, tuple[Scenario, list[_SameCourse]]] = {}
 
     def one_of_each(self, scenario: Scenario, timing: Timing) -> OneOfEach:
         """Return what to simulate with the monitor's ticks of ``timing``."""
         period_ns = self._configuration.node_monitor_period_ns
         ticks = timing.ticks(timing.monitor_phase_ns, period_ns, warm=True)
         if id(scenario) not in self._known:
-            self._known[id(scenario)] = scenario, self._courses(scenario)
-        alike: dict[Hashable, list[str]] = {}
-        for name, course in self._known[id(scenario)][1].items():
-            last_ns = course.last_heartbeat_ns
-            seen_ns = None if last_ns is None else ticks.at_or_after(last_ns)
-            alike.setdefault((course.told, seen_ns, self.look(name)), []).append(name)
-        several = (tuple(sorted(names)) for names in alike.values() if len(names) > 1)
+            self._known[id(scenario)] = scenario, list(self._courses(scenario))
+        several = [
+            tuple(sorted(names))
+            for course in self._known[id(scenario)][1]
+            for names in course.seen_alike(ticks)
+            if len(names) > 1
+        ]
         return self._without_others(scenario, {names[0]: names for names in several})
 
     def _without_others(
@@ -88,14 +100,14 @@ class AlikeNodes:
             members,
         )
 
-    def _courses(self, scenario: Scenario) -> dict[str, _Course]:
-        """What happens to healthy nodes that people taint or cordon, or that fall silent once: no others are there."""
+    def _courses(self, scenario: Scenario) -> Iterator[_SameCourse]:
+        """Healthy nodes that people taint or cordon, or that fall silent once, by what happens to them: no others are there."""
         told: dict[str, list[Hashable]] = {}
         last_ns: dict[str, int] = {}
         others: set[str] = set()
         for index, event in enumerate(scenario.events):
             if event.manager_up is not None:
-                return {}
+                return
             if isinstance(event, StopKubelet) and event.last_heartbeat_ns is not None:
                 for name in event.nodes:
                     told.setdefault(name, []).append(("stop", event.at_ns))
@@ -107,11 +119,14 @@ class AlikeNodes:
                     told.setdefault(name, []).append(index)
             elif not event.pods_only:
                 others.update(event.touched_nodes)
-        return {
-            name: _Course(tuple(what), last_ns.get(name))
-            for name, what in told.items()
-            if name not in others and name in self._nodes and self.is_healthy(name, scenario)
-        }
+        alike: dict[Hashable, list[str]] = {}
+        candidates = [name for name in told if name not in others]
+        for name in filter(partial(self.is_healthy, scenario=scenario), candidates):
+            alike.setdefault((tuple(told[name]), self.look(name)), []).append(name)
+        for names in alike.values():
+            if names[0] in last_ns:
+                names.sort(key=last_ns.__getitem__)
+            yield _SameCourse(names, [last_ns[name] for name in names if name in last_ns])
 
     def is_healthy(self, name: str, scenario: Scenario) -> bool:
         """Whether the node is Ready, and only its last renewal can count."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import groupby, pairwise
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -35,6 +36,7 @@ _OUTCOMES_MAX = 4
 # What makes a queue anew, or its process.
 _MADE_ANEW = (Told.CREATED, Told.STARTED, Told.STOPPED)
 
+_T = TypeVar("_T")
 Span = tuple[int, int]
 Groups = list[tuple[str, ...]]
 
@@ -72,43 +74,72 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class ZoneLine:
-    """What one zone's queue is told in one run, and who in it is alike."""
+    """What one zone's queue is told in one run, and who in it is alike.
 
-    def __init__(self, operations: Sequence[QueueOperation]) -> None:
-        self.operations = operations
-        self.leaving = leaving_instants(operations)
-        told: dict[str, list[tuple[int, object, str | None]]] = {}
-        for operation in operations:
+    ``told`` is told of one node where several are alike, its ``members``.
+    """
+
+    def __init__(
+        self,
+        told: Sequence[QueueOperation],
+        members: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    ) -> None:
+        self._told = told
+        of_each: dict[str, list[tuple[int, object, str | None]]] = {}
+        for operation in told:
             if operation.name:
-                told.setdefault(operation.name, []).append(
+                of_each.setdefault(operation.name, []).append(
                     (operation.at_ns, operation.told, operation.status)
                 )
+        self._members = {name: members[name] for name in of_each if name in members}
         # Equal for nodes that are told apart by nothing: whatever happens to one can happen to each.
         numbers: dict[tuple[object, ...], int] = {}
-        self.group_of = {
-            name: numbers.setdefault(tuple(operations_of_it), len(numbers))
-            for name, operations_of_it in told.items()
-        }
+        self.group_of = self._of_members(
+            {
+                name: numbers.setdefault(tuple(operations_of_it), len(numbers))
+                for name, operations_of_it in of_each.items()
+            }
+        )
+        self.leaving = self._of_members(leaving_instants(told))
+
+    def _of_members(self, found: Mapping[str, _T]) -> dict[str, _T]:
+        """What was found of one node of those that are alike, of all of them."""
+        of_all: dict[str, _T] = {}
+        for name, each in found.items():
+            of_all.update(dict.fromkeys(self._members.get(name, (name,)), each))
+        return of_all
+
+    @cached_property
+    def operations(self) -> Sequence[QueueOperation]:
+        """What is told of each node, of alike ones as if a tick had come to one after the other."""
+        return list(_told_of_all(self._told, self._members)) if self._members else self._told
+
+    @cached_property
+    def number_of_operations(self) -> int:
+        """How many these are."""
+        more = (len(self._members.get(each.name, " ")) for each in self._told)
+        return sum(more) if self._members else len(self._told)
 
     @property
     def limiter_changes(self) -> bool:
         """Whether the line's limiter changes after the start."""
-        swaps = [operation for operation in self.operations if operation.told is Told.SWAP]
+        swaps = [operation for operation in self._told if operation.told is Told.SWAP]
         rates = {operation.qps for operation in swaps}
-        return len(rates) > 1 or any(o.told is Told.STARTED for o in self.operations)
+        return len(rates) > 1 or any(o.told is Told.STARTED for o in self._told)
 
     @cached_property
     def turning_unknown(self) -> frozenset[str]:
         """Nodes of which a tick writes Ready=Unknown; what is told at 0 was so before the start."""
-        told = (each for each in self.operations if each.told is Told.STATUS and each.at_ns > 0)
-        return frozenset(each.name for each in told if each.status == UNKNOWN)
+        told = (each for each in self._told if each.told is Told.STATUS and each.at_ns > 0)
+        found = {each.name: UNKNOWN for each in told if each.status == UNKNOWN}
+        return frozenset(self._of_members(found))
 
     @property
     def takes_back(self) -> bool:
         """Whether a tick takes nodes out of line at its end, because all zones are down."""
         waiting: set[str] = set()
         mid_tick_ns = -1
-        for operation in self.operations:
+        for operation in self._told:
             if operation.told is Told.MID_TICK:
                 mid_tick_ns = operation.at_ns
             elif operation.told is Told.MARK:
@@ -123,7 +154,7 @@ class ZoneLine:
     def is_plain(self) -> bool:
         """Whether nodes only join the line, not ready, and stay: then nobody needs to know who is served."""
         not_ready: set[str] = set()
-        for operation in self.operations:
+        for operation in self._told:
             if operation.told is Told.STATUS and operation.status != TRUE:
                 not_ready.add(operation.name)
             elif operation.told is Told.MARK:
@@ -133,10 +164,24 @@ class ZoneLine:
                 return False
         return True
 
+    def _told_of_some(self, names: Iterable[str]) -> Sequence[QueueOperation]:
+        """What is told of these nodes only."""
+        if not self._members:
+            chosen = {"", *names}
+            return [each for each in self._told if each.name in chosen]
+        some: dict[str, list[str]] = {name: [] for name in self._stands_for.values()}
+        for name in names:
+            some[self._stands_for[name]].append(name)
+        return list(_told_of_all(self._told, some))
+
+    @cached_property
+    def _stands_for(self) -> dict[str, str]:
+        return self._of_members({each.name: each.name for each in self._told if each.name})
+
     @property
     def ran_before_start(self) -> bool:
         """Whether a process may have used the zone's token: one that starts at that very instant has spent nothing."""
-        return any(operation.told is Told.SPENT for operation in self.operations)
+        return any(operation.told is Told.SPENT for operation in self._told)
 
     def replay(
         self,
@@ -147,11 +192,13 @@ class ZoneLine:
         services: set[tuple[int, ...]],
     ) -> list[list[_Alike]]:
         """One replay, told by groups: the waits of each in order. Notes when nodes were served."""
-        operations, numbers = self.operations, {}
-        if self.is_plain and rules.serves_alike(operations):
+        numbers = {}
+        if self.is_plain and rules.serves_alike(self._told):
             numbers = {group[0]: len(group) for group in groups if group[0] in self.group_of}
             groups = [group[:1] for group in groups]
-            operations = [each for each in operations if not each.name or each.name in numbers]
+            operations = self._told_of_some(numbers)
+        else:
+            operations = self.operations
         history = LineReplay(operations, rules, self.leaving, order, numbers).run()
         services.add(history.first_services())
         if rules.profile.queue_mode == "REMOVE_ADD" and rules.taint_mode:
@@ -165,12 +212,25 @@ class ZoneLine:
         ]
 
 
+def _told_of_all(
+    told: Iterable[QueueOperation], members: Mapping[str, Sequence[str]]
+) -> Iterator[QueueOperation]:
+    for (_, name), together in groupby(told, key=lambda each: (each.at_ns, each.name)):
+        names = members.get(name)
+        if names is None:
+            yield from together
+        else:
+            block = tuple(together)
+            yield from (each._replace(name=name) for name in names for each in block)
+
+
 def _groups(lines: Iterable[ZoneLine]) -> Groups:
     """Nodes that no line tells apart."""
     found: dict[tuple[int | None, ...], list[str]] = {}
     several = list({id(line): line for line in lines}.values())
-    for name in sorted({name for line in several for name in line.group_of}):
-        key = tuple(line.group_of.get(name) for line in several)
+    names = sorted({name for line in several for name in line.group_of})
+    keys = zip(*[map(line.group_of.get, names) for line in several], strict=True)
+    for name, key in zip(names, keys, strict=True):
         found.setdefault(key, []).append(name)
     return [tuple(names) for names in found.values()]
 
@@ -181,7 +241,7 @@ def _orders(lines: list[ZoneLine], groups: Groups, *, stale: bool) -> list[Serve
     seen_late = frozenset[str]().union(*(line.turning_unknown for line in lines if stale))
     if len(groups) == 1:
         seen_late = frozenset()
-    return orders(leavers, seen_late, max(len(line.operations) for line in lines))
+    return orders(leavers, seen_late, max(line.number_of_operations for line in lines))
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -231,7 +291,7 @@ def wait_windows(
     padding_ns: int,
     services: set[tuple[int, ...]],
 ) -> dict[str, list[WaitWindow]]:
-    """Each node's waits, over replays whose lines differ in instants only.
+    """Each node's waits, over replays whose lines differ in instants only; alike nodes share one list.
 
     Spans are widened by ``padding_ns``; ``services`` get, for each replay, when nodes were served first.
     """
@@ -258,7 +318,8 @@ def wait_windows(
         if served[0].missed:
             merged = [wait._replace(missed=served[0].missed) for wait in merged]
         if merged:
-            waits.update((name, list(merged)) for name in group_names)
+            # One list for all of them.
+            waits.update(dict.fromkeys(group_names, merged))
     return waits
 
 
@@ -338,17 +399,21 @@ def _spans_of_token(
 def merge_waits(
     found: Sequence[Mapping[str, list[WaitWindow]]], gap_ns: int
 ) -> dict[str, list[WaitWindow]]:
-    """Waits that were found under different circumstances: any of them can be the real one."""
+    """Waits that were found under different circumstances: any of them can be the real one.
+
+    Nodes that share their lists in all of them share one here.
+    """
     if len(found) == 1:
         return dict(found[0])
-    # Nodes that are alike have equal waits.
-    merged: dict[tuple[tuple[WaitWindow, ...], ...], list[WaitWindow]] = {}
+    merged: dict[tuple[int, ...], list[WaitWindow]] = {}
     waits = {}
+    nowhere: list[WaitWindow] = []
     for name in {name for each in found for name in each}:
-        rows = tuple(tuple(each.get(name, ())) for each in found)
-        if rows not in merged:
-            merged[rows] = list(_merged_rows(rows, gap_ns))
-        waits[name] = list(merged[rows])
+        rows = [each.get(name, nowhere) for each in found]
+        same = tuple(map(id, rows))
+        if same not in merged:
+            merged[same] = list(_merged_rows(rows, gap_ns))
+        waits[name] = merged[same]
     return waits
 
 

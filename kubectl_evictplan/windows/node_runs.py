@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property, partial
-from itertools import groupby
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -91,6 +90,13 @@ class NodeRun:
         self._queued: dict[str, int] = {}
         self._read_entries()
         self._read_operations()
+        # Nodes about which more than one tick decided something.
+        self.decided_again = {
+            each
+            for name, record in self.nodes.items()
+            if len(record.decisions) > 1
+            for each in members.get(name, (name,))
+        }
         for name, names in members.items():
             if name in self.nodes:
                 self.nodes.update(dict.fromkeys(names, self.nodes[name]))
@@ -165,19 +171,8 @@ class NodeRun:
             for zone in zones & everywhere:
                 lines[zone].append(operation)
         self.lines = {
-            zone: ZoneLine(list(self._of_all_members(operations)))
-            for zone, operations in lines.items()
+            zone: ZoneLine(operations, self.members) for zone, operations in lines.items()
         }
-
-    def _of_all_members(self, operations: list[QueueOperation]) -> Iterator[QueueOperation]:
-        """What one node stands for is told of each that it stands for, as if a tick had come to it."""
-        for (_, name), told in groupby(operations, key=lambda o: (o.at_ns, o.name)):
-            names = self.members.get(name)
-            if names is None:
-                yield from told
-            else:
-                block = tuple(told)
-                yield from (each._replace(name=name) for name in names for each in block)
 
     def _note_decision(self, operation: QueueOperation) -> bool:
         """False for a node that is found reachable and was not wanted tainted anyway."""
@@ -325,12 +320,15 @@ def run_piece(
         for name, windows in merge_waits(found, gap_ns).items():
             if len(windows) > 1:
                 windows = list(_without_news(name, windows, runs, gap_ns))
-            waits.setdefault(name, []).extend(windows)
-        for name in waiting[zone]:
-            if any(len(run.record(name).decisions) > 1 for run, _ in lines):
-                waits[name].extend(_early_swaps(name, lines, configuration))
-    for windows in waits.values():
-        windows.sort(key=lambda window: window.eligible_ns)
+            if name in waits:
+                windows = [*waits[name], *windows]
+            if any(name in run.decided_again for run, _ in lines):
+                windows = [*windows, *_early_swaps(name, lines, configuration)]
+            # Nodes that are alike share one list.
+            waits[name] = windows
+    for name, windows in waits.items():
+        if len(windows) > 1:
+            waits[name] = sorted(windows, key=lambda window: window.eligible_ns)
     return PieceRun(piece, first, last, waits, waiting, services)
 
 
