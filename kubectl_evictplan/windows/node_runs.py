@@ -292,6 +292,15 @@ class PieceRun(NamedTuple):
         return {unknown for wait in waits for unknown in wait.missed}
 
 
+def course_over(runs: Iterable[PieceRun], name: str) -> tuple[int, ...]:
+    """What all runs say of a node: equal for nodes that share their records and waits in each of them."""
+    found: list[int] = []
+    for run in runs:
+        own = run.waits.get(name), run.first.nodes.get(name), run.last.nodes.get(name)
+        found += map(id, own)
+    return tuple(found)
+
+
 def run_piece(
     piece: Piece,
     first: NodeRun,

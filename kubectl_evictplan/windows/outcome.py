@@ -68,6 +68,10 @@ class PossibleEviction(NamedTuple):
         """The end of the last window."""
         return self.spans[-1][1]
 
+    def on_node(self, node: str, until_queued: UntilQueued) -> PossibleEviction:
+        """Return the same on another node: as ``_replace`` does it, for tens of thousands."""
+        return PossibleEviction._make((*self[:2], node, *self[3:7], until_queued, *self[8:]))
+
 
 class CancelKey(NamedTuple):
     """A cancelled timer."""

@@ -25,6 +25,7 @@ from kubectl_evictplan.windows.node_records import NodeRecord
 from kubectl_evictplan.windows.node_runs import (
     NodeRun,
     PieceRun,
+    course_over,
     gap_between_outcomes_ns,
 )
 from kubectl_evictplan.windows.outcome import Exploration
@@ -68,6 +69,8 @@ class PodFates:
         self._instants_vary = has_unknown_instants(scenario)
         self._busy = self._nodes_with_other_events()
         self._bounds = bounds
+        # Whether nodes of a course are served once and never come back.
+        self._simple_courses: dict[tuple[int, ...], bool] = {}
         self._simple = SimpleFates(self._world, configuration, horizon_ns, result, bounds)
 
     def _nodes_with_other_events(self) -> set[str] | None:
@@ -85,10 +88,15 @@ class PodFates:
     def explore(self, names: frozenset[str], runs: list[PieceRun]) -> None:
         """Find the windows of the taints of the nodes ``names`` and of all pods on them."""
         order = sorted(names)
-        if self._is_simple(order, runs):
-            self._result.only_silent.add(order[0])
-            self._simple.explore(order[0], self._pods_by_node.get(order[0], []), runs)
-            return
+        if self._only_falls_silent(order):
+            name = order[0]
+            course = course_over(runs, name)
+            if course not in self._simple_courses:
+                self._simple_courses[course] = _is_served_once(name, runs)
+            if self._simple_courses[course]:
+                self._result.only_silent.add(name)
+                self._simple.explore(name, self._pods_by_node.get(name, []), runs, course)
+                return
         if self._is_empty(order, runs):
             return
         pods = [pod for name in order for pod in self._pods_by_node.get(name, ())]
@@ -153,20 +161,17 @@ class PodFates:
             self._touched_otherwise = set(_touched_otherwise(self._scenario, runs))
         return name not in self._touched_otherwise and not no_execute_taints(node.taints)
 
-    def _is_simple(self, names: list[str], runs: list[PieceRun]) -> bool:
-        """Whether a node only falls silent, is served once, and never comes back."""
+    def _only_falls_silent(self, names: list[str]) -> bool:
+        """Whether nothing but silence happens to a node, as far as the scenario tells."""
         name = names[0]
         node = self._nodes.get(name)
         if len(names) > 1 or node is None or self._busy is None or name in self._busy:
             return False
         if no_execute_taints(node.taints) or any(t.key == OUT_OF_SERVICE for t in node.taints):
             return False
-        if any(pod.deletion_timestamp_ns is not None for pod in self._pods_by_node.get(name, ())):
-            return False  # it may be gone before its kubelet falls silent
-        return all(
-            len(run.waits.get(name, ())) <= 1
-            and all(end.record(name).is_steady() for end in (run.first, run.last))
-            for run in runs
+        # A pod that ends may be gone before its kubelet falls silent.
+        return not any(
+            pod.deletion_timestamp_ns is not None for pod in self._pods_by_node.get(name, ())
         )
 
     # -- every other node -----------------------------------------------------------------------------
@@ -205,6 +210,15 @@ class PodFates:
                 seen[key] = [
                     gathered.add(slot, world.simulate(played, each.timing)) for each in parts
                 ]
+
+
+def _is_served_once(name: str, runs: list[PieceRun]) -> bool:
+    """Whether the node waits once at most, and never comes back."""
+    return all(
+        len(run.waits.get(name, ())) <= 1
+        and all(end.record(name).is_steady() for end in (run.first, run.last))
+        for run in runs
+    )
 
 
 def _meet_terminating_pods(world: PodWorld) -> bool:

@@ -7,7 +7,7 @@ pods are those of their nodes, moved by that delay. On a large outage nearly all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 
 import msgspec
@@ -20,7 +20,7 @@ from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod
 from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE
 from kubectl_evictplan.windows.circumstances import Circumstance, Contribution, tell_spans_apart
 from kubectl_evictplan.windows.line_replay import NEVER_NS
-from kubectl_evictplan.windows.line_windows import Span, WaitWindow, disjoint_outcomes
+from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes
 from kubectl_evictplan.windows.node_runs import NodeRun, PieceRun, gap_between_outcomes_ns
 from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
@@ -28,7 +28,6 @@ from kubectl_evictplan.windows.outcome import (
     Exploration,
     NodeChangeKey,
     PossibleEviction,
-    UntilQueued,
 )
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pod_worlds import PodWorld
@@ -49,11 +48,13 @@ class _Service(msgspec.Struct, frozen=True):
     certain: bool
     circumstances: tuple[Circumstance, ...]
     missed: frozenset[str]
-    proven: bool
+    # A run in which it is served first, or just waits.
+    sample: NodeRun
+    proven: bool = False
 
 
 class SimpleFates(msgspec.Struct, eq=False):
-    """Remembers the fates of kinds of pods."""
+    """Remembers the fates of kinds of pods, and the services of nodes that no run tells apart."""
 
     _world: Callable[[frozenset[str], list[Pod]], PodWorld]
     _configuration: ControllerConfiguration
@@ -61,35 +62,40 @@ class SimpleFates(msgspec.Struct, eq=False):
     _result: Exploration
     _bounds: OuterBounds
     _fates: dict[Hashable, _Fate | None] = {}
+    # By the course of a node over all runs.
+    _services: dict[tuple[int, ...], _Service | None] = {}
+    # What the evictions of pods of one fate have in common where their nodes have one service, by the identities of both.
+    _evictions: dict[tuple[int, int], PossibleEviction | None] = {}
 
-    def explore(self, name: str, pods: list[Pod], runs: list[PieceRun]) -> None:
-        """Windows of the node's taint and of all its pods."""
-        found = [(run, run.waits[name][0]) for run in runs if run.waits.get(name)]
-        service = self._service(name, found, len(runs))
-        if not service.spans:
+    def explore(
+        self, name: str, pods: list[Pod], runs: list[PieceRun], course: tuple[int, ...]
+    ) -> None:
+        """Windows of the node's taint and of all its pods; nodes of one ``course`` are alike in every run."""
+        if course not in self._services:
+            self._services[course] = self._explored(name, runs)
+        explored = self._services[course]
+        service = None if explored is None else self._as_proven(name, explored)
+        if service is None or not service.spans:
             return
-        # A run in which it is served first, or just waits.
-        sample = min(found, key=lambda each: each[1].spans[0][0] if each[1].spans else NEVER_NS)[
-            0
-        ].first
         if self._configuration.taint_mode:
-            self._note_taint(name, service, sample)
-        self._learn(name, pods, sample, service.spans[0][0])
-        for pod in pods:
-            fate = self._fates[_kind(pod)]
-            if fate is not None:
-                self._note_pod(pod, fate, service, until_queued=partial(sample.until_queued, name))
+            self._note_taint(name, service)
+        kinds = list(map(_kind, pods))
+        self._learn(name, pods, kinds, service)
+        until_queued = partial(service.sample.until_queued, name)
+        for pod, kind in zip(pods, kinds, strict=True):
+            fate = self._fates[kind]
+            found = None if fate is None else self._eviction(fate, service)
+            if fate is not None and found is not None:
+                key = EvictionKey(pod.key, pod.uid, fate.deleted.controller, 0)
+                self._result.evictions[key] = found.on_node(name, until_queued)
 
-    def _service(self, name: str, found: list[tuple[PieceRun, WaitWindow]], runs: int) -> _Service:
-        """What was explored; where that is not all, what is proven."""
+    def _explored(self, name: str, runs: list[PieceRun]) -> _Service | None:
+        """What was explored; None where the node waits in no run."""
+        found = [(run, run.waits[name][0]) for run in runs if run.waits.get(name)]
+        if not found:
+            return None
         missed = frozenset().union(*(run.piece.missed | wait.missed for run, wait in found))
-        bounds = self._bounds.nodes.get(name)
-        if missed and bounds is not None:
-            proven = [bounds.served] if bounds.served[0] <= bounds.served[1] else []
-            return _Service(tuple(proven), bounds.certain, (), missed, proven=True)
-        if missed:
-            self._result.sampled[name] = missed
-        certain = not missed and len(found) == runs and all(wait.certain for _, wait in found)
+        certain = not missed and len(found) == len(runs) and all(wait.certain for _, wait in found)
         alone = self._result.waits_alone(name)
         gap_ns = gap_between_outcomes_ns(self._configuration, alone=alone)
         spans = disjoint_outcomes((span for _, wait in found for span in wait.spans), gap_ns)
@@ -101,10 +107,23 @@ class SimpleFates(msgspec.Struct, eq=False):
             ),
             alone=alone,
         )
-        return _Service(spans, certain, circumstances, missed, proven=False)
+        first = min(found, key=lambda each: each[1].spans[0][0] if each[1].spans else NEVER_NS)
+        return _Service(spans, certain, circumstances, missed, first[0].first)
 
-    def _note_taint(self, name: str, service: _Service, sample: NodeRun) -> None:
-        status = sample.record(name).decisions[0][1] if sample.record(name).decisions else ""
+    def _as_proven(self, name: str, explored: _Service) -> _Service:
+        """What was explored; where that is not all, what is proven."""
+        bounds, missed = self._bounds.nodes.get(name), explored.missed
+        if not missed:
+            return explored
+        if bounds is None:
+            self._result.sampled[name] = missed
+            return explored
+        proven = (bounds.served,) if bounds.served[0] <= bounds.served[1] else ()
+        return _Service(proven, bounds.certain, (), missed, explored.sample, proven=True)
+
+    def _note_taint(self, name: str, service: _Service) -> None:
+        decisions = service.sample.record(name).decisions
+        status = decisions[0][1] if decisions else ""
         key = NOT_READY if status == "False" else UNREACHABLE
         change = NodeChangeKey(name, TAINT_ADDED, f"{key}:{NO_EXECUTE}")
         window, runs = (service.spans[0][0], service.spans[-1][1]), self._result.runs
@@ -113,15 +132,19 @@ class SimpleFates(msgspec.Struct, eq=False):
             (change, 0), *window, certain=service.certain, runs=runs, explored=explored
         )
 
-    def _learn(self, name: str, pods: list[Pod], run: NodeRun, served_ns: int) -> None:
+    def _learn(
+        self, name: str, pods: list[Pod], kinds: Sequence[Hashable], service: _Service
+    ) -> None:
         """Simulate one pod of every kind that was not met before."""
-        unknown = {_kind(pod): pod for pod in pods if _kind(pod) not in self._fates}
+        unknown = {
+            kind: pod for pod, kind in zip(pods, kinds, strict=True) if kind not in self._fates
+        }
         if not unknown:
             return
         world = self._world(frozenset({name}), list(unknown.values()))
-        record = run.record(name)
+        record = service.sample.record(name)
         # Windows that are widened may begin before this very run puts the node in line.
-        served_ns = max(served_ns, *(at_ns for at_ns, _ in record.decisions[:1]))
+        served_ns = max(service.spans[0][0], *(at_ns for at_ns, _ in record.decisions[:1]))
         played = {name: record.playback((served_ns,))}
         # Until nothing more happens, whatever the horizon.
         world = world._replace(scenario=replace(world.scenario, horizon_ns=None))
@@ -143,14 +166,17 @@ class SimpleFates(msgspec.Struct, eq=False):
                 delete.at_ns - served_ns, delete, None if gone is None else gone - served_ns
             )
 
-    def _note_pod(
-        self,
-        pod: Pod,
-        fate: _Fate,
-        service: _Service,
-        *,
-        until_queued: UntilQueued,
-    ) -> None:
+    def _eviction(self, fate: _Fate, service: _Service) -> PossibleEviction | None:
+        """What evictions of pods of that fate have in common; None where they come after the horizon."""
+        key = id(fate), id(service)
+        if service.proven or key not in self._evictions:
+            found = self._eviction_of_any(fate, service)
+            if service.proven:  # each node has its own
+                return found
+            self._evictions[key] = found
+        return self._evictions[key]
+
+    def _eviction_of_any(self, fate: _Fate, service: _Service) -> PossibleEviction | None:
         delay_ns, horizon_ns, node_spans = fate.delay_ns, self._horizon_ns, service.spans
         spans = tuple(
             (low_ns + delay_ns, min(high_ns + delay_ns, horizon_ns))
@@ -158,18 +184,16 @@ class SimpleFates(msgspec.Struct, eq=False):
             if low_ns + delay_ns <= horizon_ns
         )
         if not spans:
-            return
+            return None
         latest_ns = node_spans[-1][1]
         gone_ns, deleted = fate.gone_delay_ns, fate.deleted
-        key = EvictionKey(pod.key, pod.uid, deleted.controller, 0)
-        self._result.evictions[key] = PossibleEviction(
+        return PossibleEviction(
             spans=spans,
             certain=service.certain and latest_ns + delay_ns <= horizon_ns,
-            node=pod.node_name,
+            node="",
             taint=deleted.taint,
             toleration_index=deleted.toleration_index,
             toleration_seconds=deleted.toleration_seconds,
-            until_queued=until_queued,
             delay_ns=delay_ns,
             gone_earliest_ns=None if gone_ns is None else node_spans[0][0] + gone_ns,
             gone_latest_ns=None if gone_ns is None else latest_ns + gone_ns,
