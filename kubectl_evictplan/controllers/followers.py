@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
 
@@ -47,14 +48,22 @@ def may_follow(pod: Pod) -> bool:
 class _Step(msgspec.Struct, frozen=True):
     """One entry of a course, ``delay_ns`` after the taint.
 
-    ``because``: the numbers of earlier steps; none where the taint ``taint`` (its key) led to it.
+    The step number ``after`` led to it, or None the taint ``taint`` (its key).
     """
 
-    number: int
     delay_ns: int
     entry: AboutPod
-    because: tuple[int, ...]
+    after: int | None
     taint: str
+
+
+class _About(NamedTuple):
+    """A follower, and the entries that the steps of its course have become."""
+
+    key: str
+    uid: str
+    node: str
+    told: list[int]
 
 
 _Course = tuple[_Step, ...]
@@ -90,10 +99,9 @@ class Followers:
         self._followed.add(name)
         keys = tuple([taint.key for taint in taints])
         causes = {key: self._state.taint_causes.get((name, key, NO_EXECUTE), ()) for key in keys}
-        # The entries that each pod's steps have become, by the number of the step.
-        told: list[dict[int, int]] = [{} for _ in pods]
+        abouts = [_About(pod.key, pod.uid, name, []) for pod in pods]
         for delay_ns, block in self._blocks_of(pods, taints, keys):
-            tell = partial(self._tell, pods, block, causes, told)
+            tell = partial(self._tell, abouts, block, causes)
             if delay_ns:
                 due_ns = self._state.now_ns + delay_ns
                 self._state.events.schedule(due_ns, Priority.EVICTION_TIMER, tell)
@@ -129,29 +137,24 @@ class Followers:
         events.run_until(_FOR_EVER_NS)
         return tuple(_steps(timeline, [taint.key for taint in taints]))
 
-    def _tell(
-        self,
-        pods: Sequence[Pod],
-        block: _Block,
-        causes: Mapping[str, Causes],
-        told: Sequence[dict[int, int]],
-    ) -> None:
+    def _tell(self, abouts: Sequence[_About], block: _Block, causes: Mapping[str, Causes]) -> None:
         timeline, at_ns = self._state.timeline, self._state.offset_ns
         for place, step in block:
-            pod, own = pods[place], told[place]
-            because = causes[step.taint] if step.taint else tuple([own[i] for i in step.because])
-            entry = step.entry.of_another(at_ns, because, pod.key, pod.uid, pod.node_name)
-            own[step.number] = timeline.append(entry)
+            key, uid, node, told = abouts[place]
+            because = causes[step.taint] if step.after is None else (told[step.after],)
+            told.append(timeline.append(step.entry.of_another(at_ns, because, key, uid, node)))
 
 
 def _steps(timeline: Timeline, keys: Sequence[str]) -> Iterator[_Step]:
     """The entries of a run that follow those of the taints."""
     first = len(keys)
-    for number, entry in enumerate(timeline.entries[first:]):
+    for entry in timeline.entries[first:]:
         assert isinstance(entry, AboutPod), "nothing else is there"
-        taint = next((keys[index] for index in entry.because if index < first), "")
-        because = tuple(index - first for index in entry.because if index >= first)
-        yield _Step(number, entry.at_ns, entry, because, taint)
+        (because,) = entry.because
+        if because < first:
+            yield _Step(entry.at_ns, entry, None, keys[because])
+        else:
+            yield _Step(entry.at_ns, entry, because - first, "")
 
 
 def _blocks(courses: Iterable[_Course]) -> Iterator[tuple[int, _Block]]:

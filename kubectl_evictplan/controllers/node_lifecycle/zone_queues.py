@@ -107,12 +107,15 @@ class ZoneQueues:
         """``markNodeForTainting``; a wait is told once."""
         now_ns, zone = self._state.now_ns, self._zones.zone_of(name)
         last_tick_ns = self._ticks.newest(now_ns)
-        if self._queues[zone].mark(name, mode, now_ns, last_tick_ns, lacks_taint=lacks_taint):
+        queue = self._queues[zone]
+        waited = bool(queue)
+        if queue.mark(name, mode, now_ns, last_tick_ns, lacks_taint=lacks_taint):
             if name not in self._announced:
                 self._announced[name] = zone
                 because = self._state.node_causes[name]
                 self._state.record_node(NodeQueued, because, name, zone_display_name(zone))
-            self._plan_pass()
+            if not waited:  # else its next pass is planned
+                self._plan_pass()
 
     def is_known(self, name: str) -> bool:
         """Whether the name is in its zone's set (waiting or already processed)."""
