@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -22,7 +23,9 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.taint_eviction import Decisions, TaintEviction
 from kubectl_evictplan.engine.event_queue import EventQueue, Priority
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod, Taint
+from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
+from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
+from kubectl_evictplan.scenarios.scenario import Scenario
 
 # Others end at their deletion, or someone else waits for their end.
 _PHASES_NOT_FINISHED = ("Pending", "Running", "Unknown")
@@ -34,7 +37,10 @@ class NotOnlySilentError(Exception):
     """More happens to the node of followers than one service: its pods must be simulated one by one."""
 
 
-def may_follow(pod: Pod) -> bool:
+_NOBODY: Mapping[str, Sequence[Pod]] = MappingProxyType({})
+
+
+def _may_follow(pod: Pod) -> bool:
     """Whether a silent kubelet leaves the pod's object as it is, once it is deleted."""
     return (
         pod.deletion_timestamp_ns is None
@@ -43,6 +49,42 @@ def may_follow(pod: Pod) -> bool:
         and pod.phase in _PHASES_NOT_FINISHED
         and not pod.duplicate_env_or_port
     )
+
+
+def followers_by_node(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> Mapping[str, Sequence[Pod]]:
+    """All pods of each node whose kubelet stops, and to which and to whose pods nothing else happens.
+
+    The monitor may still do more to it than taint it once: then ``simulate`` finds out.
+    """
+    if not configuration.taint_mode:
+        return _NOBODY
+    silent: set[str] = set()
+    busy: set[str] = set()
+    for event in scenario.events:
+        if event.manager_up is not None:
+            return _NOBODY
+        (silent if event.kubelets_up is False else busy).update(event.touched_nodes)
+    silent -= busy
+    names = {node.name for node in snapshot.nodes if node.name in silent and _is_untainted(node)}
+    if not names:
+        return _NOBODY
+    named = {key for event in scenario.events for key in event.pods}
+    named.update(event.pod.key for event in scenario.events if event.pod is not None)
+    found: dict[str, list[Pod]] = {}
+    for pod in snapshot.pods:
+        name = pod.node_name
+        if name in names:
+            if _may_follow(pod) and not (named and pod.key in named):
+                found.setdefault(name, []).append(pod)
+            else:
+                names.discard(name)
+    return {name: pods for name, pods in found.items() if name in names}
+
+
+def _is_untainted(node: Node) -> bool:
+    return not any(t.effect == NO_EXECUTE or t.key == OUT_OF_SERVICE for t in node.taints)
 
 
 class _Step(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ from kubectl_evictplan.cluster.timeline import (
 )
 from kubectl_evictplan.cluster.workloads import Workloads
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.followers import Followers, NotOnlySilentError
+from kubectl_evictplan.controllers.followers import Followers, NotOnlySilentError, followers_by_node
 from kubectl_evictplan.controllers.job_tracking import JobTracking
 from kubectl_evictplan.controllers.node_lifecycle.controller import NodeLifecycle
 from kubectl_evictplan.controllers.pod_gc import PodGC
@@ -42,7 +42,6 @@ from kubectl_evictplan.simulation.drain_parts import (
     drain_parts,
     drained_nodes,
 )
-from kubectl_evictplan.simulation.only_silent import followers_by_node
 from kubectl_evictplan.simulation.playback import LifecyclePlayback, NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
 

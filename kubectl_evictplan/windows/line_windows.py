@@ -10,15 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import groupby, pairwise
-from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 
-from kubectl_evictplan.cluster.timeline import QueueOperation, Told
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNOWN
 from kubectl_evictplan.windows.line_replay import (
     NEVER_NS,
     LineHistory,
@@ -26,17 +22,13 @@ from kubectl_evictplan.windows.line_replay import (
     LineRules,
     Order,
     Wait,
-    leaving_instants,
 )
 from kubectl_evictplan.windows.unknowns.order_in_line import Served, orders
+from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 # More outcomes than this help nobody.
 _OUTCOMES_MAX = 4
 
-# What makes a queue anew, or its process.
-_MADE_ANEW = (Told.CREATED, Told.STARTED, Told.STOPPED)
-
-_T = TypeVar("_T")
 Span = tuple[int, int]
 Groups = list[tuple[str, ...]]
 
@@ -71,157 +63,6 @@ class Spread(msgspec.Struct, frozen=True):
     def of_token(self, token: int) -> int:
         """The slack of the ``token``-th token, counted from 0."""
         return self.base_ns + (token + 1) * self.per_token_ns
-
-
-class ZoneLine:
-    """What one zone's queue is told in one run, and who in it is alike.
-
-    ``told`` is told of one node where several are alike, its ``members``.
-    """
-
-    def __init__(
-        self,
-        told: Sequence[QueueOperation],
-        members: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
-    ) -> None:
-        self._told = told
-        of_each: dict[str, list[tuple[int, object, str | None]]] = {}
-        for operation in told:
-            if operation.name:
-                of_each.setdefault(operation.name, []).append(
-                    (operation.at_ns, operation.told, operation.status)
-                )
-        self._members = {name: members[name] for name in of_each if name in members}
-        # Equal for nodes that are told apart by nothing: whatever happens to one can happen to each.
-        numbers: dict[tuple[object, ...], int] = {}
-        self.group_of = self._of_members(
-            {
-                name: numbers.setdefault(tuple(operations_of_it), len(numbers))
-                for name, operations_of_it in of_each.items()
-            }
-        )
-        self.leaving = self._of_members(leaving_instants(told))
-
-    def _of_members(self, found: Mapping[str, _T]) -> dict[str, _T]:
-        """What was found of one node of those that are alike, of all of them."""
-        of_all: dict[str, _T] = {}
-        for name, each in found.items():
-            of_all.update(dict.fromkeys(self._members.get(name, (name,)), each))
-        return of_all
-
-    @cached_property
-    def operations(self) -> Sequence[QueueOperation]:
-        """What is told of each node, of alike ones as if a tick had come to one after the other."""
-        return list(_told_of_all(self._told, self._members)) if self._members else self._told
-
-    @cached_property
-    def number_of_operations(self) -> int:
-        """How many these are."""
-        more = (len(self._members.get(each.name, " ")) for each in self._told)
-        return sum(more) if self._members else len(self._told)
-
-    @property
-    def limiter_changes(self) -> bool:
-        """Whether the line's limiter changes after the start."""
-        swaps = [operation for operation in self._told if operation.told is Told.SWAP]
-        rates = {operation.qps for operation in swaps}
-        return len(rates) > 1 or any(o.told is Told.STARTED for o in self._told)
-
-    @cached_property
-    def turning_unknown(self) -> frozenset[str]:
-        """Nodes of which a tick writes Ready=Unknown; what is told at 0 was so before the start."""
-        told = (each for each in self._told if each.told is Told.STATUS and each.at_ns > 0)
-        found = {each.name: UNKNOWN for each in told if each.status == UNKNOWN}
-        return frozenset(self._of_members(found))
-
-    @property
-    def takes_back(self) -> bool:
-        """Whether a tick takes nodes out of line at its end, because all zones are down."""
-        waiting: set[str] = set()
-        mid_tick_ns = -1
-        for operation in self._told:
-            if operation.told is Told.MID_TICK:
-                mid_tick_ns = operation.at_ns
-            elif operation.told is Told.MARK:
-                waiting.add(operation.name)
-            elif operation.told is Told.REACHABLE and operation.name in waiting:
-                if operation.at_ns == mid_tick_ns:
-                    return True
-                waiting.discard(operation.name)
-        return False
-
-    @cached_property
-    def is_plain(self) -> bool:
-        """Whether nodes only join the line, not ready, and stay: then nobody needs to know who is served."""
-        not_ready: set[str] = set()
-        for operation in self._told:
-            if operation.told is Told.STATUS and operation.status != TRUE:
-                not_ready.add(operation.name)
-            elif operation.told is Told.MARK:
-                if operation.name not in not_ready:
-                    return False
-            elif operation.name or (not_ready and operation.told in _MADE_ANEW):
-                return False
-        return True
-
-    def _told_of_some(self, names: Iterable[str]) -> Sequence[QueueOperation]:
-        """What is told of these nodes only."""
-        if not self._members:
-            chosen = {"", *names}
-            return [each for each in self._told if each.name in chosen]
-        some: dict[str, list[str]] = {name: [] for name in self._stands_for.values()}
-        for name in names:
-            some[self._stands_for[name]].append(name)
-        return list(_told_of_all(self._told, some))
-
-    @cached_property
-    def _stands_for(self) -> dict[str, str]:
-        return self._of_members({each.name: each.name for each in self._told if each.name})
-
-    @property
-    def ran_before_start(self) -> bool:
-        """Whether a process may have used the zone's token: one that starts at that very instant has spent nothing."""
-        return any(operation.told is Told.SPENT for operation in self._told)
-
-    def replay(
-        self,
-        rules: LineRules,
-        order: Order,
-        groups: Groups,
-        gap_ns: int,
-        services: set[tuple[int, ...]],
-    ) -> list[list[_Alike]]:
-        """One replay, told by groups: the waits of each in order. Notes when nodes were served."""
-        numbers = {}
-        if self.is_plain and rules.serves_alike(self._told):
-            numbers = {group[0]: len(group) for group in groups if group[0] in self.group_of}
-            groups = [group[:1] for group in groups]
-            operations = self._told_of_some(numbers)
-        else:
-            operations = self.operations
-        history = LineReplay(operations, rules, self.leaving, order, numbers).run()
-        services.add(history.first_services())
-        if rules.profile.queue_mode == "REMOVE_ADD" and rules.taint_mode:
-            _exchange_those_who_stay(history)
-        else:
-            _exchange_those_of_one_tick(history)
-        tokens = Tokens.spent(history.tokens_ns, gap_ns)
-        return [
-            _alike(tokens, [history.waits[name] for name in group if name in history.waits], group)
-            for group in groups
-        ]
-
-
-def _told_of_all(
-    told: Iterable[QueueOperation], members: Mapping[str, Sequence[str]]
-) -> Iterator[QueueOperation]:
-    for (_, name), together in groupby(told, key=lambda each: (each.at_ns, each.name)):
-        names = members.get(name)
-        if names is None:
-            yield from together
-        else:
-            block = tuple(together)
-            yield from (each._replace(name=name) for name in names for each in block)
 
 
 def _groups(lines: Iterable[ZoneLine]) -> Groups:
@@ -285,6 +126,35 @@ def _alike(tokens: Tokens, members: list[Sequence[Wait]], group: tuple[str, ...]
     return found
 
 
+def _replayed(
+    line: ZoneLine,
+    rules: LineRules,
+    order: Order,
+    groups: Groups,
+    gap_ns: int,
+    services: set[tuple[int, ...]],
+) -> list[list[_Alike]]:
+    """One replay, told by groups: the waits of each in order. Notes when nodes were served."""
+    numbers = {}
+    if line.is_plain and rules.serves_alike(line.told):
+        numbers = {group[0]: len(group) for group in groups if group[0] in line.group_of}
+        groups = [group[:1] for group in groups]
+        operations = line.told_of_some(numbers)
+    else:
+        operations = line.operations
+    history = LineReplay(operations, rules, line.leaving, order, numbers).run()
+    services.add(history.first_services())
+    if rules.profile.queue_mode == "REMOVE_ADD" and rules.taint_mode:
+        _exchange_those_who_stay(history)
+    else:
+        _exchange_those_of_one_tick(history)
+    tokens = Tokens.spent(history.tokens_ns, gap_ns)
+    return [
+        _alike(tokens, [history.waits[name] for name in group if name in history.waits], group)
+        for group in groups
+    ]
+
+
 def wait_windows(
     line_and_rules: Iterable[tuple[ZoneLine, LineRules]],
     spread: Spread,
@@ -303,7 +173,8 @@ def wait_windows(
     served = _orders(lines, groups, stale=any(rules.stale_lister for _, rules in replayed))
     for order, _ in served:
         replays = [
-            line.replay(rules, order, groups, spread.gap_ns, services) for line, rules in replayed
+            _replayed(line, rules, order, groups, spread.gap_ns, services)
+            for line, rules in replayed
         ]
         for group, places in enumerate(found):
             rows = [replay[group] for replay in replays]

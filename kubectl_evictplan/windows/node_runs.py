@@ -44,7 +44,6 @@ from kubectl_evictplan.windows.line_replay import LineRules
 from kubectl_evictplan.windows.line_windows import (
     Spread,
     WaitWindow,
-    ZoneLine,
     as_one_wait,
     merge_waits,
     wait_windows,
@@ -58,6 +57,7 @@ from kubectl_evictplan.windows.unknowns.lines import (
     instants,
     views,
 )
+from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 
 class NodeRun:

@@ -19,11 +19,10 @@ from builders import (
 )
 from kubectl_evictplan.cluster.timeline import AboutPod, PodsMarkedNotReady, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
-from kubectl_evictplan.controllers.followers import NotOnlySilentError
+from kubectl_evictplan.controllers.followers import NotOnlySilentError, followers_by_node
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Pod
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
-from kubectl_evictplan.simulation.only_silent import followers_by_node
 from kubectl_evictplan.simulation.simulate import simulate, simulate_each_pod
 
 RELEASE = resolve_configuration(

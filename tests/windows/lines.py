@@ -9,7 +9,8 @@ from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.releases import release_profile
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.windows.line_replay import LineHistory, LineReplay, LineRules, Order, Wait
-from kubectl_evictplan.windows.line_windows import Span, Spread, ZoneLine, wait_windows
+from kubectl_evictplan.windows.line_windows import Span, Spread, wait_windows
+from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 LAG = 0.105
 # What the windows of lines that differ by nothing but the lag of the passes are taken with.

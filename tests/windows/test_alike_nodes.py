@@ -22,10 +22,11 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
-from kubectl_evictplan.windows.line_windows import ZoneLine, _groups
+from kubectl_evictplan.windows.line_windows import _groups, _replayed
 from kubectl_evictplan.windows.node_runs import NodeRunner, _rules
 from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
+from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 SECOND_NS = 1_000_000_000
 
@@ -86,7 +87,7 @@ def replays(world: World) -> list[tuple[str, bool, Any, set[tuple[int, ...]]]]:
                     lag_ns=lag_ns, mid_tick_pass=inside
                 )
                 services: set[tuple[int, ...]] = set()
-                rows = line.replay(rules, lambda *_: "", groups, 10 * SECOND_NS, services)
+                rows = _replayed(line, rules, lambda *_: "", groups, 10 * SECOND_NS, services)
                 found.append((zone, line.is_plain, rows, services))
     return found
 

@@ -19,12 +19,12 @@ from kubectl_evictplan.windows.line_windows import (
     Span,
     Spread,
     WaitWindow,
-    ZoneLine,
     disjoint_outcomes,
     merge_spans,
     merge_waits,
     wait_windows,
 )
+from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 
 def test_nodes_that_nothing_tells_apart_share_their_windows() -> None:

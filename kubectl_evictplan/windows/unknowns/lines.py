@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.windows.line_replay import LineRules
-from kubectl_evictplan.windows.line_windows import ZoneLine
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
+from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 # A pass comes every 100 ms and costs about 1 ms on recorded control planes.
 PASS_LAG_MAX_NS = 105 * MILLISECOND_NS

@@ -1,0 +1,141 @@
+"""What the queue of one zone is told in one run, and which of its nodes are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from types import MappingProxyType
+from typing import TypeVar
+
+from kubectl_evictplan.cluster.timeline import QueueOperation, Told
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNOWN
+from kubectl_evictplan.windows.line_replay import leaving_instants
+
+# What makes a queue anew, or its process.
+_MADE_ANEW = (Told.CREATED, Told.STARTED, Told.STOPPED)
+
+_T = TypeVar("_T")
+
+
+class ZoneLine:
+    """What one zone's queue is told in one run, and who in it is alike.
+
+    ``told`` is told of one node where several are alike, its ``members``.
+    """
+
+    def __init__(
+        self,
+        told: Sequence[QueueOperation],
+        members: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    ) -> None:
+        self.told = told
+        of_each: dict[str, list[tuple[int, object, str | None]]] = {}
+        for operation in told:
+            if operation.name:
+                of_each.setdefault(operation.name, []).append(
+                    (operation.at_ns, operation.told, operation.status)
+                )
+        self._members = {name: members[name] for name in of_each if name in members}
+        # Equal for nodes that are told apart by nothing: whatever happens to one can happen to each.
+        numbers: dict[tuple[object, ...], int] = {}
+        self.group_of = self._of_members(
+            {
+                name: numbers.setdefault(tuple(operations_of_it), len(numbers))
+                for name, operations_of_it in of_each.items()
+            }
+        )
+        self.leaving = self._of_members(leaving_instants(told))
+
+    def _of_members(self, found: Mapping[str, _T]) -> dict[str, _T]:
+        """What was found of one node of those that are alike, of all of them."""
+        of_all: dict[str, _T] = {}
+        for name, each in found.items():
+            of_all.update(dict.fromkeys(self._members.get(name, (name,)), each))
+        return of_all
+
+    @cached_property
+    def operations(self) -> Sequence[QueueOperation]:
+        """What is told of each node, of alike ones as if a tick had come to one after the other."""
+        return list(_told_of_all(self.told, self._members)) if self._members else self.told
+
+    @cached_property
+    def number_of_operations(self) -> int:
+        """How many these are."""
+        more = (len(self._members.get(each.name, " ")) for each in self.told)
+        return sum(more) if self._members else len(self.told)
+
+    @property
+    def limiter_changes(self) -> bool:
+        """Whether the line's limiter changes after the start."""
+        swaps = [operation for operation in self.told if operation.told is Told.SWAP]
+        rates = {operation.qps for operation in swaps}
+        return len(rates) > 1 or any(o.told is Told.STARTED for o in self.told)
+
+    @cached_property
+    def turning_unknown(self) -> frozenset[str]:
+        """Nodes of which a tick writes Ready=Unknown; what is told at 0 was so before the start."""
+        told = (each for each in self.told if each.told is Told.STATUS and each.at_ns > 0)
+        found = {each.name: UNKNOWN for each in told if each.status == UNKNOWN}
+        return frozenset(self._of_members(found))
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether a tick takes nodes out of line at its end, because all zones are down."""
+        waiting: set[str] = set()
+        mid_tick_ns = -1
+        for operation in self.told:
+            if operation.told is Told.MID_TICK:
+                mid_tick_ns = operation.at_ns
+            elif operation.told is Told.MARK:
+                waiting.add(operation.name)
+            elif operation.told is Told.REACHABLE and operation.name in waiting:
+                if operation.at_ns == mid_tick_ns:
+                    return True
+                waiting.discard(operation.name)
+        return False
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether nodes only join the line, not ready, and stay: then nobody needs to know who is served."""
+        not_ready: set[str] = set()
+        for operation in self.told:
+            if operation.told is Told.STATUS and operation.status != TRUE:
+                not_ready.add(operation.name)
+            elif operation.told is Told.MARK:
+                if operation.name not in not_ready:
+                    return False
+            elif operation.name or (not_ready and operation.told in _MADE_ANEW):
+                return False
+        return True
+
+    def told_of_some(self, names: Iterable[str]) -> Sequence[QueueOperation]:
+        """What is told of these nodes only."""
+        if not self._members:
+            chosen = {"", *names}
+            return [each for each in self.told if each.name in chosen]
+        some: dict[str, list[str]] = {name: [] for name in self._stands_for.values()}
+        for name in names:
+            some[self._stands_for[name]].append(name)
+        return list(_told_of_all(self.told, some))
+
+    @cached_property
+    def _stands_for(self) -> dict[str, str]:
+        return self._of_members({each.name: each.name for each in self.told if each.name})
+
+    @property
+    def ran_before_start(self) -> bool:
+        """Whether a process may have used the zone's token: one that starts at that very instant has spent nothing."""
+        return any(operation.told is Told.SPENT for operation in self.told)
+
+
+def _told_of_all(
+    told: Iterable[QueueOperation], members: Mapping[str, Sequence[str]]
+) -> Iterator[QueueOperation]:
+    for (_, name), together in groupby(told, key=lambda each: (each.at_ns, each.name)):
+        names = members.get(name)
+        if names is None:
+            yield from together
+        else:
+            block = tuple(together)
+            yield from (each._replace(name=name) for name in names for each in block)
