@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, renew_period_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
+from kubectl_evictplan.engine.event_queue import LoopGrid
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint

@@ -248,8 +248,8 @@ class NodeLifecycle:
     def _request_tick(self) -> None:
         now_ns, call = self._state.now_ns, self._tick_call
         if call is not None and call.callback is not None:
-            if 0 < call.at_ns - now_ns < self._grid.step_ns:
-                return  # no tick can come before that one
+            if 0 < call.at_ns - now_ns < self._configuration.node_monitor_period_ns:
+                return  # no tick comes before that one
         # What changes during or after this instant's tick is seen by the next one.
         self._schedule_tick(
             self._grid.after(now_ns)
