@@ -8,15 +8,17 @@ that are healthy and stay so differ for their pods in the taints that people put
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import count
+from itertools import compress, count
 from operator import attrgetter
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.timeline import AboutPod
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
@@ -29,6 +31,10 @@ from kubectl_evictplan.windows.outcome import (
     PossibleEviction,
     WindowTable,
 )
+
+_Of = TypeVar("_Of")
+# What tells a lot apart: its node, the kind of its pods, and perhaps more; a number of a pod that is alone.
+_Look = tuple[str, Hashable] | tuple[str, Hashable, int] | int
 
 _NONE: frozenset[str] = frozenset()
 # Others are looked at in the order of their names: see pod garbage collection.
@@ -43,47 +49,87 @@ class SomePod(Struct, frozen=True, gc=False):
     node: str
 
 
+class Lot(Struct, frozen=True, gc=False):
+    """So many pods of one node that nothing tells apart; ``pod`` is the first of them.
+
+    ``place`` is that among all lots of the snapshot; -1 of a pod that is not in it.
+    """
+
+    place: int
+    pod: Pod
+    count: int = 1
+
+
 class AlikePods:
     """``snapshot`` has one pod of every kind; asked for it, one gets all pods of its kind.
 
-    ``steady`` are nodes to which nothing happens unless the scenario does it. Without a scenario each pod stands for
-    itself.
+    ``lots`` are all pods, in the order of the first of each. A kind is one lot, or those of several nodes that share
+    their fate. ``steady`` are nodes to which nothing happens unless the scenario does it. Without a scenario each pod
+    stands for itself.
     """
 
     def __init__(
         self, relevant: ClusterSnapshot, scenario: Scenario | None, steady: Container[str] = _NONE
     ) -> None:
         self.snapshot = relevant
+        self._pods = relevant.pods
         self._steady = steady
-        # By the key of the pod that is simulated, it and all others of its kind, in their order.
-        self._of: dict[str, list[Pod]] = {}
-        self._on_several_nodes: set[str] = set()
-        self._kinds: Sequence[Sequence[Pod]] | None = None
+        # By place in ``lots`` what they have in common; for each pod the place of its lot.
+        self._looks, self._lot_at = self._find(scenario)
+        sizes = Counter(self._lot_at)
+        self.lots = [
+            Lot(place, pod, sizes[place]) for place, pod in enumerate(self._first_of_lots())
+        ]
+        kinds = self._kinds(scenario)
+        # By the key of the pod that is simulated.
+        self._of = {lots[0].pod.key: lots for lots in kinds}
+        self._spread = {key: lots for key, lots in self._of.items() if len(lots) > 1}
+        if len(kinds) < len(self._pods):
+            self.snapshot = replace(
+                relevant,
+                pods=tuple([lots[0].pod for lots in kinds]),
+                stand_ins={
+                    key: number
+                    for key, lots in self._of.items()
+                    if (number := sum([lot.count for lot in lots])) > 1
+                },
+            )
+
+    def _find(self, scenario: Scenario | None) -> tuple[Sequence[_Look], Sequence[int]]:
+        """What tells lots apart, and for each pod the place of its lot."""
         # Drains look at names, labels and budgets.
-        if scenario is not None and not drained_nodes(scenario):
-            self._find(relevant, scenario)
+        if scenario is None or drained_nodes(scenario):
+            return self._each_alone()
+        places: defaultdict[_Look, int] = defaultdict(count().__next__)
+        looks = _looks(self.snapshot, _named(scenario))
+        lot_at = list(map(places.__getitem__, looks))
+        return list(places), lot_at
 
-    def _find(self, relevant: ClusterSnapshot, scenario: Scenario) -> None:
-        places = self._places(relevant, scenario)
-        kinds = self._kinds = _kinds(relevant, _named(scenario), places)
-        if len(kinds) == len(relevant.pods):
-            return
-        shown: set[int] = set()
-        for pods in kinds:
-            first = pods[0]
-            shown.add(id(first))
-            if len(pods) > 1:
-                key = first.key
-                self._of[key] = pods
-                if places and first.node_name in places:
-                    self._on_several_nodes.add(key)
-        self.snapshot = replace(
-            relevant,
-            pods=tuple([pod for pod in relevant.pods if id(pod) in shown]),
-            stand_ins={key: len(pods) for key, pods in self._of.items()},
-        )
+    def _each_alone(self) -> tuple[Sequence[_Look], Sequence[int]]:
+        every = range(len(self._pods))
+        return every, every
 
-    def _places(self, relevant: ClusterSnapshot, scenario: Scenario) -> dict[str, Hashable]:
+    def _first_of_lots(self) -> Iterator[Pod]:
+        place = 0
+        for pod, lot in zip(self._pods, self._lot_at, strict=True):
+            if lot == place:
+                yield pod
+                place += 1
+
+    def _kinds(self, scenario: Scenario | None) -> list[list[Lot]]:
+        """All lots by their kinds."""
+        places = {} if scenario is None else self._places(scenario)
+        if not places:
+            return [[lot] for lot in self.lots]
+        kinds: dict[Hashable, list[Lot]] = {}
+        for lot, look in zip(self.lots, self._looks, strict=True):
+            kind: Hashable = look
+            if isinstance(look, tuple) and (place := places.get(look[0])) is not None:
+                kind = place, *look[1:]
+            kinds.setdefault(kind, []).append(lot)
+        return list(kinds.values())
+
+    def _places(self, scenario: Scenario) -> dict[str, Hashable]:
         """What pods see of each node to which nothing happens but taints, people's own; others are not there."""
         of_node: dict[str, list[int]] = {}
         others: set[str] = set()
@@ -99,69 +145,91 @@ class AlikePods:
                 others.update(event.touched_nodes)
         looks: dict[Hashable, Hashable] = {}
         found: dict[str, Hashable] = {}
-        for node in relevant.nodes:
+        for node in self.snapshot.nodes:
             if node.name in of_node and node.name in self._steady and node.name not in others:
                 look = tuple(of_node[node.name]), node.unschedulable, node.taints
                 found[node.name] = looks.setdefault(look, ("", *look))
         return found
 
-    @property
-    def kinds(self) -> Iterator[Sequence[Pod]]:
-        """Yield all pods, in lists of those of one node that nothing tells apart."""
-        if self._kinds is None:
-            yield from ((pod,) for pod in self.snapshot.pods)
-        elif not self._on_several_nodes:
-            yield from self._kinds
-        else:
-            for pods in self._kinds:
-                yield from _by_node(pods).values()
+    def lots_of(self, key: str, uid: str, node: str) -> Sequence[Lot]:
+        """All pods of the kind that this pod was simulated for; none where it is no pod of the snapshot."""
+        lots = self._of.get(key, ())
+        if lots:
+            first = lots[0].pod
+            if uid not in ("", first.uid) or node not in ("", first.node_name):
+                return ()
+        return lots
+
+    def nodes_of(self, entries: Collection[AboutPod]) -> set[str]:
+        """The nodes of all pods that entries of a run are about."""
+        nodes = {entry.node for entry in entries}
+        if self._spread:
+            lots = [self._spread.get(entry.pod, ()) for entry in entries]
+            nodes.update(lot.pod.node_name for some in lots for lot in some)
+        return nodes
+
+    def pods_of(self, lots: Iterable[Lot]) -> list[Pod]:
+        """All pods of these lots, in the order of the snapshot, then those that are not in it."""
+        lots = list(lots)
+        return [*self._chosen(self._pods, lots), *[lot.pod for lot in lots if lot.place < 0]]
+
+    def keys_of(self, lots: Iterable[Lot]) -> list[str]:
+        """The keys of all pods of these lots, in the same order."""
+        lots = list(lots)
+        if not lots:
+            return []
+        return [*self._chosen(self._keys, lots), *[lot.pod.key for lot in lots if lot.place < 0]]
 
     @cached_property
-    def _shown_by(self) -> dict[str, str]:
-        return {pod.key: key for key, pods in self._of.items() for pod in pods}
+    def _keys(self) -> list[str]:
+        return [f"{pod.namespace}/{pod.name}" for pod in self._pods]
 
-    def shown_by(self, key: str) -> str:
-        """The key of the pod that is simulated in the place of this one."""
-        return self._shown_by.get(key, key)
+    def _chosen(self, of_pods: Iterable[_Of], lots: Iterable[Lot]) -> Iterable[_Of]:
+        """What is given for all pods of the snapshot, of pods of these lots only."""
+        wanted = bytearray(len(self.lots))
+        for lot in lots:
+            if lot.place >= 0:
+                wanted[lot.place] = 1
+        return compress(of_pods, map(wanted.__getitem__, self._lot_at)) if any(wanted) else ()
 
-    def keys(self, key: str) -> Iterator[str]:
-        """Yield the keys of all pods that the pod stands for."""
-        pods = self._of.get(key)
-        if pods is None:
-            yield key
-        else:
-            yield from [pod.key for pod in pods]
+    def by_lot(self, of_pods: Iterable[_Of]) -> list[list[_Of]]:
+        """What is given for all pods of the snapshot, in their order, by lots."""
+        found: list[list[_Of]] = [[] for _ in self.lots]
+        for lot, one in zip(self._lot_at, of_pods, strict=True):
+            found[lot].append(one)
+        return found
 
-    def all_of(self, key: str, uid: str) -> Sequence[Pod]:
-        """All pods of the kind that the pod stands for; none where it stands for itself, or is another of its name."""
-        pods = self._of.get(key)
-        return pods if pods is not None and uid in ("", pods[0].uid) else ()
+    @cached_property
+    def _by_lot(self) -> list[list[Pod]]:
+        return self.by_lot(self._pods)
+
+    def pods_in(self, lot: Lot) -> Sequence[Pod]:
+        """All pods of one lot; ``pods_of`` many of them costs less."""
+        return (lot.pod,) if lot.place < 0 else self._by_lot[lot.place]
+
+    def alike(self, key: str) -> list[Pod]:
+        """All pods of the kind that the pod of this name was simulated for; none where it is no pod of the snapshot."""
+        return [pod for lot in self._of.get(key, ()) for pod in self._by_lot[lot.place]]
+
+    def keys(self, key: str) -> list[str]:
+        """The keys of all pods that the pod stands for."""
+        return [pod.key for pod in self.alike(key)] or [key]
 
     def pods(self, key: str, uid: str, node: str) -> Sequence[SomePod]:
         """Return all pods that the pod stands for; another pod of its name stands for itself.
 
         Who knows no more of a pod than its name says "" for the uid.
         """
-        pods = self.all_of(key, uid)
-        if not pods:
+        lots = self.lots_of(key, uid, node)
+        if not lots:
             return (SomePod(key, uid, node),)
-        return [SomePod(pod.key, uid and pod.uid, pod.node_name) for pod in pods]
-
-    def by_node(self, key: str, uid: str, node: str) -> Mapping[str, Sequence[Pod]]:
-        """``all_of`` its kind by their nodes; nobody on its own node where there are none."""
-        pods = self.all_of(key, uid)
-        return _by_node(pods) if key in self._on_several_nodes and pods else {node: pods}
-
-    def on_nodes(self, key: str, uid: str, node: str) -> Mapping[str, int]:
-        """Return how many pods it stands for on each node."""
-        on = self.by_node(key, uid, node)
-        return {name: len(pods) or 1 for name, pods in on.items()}
+        return [SomePod(pod.key, uid and pod.uid, pod.node_name) for pod in self.alike(key)]
 
     def evictions(
         self, found: Mapping[EvictionKey, PossibleEviction]
     ) -> dict[EvictionKey, PossibleEviction]:
         """Return what was found for the pods that are simulated, for all pods."""
-        if not self._of:
+        if len(self._of) == len(self._pods):
             return dict(found)
         extended = {}
         for key, value in found.items():
@@ -174,7 +242,7 @@ class AlikePods:
 
     def extend(self, exploration: Exploration) -> None:
         """Tell of all pods which timers of theirs were cancelled. Evictions are many: see ``evictions``."""
-        if self._of:
+        if len(self._of) < len(self._pods):
             self._extend(exploration.cancels)
             self._extend(exploration.cancelled_starts)
 
@@ -193,32 +261,20 @@ def _named(scenario: Scenario) -> set[str]:
     return named
 
 
-def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    found: dict[str, list[Pod]] = {}
-    for pod in pods:
-        found.setdefault(pod.node_name, []).append(pod)
-    return found
-
-
-def _kinds(
-    relevant: ClusterSnapshot, named: set[str], places: Mapping[str, Hashable]
-) -> list[list[Pod]]:
-    """All pods by their kinds, each in the order of the snapshot."""
+def _looks(snapshot: ClusterSnapshot, named: set[str]) -> Iterator[_Look]:
+    """Yield for each pod what is equal for pods of its lot only."""
     # Timers that run at the start began with the pod, at the earliest.
-    tainted = {node.name for node in relevant.nodes if no_execute_taints(node.taints)}
-    kinds: dict[Hashable, list[Pod]] = {}
-    for pod, kind in zip(relevant.pods, _kinds_of(relevant.pods), strict=True):
+    tainted = {node.name for node in snapshot.nodes if no_execute_taints(node.taints)}
+    numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
+    kinds = map(numbers.__getitem__, _kinds_of(snapshot.pods))
+    for alone, (pod, kind) in enumerate(zip(snapshot.pods, kinds, strict=True)):
         name = pod.node_name
-        key: Hashable = places.get(name, name), kind
         if not name or pod.phase not in _PHASES_NOT_FINISHED or (named and pod.key in named):
-            key = id(pod)
+            yield alone
         elif name in tainted:
-            key = key, pod.creation_timestamp_ns
-        if (there := kinds.get(key)) is None:
-            kinds[key] = [pod]
+            yield name, kind, pod.creation_timestamp_ns
         else:
-            there.append(pod)
-    return list(kinds.values())
+            yield name, kind
 
 
 # What controllers look at besides tolerations and owners: equal for pods that they do not tell apart.
@@ -238,16 +294,10 @@ _LOOK = attrgetter(
 
 def kind_of(pod: Pod) -> Hashable:
     """Equal for pods that no controller tells apart on one node. Loaders share equal lists of tolerations."""
-    return next(_looks((pod,)))
+    return next(_kinds_of((pod,)))
 
 
-def _kinds_of(pods: Sequence[Pod]) -> Iterator[int]:
-    """For each pod the number of its kind: of many pods in columns, without a call for each."""
-    numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
-    return map(numbers.__getitem__, _looks(pods))
-
-
-def _looks(pods: Sequence[Pod]) -> Iterator[Hashable]:
+def _kinds_of(pods: Sequence[Pod]) -> Iterator[Hashable]:
     owners: dict[int, tuple[str | None, str]] = {}
     for pod, look in zip(pods, map(_LOOK, pods), strict=True):
         references = pod.owner_references

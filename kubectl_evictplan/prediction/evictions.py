@@ -14,6 +14,7 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import document
+from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.causes import (
     ChainCache,
     ChainOfKind,
@@ -46,21 +47,26 @@ from kubectl_evictplan.windows.unknowns.registry import UNKNOWNS
 
 
 def eviction_list(
-    start_ns: int, kinds: Sequence[EvictedKind], ends: PodEnds, refusable: Collection[str]
+    start_ns: int,
+    kinds: Sequence[EvictedKind],
+    ends: PodEnds,
+    alike: AlikePods,
+    refusable: Collection[str],
 ) -> Evictions:
-    """All evictions.
+    """All evictions: ``kinds`` with all that are ``alike``.
 
     ``refusable`` are pods whose DELETE an admission webhook may refuse: never certain.
     """
     chains: dict[int, ChainCache] = {}
     rows = _Rows(start_ns, ends)
     owners = OwnerNames()
+    by_lot = alike.by_lot(owners.names(alike.pods_of(alike.lots)))
     groups: list[EvictionGroup] = []
     for kind in kinds:
         offset_ns, find_chain = _in_one_run(kind.key, kind.found, chains)
         row = rows.of(kind, offset_ns)
         chain = ChainOfKind(kind.key.pod, kind.found.node, find_chain)
-        groups += _groups(row, chain, _names(kind, owners), refusable)
+        groups += _groups(row, chain, _names(kind, by_lot, owners), refusable)
     if len({(kind.key.pod, kind.key.uid) for kind in kinds}) < len(kinds):
         from kubectl_evictplan.prediction.object_ends import with_one_end
 
@@ -147,17 +153,17 @@ def _toleration(index: int, toleration_seconds: int | None) -> document.Tolerati
     return document.TolerationReference(index, toleration_seconds)
 
 
-def _names(kind: EvictedKind, owners: OwnerNames) -> Iterator[tuple[str, list[PodNames]]]:
+def _names(
+    kind: EvictedKind, by_lot: Sequence[list[PodNames]], owners: OwnerNames
+) -> Iterator[tuple[str, list[PodNames]]]:
     """Yield the names of all pods of a kind, node by node."""
-    uid = kind.key.uid
-    for node, pods in kind.by_node.items():
-        if pods:
-            yield node, [owners.names(pod, uid and pod.uid) for pod in pods]
-        elif kind.pod is not None:
-            yield node, [owners.names(kind.pod, uid)]
-        else:
-            namespace, _, name = kind.key.pod.partition("/")
-            yield node, [PodNames(namespace, name, uid, "")]
+    for lot in kind.lots:
+        yield lot.pod.node_name, by_lot[lot.place]
+    if not kind.lots:
+        (namespace, _, name), owner = kind.key.pod.partition("/"), ""
+        if kind.pod is not None:
+            owner = owners.of(kind.pod)
+        yield kind.found.node, [PodNames(namespace, name, kind.key.uid, owner)]
 
 
 def _groups(
@@ -306,10 +312,10 @@ def coverage(kinds: Iterable[EvictedKind], sampled_nodes: Collection[str] = ()) 
             exact += kind.number
         elif found.proven:
             outer += kind.number
-            outer_nodes.update(kind.by_node)
+            outer_nodes.update(kind.nodes)
         else:
             explored += kind.number
-            explored_nodes.update(kind.by_node)
+            explored_nodes.update(kind.nodes)
     return Coverage(
         exact,
         outer,

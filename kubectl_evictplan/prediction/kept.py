@@ -9,7 +9,6 @@ from kubectl_evictplan.cluster.timeline import AboutNode, AboutPod, Entry, RunEn
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import is_daemon_set_pod
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod
-from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.causes import CANCEL_TEXTS, ChainCache, seconds
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Cancelled, Kept, Window
 from kubectl_evictplan.prediction.workloads import owner_name
@@ -68,14 +67,16 @@ _BY_NODE: dict[type[Entry], str] = {
 
 
 def kept_list(
-    pods: Sequence[Pod],
+    pods: Sequence[tuple[str, Pod]],
     nominal: RunEntries,
-    alike: AlikePods,
     configuration: ControllerConfiguration,
     nodes: Mapping[str, Node],
     scenario: Scenario,
 ) -> tuple[Kept, ...]:
-    """One entry for each of ``pods``, which no admissible run evicts, by namespace and name."""
+    """One entry for each of ``pods``, which no admissible run evicts, by namespace and name.
+
+    With each comes the key of the pod that was simulated in its place.
+    """
     if not pods:
         return ()
     scenario_nodes = {name for event in scenario.events for name in event.nodes}
@@ -94,10 +95,10 @@ def kept_list(
     no_execute = {entry.node for entry in added if entry.taint.effect == NO_EXECUTE}
     chains = ChainCache(nominal.run)
     kept = []
-    for pod in pods:
+    for shown, pod in pods:
         name = pod.node_name
         # No name of a node has the slash of a pod's key.
-        if (index := last.get(alike.shown_by(pod.key), -1)) >= 0:
+        if (index := last.get(shown, -1)) >= 0:
             code = _BY_POD[type(entries[index])]
         else:
             index = last.get(name, -1)

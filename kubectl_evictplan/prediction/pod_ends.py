@@ -14,7 +14,7 @@ from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, POD
 from kubectl_evictplan.kube.finalizers import Jobs, lasting_finalizers
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.prediction import document
-from kubectl_evictplan.prediction.alike_pods import AlikePods
+from kubectl_evictplan.prediction.alike_pods import AlikePods, Lot
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
@@ -37,26 +37,26 @@ class Stuck(Enum):
 class EvictedKind(Struct, frozen=True, gc=False):
     """A DELETE of a pod that was simulated, and of all that are alike.
 
-    ``pod`` is the one of that name, None where nothing but the name is known. ``by_node`` are all of the kind, itself
-    among them; none, on its own node, where it is the only one. Their objects end ``at_once``, stay ``stuck``, or end
-    in time.
+    ``pod`` is the one of that name, None where nothing but the name is known. ``lots`` are all of the kind, itself
+    among them; none where it is no pod of the snapshot. Their objects end ``at_once``, stay ``stuck``, or end in time.
     """
 
     key: EvictionKey
     found: PossibleEviction
     pod: Pod | None
-    by_node: Mapping[str, Sequence[Pod]]
+    lots: Sequence[Lot]
     at_once: bool
     stuck: Stuck | None
 
     @property
     def number(self) -> int:
         """How many pods."""
-        return sum(map(len, self.by_node.values())) or 1
+        return sum([lot.count for lot in self.lots]) or 1
 
-    def pod_keys(self) -> list[str]:
-        """The "namespace/name" of every pod."""
-        return [pod.key for pods in self.by_node.values() for pod in pods] or [self.key.pod]
+    @property
+    def nodes(self) -> list[str]:
+        """Where they run."""
+        return [lot.pod.node_name for lot in self.lots] or [self.found.node]
 
 
 class PodEnds:
@@ -95,8 +95,8 @@ class PodEnds:
             pod = pods.get(key.pod)
             at_once = _ends_at_once(key, pod)
             stuck = None if at_once else self._held_by(pod, found)
-            by_node = alike.by_node(key.pod, key.uid, found.node)
-            yield EvictedKind(key, found, pod, by_node, at_once, stuck)
+            lots = alike.lots_of(key.pod, key.uid, found.node)
+            yield EvictedKind(key, found, pod, lots, at_once, stuck)
 
     def _held_by(self, pod: Pod | None, deleted: PossibleEviction) -> Stuck | None:
         if deleted.gone_latest_ns is not None:

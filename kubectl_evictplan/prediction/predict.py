@@ -154,7 +154,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     every = _pods_ever(relevant, scenario) if snapshot.webhooks else {}
     refusable = pods_refusable(snapshot.webhooks, every)
     kinds = list(ends.kinds(shown, alike))
-    evictions = eviction_list(scenario.start_ns, kinds, ends, refusable)
+    evictions = eviction_list(scenario.start_ns, kinds, ends, alike, refusable)
     reports = node_reports(run, exploration, whole.nodes, configuration)
     seen = run, exploration.affected, kinds, ends, alike, drains
     context = WarningContext(relevant, scenario, configuration, *seen)
@@ -167,7 +167,6 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         kept=kept_list(
             list(_staying(pods, kinds, alike, run, exploration, explain)),
             run,
-            alike,
             configuration,
             whole.nodes,
             scenario,
@@ -203,19 +202,19 @@ def _staying(
     nominal: RunEntries,
     exploration: Exploration,
     explain: str | None,
-) -> Iterator[Pod]:
+) -> Iterator[tuple[str, Pod]]:
     """Yield of the pods that are not evicted those of affected nodes, new ones and the explained one.
 
-    ``pods`` are those that were simulated: the others share their fate.
+    ``pods`` are those that were simulated, by key: that of the one that stood for it comes with each.
     """
     created = {entry.pod for entry in nominal.of(PodCreated)}
     evicted = {kind.key.pod for kind in kinds}
     for shown, simulated in pods.items():
         if shown not in evicted:
-            for pod in alike.all_of(shown, "") or (simulated,):
+            for pod in alike.alike(shown) or (simulated,):
                 affected = pod.node_name in exploration.affected
                 if affected or shown in created or pod.key == explain:
-                    yield pod
+                    yield shown, pod
 
 
 def _pods_ever(snapshot: ClusterSnapshot, scenario: Scenario) -> dict[str, Pod]:

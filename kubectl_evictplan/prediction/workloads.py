@@ -27,12 +27,22 @@ class OwnerNames:
     def __init__(self) -> None:
         self._known: dict[int, str] = {}
 
-    def names(self, pod: Pod, uid: str) -> PodNames:
-        """The names of one of them, or of another pod in its place, by its uid."""
+    def of(self, pod: Pod) -> str:
+        """The ``owner_name`` of one of them."""
         owner = self._known.get(id(pod.owner_references))
         if owner is None:
             owner = self._known[id(pod.owner_references)] = owner_name(pod)
-        return PodNames(pod.namespace, pod.name, uid, owner)
+        return owner
+
+    def names(self, pods: Iterable[Pod]) -> list[PodNames]:
+        """The names of each of them."""
+        known, of = self._known, self.of
+        return [
+            PodNames(
+                pod.namespace, pod.name, pod.uid, known.get(id(pod.owner_references)) or of(pod)
+            )
+            for pod in pods
+        ]
 
 
 class WorkloadIndex:

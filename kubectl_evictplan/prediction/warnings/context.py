@@ -24,7 +24,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod, Taint, Toleration
 from kubectl_evictplan.kube.taints import no_execute_taints
-from kubectl_evictplan.prediction.alike_pods import AlikePods
+from kubectl_evictplan.prediction.alike_pods import AlikePods, Lot
 from kubectl_evictplan.prediction.pod_ends import EvictedKind, PodEnds, Stuck
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.windows.outcome import PossibleEviction
@@ -49,37 +49,26 @@ Statements = Iterator[Statement]
 
 
 class EvictedPods(msgspec.Struct, frozen=True, gc=False):
-    """Pods of one node that are alike, ``pod`` among them, with at least one predicted DELETE; the earliest one counts.
+    """A lot of pods with at least one predicted DELETE; the earliest one counts. ``pod`` is one of them.
 
     ``owner`` is the kind of the managing owner, "" for bare pods. ``unusual``: finished, terminating, with
     finalizers, mirror pods, or without a grace period. They may differ in names, labels, owners and volumes.
     """
 
-    pods: Sequence[Pod]
+    lot: Lot
     pod: Pod
     owner: str
     controller: str
     occurrence: PossibleEviction
     unusual: bool
 
-    def pod_keys(self) -> list[str]:
-        """The "namespace/name" of every pod."""
-        return _keys(self.pods)
-
 
 class TolerationGroup(msgspec.Struct, frozen=True):
-    """Pods that share a list of tolerations and the NoExecute taints that their nodes get.
-
-    ``alike`` are lists of those of them that no controller tells apart, each of one node.
-    """
+    """Lots of pods that share a list of tolerations and the NoExecute taints that their nodes get."""
 
     tolerations: tuple[Toleration, ...]
     taints: tuple[Taint, ...]
-    alike: list[Sequence[Pod]]
-
-    def keys(self) -> list[str]:
-        """The "namespace/name" of every pod."""
-        return [key for pods in self.alike for key in _keys(pods)]
+    lots: list[Lot]
 
 
 class QueuedNode(msgspec.Struct, frozen=True):
@@ -137,9 +126,23 @@ class WarningContext(msgspec.Struct, dict=True):
         there = [pod for pod in self.snapshot.pods if pod.node_name in self.affected]
         return there + self._created
 
-    def stuck(self, why: Stuck) -> list[EvictedKind]:
-        """Evictions of pods whose objects this holds."""
-        return [kind for kind in self.kinds if kind.stuck is why]
+    def evicted_pods(self, evicted: Iterable[EvictedPods]) -> list[Pod]:
+        """Every single one of them."""
+        return self.alike.pods_of(one.lot for one in evicted)
+
+    def evicted_keys(self, evicted: Iterable[EvictedPods]) -> list[str]:
+        """The "namespace/name" of every single one of them."""
+        return self.pod_keys(one.lot for one in evicted)
+
+    def pod_keys(self, lots: Iterable[Lot]) -> list[str]:
+        """The "namespace/name" of every pod of these lots, in the order of the snapshot."""
+        return self.alike.keys_of(lots)
+
+    def stuck(self, why: Stuck) -> list[str]:
+        """The pods whose objects this holds."""
+        held = [kind for kind in self.kinds if kind.stuck is why]
+        keys = self.pod_keys(lot for kind in held for lot in kind.lots)
+        return keys + [kind.key.pod for kind in held if not kind.lots]
 
     @property
     def health_matters(self) -> bool:
@@ -181,18 +184,18 @@ class WarningContext(msgspec.Struct, dict=True):
     def _toleration_groups(self) -> list[TolerationGroup]:
         # Equal lists of taints are one object, and loaders share equal lists of tolerations.
         no_execute = {id(taints): no_execute_taints(taints) for taints in self.taints_of.values()}
-        places: dict[tuple[int, int], list[Sequence[Pod]]] = {}
-        affected = [pods for pods in self.alike.kinds if pods[0].node_name in self.affected]
-        for pods in (*affected, *((pod,) for pod in self._created)):
-            pod = pods[0]
+        places: dict[tuple[int, int], list[Lot]] = {}
+        lots = [lot for lot in self.alike.lots if lot.pod.node_name in self.affected]
+        for lot in (*lots, *(Lot(-1, pod) for pod in self._created)):
+            pod = lot.pod
             taints = self.taints_of.get(pod.node_name)
             if taints is not None and no_execute[id(taints)]:
-                places.setdefault((id(pod.tolerations), id(taints)), []).append(pods)
-        merged: dict[tuple[tuple[Toleration, ...], tuple[Taint, ...]], list[Sequence[Pod]]] = {}
-        for (_, taints_id), lists in places.items():
-            key = lists[0][0].tolerations, no_execute[taints_id]
-            merged.setdefault(key, []).extend(lists)
-        return [TolerationGroup(*key, lists) for key, lists in merged.items()]
+                places.setdefault((id(pod.tolerations), id(taints)), []).append(lot)
+        merged: dict[tuple[tuple[Toleration, ...], tuple[Taint, ...]], list[Lot]] = {}
+        for (_, taints_id), lots in places.items():
+            key = lots[0].pod.tolerations, no_execute[taints_id]
+            merged.setdefault(key, []).extend(lots)
+        return [TolerationGroup(*key, lots) for key, lots in merged.items()]
 
     def _queued_nodes(self) -> list[QueuedNode]:
         tainted: dict[str, list[int]] = {}
@@ -227,13 +230,10 @@ def _evicted_pods(kinds: Iterable[EvictedKind], created: Iterable[Pod]) -> Itera
         owner = controller.kind if controller is not None else ""
         # That is a matter of the kind: pods that are alike are all unusual, or none is.
         unusual = _is_unusual(pod)
-        for node, pods in kind.by_node.items():
+        for lot in kind.lots or (Lot(-1, pod),):
+            node = lot.pod.node_name if kind.lots else occurrence.node
             here = occurrence if node == occurrence.node else occurrence._replace(node=node)
-            yield EvictedPods(pods or (pod,), pod, owner, kind.key.controller, here, unusual)
-
-
-def _keys(pods: Iterable[Pod]) -> list[str]:
-    return [f"{pod.namespace}/{pod.name}" for pod in pods]
+            yield EvictedPods(lot, pod, owner, kind.key.controller, here, unusual)
 
 
 def _is_unusual(pod: Pod) -> bool:

@@ -5,9 +5,10 @@ A function speaks only when what it is about takes part in this prediction.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, zip_longest
+from typing import TypeVar
 
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
@@ -29,6 +30,8 @@ from kubectl_evictplan.prediction.warnings.context import (
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.exploration import may_hold_orphaned_entries
+
+_Who = TypeVar("_Who")
 
 # client-go's own defaults, used when the flag is 0.
 _CLIENT_QPS, _CLIENT_BURST = 5.0, 10
@@ -115,14 +118,14 @@ def kind_not_readable(context: WarningContext) -> Statements:
 
 def delete_webhook_not_evaluated(context: WarningContext) -> Statements:
     """Admission webhooks are not asked here."""
-    for evicted in context.evicted if context.snapshot.webhooks else ():
-        for pod in evicted.pods:
-            if names := webhooks_asked(context.snapshot.webhooks, pod):
-                yield Statement(
-                    f"webhook {', '.join(names)} is asked before the pod is deleted, but not here: if it "
-                    "denies that, the controller tries five times and gives up for good",
-                    [pod.key],
-                )
+    webhooks = context.snapshot.webhooks
+    for pod in context.evicted_pods(context.evicted) if webhooks else ():
+        if names := webhooks_asked(webhooks, pod):
+            yield Statement(
+                f"webhook {', '.join(names)} is asked before the pod is deleted, but not here: if it "
+                "denies that, the controller tries five times and gives up for good",
+                [pod.key],
+            )
 
 
 def monitor_phase_unknown(context: WarningContext) -> Statements:
@@ -309,18 +312,18 @@ def api_throttling(context: WarningContext) -> Statements:
         return
     limits = f"{qps:g} a second after {burst} at once"
     per_delete = 3 if configuration.disruption_condition else 1
+    numbers = context.alike.snapshot.stand_ins
     deletes = [
-        (entry.at_ns, node, number * per_delete)
+        (entry.at_ns, entry, numbers.get(entry.pod, 1) * per_delete)
         for entry in context.entries(timeline.PodDeleted)
         if entry.controller == TAINT_EVICTION
-        for node, number in context.alike.on_nodes(entry.pod, entry.uid, entry.node).items()
     ]
-    for most, delay, nodes in _late(deletes, qps, burst):
+    for most, delay, late in _late(deletes, qps, burst):
         yield Statement(
             f"up to {most // per_delete} pods are deleted at one instant with up to {per_delete} "
             f"request(s) each, and the controller's client makes {limits}: the last goes about {delay} "
             "later than predicted",
-            nodes or WHOLE_PREDICTION,
+            context.alike.nodes_of(late) - {""} or WHOLE_PREDICTION,
         )
     # A tick that marks many pods not ready takes that much longer.
     marked = [(e.at_ns, e.node, e.count) for e in context.entries(timeline.PodsMarkedNotReady)]
@@ -333,13 +336,13 @@ def api_throttling(context: WarningContext) -> Statements:
 
 
 def _late(
-    requests: Sequence[tuple[int, str, int]], qps: float, burst: int
-) -> Iterator[tuple[int, str, set[str]]]:
-    """Yield once, if many (instant, node, number) leave their bucket late: the most at once, how late, nodes.
+    requests: Sequence[tuple[int, _Who, int]], qps: float, burst: int
+) -> Iterator[tuple[int, str, list[_Who]]]:
+    """Yield once, if many (instant, who, number) leave their bucket late: the most at once, how late, who.
 
     The bucket of ``burst`` is refilled at ``qps``; what counts is the last request of each instant.
     """
-    numbers: Counter[int] = Counter()
+    numbers: defaultdict[int, int] = defaultdict(int)
     for at_ns, _, number in requests:
         numbers[at_ns] += number
     late_ns = {}
@@ -355,8 +358,8 @@ def _late(
         # Tenths of a second are honest enough for an estimate.
         tenth_ns = SECOND_NS // 10
         delay = format_duration(round(max(late_ns.values()) / tenth_ns) * tenth_ns)
-        nodes = {node for at_ns, node, _ in requests if at_ns in late_ns and node}
-        yield max(numbers[at_ns] for at_ns in late_ns), delay, nodes
+        late = [who for at_ns, who, _ in requests if at_ns in late_ns and who]
+        yield max(numbers[at_ns] for at_ns in late_ns), delay, late
 
 
 def horizon_reached(context: WarningContext) -> Statements:

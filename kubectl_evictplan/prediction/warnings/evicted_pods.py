@@ -1,11 +1,12 @@
 """What an eviction costs: budgets, data, names, replacements.
 
-Each goes once over the evicted pods, or the few that matter: there may be tens of thousands of them.
+Each asks lots of pods that nothing tells apart, and goes through the pods of those that matter: there may be tens of
+thousands of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, TAINT_EVICTION
@@ -14,7 +15,7 @@ from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations
-from kubectl_evictplan.prediction.pod_ends import EvictedKind, Stuck
+from kubectl_evictplan.prediction.pod_ends import Stuck
 from kubectl_evictplan.prediction.warnings.context import (
     EvictedPods,
     PlainWarning,
@@ -34,12 +35,16 @@ def disruption_budget_bypassed(context: WarningContext) -> Statements:
     budgets = context.snapshot.budgets
     index = BudgetIndex(budgets)
     covered: dict[int, list[str]] = {}
-    for evicted in context.evicted if budgets else ():
-        asked = evicted.controller == EVICTION_API
-        if evicted.pod.deletion_timestamp_ns is None and _live(evicted) and not asked:
-            for pod in evicted.pods:
-                for place in index.matching(pod):
-                    covered.setdefault(place, []).append(pod.key)
+    unasked = (
+        evicted
+        for evicted in (context.evicted if budgets else ())
+        if evicted.pod.deletion_timestamp_ns is None
+        and _live(evicted)
+        and evicted.controller != EVICTION_API
+    )
+    for pod in context.evicted_pods(unasked):
+        for place in index.matching(pod):
+            covered.setdefault(place, []).append(pod.key)
     for place, pods in covered.items():
         budget = budgets[place]
         allowed = budget.disruptions_allowed
@@ -52,22 +57,18 @@ def disruption_budget_bypassed(context: WarningContext) -> Statements:
             )
 
 
-def _keys(kinds: Iterable[EvictedPods | EvictedKind]) -> Iterator[str]:
-    return (key for kind in kinds for key in kind.pod_keys())
-
-
 def _live(evicted: EvictedPods) -> bool:
     return not evicted.pod.finished
 
 
-def _without_a_name(context: WarningContext) -> Iterator[str]:
+def _without_a_name(context: WarningContext) -> list[str]:
     """A StatefulSet's replacement has the same name."""
     owned = context.evicted_by_owner.get("StatefulSet", ())
-    stuck = {kind.key.pod for kind in context.stuck(Stuck.KUBELET_SILENT) if owned}
-    return _keys(evicted for evicted in owned if evicted.pod.key in stuck)
+    stuck = {kind.key.pod for kind in context.kinds if kind.stuck is Stuck.KUBELET_SILENT}
+    return context.evicted_keys(evicted for evicted in owned if evicted.pod.key in stuck)
 
 
-def _may_return(context: WarningContext) -> Iterator[str]:
+def _may_return(context: WarningContext) -> Iterator[EvictedPods]:
     """The scheduler treats a finite toleration as a toleration: round and round."""
     comparison = context.configuration.comparison_operators
     cordoned = {node.name for node in context.nodes if node.unschedulable}
@@ -85,7 +86,7 @@ def _may_return(context: WarningContext) -> Iterator[str]:
             if (verdict := verdicts.get(key)) is None:
                 verdict = verdicts[key] = _passes(tolerations, taints, comparison)
             if verdict and (node not in cordoned or _passes(tolerations, _CORDONED, comparison)):
-                yield from evicted.pod_keys()
+                yield evicted
 
 
 def _returns(context: WarningContext, evicted: EvictedPods) -> bool:
@@ -95,11 +96,13 @@ def _returns(context: WarningContext, evicted: EvictedPods) -> bool:
     return _passes(evicted.pod.tolerations, taints, comparison)
 
 
-def _daemon_pods(context: WarningContext, *, return_: bool) -> Iterator[str]:
+def _daemon_pods(context: WarningContext, *, return_: bool) -> list[str]:
     """Pods of DaemonSets that a taint evicts, those that come back or the others."""
-    for evicted in context.evicted_by_owner.get("DaemonSet", ()):
-        if evicted.controller == TAINT_EVICTION and _returns(context, evicted) == return_:
-            yield from evicted.pod_keys()
+    return context.evicted_keys(
+        evicted
+        for evicted in context.evicted_by_owner.get("DaemonSet", ())
+        if evicted.controller == TAINT_EVICTION and _returns(context, evicted) == return_
+    )
 
 
 def _passes(
@@ -121,12 +124,12 @@ budgets_not_listed = PlainWarning(
 unreachable_stuck_terminating = PlainWarning(
     "the node's kubelet is silent and cannot confirm the end: the pod stays Terminating until the "
     "kubelet is back, the Node is deleted, the out-of-service taint is set or it is force-deleted",
-    lambda context: _keys(context.stuck(Stuck.KUBELET_SILENT)),
+    lambda context: context.stuck(Stuck.KUBELET_SILENT),
 )
 not_ready_node_may_not_end_pods = PlainWarning(
     "the node's kubelet is alive and reports Ready=False, as it does while its container runtime is "
     "down: whether and when the pod ends is not known",
-    lambda context: _keys(context.stuck(Stuck.KUBELET_NOT_READY)),
+    lambda context: context.stuck(Stuck.KUBELET_NOT_READY),
 )
 statefulset_waits_for_name = PlainWarning(
     "the StatefulSet creates its replacement only when the old object is gone, and on a silent node "
@@ -137,8 +140,7 @@ finalizers_block = PlainWarning(
     "a finalizer keeps the object, and its name, after the containers have ended",
     lambda context: (
         pod.key
-        for e in context.unusual
-        for pod in e.pods
+        for pod in context.evicted_pods(context.unusual)
         if lasting_finalizers(
             pod,
             job_controller=context.configuration.job_enabled,
@@ -149,7 +151,7 @@ finalizers_block = PlainWarning(
 replacement_may_return = PlainWarning(
     "the replacement tolerates the same taint for a while, so the scheduler may put it on the same "
     "node, where it is evicted again, round and round",
-    _may_return,
+    lambda context: context.evicted_keys(_may_return(context)),
 )
 # The DaemonSet controller places no pod on a node whose taint it does not tolerate.
 daemonset_deleted_and_not_recreated = PlainWarning(
@@ -165,11 +167,11 @@ daemonset_evicted_again = PlainWarning(
 mirror_pod_recreated = PlainWarning(
     "the image of a static pod: deleting it stops nothing, the containers run on and the kubelet "
     "creates it again",
-    lambda context: _keys(e for e in context.unusual if e.pod.mirror),
+    lambda context: context.evicted_keys(e for e in context.unusual if e.pod.mirror),
 )
 bare_pod_lost = PlainWarning(
     "no controller owns the pod: once evicted it is gone for good",
-    lambda context: _keys(
+    lambda context: context.evicted_keys(
         evicted
         for evicted in context.evicted_by_owner.get("", ())
         if not evicted.pod.mirror and _live(evicted)
@@ -178,17 +180,19 @@ bare_pod_lost = PlainWarning(
 empty_dir_lost = PlainWarning(
     "the pod's emptyDir volumes are deleted with it",
     lambda context: (
-        pod.key for e in context.evicted if _live(e) for pod in e.pods if pod.empty_dir
+        pod.key for pod in context.evicted_pods(filter(_live, context.evicted)) if pod.empty_dir
     ),
 )
 finished_pod_deleted = PlainWarning(
     "the pod has finished, but its object is deleted like any other, at once: its logs and its "
     "record go",
-    lambda context: _keys(e for e in context.unusual if not _live(e)),
+    lambda context: context.evicted_keys(e for e in context.unusual if not _live(e)),
 )
 pod_already_terminating = PlainWarning(
     "the pod is being deleted already: the eviction changes neither its time nor its grace",
-    lambda context: _keys(e for e in context.unusual if e.pod.deletion_timestamp_ns is not None),
+    lambda context: context.evicted_keys(
+        e for e in context.unusual if e.pod.deletion_timestamp_ns is not None
+    ),
 )
 
 

@@ -156,10 +156,11 @@ def terminated_pod_gc(context: WarningContext) -> Statements:
             f"{count} pods have finished, more than --terminated-pod-gc-threshold={threshold}: garbage "
             "collection deletes the oldest, taint or no taint",
             {
-                key
-                for evicted in context.evicted
-                if evicted.controller == POD_GC and evicted.pod.finished
-                for key in evicted.pod_keys()
+                *context.evicted_keys(
+                    evicted
+                    for evicted in context.evicted
+                    if evicted.controller == POD_GC and evicted.pod.finished
+                )
             }
             or WHOLE_PREDICTION,
         )

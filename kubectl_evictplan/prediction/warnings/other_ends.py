@@ -16,7 +16,7 @@ def job_deletes_its_pods(context: WarningContext) -> Statements:
     if not jobs:
         return
     of_jobs = context.evicted_by_owner.get("Job", ())
-    evicted = {key for one in of_jobs if not one.pod.finished for key in one.pod_keys()}
+    evicted = set(context.evicted_keys(one for one in of_jobs if not one.pod.finished))
     pods_of: dict[tuple[str, str], list[Pod]] = {}
     for pod in context.pods:
         owner = pod.controller()
@@ -53,10 +53,10 @@ def pod_past_its_deadline(context: WarningContext) -> Statements:
         if (deadline_ns := pod.deadline_ns) is not None and not pod.finished
     ]
     surely_gone_ns = {
-        key: one.occurrence.latest_ns
+        pod.key: one.occurrence.latest_ns
         for one in (context.evicted if limited else ())
         if one.occurrence.certain
-        for key in one.pod_keys()
+        for pod in context.alike.pods_in(one.lot)
     }
     for pod, deadline_ns in limited:
         at_ns = max(deadline_ns - context.scenario.start_ns, 0)

@@ -22,6 +22,7 @@ from kubectl_evictplan.kube.tolerations import (
     get_min_toleration_time_ns,
     tolerates_taint,
 )
+from kubectl_evictplan.prediction.alike_pods import Lot
 from kubectl_evictplan.prediction.warnings.context import (
     WHOLE_PREDICTION,
     PlainWarning,
@@ -190,13 +191,13 @@ def stale_nil_key_exposure(context: WarningContext) -> Statements:
         return
     created = {event.pod.key for event in context.events if event.pod is not None}
     pods = [
-        key
+        pod.key
         for e in context.unusual
         if e.controller == TAINT_EVICTION
         and (e.pod.termination_grace_period_seconds == 0 or e.pod.finished)
         and not e.pod.finalizers
-        for key in e.pod_keys()
-        if e.owner in ("", "StatefulSet") or key in created
+        for pod in context.alike.pods_in(e.lot)
+        if e.owner in ("", "StatefulSet") or pod.key in created
     ]
     yield Statement(
         "the pod vanishes at once and its name can come again: in this release its key can stay in the "
@@ -219,17 +220,17 @@ def _pods_with_running_timers(context: WarningContext) -> list[str]:
     ):
         return []
     tainted = {n.name: no_execute_taints(n.taints) for n in context.nodes if n.taints}
-    pods = []
+    lots = []
     for group in context.groups if any(tainted.values()) else ():
         runs: dict[str, bool] = {}
-        for alike in group.alike:
-            name = alike[0].node_name
+        for lot in group.lots:
+            name = lot.pod.node_name
             if name not in runs:
                 taints = tainted.get(name, ())
                 runs[name] = bool(taints) and _decision_ns(context, group, taints) > 0
-            if runs[name] and alike[0].deletion_timestamp_ns is None:
-                pods += [pod.key for pod in alike]
-    return pods
+            if runs[name] and lot.pod.deletion_timestamp_ns is None:
+                lots.append(lot)
+    return context.pod_keys(lots)
 
 
 running_timer_window = PlainWarning(
@@ -271,7 +272,7 @@ def toleration_seconds_overflow(context: WarningContext) -> Statements:
             outcome = "forever" if means_ns < 0 else format_duration(means_ns)
             yield Statement(
                 f"tolerationSeconds {seconds} overflows in the controller: it counts as {outcome}",
-                group.keys(),
+                context.pod_keys(group.lots),
             )
 
 
@@ -282,7 +283,9 @@ def first_match_surprise(context: WarningContext) -> Statements:
         hidden = set(later) - {first}
         if hidden:
             finite = _FINITE_FIRST if None in hidden else _OTHER_FIRST
-            yield Statement(_INFINITE_FIRST if first is None else finite, group.keys())
+            yield Statement(
+                _INFINITE_FIRST if first is None else finite, context.pod_keys(group.lots)
+            )
 
 
 def not_ready_toleration_wrong_value(context: WarningContext) -> Statements:
@@ -297,7 +300,7 @@ def not_ready_toleration_wrong_value(context: WarningContext) -> Statements:
                 "a toleration for not-ready or unreachable asks for a value that the taint does not "
                 "have: it matches nothing and keeps admission from adding the default 300s, so the pod "
                 "goes at once",
-                group.keys(),
+                context.pod_keys(group.lots),
             )
 
 
@@ -338,7 +341,8 @@ def lt_gt_operator_gate_off(context: WarningContext) -> Statements:
         keys = {"", *(taint.key for taint in group.taints)}
         if any(t.operator in ("Lt", "Gt") and t.key in keys for t in group.tolerations):
             yield Statement(
-                f"tolerations with operator Lt or Gt match nothing here: {why}", group.keys()
+                f"tolerations with operator Lt or Gt match nothing here: {why}",
+                context.pod_keys(group.lots),
             )
 
 
@@ -347,18 +351,15 @@ def _never_deleted(context: WarningContext, failure: DeleteFailure) -> list[str]
     configuration = context.configuration
     if not configuration.disruption_condition or not configuration.taint_eviction_enabled:
         return []
-    pods: list[str] = []
+    lots: list[Lot] = []
     for group in context.groups:
         failing = [
-            pod.key
-            for alike in group.alike
-            if delete_is_refused(alike[0], configuration) is failure
-            for pod in alike
+            lot for lot in group.lots if delete_is_refused(lot.pod, configuration) is failure
         ]
         # The taints need not all be there at once: any of them may be the one that decides.
         if failing and any(_decision_ns(context, group, (taint,)) >= 0 for taint in group.taints):
-            pods += failing
-    return pods
+            lots += failing
+    return context.pod_keys(lots)
 
 
 broken_eviction_1_25 = PlainWarning(
