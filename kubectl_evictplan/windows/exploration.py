@@ -34,6 +34,7 @@ from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
     Exploration,
     NodeChangeKey,
+    WindowOverRuns,
     WindowTable,
     ZoneStateKey,
 )
@@ -92,7 +93,7 @@ def explore(
     period_ns = configuration.node_monitor_period_ns
     ticks = configuration.node_monitor_grace_period_ns // period_ns + 2
     drift_ns = ticks * monitor_cost_max_ns(snapshot)
-    if result.sampled:
+    if result.sampled or any(map(_is_explored, result.nodes.windows.values())):
         from kubectl_evictplan.windows.wide_bounds import bound_samples  # rarely needed
 
         bound_samples(result, snapshot, scenario, configuration, horizon_ns)
@@ -100,6 +101,10 @@ def explore(
     for table in (result.nodes, result.zones, result.cancels):
         table.drop_after(horizon_ns)
     return result
+
+
+def _is_explored(window: WindowOverRuns) -> bool:
+    return window.explored
 
 
 # What the tick does that finds a node silent.

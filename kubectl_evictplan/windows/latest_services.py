@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
@@ -35,6 +36,7 @@ from kubectl_evictplan.windows.node_courses import (
     NOT_POSTED,
     NodeCourse,
     NodeCourses,
+    Standing,
     Stretch,
 )
 from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
@@ -52,7 +54,7 @@ class _Member(msgspec.Struct, frozen=True):
     counts: bool
 
 
-class _States(NamedTuple):
+class States(NamedTuple):
     """The best and the worst state that a zone can be in; EMPTY where perhaps no node counts."""
 
     best: str
@@ -84,12 +86,15 @@ class LatestServices:
         self._membership = ZoneMembership(configuration)
         self._zones_of: dict[str, set[str]] = {}
         self._found: dict[str, list[Service]] = {}
+        self._refined: dict[str, NodeCourse] = {}
+        self._all_down: list[Span] | None = None
         self._more_tokens = self._changes_of_taints()
         self._zones = self._members()
-        self._all_down_until_ns = self._find_all_down()
-        if self._all_down_until_ns is not None:
+        # Until when a time in which all zones are down may be over; None where they never are.
+        self.all_down_until_ns = self._find_all_down()
+        if self.all_down_until_ns is not None:
             # Grace periods begin anew when that is over.
-            courses.count_anew(self._all_down_until_ns)
+            courses.count_anew(self.all_down_until_ns)
             self._zones = self._members()
 
     def _members(self) -> dict[str, list[_Member]]:
@@ -103,19 +108,28 @@ class LatestServices:
         return zones
 
     def _find_all_down(self) -> int | None:
-        """Until when all zones may be down at one time; None where they never are."""
-        if any(map(self._is_never_down, self._all_zones())):
+        """Until when a time in which all zones are down may be over; None where there is none."""
+        if any(map(self._is_never_down, self.zones)):
             return None
         segments = list(self._elementary())
         if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
             return NEVER_NS
-        for segment in reversed(segments):
-            if all(self._bounds(zone, segment).worst == FULL for zone in self._all_zones()):
-                return segment[1]
-        return None
-
-    def _all_zones(self) -> set[str]:
-        return {*self._zones, *self._snapshot.bystanders}
+        down = [each for each in segments if self._may_all_be_down(each)]
+        if not down:
+            return None
+        # It is over when a kubelet posts, or a node comes or goes.
+        ends = (
+            stretch.begins
+            for members in self._zones.values()
+            for member in members
+            for stretch in member.course.stretches[1:]
+        )
+        over = (
+            latest_ns
+            for first_ns, latest_ns in ends
+            if any(low_ns < latest_ns and first_ns <= high_ns for low_ns, high_ns in down)
+        )
+        return max(over, default=0)
 
     def _is_never_down(self, zone: str) -> bool:
         """Whether a node counts there that is always Ready."""
@@ -126,6 +140,20 @@ class LatestServices:
             for member in self._zones.get(zone, ())
             if len(member.course.stretches) == 1
         )
+
+    def _may_all_be_down(self, segment: Span) -> bool:
+        return all(self._bounds(zone, segment).worst == FULL for zone in self.zones)
+
+    @property
+    def zones(self) -> set[str]:
+        """The keys of all zones."""
+        return {*self._zones, *self._snapshot.bystanders}
+
+    def states(self, zone: str) -> Iterator[tuple[Span, States]]:
+        """Each segment of time, in order, with the states that the zone can be in; none where they are too many."""
+        segments = list(self._elementary())
+        if len(segments) * len(self._snapshot.nodes) <= _LOOKED_AT_MAX:
+            yield from ((segment, self._bounds(zone, segment)) for segment in segments)
 
     def of(self, name: str) -> list[Service]:
         """In order; none where nothing bounds them."""
@@ -140,6 +168,73 @@ class LatestServices:
         if self._configuration.profile.queue_mode == "ADD" and _comes_back(course):
             return []
         return [each for each in self._found[zone] if _is_surely_down(course, each)]
+
+    def course(self, name: str) -> NodeCourse:
+        """The node's course, with taints of node lifecycle only where a pass can put them on."""
+        found = self._refined.get(name)
+        if found is None:
+            course = self._courses.of(name)
+            taints = tuple(
+                each for standing in course.taints for each in self._cut(course, standing)
+            )
+            found = self._refined[name] = replace(course, taints=taints)
+        return found
+
+    def _cut(self, course: NodeCourse, standing: Standing) -> Iterator[Standing]:
+        """The taint within the time in which it can be put on; nothing where there is none."""
+        low_ns, high_ns = standing.put
+        if low_ns == high_ns:
+            yield standing  # somebody puts it on, or it is there
+            return
+        changes_ns = self._changes_of_taints_ns(course.name)
+        stops = [
+            *((s.from_ns, s.latest_ns, s.until_ns) for s in self.of(course.name)),
+            *((s[0], s[0] + 2 * self._courses.step_max_ns, s[1]) for s in self._refusing(course)),
+        ]
+        for from_ns, latest_ns, until_ns in stops:
+            statuses = {
+                status
+                for status, first_ns, last_ns in course.not_ready()
+                if first_ns <= until_ns and last_ns >= from_ns
+            }
+            changed = any(from_ns <= at_ns <= until_ns for at_ns in changes_ns)
+            if latest_ns < high_ns <= until_ns and len(statuses) == 1 and not changed:
+                high_ns = latest_ns
+        if low_ns <= high_ns:
+            yield replace(standing, put=(low_ns, high_ns))
+
+    def _changes_of_taints_ns(self, name: str) -> list[int]:
+        """When people put taints of node lifecycle on the node, or take them off."""
+        return [
+            event.at_ns
+            for event in self._scenario.events
+            if name in event.nodes
+            and (
+                (isinstance(event, AddTaint) and event.taint.key in LIFECYCLE_NO_EXECUTE_KEYS)
+                or (
+                    isinstance(event, RemoveTaint)
+                    and event.removal.key in LIFECYCLE_NO_EXECUTE_KEYS
+                )
+            )
+        ]
+
+    def _refusing(self, course: NodeCourse) -> list[Span]:
+        """Segments in which all zones are surely down, so that nobody is served; in zones in which no node counts somebody is."""
+        if self._configuration.node_eviction_rate_qps <= 0:
+            return []  # a limiter of that rate is not told to stop
+        if self._all_down is None:
+            counting = {zone for zone in self.zones if self._counts(zone)}
+            self._all_down = [
+                segment
+                for segment in self._segments()
+                if all(self._bounds(zone, segment).best == FULL for zone in counting)
+            ]
+        zones = self._zones_of.get(course.name, set())
+        return self._all_down if all(map(self._counts, zones)) else []
+
+    def _counts(self, zone: str) -> bool:
+        members = self._zones.get(zone, ())
+        return bool(self._snapshot.bystanders.get(zone)) or any(m.counts for m in members)
 
     # -- one zone ---------------------------------------------------------------------------------------
 
@@ -196,7 +291,7 @@ class LatestServices:
 
     def _rate(self, zone: str, segment: Span) -> float | None:
         """Nodes per second that the zone is served at throughout; None where that is not sure."""
-        bounds = {each: self._bounds(each, segment) for each in self._all_zones()}
+        bounds = {each: self._bounds(each, segment) for each in self.zones}
         if all(each.worst == FULL for each in bounds.values()):
             return None
         best, worst = bounds[zone]
@@ -212,23 +307,24 @@ class LatestServices:
         # A limiter that refused all keeps doing so when it is told one node a second.
         return None if rate_qps == 1.0 and self._may_refuse_all(zone) else rate_qps
 
-    def _bounds(self, zone: str, segment: Span) -> _States:
+    def _bounds(self, zone: str, segment: Span) -> States:
         ready = [self._snapshot.bystanders.get(zone, 0)] * 2
         down = [0, 0]
         for member in self._zones.get(zone, ()):
             if not member.counts:
                 continue
             up, not_up, gone = _can_be(member.course, segment)
+            gone = gone or len(self._zones_of[member.course.name]) > 1
             ready[0] += up and not not_up and not gone
             ready[1] += up
             down[0] += not_up and not up and not gone
             down[1] += not_up
         threshold = self._configuration.unhealthy_zone_threshold
         if ready[0] + down[0] == 0:
-            return _States(EMPTY, FULL)
+            return States(EMPTY, FULL)
         best = compute_zone_state(ZoneCount(ready[1], down[0]), threshold)
         worst = compute_zone_state(ZoneCount(ready[0], down[1]), threshold)
-        return _States(best, worst)
+        return States(best, worst)
 
     def _smallest(self, zone: str) -> int:
         """How many nodes count in the zone at least, all the time."""
@@ -240,7 +336,7 @@ class LatestServices:
     def _may_refuse_all(self, zone: str) -> bool:
         """Whether the zone may ever have been served at no rate."""
         configuration = self._configuration
-        if self._all_down_until_ns is not None:
+        if self.all_down_until_ns is not None:
             return True
         served = configuration.secondary_node_eviction_rate_qps
         large = self._smallest(zone) > configuration.large_cluster_size_threshold

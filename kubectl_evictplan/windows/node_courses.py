@@ -82,12 +82,12 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class NodeCourse(msgspec.Struct, frozen=True):
-    """One node: its stretches, its NoExecute taints, and when its Node object is there."""
+    """One node: its stretches, its NoExecute taints, and when its Node object is deleted."""
 
     name: str
     stretches: tuple[Stretch, ...]
     taints: tuple[Standing, ...]
-    exists: tuple[Span, ...]
+    deletions: tuple[int, ...]
 
     def not_ready(self) -> Iterator[tuple[str, int, int]]:
         """(status, earliest, latest) of everything but Ready=True that a tick may find."""
@@ -150,12 +150,12 @@ class NodeCourses:
 
     def _course(self, name: str) -> NodeCourse:
         stretches = tuple(self._stretches(name))
-        exists = tuple(s.reaches for s in stretches if s.status is not None)
+        deletions = tuple(s.begins[0] for s in stretches[1:] if s.status is None)
         taints: list[Standing] = []
         if self._configuration.taint_mode and self._configuration.node_lifecycle_enabled:
             taints += self._of_lifecycle(stretches)
         taints += self._of_people(name, stretches)
-        return NodeCourse(name, stretches, tuple(taints), exists)
+        return NodeCourse(name, stretches, tuple(taints), deletions)
 
     # -- Ready ------------------------------------------------------------------------------------------
 

@@ -74,6 +74,8 @@ class OuterBounds:
         self, snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
     ) -> None:
         self.nodes: dict[str, NodeBounds] = {}
+        # When all zones are down at the latest, if that is how it ends.
+        self._all_noticed_ns: int | None = None
         # By the key of the zone.
         self.zones: dict[str, ZoneEnd] = {}
         self._snapshot = snapshot
@@ -106,6 +108,9 @@ class OuterBounds:
             for zone, count in counts.items()
         }
         all_down = all(state == FULL for state in states.values())
+        heartbeats = [each for zone in falling.silent.values() for each in zone.values()]
+        noticed = (self._noticing.given_up(each)[1] for each in heartbeats)
+        self._all_noticed_ns = max(noticed, default=0) + self._step_max_ns if all_down else None
         if all_down and unclear:
             return  # whether all zones are down may change to and fro
         for zone in sorted({*falling.silent, *falling.waiting} & counts.keys() - unclear):
@@ -193,10 +198,11 @@ class OuterBounds:
     def _last_token(self, settled_ns: int, rates: list[float] | None) -> int:
         """When a zone that taints nobody in the end taints a node at the latest: before it is told to stop."""
         # A bucket that was made without a rate may keep its first token for any time.
-        told_to_stop = rates is not None and rates[0] <= 0
-        if told_to_stop and self._configuration.node_eviction_rate_qps > 0:
-            return settled_ns
-        return self._scenario.end_ns
+        if self._configuration.node_eviction_rate_qps <= 0:
+            return self._scenario.end_ns
+        if self._all_noticed_ns is not None:
+            return self._all_noticed_ns  # the tick that finds all zones down stops all of them
+        return settled_ns if rates is not None and rates[0] <= 0 else self._scenario.end_ns
 
     def _latest_tokens(
         self, in_line_ns: int, nodes: int, rates: list[float] | None

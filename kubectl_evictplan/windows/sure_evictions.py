@@ -12,15 +12,14 @@ from collections.abc import Iterator
 import msgspec
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
+from kubectl_evictplan.controllers.taint_eviction import delete_is_refused
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Taint
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses, Standing
-from kubectl_evictplan.windows.wide_fates import Version
+from kubectl_evictplan.windows.wide_fates import Version, WideFates
 
 
 class _Sure(msgspec.Struct, frozen=True):
@@ -41,12 +40,14 @@ class SureEvictions:
         configuration: ControllerConfiguration,
         courses: NodeCourses,
         services: LatestServices,
+        fates: WideFates,
     ) -> None:
         self._snapshot = snapshot
         self._scenario = scenario
         self._configuration = configuration
         self._courses = courses
         self._services = services
+        self._fates = fates
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._known: dict[str, tuple[_Sure, ...]] = {}
         self._with_pods = {key for event in scenario.events for key in event.pods if not event.pod}
@@ -60,36 +61,15 @@ class SureEvictions:
             return None
         if delete_is_refused(pod, configuration) is not None:
             return None
-        course = self._courses.of(pod.node_name)
-        longest_ns = self._longest_ns(version, course)
+        course = self._services.course(pod.node_name)
+        longest_ns = self._fates.longest_ns(version, course)
         ends = (
             max(sure.from_ns, version.since_ns) + longest_ns
             for sure in self._sure(course)
-            if all(self._delay_ns(version, taint) is not None for taint in sure.taints)
+            if all(self._fates.delay_ns(version, taint) is not None for taint in sure.taints)
             and max(sure.from_ns, version.since_ns) + longest_ns < sure.until_ns
         )
         return min(ends, default=None)
-
-    def _delay_ns(self, version: Version, taint: Taint) -> int | None:
-        """How long the pod tolerates the taint; None: for ever."""
-        comparison = self._configuration.comparison_operators
-        decision = Decision((taint,), version.pod.tolerations, comparison)
-        if decision.all_tolerated and decision.minimum_ns < 0:
-            return None
-        return max(decision.minimum_ns, 0)
-
-    def _longest_ns(self, version: Version, course: NodeCourse) -> int:
-        """How much longer than the start of the scenario, or of a taint, any timer of the pod can run."""
-        delays = (self._delay_ns(version, standing.taint) for standing in course.taints)
-        longest_ns = max((delay_ns for delay_ns in delays if delay_ns is not None), default=0)
-        node = self._nodes.get(version.pod.node_name)
-        if node is None or version.since_ns >= 0:
-            return longest_ns
-        given = self._snapshot, self._scenario.start_ns, self._configuration
-        timer = running_timer(node, version.pod, *given)
-        if timer is None:
-            return longest_ns
-        return max(longest_ns, timer.due_latest_ns - self._scenario.start_ns)
 
     # -- taints that surely stand -----------------------------------------------------------------------
 

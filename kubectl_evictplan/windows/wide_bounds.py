@@ -15,6 +15,7 @@ from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.change_bounds import ChangeBounds
 from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.line_replay import NEVER_NS
 from kubectl_evictplan.windows.line_windows import merge_spans
@@ -39,8 +40,11 @@ def bound_samples(
     step_max_ns = configuration.node_monitor_period_ns + monitor_cost_max_ns(snapshot)
     courses = NodeCourses(snapshot, scenario, configuration, step_max_ns)
     services = LatestServices(snapshot, scenario, configuration, courses)
-    fates = WideFates(snapshot, scenario, configuration, courses)
-    sure = SureEvictions(snapshot, scenario, configuration, courses, services)
+    changes = ChangeBounds(scenario, courses, services)
+    changes.put_nodes(result.nodes, sorted(result.sampled))
+    changes.put_zones(result.zones)
+    fates = WideFates(snapshot, scenario, configuration, courses, services)
+    sure = SureEvictions(snapshot, scenario, configuration, courses, services, fates)
     missed = frozenset().union(*result.sampled.values())
     bounding = _Bounding(result, fates, sure, missed, horizon_ns)
     bounding.bound(pod for pod in snapshot.pods if pod.node_name in result.sampled)

@@ -24,15 +24,16 @@ from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.running_timers import running_timer
+from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.line_replay import NEVER_NS
 from kubectl_evictplan.windows.line_windows import Span
 from kubectl_evictplan.windows.node_courses import (
     BEFORE_NS,
     NodeCourse,
     NodeCourses,
-    Standing,
     Stretch,
 )
+from kubectl_evictplan.windows.processes_up import ProcessLife
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -60,11 +61,13 @@ class WideFates:
         scenario: Scenario,
         configuration: ControllerConfiguration,
         courses: NodeCourses,
+        services: LatestServices,
     ) -> None:
         self._snapshot = snapshot
         self._scenario = scenario
         self._configuration = configuration
         self._courses = courses
+        self._services = services
         self._nodes = {node.name: node for node in snapshot.nodes}
 
     def versions(self, pods: Iterable[Pod], names: Container[str]) -> dict[str, list[Version]]:
@@ -92,7 +95,7 @@ class WideFates:
 
     def _of_version(self, version: Version) -> Iterator[Possible]:
         pod, configuration = version.pod, self._configuration
-        course = self._courses.of(pod.node_name) if pod.node_name else None
+        course = self._services.course(pod.node_name) if pod.node_name else None
         if course is not None and configuration.taint_eviction_enabled:
             if delete_is_refused(pod, configuration) is None:
                 yield from self._by_taints(version, course)
@@ -116,7 +119,7 @@ class WideFates:
                 low_ns = since_ns + max(decision.minimum_ns, 0)
                 if standing.at_start and life.warm and version.since_ns < 0:
                     low_ns = min(low_ns, self._runs_out_ns(version.pod, low_ns))
-                high_ns = min(self._over_ns(course, standing, since_ns), life.ends_ns)
+                high_ns = min(self._over_ns(version, course, life, since_ns), life.ends_ns)
                 if low_ns <= high_ns and since_ns <= standing.until_ns:
                     yield Possible(TAINT_EVICTION, version.pod, (low_ns, high_ns), decision)
 
@@ -126,12 +129,40 @@ class WideFates:
         timer = running_timer(node, pod, self._snapshot, start_ns, self._configuration)
         return default_ns if timer is None else timer.due_earliest_ns - start_ns
 
-    def _over_ns(self, course: NodeCourse, standing: Standing, since_ns: int) -> int:
+    def _over_ns(
+        self, version: Version, course: NodeCourse, life: ProcessLife, since_ns: int
+    ) -> int:
         """Until when a timer that begins then may end: one that loses all taints is cancelled."""
-        until_ns = course.is_tainted_until(max(standing.put[0], since_ns))
-        # Nobody cancels the timers of a node that is deleted.
-        deleted = any(ends_ns <= until_ns < NEVER_NS for _, ends_ns in course.exists)
-        return NEVER_NS if deleted else until_ns
+        until_ns = course.is_tainted_until(since_ns)
+        if any(since_ns <= at_ns <= until_ns for at_ns in course.deletions):
+            until_ns = NEVER_NS  # nobody cancels the timers of a node that is deleted
+        # Once no taint is put on any more, no timer begins that none has run out before.
+        put_ns = [min(each.put[1], life.ends_ns) for each in course.taints]
+        quiet_ns = max(*put_ns, life.begins[1], version.since_ns, 0)
+        if quiet_ns >= NEVER_NS:
+            return until_ns
+        return min(until_ns, quiet_ns + self.longest_ns(version, course))
+
+    def delay_ns(self, version: Version, taint: Taint) -> int | None:
+        """How long the pod tolerates the taint; None: for ever."""
+        comparison = self._configuration.comparison_operators
+        decision = Decision((taint,), version.pod.tolerations, comparison)
+        if decision.all_tolerated and decision.minimum_ns < 0:
+            return None
+        return max(decision.minimum_ns, 0)
+
+    def longest_ns(self, version: Version, course: NodeCourse) -> int:
+        """How much longer than the start of the scenario, or of a taint, any timer of the pod can run."""
+        delays = (self.delay_ns(version, standing.taint) for standing in course.taints)
+        longest_ns = max((delay_ns for delay_ns in delays if delay_ns is not None), default=0)
+        node = self._nodes.get(version.pod.node_name)
+        if node is None or version.since_ns >= 0:
+            return longest_ns
+        given = self._snapshot, self._scenario.start_ns, self._configuration
+        timer = running_timer(node, version.pod, *given)
+        if timer is None:
+            return longest_ns
+        return max(longest_ns, timer.due_latest_ns - self._scenario.start_ns)
 
     # -- node lifecycle without taints ------------------------------------------------------------------
 
@@ -142,7 +173,9 @@ class WideFates:
                 first_ns = max(low_ns, version.since_ns, 0)
                 if status == FALSE:
                     first_ns = max(first_ns, counted_ns + timeout_ns)
-                last_ns = NEVER_NS if high_ns == NEVER_NS else self._courses.seen_by_ns(high_ns)
+                # A node that is deleted stays in line.
+                stays = high_ns == NEVER_NS or high_ns in course.deletions
+                last_ns = NEVER_NS if stays else self._courses.seen_by_ns(high_ns)
                 if first_ns <= last_ns:
                     yield Possible(NODE_LIFECYCLE, version.pod, (first_ns, last_ns))
 
@@ -196,7 +229,7 @@ class WideFates:
         since_ns = self._out_of_service_ns(name)
         if since_ns is None or terminating_ns is None:
             return
-        for _, low_ns, high_ns in self._courses.of(name).not_ready():
+        for _, low_ns, high_ns in self._services.course(name).not_ready():
             span = max(low_ns, since_ns, terminating_ns, version.since_ns), high_ns
             if span[0] <= span[1]:
                 yield Possible(POD_GC, pod, span)

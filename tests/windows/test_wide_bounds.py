@@ -9,12 +9,23 @@ import pytest
 from realities import Reality, World, draw_reality
 from soak_worlds import CLASSES, draw_soak_world, kind_of
 
-from kubectl_evictplan.cluster.timeline import PodDeleted
+from kubectl_evictplan.cluster.timeline import (
+    SCENARIO,
+    AboutNode,
+    Entry,
+    PodDeleted,
+    ZoneStateChanged,
+)
+from kubectl_evictplan.kube.topology import zone_display_name
+from kubectl_evictplan.prediction.nodes import what_changes
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.windows.change_bounds import ChangeBounds
+from kubectl_evictplan.windows.explored import follows_ticks
 from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.line_replay import NEVER_NS
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
 from kubectl_evictplan.windows.node_courses import NodeCourses
+from kubectl_evictplan.windows.outcome import NodeChangeKey
 from kubectl_evictplan.windows.sure_evictions import SureEvictions
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 from kubectl_evictplan.windows.wide_fates import Possible, WideFates
@@ -38,9 +49,12 @@ class WideWorld:
         step_max_ns = configuration.node_monitor_period_ns + monitor_cost_max_ns(world.snapshot)
         given = world.snapshot, world.scenario, configuration
         courses = NodeCourses(*given, step_max_ns)
-        sure = SureEvictions(*given, courses, LatestServices(*given, courses))
-        fates = WideFates(*given, courses)
+        services = LatestServices(*given, courses)
+        fates = WideFates(*given, courses, services)
+        sure = SureEvictions(*given, courses, services, fates)
         names = {node.name for node in world.snapshot.nodes}
+        self._changes = ChangeBounds(world.scenario, courses, services)
+        self._zones = {zone_display_name(zone): zone for zone in services.zones}
         versions = fates.versions(world.snapshot.pods, names)
         by_ns = {name: sure.deleted_by_ns(found[0]) for name, found in versions.items()}
         # Of names that stand for one pod, to which nothing else happens before.
@@ -51,6 +65,22 @@ class WideWorld:
         }
         self.possible = {name: fates.possible(found) for name, found in versions.items()}
         self._uids = {name: {each.pod.uid for each in found} for name, found in versions.items()}
+
+    def changes_outside(self, reality: Reality) -> Iterator[Entry]:
+        """What controllers change of nodes and zones, and the bounds exclude."""
+        for entry in reality.entries:
+            if isinstance(entry, ZoneStateChanged):
+                spans = self._changes.entered(self._zones[entry.zone], entry.state)
+            elif isinstance(entry, AboutNode) and (change := what_changes(entry)) is not None:
+                key = NodeChangeKey(entry.node, *change)
+                if not follows_ticks(key) or getattr(entry, "by", "") == SCENARIO:
+                    continue
+                spans = self._changes.changes(key)
+            else:
+                continue
+            at_ns = entry.at_ns
+            if not any(a - TOLERANCE_NS <= at_ns <= b + TOLERANCE_NS for a, b in spans):
+                yield entry
 
     def absent(self, reality: Reality, horizon_ns: int) -> Iterator[str]:
         """Pods that are surely deleted within the horizon, but for garbage collection, and were not."""
@@ -90,6 +120,7 @@ def check_worlds(seeds: range, realities: int) -> None:
             reality = draw_reality(world, random.Random(f"reality {seed} {number}"))
             outside = list(wide.outside(reality))
             assert not outside, (seed, number, outside)
+            assert not list(wide.changes_outside(reality)), (seed, number)
             absent = list(wide.absent(reality, world.scenario.end_ns))
             assert not absent, (seed, number, absent)
 

@@ -1,0 +1,197 @@
+"""When a node's Ready condition, its taints and the state of its zone can change at all: bounds of what was only explored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+
+from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
+from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL, NORMAL, PARTIAL
+from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, NOT_READY, UNREACHABLE
+from kubectl_evictplan.kube.topology import zone_display_name
+from kubectl_evictplan.scenarios.actions.nodes import RemoveTaint
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.latest_services import LatestServices
+from kubectl_evictplan.windows.line_replay import NEVER_NS
+from kubectl_evictplan.windows.line_windows import Span, merge_spans
+from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses
+from kubectl_evictplan.windows.outcome import (
+    READY,
+    TAINT_ADDED,
+    TAINT_REMOVED,
+    Key,
+    NodeChangeKey,
+    WindowOverRuns,
+    WindowTable,
+    ZoneStateKey,
+)
+
+_STATUS_OF = {NOT_READY: FALSE, UNREACHABLE: UNKNOWN}
+_ORDER = (NORMAL, PARTIAL, FULL)
+
+
+class ChangeBounds:
+    """Of the nodes and zones of one scenario."""
+
+    def __init__(self, scenario: Scenario, courses: NodeCourses, services: LatestServices) -> None:
+        self._scenario = scenario
+        self._courses = courses
+        self._services = services
+
+    def put_nodes(self, table: WindowTable[NodeChangeKey], names: Sequence[str]) -> None:
+        """Bound what was only explored of nodes; of those of ``names`` also what no run showed."""
+        shown = _ordinals(table)
+        keys = {key for (key, _), window in table.windows.items() if window.explored}
+        for name in names:
+            keys.add(NodeChangeKey(name, READY, UNKNOWN))
+            for taint in LIFECYCLE_NO_EXECUTE_KEYS:
+                keys.add(NodeChangeKey(name, TAINT_ADDED, f"{taint}:{NO_EXECUTE}"))
+        for key in sorted(keys):
+            spans = list(self.changes(key))
+            if spans:
+                _fit(table, key, shown.get(key, []), spans, add=key.what != TAINT_REMOVED)
+
+    def put_zones(self, table: WindowTable[ZoneStateKey]) -> None:
+        """Bound when zones get into each state."""
+        zones, shown = self._services.zones, _ordinals(table)
+        names = {zone_display_name(zone): zone for zone in zones}
+        keys = {key for (key, _), window in table.windows.items() if window.explored}
+        for key in sorted(keys, key=lambda each: (each.zone, each.state)):
+            if key.zone in names and key.state in _ORDER:
+                spans = list(self.entered(names[key.zone], key.state))
+                if spans:
+                    _fit(table, key, shown[key], spans, add=False)
+
+    # -- nodes ------------------------------------------------------------------------------------------
+
+    def changes(self, key: NodeChangeKey) -> Iterator[Span]:
+        """When that change may come; nothing of what controllers have no part in."""
+        course = self._services.course(key.node)
+        taint, _, effect = key.value.rpartition(":")
+        if key.what == READY:
+            yield from self._becomes(course, UNKNOWN, ticks=True)
+        elif taint in LIFECYCLE_NO_EXECUTE_KEYS and effect == NO_EXECUTE:
+            added = key.what == TAINT_ADDED
+            yield from self._added(course, taint) if added else self._removed(course, taint)
+        elif taint in LIFECYCLE_NO_EXECUTE_KEYS and effect == NO_SCHEDULE:
+            if key.what == TAINT_ADDED:
+                yield from self._becomes(course, _STATUS_OF[taint])
+            elif key.what == TAINT_REMOVED:
+                yield from self._ceases(course, _STATUS_OF[taint])
+
+    def _becomes(self, course: NodeCourse, status: str, *, ticks: bool = False) -> Iterator[Span]:
+        """When the node gets that status; ``ticks``: as far as the monitor writes it."""
+        for stretch in course.stretches:
+            if stretch.status == status and not ticks:
+                yield from self._seen(stretch.begins)
+            elif stretch.unknown is not None and status == UNKNOWN:
+                span = stretch.unknown[0], min(stretch.unknown[1], stretch.ends[1])
+                yield from self._seen(span) if not ticks else (span,)
+
+    def _ceases(self, course: NodeCourse, status: str) -> Iterator[Span]:
+        """When the node may get another one."""
+        for stretch in course.stretches:
+            if stretch.status == FALSE == status and stretch.unknown is not None:
+                yield from self._seen(
+                    (stretch.unknown[0], min(stretch.unknown[1], stretch.ends[1]))
+                )
+            yield from self._seen(stretch.ends)
+
+    def _seen(self, span: Span) -> Iterator[Span]:
+        """When a process follows it: at once, or when the next one begins."""
+        lives = self._courses.lives
+        if span[0] >= NEVER_NS:
+            return
+        yield max(span[0], 0), max(span[1], 0)
+        if not any(life.begins[1] <= span[0] and span[1] <= life.ends_ns for life in lives):
+            yield from (life.begins for life in lives if life.begins[1] >= span[0])
+
+    def _added(self, course: NodeCourse, taint: str) -> Iterator[Span]:
+        for standing in course.taints:
+            if standing.taint.key != taint or standing.at_start:
+                continue
+            yield standing.put
+
+    def _removed(self, course: NodeCourse, taint: str) -> Iterator[Span]:
+        for standing in course.taints:
+            if standing.taint.key == taint:
+                put_ns = max(standing.put[0], 0)
+                first_ns = min(self._may_remove_ns(course, taint, put_ns), default=NEVER_NS)
+                if first_ns <= standing.until_ns and first_ns < NEVER_NS:
+                    yield first_ns, standing.until_ns
+
+    def _may_remove_ns(self, course: NodeCourse, taint: str, put_ns: int) -> Iterator[int]:
+        """Instants after which a tick, or somebody, may take the taint off."""
+        if self._services.all_down_until_ns is not None:
+            yield put_ns
+        for life in self._courses.lives:
+            if not life.warm and life.begins[1] >= put_ns:
+                yield max(life.begins[0], put_ns)
+        for stretch in course.stretches:
+            if stretch.begins[1] >= put_ns:
+                yield max(stretch.begins[0], put_ns)
+            for status, low_ns, high_ns in stretch.not_ready():
+                # A node that is not ready for the other reason gets the other taint in its place.
+                if status != _STATUS_OF[taint] and high_ns >= put_ns:
+                    yield max(low_ns, put_ns)
+            if stretch.status == TRUE and stretch.reaches[1] >= put_ns:
+                yield put_ns
+        for event in self._scenario.events:
+            removes = isinstance(event, RemoveTaint) and event.removal.removes(taint, NO_EXECUTE)
+            if removes and course.name in event.nodes and event.at_ns >= put_ns:
+                yield event.at_ns
+
+    # -- zones ------------------------------------------------------------------------------------------
+
+    def entered(self, zone: str, state: str) -> Iterator[Span]:
+        """When the zone may get into that state."""
+        settled_ns, begin_ns, unsure_ns = 3 * self._courses.step_max_ns, None, 0
+        for segment, states in self._services.states(zone):
+            best, worst = (_ORDER.index(each) if each in _ORDER else 0 for each in states)
+            if not best <= _ORDER.index(state) <= worst:
+                if begin_ns is not None:
+                    yield begin_ns, unsure_ns + settled_ns
+                begin_ns = None
+                continue
+            if begin_ns is None:
+                begin_ns = unsure_ns = segment[0]
+            if best != worst:
+                unsure_ns = segment[1]
+        if begin_ns is not None:
+            yield begin_ns, unsure_ns + settled_ns
+        for life in self._courses.lives:
+            if not life.warm:
+                yield life.begins[0], life.begins[1] + settled_ns
+
+
+def _ordinals(table: WindowTable[Key]) -> dict[Key, list[int]]:
+    found: dict[Key, list[int]] = {}
+    for key, ordinal in sorted(table.windows, key=itemgetter(1)):
+        found.setdefault(key, []).append(ordinal)
+    return found
+
+
+def _fit(
+    table: WindowTable[Key],
+    key: Key,
+    ordinals: Sequence[int],
+    spans: Sequence[Span],
+    *,
+    add: bool,
+) -> None:
+    """Widen each window of the key to the spans that it meets; what meets none becomes a window of its own."""
+    left = list(merge_spans(sorted(spans), 0))
+    taken: set[Span] = set()
+    for ordinal in ordinals:
+        window = table.windows[key, ordinal]
+        met = [s for s in left if s[0] <= window.latest_ns and window.earliest_ns <= s[1]]
+        taken.update(met)
+        if met and window.explored:
+            window.earliest_ns = min(met[0][0], window.earliest_ns)
+            window.latest_ns = max(met[-1][1], window.latest_ns)
+            window.explored, window.unsure = False, True
+    if add:
+        others = (span for span in left if span not in taken)
+        for ordinal, span in enumerate(others, len(ordinals)):
+            table.windows[key, ordinal] = WindowOverRuns(*span, unsure=True)
