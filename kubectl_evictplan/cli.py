@@ -51,7 +51,8 @@ _COMMAND_COLUMNS_MAX = 1000
 _PATH_COLUMNS_MAX = 300
 # Tokens of Kubernetes, of clouds and of git, passwords in addresses, and long words of mixed letters
 # and digits; names of Kubernetes have no capitals.
-_SECRET = re.compile(
+# Compiled where an error is told.
+_NOT_SHOWN = (
     r"eyJ[\w-]{8,}\.[\w.-]+|sha256~[\w-]{20,}|k8s-aws-v1\.[\w-]+|\bgh[a-z]_\w{20,}|\bAKIA[A-Z0-9]{16}"
     r"|-----BEGIN[\s\S]*|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
     r"|\b(?=\w*[a-z])(?=\w*[A-Z])(?=\w*[0-9])\w{40,}"
@@ -217,7 +218,7 @@ def _joined(words: Sequence[str], tokens: Sequence[str]) -> str:
 
 def _bounded(text: str, columns_max: int) -> str:
     """Return a text to show: secrets masked, everything visible, not too long."""
-    return escape(_SECRET.sub("<not shown>", text), max_columns=columns_max)
+    return escape(re.sub(_NOT_SHOWN, "<not shown>", text), max_columns=columns_max)
 
 
 def _report_bug(error: Exception, arguments: Sequence[str]) -> int:
@@ -238,7 +239,7 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> int:
     ) as stream:
         stream.write(f"kubectl-evictplan {__version__}, Python {sys.version}\n")
         details = _without("".join(traceback.format_exception(error)), tokens)
-        stream.write(_SECRET.sub("<not shown>", details))
+        stream.write(re.sub(_NOT_SHOWN, "<not shown>", details))
     _say(f"{report} with {stream.name}")
     return EXIT_INTERNAL
 

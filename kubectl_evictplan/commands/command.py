@@ -70,7 +70,7 @@ class Command(click.Command):
         else:
             typed_words.refuse_slips(args, self)
         try:
-            surplus = super().parse_args(ctx, list(words))
+            surplus = super().parse_args(ctx, typed_words.with_long_names(words, self))
         except click.UsageError as error:
             raise InputError(unknown_words.usage_problem(error, ctx, args)) from None
         if surplus:

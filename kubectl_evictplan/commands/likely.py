@@ -26,19 +26,17 @@ _UNITS_NS = {
     "d|days?": 24 * HOUR_NS,
     "w|weeks?": 7 * 24 * HOUR_NS,
 }
-_NUMBER_AND_UNIT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-z\u00b5]*)[\s,]*")
+# Patterns are compiled where a word is wrong, not wherever one might be.
+_NUMBER_AND_UNIT = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-z\u00b5]*)[\s,]*"
 _TIME_OF_DAY = (
     r"(?P<hour>\d\d?)(?::(?P<minute>\d\d))?(?::(?P<second>\d\d))?(?:\.\d+)?\s*(?P<half>[ap]m)?"
 )
-_INSTANT = re.compile(
+_INSTANT = (
     r"(?:(?P<year>\d{4})[-/.](?P<month>\d\d?)[-/.](?P<day>\d\d?)"
     r"|(?P<day2>\d\d?)\.(?P<month2>\d\d?)\.(?P<year2>\d{4})|(?P<word>now|today|tomorrow|tonight))?"
-    rf"[t ,]*(?:{_TIME_OF_DAY})?\s*(?:z|utc|gmt|(?P<sign>[+-])(?P<east>\d\d):?(?P<east2>\d\d))?",
-    re.ASCII,
+    rf"[t ,]*(?:{_TIME_OF_DAY})?\s*(?:z|utc|gmt|(?P<sign>[+-])(?P<east>\d\d):?(?P<east2>\d\d))?"
 )
-_RELEASE = re.compile(
-    r"(?<![\d.])1[._,-](\d{1,3})(?:[._,-](\d{1,2})(?!\d))?|^\D*(\d\d)\D*$", re.ASCII
-)
+_RELEASE = r"(?<![\d.])1[._,-](\d{1,3})(?:[._,-](\d{1,2})(?!\d))?|^\D*(\d\d)\D*$"
 
 
 def likely_duration(text: str, bare_unit_ns: int = MINUTE_NS) -> str:
@@ -46,10 +44,10 @@ def likely_duration(text: str, bare_unit_ns: int = MINUTE_NS) -> str:
     plain = text.strip().lower().replace(",", ".").lstrip("+-pt")[:40]
     if clock := re.fullmatch(r"(\d\d?):(\d\d)(?::(\d\d))?", plain, re.ASCII):
         plain = f"{clock[1]}h{clock[2]}m{clock[3] or 0}s"
-    if not re.fullmatch(f"(?:{_NUMBER_AND_UNIT.pattern})+", plain):
+    if not re.fullmatch(f"(?:{_NUMBER_AND_UNIT})+", plain):
         return ""
     total_ns, previous_ns = 0, 0
-    for number, unit in _NUMBER_AND_UNIT.findall(plain):
+    for number, unit in re.findall(_NUMBER_AND_UNIT, plain):
         # Behind an hour, a bare number is minutes: 1h30.
         unit_ns = previous_ns // 60 or bare_unit_ns
         if unit:
@@ -74,7 +72,7 @@ def likely_instant(text: str, now_ns: int) -> str:
     plain = text.strip().lower()
     if re.fullmatch(r"\d{10}|\d{13}", plain, re.ASCII):
         return format_rfc3339(int(plain[:10]) * SECOND_NS)
-    match = _INSTANT.fullmatch(plain)
+    match = re.fullmatch(_INSTANT, plain, re.ASCII)
     if match is None or not plain:
         return ""
     part = match.groupdict(default="")
@@ -99,7 +97,7 @@ def likely_release(text: str, oldest: int, newest: int) -> str:
     """Return a release "1.MINOR" or "1.MINOR.PATCH" between the oldest and the newest minor."""
     if text.strip().lower() in ("latest", "newest", "stable", "current"):
         return f"1.{newest}"
-    match = _RELEASE.search(text.strip())
+    match = re.search(_RELEASE, text.strip(), re.ASCII)
     if match is None:
         return ""
     typed = int(match[1] or match[3])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 
 from kubectl_evictplan.impact import telling
@@ -13,7 +12,7 @@ from kubectl_evictplan.prediction.impact_document import QuorumImpact
 
 # On pods; its value names the group ("true": the pod's owner does).
 LABEL = "evictplan.dev/quorum"
-_ETCD = re.compile(r"(^|-)etcd(-|$)")
+_ETCD = "etcd"
 
 
 def quorum_impacts(world: World, named: Collection[str]) -> tuple[QuorumImpact, ...]:
@@ -32,7 +31,7 @@ def quorum_impacts(world: World, named: Collection[str]) -> tuple[QuorumImpact, 
 
 
 def _may_be_etcd(pod: Pod) -> bool:
-    return pod.labels.get("component") == "etcd" or bool(_ETCD.search(pod.name))
+    return pod.labels.get("component") == "etcd" or _is_etcd(pod.name)
 
 
 def _group(world: World, pod: Pod, named: Collection[str]) -> tuple[str, str] | None:
@@ -45,7 +44,7 @@ def _group(world: World, pod: Pod, named: Collection[str]) -> tuple[str, str] | 
         return (owner if value in ("", "true") else f"{namespace}/{value}"), "label"
     if pod.labels.get("component") == "etcd" and kind == "Node":
         return f"{namespace}/etcd", "etcd"
-    if kind == "StatefulSet" and _ETCD.search(name):
+    if kind == "StatefulSet" and _is_etcd(name):
         return owner, "etcd"
     return None
 
@@ -65,3 +64,8 @@ def _impact(world: World, name: str, told_by: str, pods: list[Pod]) -> QuorumImp
         fewest_voting=telling.fewest(voting),
         majority_lost=telling.spells(voting, needed),
     )
+
+
+def _is_etcd(name: str) -> bool:
+    """Whether one of the words of a name is etcd."""
+    return _ETCD in name.split("-")

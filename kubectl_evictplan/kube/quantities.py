@@ -7,7 +7,6 @@ even is rounded up, what does not fit in 64 bits is the largest number that does
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 
 from kubectl_evictplan.kube.validation import INT64_MAX
 
@@ -33,11 +32,14 @@ def parse_quantity(value: str | float, scale: int = 1) -> int:
     if match is None:
         raise BadQuantity("not a quantity such as 500m, 2 or 128Mi")
     sign, digits, suffix = match[1], match[2], match[3] or ""
-    number = Fraction(digits if digits[-1] != "." else digits[:-1]) * scale
+    whole, _, fraction = digits.partition(".")
+    number, exponent = int(whole + fraction) * scale, -len(fraction)
     if suffix in _POWERS:
         number *= _POWERS[suffix]
     else:
-        exponent = _TENS[suffix] if suffix in _TENS else int(suffix[1:])
-        number *= Fraction(10) ** max(-_EXPONENT_MAX, min(exponent, _EXPONENT_MAX))
-    rounded = min(-((-number.numerator) // number.denominator), INT64_MAX)
+        ten = _TENS[suffix] if suffix in _TENS else int(suffix[1:])
+        exponent += max(-_EXPONENT_MAX, min(ten, _EXPONENT_MAX))
+    up: int = 10 ** max(exponent, 0)
+    down: int = 10 ** max(-exponent, 0)
+    rounded = min(-(-number * up // down), INT64_MAX)
     return -rounded if sign == "-" else rounded

@@ -24,13 +24,14 @@ _READ = (Verdict.READ, Verdict.LIST, Verdict.SNAPSHOT)
 NOT_AN_OBJECT = "not Kubernetes objects"
 
 # Keys of the outermost mapping stand at the beginning of a line, and nothing else can that looks so.
-_YAML_KIND = re.compile(rb"^(kind|apiVersion):[ \t]*[\"']?([A-Za-z0-9./-]*)", re.MULTILINE)
-_YAML_DOCUMENT = re.compile(rb"^---", re.MULTILINE)
-_YAML_ITEM = re.compile(rb"^- ", re.MULTILINE)
+# Compiled where they are looked for: most inputs are no captures.
+_YAML_KIND = rb"(?m)^(kind|apiVersion):[ \t]*[\"']?([A-Za-z0-9./-]*)"
+_YAML_DOCUMENT = rb"(?m)^---"
+_YAML_ITEM = rb"(?m)^- "
 
-_LOG_START = re.compile(rb"^==== START (logs for container .* of pod .* ====)\r?\n", re.MULTILINE)
-_LOG_END = re.compile(rb"==== END (logs for container .* of pod .* ====)(?:\r?\n|\Z)")
-_TOP_LEVEL_END = re.compile(rb"^\}[ \t\r]*$\n?", re.MULTILINE)
+_LOG_START = rb"(?m)^==== START (logs for container .* of pod .* ====)\r?\n"
+_LOG_END = rb"==== END (logs for container .* of pod .* ====)(?:\r?\n|\Z)"
+_TOP_LEVEL_END = rb"(?m)^\}[ \t\r]*$\n?"
 _REPEATED = (
     "a log in it repeats the line with which kubectl ends a log, so that logs and objects cannot be "
     "told apart: use `kubectl cluster-info dump --output-directory`"
@@ -91,13 +92,13 @@ def _is_cut(data: bytes) -> bool:
 
 
 def _ignored_yaml(data: bytes) -> Counter[str] | None:
-    found = _YAML_KIND.findall(data)
+    found = re.findall(_YAML_KIND, data)
     kinds = [value.decode() for key, value in found if key == b"kind"]
     versions = [value.decode() for key, value in found if key == b"apiVersion"]
     if not kinds or not versions:
         return Counter({NOT_AN_OBJECT: 1})
-    if len(kinds) == len(versions) == 1 and len(_YAML_DOCUMENT.findall(data)) <= 1:
-        return _ignored(kinds[0], versions[0], len(_YAML_ITEM.findall(data)))
+    if len(kinds) == len(versions) == 1 and len(re.findall(_YAML_DOCUMENT, data)) <= 1:
+        return _ignored(kinds[0], versions[0], len(re.findall(_YAML_ITEM, data)))
     if len(kinds) != len(versions):
         return None
     total: Counter[str] = Counter()
@@ -125,13 +126,14 @@ def without_logs(data: bytes) -> tuple[bytes, int]:
     Raises ReadProblem where a log holds the very line that ends it: a pod could otherwise print
     objects of its own into the cluster.
     """
-    ends = Counter(match[1] for match in _LOG_END.finditer(data))
+    ends = Counter(match[1] for match in re.finditer(_LOG_END, data))
     pieces, position, logs = [], 0, 0
-    while start := _LOG_START.search(data, position):
+    log_start, log_end = re.compile(_LOG_START), re.compile(_LOG_END)
+    while start := log_start.search(data, position):
         title = start[1]
         if ends[title] != 1:
             raise ReadProblem(_REPEATED if ends[title] else "cut inside a log: dump it again")
-        end = next(match for match in _LOG_END.finditer(data, start.end()) if match[1] == title)
+        end = next(match for match in log_end.finditer(data, start.end()) if match[1] == title)
         pieces += [
             data[position : start.start()],
             b"\n" * data.count(b"\n", start.start(), end.end()),
@@ -147,7 +149,7 @@ def top_level_objects(data: bytes) -> Iterator[Part]:
     a part too, if it is more than blanks: it was cut.
     """
     position, line = 0, 1
-    for end in _TOP_LEVEL_END.finditer(data):
+    for end in re.finditer(_TOP_LEVEL_END, data):
         text = data[position : end.end()]
         blank = len(text) - len(text.lstrip())
         yield Part(text[blank:], line + text.count(b"\n", 0, blank))

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 # "Expected `str`, got `int` - at `$.evictions[...].pod`".
-_AT = re.compile(r"^(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?$", re.DOTALL)
-_BYTE = re.compile(r"\(byte (\d+)\)")
+_AT = r"(?s)^(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?$"
+_BYTE = r"\(byte (\d+)\)"
 
 
 class WrongField(NamedTuple):
@@ -30,7 +30,7 @@ class WrongField(NamedTuple):
 
 def wrong_field(error: msgspec.ValidationError) -> WrongField:
     """Return what a ``msgspec.ValidationError`` says."""
-    found = _AT.match(str(error))
+    found = re.match(_AT, str(error))
     assert found is not None, "everything matches"
     what, path = found["what"], found["path"] or ""
     return WrongField(f"{what[:1].lower()}{what[1:]}", path.removeprefix("$").removeprefix("."))
@@ -46,7 +46,7 @@ class SyntaxStop(msgspec.Struct, frozen=True):
 
 def syntax_stop(message: str) -> SyntaxStop:
     """Return what a ``msgspec.DecodeError`` says that is no ValidationError."""
-    found = _BYTE.search(message)
+    found = re.search(_BYTE, message)
     return SyntaxStop(
         "truncated" in message, "trailing characters" in message, int(found[1]) if found else None
     )

@@ -21,7 +21,8 @@ DEPTH_MAX = 200
 # Longer integers fit no field; int() on hostile ones takes quadratic time.
 _DIGITS_KEPT = 60
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+# Compiled where something is wrong.
+_LEXEMES = r'(?s)"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+'
 _FRACTION = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
 _ESCAPED_COLON = re.compile(rb"\\u003[aA]")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -119,7 +120,7 @@ def _find_problems(text: str) -> Iterator[SyntaxProblem]:
     # The keys of each open object, with their offsets; None for a list.
     stack: list[dict[str, int] | None] = []
     expect_key = False
-    for match in _TOKEN.finditer(text):
+    for match in re.finditer(_LEXEMES, text):
         lexeme, offset = match.group(), match.start()
         if lexeme in "{[":
             stack.append({} if lexeme == "{" else None)

@@ -64,9 +64,9 @@ _UTF_16 = (
 )
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 # The words that `kubectl get` prints above a table, and what it and its plugins say before JSON.
-_TABLE = re.compile(rb"(NAMESPACE {2,})?NAME {2,}[A-Z]|(node|pod)/[a-z0-9.-]+(\r?\n|$)")
-_DESCRIPTION = re.compile(rb"Name: {3,}\S")
-_MESSAGE = re.compile(
+_TABLE = rb"(NAMESPACE {2,})?NAME {2,}[A-Z]|(node|pod)/[a-z0-9.-]+(\r?\n|$)"
+_DESCRIPTION = rb"Name: {3,}\S"
+_MESSAGE = (
     rb"(Warning: |Error from server|[eE]rror: |Flag --|[WEI]\d{4} |Unable to connect to the server|"
     rb"The connection to the server|No resources found)[^\r\n]*"
 )
@@ -248,13 +248,13 @@ def content(name: str, data: bytes, *, changed: bool = False) -> Content:
 
 def what_kubectl_printed(head: bytes) -> str:
     """Return what to do instead when a file begins like kubectl's text output, else ""."""
-    if _TABLE.match(head):
+    if re.match(_TABLE, head):
         return "the table that kubectl prints: add `-o json` to the command"
-    if _DESCRIPTION.match(head):
+    if re.match(_DESCRIPTION, head):
         return "looks like `kubectl describe`: use `kubectl get -o json`"
     if head[:15].lower().startswith((b"<!doctype html", b"<html")):
         return "HTML, not objects: did a proxy or a login page answer?"
-    if message := _MESSAGE.match(head):
+    if message := re.match(_MESSAGE, head):
         said = message[0].decode(errors="replace").strip()[:200]
         return (
             f"begins with what kubectl told, not with objects (was it written by `2>&1`?): {said}"
