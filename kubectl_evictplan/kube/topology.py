@@ -23,10 +23,10 @@ def get_zone_key(labels: Mapping[str, str], *, ga_labels: bool) -> str:
 
     The beta label wins whenever it is *present*, even empty; ``ga_labels`` is False up to 1.16.
     """
-    region, zone = (
+    region, zone = [
         labels[beta] if beta in labels else labels.get(stable, "") if ga_labels else ""
         for beta, stable in _LABELS
-    )
+    ]
     return f"{region}{_SEPARATOR}{zone}" if region or zone else ""
 
 

@@ -243,31 +243,22 @@ def with_nominal(
         other = explored.get(key)
         if other is None and ordinal:
             continue  # of an object that was deleted before: it changes nothing any more
-        spans = other.spans if other else ()
+        if other is None:
+            other = _found_by_no_other_run(at_ns)
+        spans = other.spans
         if not any(earliest_ns <= at_ns <= latest_ns for earliest_ns, latest_ns in spans):
             spans = _stretched(other, at_ns, period_ns)
-        found[key] = PossibleEviction(
-            spans=spans,
-            certain=other.certain if other else False,
-            node=entry.node,
-            taint=entry.taint,
-            toleration_index=entry.toleration_index,
-            toleration_seconds=entry.toleration_seconds,
-            sample=(nominal, index),
-            delay_ns=None,
-            gone_earliest_ns=other.gone_earliest_ns if other else None,
-            gone_latest_ns=other.gone_latest_ns if other else None,
-            circumstances=other.circumstances if other else (),
-            missed=other.missed if other else _FOUND_BY_NO_OTHER_RUN,
-            proven=other.proven if other else False,
-        )
+        found[key] = other.told_by((nominal, index), spans)
     return found
 
 
-def _stretched(found: PossibleEviction | None, at_ns: int, period_ns: int) -> tuple[Span, ...]:
+def _found_by_no_other_run(at_ns: int) -> PossibleEviction:
+    instant = ((at_ns, at_ns),)
+    return PossibleEviction(instant, False, "", None, None, None, missed=_FOUND_BY_NO_OTHER_RUN)
+
+
+def _stretched(found: PossibleEviction, at_ns: int, period_ns: int) -> tuple[Span, ...]:
     """Windows that hold the instant as well; one stretch where windows are no more than what was tried."""
-    if found is None:
-        return ((at_ns, at_ns),)
     if found.missed == _FOUND_BY_NO_OTHER_RUN or not found.missed:
         return tuple(merge_spans(sorted((*found.spans, (at_ns, at_ns))), 0))
     earliest_ns = min(found.earliest_ns, max(at_ns - period_ns, 0))

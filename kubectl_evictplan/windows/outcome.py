@@ -9,6 +9,7 @@ import msgspec
 
 from kubectl_evictplan.cluster.timeline import (
     CancelReason,
+    PodDeleted,
     TaintAdded,
     TaintChanged,
     Timeline,
@@ -67,6 +68,15 @@ class PossibleEviction(NamedTuple):
     def latest_ns(self) -> int:
         """The end of the last window."""
         return self.spans[-1][1]
+
+    def told_by(self, run: tuple[Timeline, int], spans: tuple[Span, ...]) -> PossibleEviction:
+        """Return the same with its delete in a run (timeline, index) as the sample, and windows that hold that as well."""
+        entry = run[0].entries[run[1]]
+        assert isinstance(entry, PodDeleted), "an eviction is told by its delete"
+        decision = entry.taint, entry.toleration_index, entry.toleration_seconds
+        return PossibleEviction._make(
+            (spans, self.certain, entry.node, *decision, run, None, None, *self[9:])
+        )
 
     def on_node(self, node: str, until_queued: UntilQueued) -> PossibleEviction:
         """Return the same on another node: as ``_replace`` does it, for tens of thousands."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
@@ -29,7 +30,7 @@ from kubectl_evictplan.windows.outcome import (
     NodeChangeKey,
     PossibleEviction,
 )
-from kubectl_evictplan.windows.outer_bounds import OuterBounds
+from kubectl_evictplan.windows.outer_bounds import NodeBounds, OuterBounds
 from kubectl_evictplan.windows.pod_worlds import PodWorld
 
 
@@ -64,6 +65,8 @@ class SimpleFates(msgspec.Struct, eq=False):
     _fates: dict[Hashable, _Fate | None] = {}
     # By the course of a node over all runs.
     _services: dict[tuple[int, ...], _Service | None] = {}
+    # What is proven where that is not enough: by the identity of what was explored, and the bounds.
+    _proven: dict[tuple[int, NodeBounds], _Service] = {}
     # What the evictions of pods of one fate have in common where their nodes have one service, by the identities of both.
     _evictions: dict[tuple[int, int], PossibleEviction | None] = {}
 
@@ -118,8 +121,13 @@ class SimpleFates(msgspec.Struct, eq=False):
         if bounds is None:
             self._result.sampled[name] = missed
             return explored
-        proven = (bounds.served,) if bounds.served[0] <= bounds.served[1] else ()
-        return _Service(proven, bounds.certain, (), missed, explored.sample, proven=True)
+        key = id(explored), bounds
+        if key not in self._proven:
+            spans = (bounds.served,) if bounds.served[0] <= bounds.served[1] else ()
+            sample = explored.sample
+            proven = _Service(spans, bounds.certain, (), missed, sample, proven=True)
+            self._proven[key] = proven
+        return self._proven[key]
 
     def _note_taint(self, name: str, service: _Service) -> None:
         decisions = service.sample.record(name).decisions
@@ -169,11 +177,8 @@ class SimpleFates(msgspec.Struct, eq=False):
     def _eviction(self, fate: _Fate, service: _Service) -> PossibleEviction | None:
         """What evictions of pods of that fate have in common; None where they come after the horizon."""
         key = id(fate), id(service)
-        if service.proven or key not in self._evictions:
-            found = self._eviction_of_any(fate, service)
-            if service.proven:  # each node has its own
-                return found
-            self._evictions[key] = found
+        if key not in self._evictions:
+            self._evictions[key] = self._eviction_of_any(fate, service)
         return self._evictions[key]
 
     def _eviction_of_any(self, fate: _Fate, service: _Service) -> PossibleEviction | None:
@@ -203,17 +208,19 @@ class SimpleFates(msgspec.Struct, eq=False):
         )
 
 
+_LOOK = attrgetter(
+    "phase",
+    "termination_grace_period_seconds",
+    "finalizers",
+    "deletion_timestamp_ns",
+    "deletion_grace_period_seconds",
+    "duplicate_env_or_port",
+)
+
+
 def _kind(pod: Pod) -> Hashable:
     """Pods that are alike in this meet the same fate. Loaders share equal lists of tolerations."""
     owner = pod.controller()
-    return (
-        id(pod.tolerations),
-        pod.phase,
-        pod.termination_grace_period_seconds,
-        pod.finalizers,
-        owner.name if owner is not None and pod.finalizers else "",
-        pod.deletion_timestamp_ns is not None,
-        pod.deletion_grace_period_seconds,
-        pod.duplicate_env_or_port,
-        owner.kind if owner is not None else "",
-    )
+    if owner is None:
+        return id(pod.tolerations), _LOOK(pod)
+    return id(pod.tolerations), owner.kind, owner.name if pod.finalizers else "", _LOOK(pod)

@@ -81,13 +81,17 @@ class ZoneMembership:
 
     def count(self, node: Node, current: NodeCondition | None) -> None:
         """Note the node's Ready condition after this tick; None counts as not ready."""
+        if self.is_excluded(node):
+            self.uncount(node.name)
+            return
+        zone = self.zone_of(node.name)
+        ready = current is not None and current.status == TRUE
+        if self._counted.get(node.name) == (zone, ready):
+            return
         self.uncount(node.name)
-        if not self.is_excluded(node):
-            zone = self.zone_of(node.name)
-            ready = current is not None and current.status == TRUE
-            self._counted[node.name] = (zone, ready)
-            number = self._stand_ins.get(node.name, 1)
-            self._counts.setdefault(zone, [0, 0])[0 if ready else 1] += number
+        self._counted[node.name] = (zone, ready)
+        number = self._stand_ins.get(node.name, 1)
+        self._counts.setdefault(zone, [0, 0])[0 if ready else 1] += number
 
     def uncount(self, name: str) -> None:
         """The node contributes to no zone any more."""
