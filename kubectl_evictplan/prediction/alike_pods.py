@@ -63,7 +63,7 @@ class Lot(Struct, frozen=True, gc=False):
 class AlikePods:
     """``snapshot`` has one pod of every kind; asked for it, one gets all pods of its kind.
 
-    ``lots`` are all pods, in the order of the first of each. A kind is one lot, or those of several nodes that share
+    ``lots`` are all ``pods``, in the order of the first of each. A kind is one lot, or those of several nodes that share
     their fate. ``steady`` are nodes to which nothing happens unless the scenario does it. Without a scenario each pod
     stands for itself.
     """
@@ -72,7 +72,7 @@ class AlikePods:
         self, relevant: ClusterSnapshot, scenario: Scenario | None, steady: Container[str] = _NONE
     ) -> None:
         self.snapshot = relevant
-        self._pods = relevant.pods
+        self.pods = relevant.pods
         self._steady = steady
         # By place in ``lots`` what they have in common; for each pod the place of its lot.
         self._looks, self._lot_at = self._find(scenario)
@@ -84,7 +84,7 @@ class AlikePods:
         # By the key of the pod that is simulated.
         self._of = {lots[0].pod.key: lots for lots in kinds}
         self._spread = {key: lots for key, lots in self._of.items() if len(lots) > 1}
-        if len(kinds) < len(self._pods):
+        if len(kinds) < len(self.pods):
             self.snapshot = replace(
                 relevant,
                 pods=tuple([lots[0].pod for lots in kinds]),
@@ -106,12 +106,12 @@ class AlikePods:
         return list(places), lot_at
 
     def _each_alone(self) -> tuple[Sequence[_Look], Sequence[int]]:
-        every = range(len(self._pods))
+        every = range(len(self.pods))
         return every, every
 
     def _first_of_lots(self) -> Iterator[Pod]:
         place = 0
-        for pod, lot in zip(self._pods, self._lot_at, strict=True):
+        for pod, lot in zip(self.pods, self._lot_at, strict=True):
             if lot == place:
                 yield pod
                 place += 1
@@ -171,21 +171,21 @@ class AlikePods:
     def pods_of(self, lots: Iterable[Lot]) -> list[Pod]:
         """All pods of these lots, in the order of the snapshot, then those that are not in it."""
         lots = list(lots)
-        return [*self._chosen(self._pods, lots), *[lot.pod for lot in lots if lot.place < 0]]
+        return [*self.chosen(self.pods, lots), *[lot.pod for lot in lots if lot.place < 0]]
 
     def keys_of(self, lots: Iterable[Lot]) -> list[str]:
         """The keys of all pods of these lots, in the same order."""
         lots = list(lots)
         if not lots:
             return []
-        return [*self._chosen(self._keys, lots), *[lot.pod.key for lot in lots if lot.place < 0]]
+        return [*self.chosen(self._keys, lots), *[lot.pod.key for lot in lots if lot.place < 0]]
 
     @cached_property
     def _keys(self) -> list[str]:
-        return [f"{pod.namespace}/{pod.name}" for pod in self._pods]
+        return [f"{pod.namespace}/{pod.name}" for pod in self.pods]
 
-    def _chosen(self, of_pods: Iterable[_Of], lots: Iterable[Lot]) -> Iterable[_Of]:
-        """What is given for all pods of the snapshot, of pods of these lots only."""
+    def chosen(self, of_pods: Iterable[_Of], lots: Iterable[Lot]) -> Iterable[_Of]:
+        """What is given for all ``pods``, in their order, of those of these lots only."""
         wanted = bytearray(len(self.lots))
         for lot in lots:
             if lot.place >= 0:
@@ -193,7 +193,7 @@ class AlikePods:
         return compress(of_pods, map(wanted.__getitem__, self._lot_at)) if any(wanted) else ()
 
     def by_lot(self, of_pods: Iterable[_Of]) -> list[list[_Of]]:
-        """What is given for all pods of the snapshot, in their order, by lots."""
+        """What is given for all ``pods``, in their order, by lots."""
         found: list[list[_Of]] = [[] for _ in self.lots]
         for lot, one in zip(self._lot_at, of_pods, strict=True):
             found[lot].append(one)
@@ -201,7 +201,7 @@ class AlikePods:
 
     @cached_property
     def _by_lot(self) -> list[list[Pod]]:
-        return self.by_lot(self._pods)
+        return self.by_lot(self.pods)
 
     def pods_in(self, lot: Lot) -> Sequence[Pod]:
         """All pods of one lot; ``pods_of`` many of them costs less."""
@@ -215,7 +215,7 @@ class AlikePods:
         """The keys of all pods that the pod stands for."""
         return [pod.key for pod in self.alike(key)] or [key]
 
-    def pods(self, key: str, uid: str, node: str) -> Sequence[SomePod]:
+    def some_pods(self, key: str, uid: str, node: str) -> Sequence[SomePod]:
         """Return all pods that the pod stands for; another pod of its name stands for itself.
 
         Who knows no more of a pod than its name says "" for the uid.
@@ -229,12 +229,12 @@ class AlikePods:
         self, found: Mapping[EvictionKey, PossibleEviction]
     ) -> dict[EvictionKey, PossibleEviction]:
         """Return what was found for the pods that are simulated, for all pods."""
-        if len(self._of) == len(self._pods):
+        if len(self._of) == len(self.pods):
             return dict(found)
         extended = {}
         for key, value in found.items():
             there = {value.node: value}
-            for pod in self.pods(key.pod, key.uid, value.node):
+            for pod in self.some_pods(key.pod, key.uid, value.node):
                 if (here := there.get(pod.node)) is None:
                     here = there[pod.node] = value._replace(node=pod.node)
                 extended[EvictionKey(pod.key, pod.uid, key.controller, key.ordinal)] = here
@@ -242,7 +242,7 @@ class AlikePods:
 
     def extend(self, exploration: Exploration) -> None:
         """Tell of all pods which timers of theirs were cancelled. Evictions are many: see ``evictions``."""
-        if len(self._of) < len(self._pods):
+        if len(self._of) < len(self.pods):
             self._extend(exploration.cancels)
             self._extend(exploration.cancelled_starts)
 
@@ -250,7 +250,7 @@ class AlikePods:
         table.windows = {
             (CancelKey(pod.key, pod.uid, pod.node, key.reason), ordinal): window
             for (key, ordinal), window in table.windows.items()
-            for pod in self.pods(key.pod, key.uid, key.node)
+            for pod in self.some_pods(key.pod, key.uid, key.node)
         }
 
 

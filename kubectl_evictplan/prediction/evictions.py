@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import repeat
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -36,6 +37,7 @@ from kubectl_evictplan.prediction.grouped_evictions import (
     EvictionGroup,
     Evictions,
     PodNames,
+    SharedChain,
 )
 from kubectl_evictplan.prediction.pod_ends import EvictedKind, PodEnds
 from kubectl_evictplan.prediction.workloads import OwnerNames
@@ -50,28 +52,59 @@ def eviction_list(
     start_ns: int,
     kinds: Sequence[EvictedKind],
     ends: PodEnds,
-    alike: AlikePods,
+    names: NamesOfAlike,
     refusable: Collection[str],
 ) -> Evictions:
-    """All evictions: ``kinds`` with all that are ``alike``.
+    """All evictions: ``kinds`` with all that are alike.
 
     ``refusable`` are pods whose DELETE an admission webhook may refuse: never certain.
     """
     chains: dict[int, ChainCache] = {}
     rows = _Rows(start_ns, ends)
-    owners = OwnerNames()
-    by_lot = alike.by_lot(owners.names(alike.pods_of(alike.lots)))
     groups: list[EvictionGroup] = []
     for kind in kinds:
         offset_ns, find_chain = _in_one_run(kind.key, kind.found, chains)
         row = rows.of(kind, offset_ns)
         chain = ChainOfKind(kind.key.pod, kind.found.node, find_chain)
-        groups += _groups(row, chain, _names(kind, by_lot, owners), refusable)
+        for node, pods in names.of(kind):
+            here = row if node == row.node else replace(row, node=node)
+            groups += _groups(here, partial(chain.on, node), pods, refusable)
     if len({(kind.key.pod, kind.key.uid) for kind in kinds}) < len(kinds):
         from kubectl_evictplan.prediction.object_ends import with_one_end
 
         return Evictions.of(with_one_end(Evictions(groups)))
-    return Evictions(groups)
+    return Evictions(groups, names.owners(kinds))
+
+
+class NamesOfAlike:
+    """The names of all pods that took part, made in one pass."""
+
+    def __init__(self, alike: AlikePods, owners: OwnerNames) -> None:
+        self._alike, self._owners = alike, owners
+        self._names = owners.names(alike.pods)
+        self._by_lot = alike.by_lot(self._names)
+
+    def of(self, kind: EvictedKind) -> list[tuple[str, list[PodNames]]]:
+        """Those of all pods of a kind, node by node."""
+        by_lot = self._by_lot
+        if kind.lots:
+            return [(lot.pod.node_name, by_lot[lot.place]) for lot in kind.lots]
+        return [(kind.found.node, [self._alone(kind)])]
+
+    def owners(self, kinds: Iterable[EvictedKind]) -> set[tuple[str, str]]:
+        """The (namespace, owner) of all pods of some kinds, each once."""
+        lots = [lot for kind in kinds for lot in kind.lots]
+        found = set(map(_OWNED, self._alike.chosen(self._names, lots)))
+        return found | {_OWNED(self._alone(kind)) for kind in kinds if not kind.lots}
+
+    def _alone(self, kind: EvictedKind) -> PodNames:
+        (namespace, _, name), owner = kind.key.pod.partition("/"), ""
+        if kind.pod is not None:
+            owner = self._owners.of(kind.pod)
+        return PodNames(namespace, name, kind.key.uid, owner)
+
+
+_OWNED = attrgetter("namespace", "owner")
 
 
 class _Rows:
@@ -153,36 +186,19 @@ def _toleration(index: int, toleration_seconds: int | None) -> document.Tolerati
     return document.TolerationReference(index, toleration_seconds)
 
 
-def _names(
-    kind: EvictedKind, by_lot: Sequence[list[PodNames]], owners: OwnerNames
-) -> Iterator[tuple[str, list[PodNames]]]:
-    """Yield the names of all pods of a kind, node by node."""
-    for lot in kind.lots:
-        yield lot.pod.node_name, by_lot[lot.place]
-    if not kind.lots:
-        (namespace, _, name), owner = kind.key.pod.partition("/"), ""
-        if kind.pod is not None:
-            owner = owners.of(kind.pod)
-        yield kind.found.node, [PodNames(namespace, name, kind.key.uid, owner)]
-
-
 def _groups(
     row: document.Eviction,
-    chain: ChainOfKind,
-    on_nodes: Iterable[tuple[str, list[PodNames]]],
+    find_chain: Callable[[], SharedChain],
+    pods: list[PodNames],
     refusable: Collection[str],
-) -> Iterator[EvictionGroup]:
-    """The evictions of all pods of a kind: on each node those that may be refused and the others."""
-    for node, pods in on_nodes:
-        here = row if node == row.node else replace(row, node=node)
-        find_chain = partial(chain.on, node)
-        if refusable and row.certainty == CERTAIN:
-            refused = [names for names in pods if names.key in refusable]
-            if refused:
-                yield EvictionGroup(replace(here, certainty=POSSIBLE), refused, find_chain)
-                pods = [names for names in pods if names.key not in refusable]
-        if pods:
-            yield EvictionGroup(here, pods, find_chain)
+) -> list[EvictionGroup]:
+    """The evictions of pods of a kind on one node: those that may be refused and the others."""
+    if not refusable or row.certainty != CERTAIN:
+        return [EvictionGroup(row, pods, find_chain)]
+    refused = [names for names in pods if names.key in refusable]
+    others = [names for names in pods if names.key not in refusable]
+    groups = [(replace(row, certainty=POSSIBLE), refused), (row, others)]
+    return [EvictionGroup(row, some, find_chain) for row, some in groups if some]
 
 
 def _in_one_run(

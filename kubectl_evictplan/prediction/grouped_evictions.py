@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple, overload
@@ -105,9 +105,13 @@ class Evictions(Sequence[Eviction]):
     row. Iterating makes all of them; they are kept from then on.
     """
 
-    def __init__(self, groups: Iterable[EvictionGroup]) -> None:
-        """``groups`` in any order."""
+    def __init__(
+        self, groups: Iterable[EvictionGroup], owners: Collection[tuple[str, str]] | None = None
+    ) -> None:
+        """``groups`` in any order; ``owners`` where they are known already."""
         self.groups = tuple(groups)
+        if owners is not None:
+            self.owners = owners
         # Whether rows share what they have in common, or came one by one.
         self.grouped = True
 
@@ -125,6 +129,11 @@ class Evictions(Sequence[Eviction]):
     def groups(self) -> tuple[EvictionGroup, ...]:
         """What the rows share; each row that was given is a group of its own."""
         return tuple(map(_group_of_one, self.rows))
+
+    @cached_property
+    def owners(self) -> Collection[tuple[str, str]]:
+        """The (namespace, owner) of all pods, each once."""
+        return {(names.namespace, names.owner) for group in self.groups for names in group.pods}
 
     @cached_property
     def rows(self) -> tuple[Eviction, ...]:

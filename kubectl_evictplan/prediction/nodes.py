@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.timeline import POD_GC, AboutNode, RunEntries, ZoneStateRecorded
@@ -30,7 +31,6 @@ from kubectl_evictplan.prediction.document import (
 from kubectl_evictplan.windows import outcome
 from kubectl_evictplan.windows.outcome import (
     Exploration,
-    NodeChangeKey,
     PossibleEviction,
     WindowOverRuns,
     ZoneStateKey,
@@ -44,31 +44,44 @@ def node_reports(
     configuration: ControllerConfiguration,
 ) -> tuple[NodeReport, ...]:
     """Affected nodes by name, each with its changes in the order of time."""
-    entries: dict[NodeChangeKey, list[AboutNode]] = {}
+    entries: dict[_Change, list[AboutNode]] = {}
     for entry in nominal.of(*_CHANGES):
         if (change := what_changes(entry)) is not None:
-            entries.setdefault(NodeChangeKey(entry.node, *change), []).append(entry)
-    windows: dict[NodeChangeKey, list[WindowOverRuns]] = {}
-    for (key, _), window in sorted(exploration.nodes.windows.items()):
-        windows.setdefault(key, []).append(window)
+            entries.setdefault((entry.node, *change), []).append(entry)
+    windows = _windows(exploration)
     by_node: dict[str, list[NodeChange]] = {}
     repeated = set(_put_on_once_more(nominal))
     for key in {**entries, **windows}:
-        for found in _matched(entries.get(key, []), windows.get(key, [])):
+        for found in _matched(entries.get(key, ()), windows.get(key, ())):
             if found[1] is None and id(found[0]) in repeated:
                 continue  # a new timeAdded, in the nominal run only: the node shows the taint already
-            by_node.setdefault(key.node, []).append(_change(key, *found, exploration.runs))
-    names = exploration.affected | {key.node for key in entries}
+            by_node.setdefault(key[0], []).append(_change(key, *found, exploration.runs))
+    names = exploration.affected | {node for node, *_ in entries}
     return tuple(
         _report(name, nodes.get(name), by_node.get(name, []), configuration)
         for name in sorted(names)
     )
 
 
+# Node, what and value: a ``NodeChangeKey`` is one.
+_Change = tuple[str, str, str]
+
+
+def _windows(exploration: Exploration) -> dict[_Change, Sequence[WindowOverRuns]]:
+    """Of each change its windows, the first one first."""
+    found: dict[_Change, list[tuple[int, WindowOverRuns]]] = {}
+    for (key, ordinal), window in exploration.nodes.windows.items():
+        found.setdefault(key, []).append((ordinal, window))
+    return {
+        key: [window for _, window in (sorted(some) if len(some) > 1 else some)]
+        for key, some in found.items()
+    }
+
+
 def _put_on_once_more(nominal: RunEntries) -> Iterator[int]:
     """The ids of entries in which node lifecycle writes a taint that it has written already."""
     shown: set[tuple[str, str]] = set()
-    for entry in nominal.of(*_CHANGES):
+    for entry in nominal.of(timeline.TaintAdded, timeline.TaintRemoved, timeline.NodeDeleted):
         if isinstance(entry, timeline.TaintChanged):
             taint = entry.node, key_and_effect(entry.taint)
             if isinstance(entry, timeline.TaintRemoved):
@@ -101,12 +114,12 @@ def _report(
 
 
 def _matched(
-    entries: list[AboutNode], windows: list[WindowOverRuns]
+    entries: Sequence[AboutNode], windows: Sequence[WindowOverRuns]
 ) -> Iterator[tuple[AboutNode | None, WindowOverRuns | None]]:
     """Each entry of the nominal run with the window it lies in, then the windows that it misses."""
     left = list(windows)
     for entry in entries:
-        own = next((w for w in left if w.earliest_ns <= entry.at_ns <= w.latest_ns), None)
+        own = next(iter([w for w in left if w.earliest_ns <= entry.at_ns <= w.latest_ns]), None)
         if own is None and left:
             # Not every run was tried, or this one would lie in one of them.
             own = min(left, key=lambda w: abs(w.earliest_ns - entry.at_ns))
@@ -114,7 +127,8 @@ def _matched(
         if own is not None:
             left.remove(own)
         yield entry, own
-    yield from ((None, window) for window in left)
+    for window in left:
+        yield None, window
 
 
 # Entries that may change something that a node shows.
@@ -147,14 +161,20 @@ def what_changes(entry: AboutNode) -> tuple[str, str] | None:
 
 
 def _change(
-    key: NodeChangeKey, entry: AboutNode | None, window: WindowOverRuns | None, runs: int
+    key: _Change, entry: AboutNode | None, window: WindowOverRuns | None, runs: int
 ) -> NodeChange:
+    _, what, value = key
     if window is not None:
         certain = _always(window, runs)
     else:
-        certain = key.what not in (outcome.TAINT_ADDED, outcome.TAINT_REMOVED)
+        certain = what not in (outcome.TAINT_ADDED, outcome.TAINT_REMOVED)
     by = entry.by if isinstance(entry, timeline.TaintChanged) else ""
-    return NodeChange(key.what, key.value, *_when(certain, entry, window), by)
+    return _told(what, value, _instants(certain, entry, window), by)
+
+
+@lru_cache(maxsize=1000)  # nodes that are alike share what happens to them
+def _told(what: str, value: str, when: _Instants, by: str) -> NodeChange:
+    return NodeChange(what, value, *_in_seconds(when), by)
 
 
 def _always(window: WindowOverRuns | None, runs: int) -> bool:
@@ -165,10 +185,26 @@ def _when(
     certain: bool, entry: timeline.Entry | None, window: WindowOverRuns | None
 ) -> tuple[str, float | None, float, float]:
     """Certainty, offset in the nominal run, earliest and latest: the hull of both."""
-    offsets = [seconds(entry.at_ns)] if entry is not None else []
-    bounds = [seconds(window.earliest_ns), seconds(window.latest_ns)] if window is not None else []
-    hull = sorted(offsets + bounds)
-    return CERTAIN if certain else POSSIBLE, offsets[0] if offsets else None, hull[0], hull[-1]
+    return _in_seconds(_instants(certain, entry, window))
+
+
+# Whether it is certain, when it comes in the nominal run, and its window.
+_Instants = tuple[bool, int | None, tuple[int, int] | None]
+
+
+def _instants(
+    certain: bool, entry: timeline.Entry | None, window: WindowOverRuns | None
+) -> _Instants:
+    bounds_ns = (window.earliest_ns, window.latest_ns) if window is not None else None
+    return certain, entry.at_ns if entry is not None else None, bounds_ns
+
+
+def _in_seconds(when: _Instants) -> tuple[str, float | None, float, float]:
+    certain, at_ns, bounds_ns = when
+    hull_ns = [*(bounds_ns or ()), *(() if at_ns is None else (at_ns,))]
+    offset_seconds = None if at_ns is None else seconds(at_ns)
+    sure = CERTAIN if certain else POSSIBLE
+    return sure, offset_seconds, seconds(min(hull_ns)), seconds(max(hull_ns))
 
 
 def zone_reports(

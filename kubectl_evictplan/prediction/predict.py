@@ -43,7 +43,12 @@ from kubectl_evictplan.prediction.drains import (
     merge_drains,
     sampled_nodes,
 )
-from kubectl_evictplan.prediction.evictions import coverage, eviction_list, with_nominal
+from kubectl_evictplan.prediction.evictions import (
+    NamesOfAlike,
+    coverage,
+    eviction_list,
+    with_nominal,
+)
 from kubectl_evictplan.prediction.kept import cancelled_list, kept_list
 from kubectl_evictplan.prediction.nodes import joint_statements, node_reports, zone_reports
 from kubectl_evictplan.prediction.pod_ends import EvictedKind, PodEnds
@@ -154,7 +159,8 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     every = _pods_ever(relevant, scenario) if snapshot.webhooks else {}
     refusable = pods_refusable(snapshot.webhooks, every)
     kinds = list(ends.kinds(shown, alike))
-    evictions = eviction_list(scenario.start_ns, kinds, ends, alike, refusable)
+    names = NamesOfAlike(alike, whole.workloads.owners)
+    evictions = eviction_list(scenario.start_ns, kinds, ends, names, refusable)
     reports = node_reports(run, exploration, whole.nodes, configuration)
     seen = run, exploration.affected, kinds, ends, alike, drains
     context = WarningContext(relevant, scenario, configuration, *seen)

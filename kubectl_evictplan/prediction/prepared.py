@@ -24,6 +24,8 @@ from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
 from kubectl_evictplan.windows.spent_tokens import may_have_taken_a_token
 
+_NOT_ENDED = ("Pending", "Running", "Unknown")
+
 
 class PreparedCluster:
     """One cluster under one configuration, for scenarios that begin at one instant. Read only."""
@@ -37,8 +39,16 @@ class PreparedCluster:
         self._given = configuration
         # Pods are told by their places in the snapshot.
         self._on_node: dict[str, list[int]] = {}
+        # Terminated pods among them.
+        self._ended: list[int] = []
+        on_node, ended = self._on_node, self._ended
         for place, pod in enumerate(snapshot.pods):
-            self._on_node.setdefault(pod.node_name, []).append(place)
+            if (there := on_node.get(pod.node_name)) is None:
+                on_node[pod.node_name] = [place]
+            else:
+                there.append(place)
+            if pod.phase not in _NOT_ENDED:
+                ended.append(place)
         self._moving = self._moving_nodes()
         self._zones = ZoneMembership(configuration)
         # By the node's name its zone, for every node that can do with counting.
@@ -170,11 +180,8 @@ class PreparedCluster:
     @cached_property
     def _finished(self) -> list[int]:
         """Terminated pods, when there are more than garbage collection leaves alone; else none."""
-        running = ("Pending", "Running", "Unknown")
-        pods = enumerate(self.snapshot.pods)
-        found = [place for place, pod in pods if pod.phase not in running]
         threshold = self._given.terminated_pod_gc_threshold
-        return found if 0 < threshold < len(found) else []
+        return self._ended if 0 < threshold < len(self._ended) else []
 
     @cached_property
     def _names_never_left_out(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
@@ -54,8 +54,9 @@ class WorkloadIndex:
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._pods = snapshot.pods
         self._deployments = deployments_of(snapshot.workloads)
-        self._numbers = _numbers_of_pods(snapshot.pods)
-        self._owners = self._by_workload(self._numbers)
+        self.owners = OwnerNames()
+        self._numbers = _numbers_of_pods(snapshot.pods, self.owners)
+        self._by_name = self._by_workload(self._numbers)
 
     def reports(
         self, evictions: Evictions, created: Iterable[Pod]
@@ -65,9 +66,8 @@ class WorkloadIndex:
         ``created`` are pods that the scenario adds; those of the snapshot may be among them.
         """
         # A node owns the images of its static pods: no workload.
-        owners_hit = {(n.namespace, n.owner) for group in evictions.groups for n in group.pods}
-        hit = {key for key in owners_hit if key[1] and not key[1].startswith("Node/")}
-        numbers, owners = self._numbers, self._owners
+        hit = {key for key in evictions.owners if key[1] and not key[1].startswith("Node/")}
+        numbers, owners = self._numbers, self._by_name
         new = {pod.key: pod for pod in created}
         if new and (new := {key: pod for key, pod in new.items() if key not in self._keys}):
             numbers = numbers + Counter((pod.namespace, owner_name(pod)) for pod in new.values())
@@ -93,16 +93,31 @@ class WorkloadIndex:
         return owners
 
 
-def _numbers_of_pods(pods: Sequence[Pod]) -> Counter[tuple[str, str]]:
-    """How many pods each (namespace, owner) has. Loaders share equal owners."""
-    references = [pod.owner_references for pod in pods]
-    with_owners = dict(zip(map(id, references), pods, strict=True))
-    names = {owners: owner_name(pod) for owners, pod in with_owners.items()}
-    same = Counter(zip([pod.namespace for pod in pods], map(id, references), strict=True))
+def _numbers_of_pods(pods: Iterable[Pod], owners: OwnerNames) -> Counter[tuple[str, str]]:
+    """How many pods each (namespace, owner) has."""
     numbers: Counter[tuple[str, str]] = Counter()
-    for (namespace, owners), number in same.items():
-        numbers[namespace, names[owners]] += number
+    for pod, number in _side_by_side(pods):
+        numbers[pod.namespace, owners.of(pod)] += number
     return numbers
+
+
+def _side_by_side(pods: Iterable[Pod]) -> Iterator[tuple[Pod, int]]:
+    """Yield one of some pods that follow each other and share a list of owners, and how many they are.
+
+    Loaders share equal lists, and pods come by name: those of one owner mostly stand together.
+    """
+    first, number = None, 0
+    namespace, references = "", None
+    for pod in pods:
+        if pod.owner_references is references and pod.namespace == namespace:
+            number += 1
+            continue
+        if first is not None:
+            yield first, number
+        first, number = pod, 1
+        namespace, references = pod.namespace, pod.owner_references
+    if first is not None:
+        yield first, number
 
 
 def deployments_of(workloads: Iterable[Workload]) -> dict[tuple[str, str], str]:

@@ -150,7 +150,7 @@ def terminated_pod_gc(context: WarningContext) -> Statements:
     threshold = context.configuration.terminated_pod_gc_threshold
     if threshold <= 0 or not context.configuration.pod_gc_enabled:
         return
-    count = sum(pod.finished for pod in context.snapshot.pods)
+    count = sum(lot.count for lot in context.alike.lots if lot.pod.finished)
     if count > threshold:
         yield Statement(
             f"{count} pods have finished, more than --terminated-pod-gc-threshold={threshold}: garbage "
