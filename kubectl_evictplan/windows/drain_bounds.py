@@ -236,12 +236,12 @@ class DrainBounds:
                 ),
             )
         for pod in contest.failing:
-            if pod in turn.pods:
-                budgets = self._contests.refusing(pod, turn)
-                sure = turn.known and not (timeout and contest.one_by_one)
-                until = Within(since_ns, priced.end_ns)
-                wait = Wait(since_ns, until, frozenset((FAILED,)), certain=sure)
-                yield WaitKey(process, pod.key, pod.uid, budgets), wait
+            budgets = self._contests.refusing(pod, turn)
+            sure = turn.known and not (timeout and contest.one_by_one)
+            wait = Wait(
+                since_ns, Within(since_ns, priced.end_ns), frozenset((FAILED,)), certain=sure
+            )
+            yield WaitKey(process, pod.key, pod.uid, budgets), wait
 
     def _is_proven(self, turn: PlannedTurn) -> bool:
         found = self.turns.get(turn.drain)
@@ -249,14 +249,14 @@ class DrainBounds:
         return whole or turn.drain in self.never_begun
 
     def _fates(self, turn: PlannedTurn, begun_ns: int) -> TurnFates:
-        if not turn.known or not self._knows_budgets_of(turn):
+        refused = any(map(self._covered.may_be_refused, turn.everybody))
+        if not turn.known or refused or not self._knows_budgets_of(turn):
             return TurnFates([], [], {}, None, whole=False, exact=False)
         return fates_of_turn(turn, begun_ns, self._accounts)
 
     def _knows_budgets_of(self, turn: PlannedTurn) -> bool:
-        asks = (*turn.pods, *turn.guests, *(one.pod for one in turn.leaving))
         never_asked = self._covered.is_never_asked_about
-        return self._known_budgets or all(never_asked(pod) for pod in asks)
+        return self._known_budgets or all(map(never_asked, turn.everybody))
 
     def _next_start(self, start: Range, event: Drain, fates: TurnFates, passing: Passing) -> Range:
         """When kubectl comes to the next node; the accounts are those of that moment then."""

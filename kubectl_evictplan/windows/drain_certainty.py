@@ -88,11 +88,14 @@ class SureDrains:
 
     def _ends(self, leaving: Leaving) -> bool:
         """Whether kubectl is through some day with a pod that terminates at the start, however often it asks."""
-        asked = self._covered.asked_about(leaving.pod)
-        return leaving.over_ns is not None and not asked
+        free = not self._covered.asked_about(leaving.pod)
+        free = free and not self._covered.may_be_refused(leaving.pod)
+        return leaving.over_ns is not None and free
 
     def _end_of(self, pod: Pod, turn: PlannedTurn) -> DrainEnd | None:
         """How kubectl gets through with a pod, whose object ends some day."""
+        if self._covered.may_be_refused(pod):
+            return None
         if turn.options.disable_eviction or self._covered.is_never_asked_about(pod):
             return DrainEnd.DRAINED
         if not self._known_budgets:

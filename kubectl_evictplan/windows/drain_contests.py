@@ -132,19 +132,24 @@ class Contests:
         if turn.refused:
             refused = frozenset((DrainEnd.REFUSED,))
             return Contest((), (), (), 0, 0, frozenset(), one_by_one, refused)
-        tasks = list(self._tasks(turn, begun_ns))
-        failing = [pod for pod in (*turn.pods, *turn.guests) if len(self.asked_of(pod, turn)) > 1]
+        refusable = any(map(self._covered.may_be_refused, turn.everybody))
+        tasks = list(self._tasks(turn, begun_ns, refusable=refusable))
+        failing = [pod for pod in turn.pods if len(self.asked_of(pod, turn)) > 1]
+        guests = [pod for pod in turn.guests if len(self.asked_of(pod, turn)) > 1]
         held = [pod for pod in turn.pods if self._is_held(pod, turn)]
-        latest_ns = _through(tasks, len(failing), one_by_one=one_by_one)
+        latest_ns = _through(tasks, len(failing) + len(guests), one_by_one=one_by_one)
+        if refusable:
+            # With an answer that kubectl takes for an end, or repeats.
+            latest_ns = None
         if one_by_one:
             # Who comes last comes when kubectl is through with all others, if a place is left.
             latest_ns = None if len(held) >= turn.options.parallel else latest_ns
             tasks = [one._replace(latest_ns=latest_ns) for one in tasks]
         there = [one.earliest_ns + one.through_ns[0] for one in tasks if one.there]
         places = frozenset(one.place for one in tasks if one.place is not None)
-        fails = turn.known and any(pod in turn.pods for pod in failing)
+        fails = turn.known and failing
         reasons: set[DrainEnd | None] = {DrainEnd.ERROR} if fails else {DrainEnd.DRAINED}
-        if failing:
+        if failing or guests or refusable:
             reasons.add(DrainEnd.ERROR)
         if latest_ns is None:
             reasons.add(None)
@@ -166,6 +171,7 @@ class Contests:
         """Whether kubectl asks for it in vain, for ever, and nobody deletes it in another way."""
         places = self.asked_of(pod, turn)
         one_way = len(places) == 1 and turn.sole_controller and pod.ready == "True"
+        one_way = one_way and not self._covered.may_be_refused(pod)
         return one_way and self._progress.is_closed(places[0])
 
     def _in_time(self, found: Contest, turn: PlannedTurn) -> Contest:
@@ -204,42 +210,48 @@ class Contests:
         asked = bool(self.asked_of(task.pod, turn))
         return not asked and not found.one_by_one and turn.options.timeout_ns >= TIMEOUT_MIN_NS
 
-    def _tasks(self, turn: PlannedTurn, begun_ns: int) -> Iterator[Task]:
-        number = len(turn.pods) + len(turn.guests) + len(turn.leaving)
+    def _tasks(self, turn: PlannedTurn, begun_ns: int, *, refusable: bool) -> Iterator[Task]:
         for pod in turn.pods:
-            yield from self._task(turn, pod, number, begun_ns)
+            if self._is_held(pod, turn):
+                continue
+            places = self.asked_of(pod, turn)
+            opens_ns = self._progress.first_open_ns(places[0], pod) if places else begun_ns
+            for one in self._task(turn, pod):
+                earliest_ns = max(one.earliest_ns, opens_ns - begun_ns)
+                # After the first that is refused kubectl deletes nobody.
+                refused = refusable and turn.options.disable_eviction
+                refused = refused or self._covered.may_be_refused(pod)
+                there, goes = one.there and not refused, one.goes and not refused
+                yield one._replace(earliest_ns=earliest_ns, there=there, goes=goes)
         for pod in turn.guests:
-            for one in self._task(turn, pod, number, begun_ns):
+            for one in self._task(turn, pod):
                 yield one._replace(there=False, goes=False, replacement=True)
         for leaving in turn.leaving:
-            for one in self._task(turn, leaving.pod, number, begun_ns):
+            for one in self._task(turn, leaving.pod):
                 known = _left(leaving, begun_ns)
                 yield one._replace(there=False, goes=False, through_ns=known)
 
-    def _task(self, turn: PlannedTurn, pod: Pod, number: int, begun_ns: int) -> Iterator[Task]:
-        """Nothing where several budgets cover it, which is an error, or where it is held."""
+    def _task(self, turn: PlannedTurn, pod: Pod) -> Iterator[Task]:
+        """Nothing where several budgets cover it, which is an error."""
         through = _through_with(pod, turn)
         place = None
         if turn.options.disable_eviction:
             # One after the other, and then one loop that looks for all of them.
             first_ns, last_ns = takes(Latency.NEXT_DELETE)
+            number = len(turn.pods) + len(turn.guests) + len(turn.leaving)
             evicted: tuple[int, int | None] = first_ns, number * last_ns
             if through[1] is not None:
                 through = 0, through[1] + number * last_ns + _LOOKS_NS
         else:
             places = self.asked_of(pod, turn)
-            if len(places) > 1 or self._is_held(pod, turn):
+            if len(places) > 1:
                 return
             evicted = plus(ARRIVAL, UNASKED)
             if places:
                 asking = self._progress.asking(places[0])
                 # Who is not Ready may be let go without counting.
                 at_ns = ARRIVAL[1] + GRANTED[1]
-                open_ns = 0 if pod in turn.guests else self._progress.first_open_ns(places[0], pod)
-                evicted = (
-                    max(evicted[0], open_ns - begun_ns),
-                    None if asking is None else at_ns + asking.each_ns,
-                )
+                evicted = evicted[0], None if asking is None else at_ns + asking.each_ns
                 place = None if asking is None else places[0]
         goes = evicted[1] is not None
         yield Task(pod, *evicted, place, through, turn.known, goes, replacement=False)

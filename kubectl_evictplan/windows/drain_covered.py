@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.controllers.disruption import OwnerScales
-from kubectl_evictplan.controllers.replication import missing_pods, owner_key
-from kubectl_evictplan.kube.budgets import BudgetIndex
+from kubectl_evictplan.controllers.replication import STATEFUL_SET, missing_pods, owner_key
+from kubectl_evictplan.kube.budgets import BudgetIndex, webhooks_asked
 from kubectl_evictplan.kube.disruption import (
     EvictionRules,
     Scale,
@@ -46,8 +46,11 @@ class CoveredPods:
         self._index = BudgetIndex(world.budgets)
         self._scales = OwnerScales(world.snapshot.workloads)
         self._nodes = {node.name for node in world.snapshot.nodes}
+        self._owned: dict[OwnerKey, list[Pod]] = {}
         self._covered: dict[int, list[Pod]] = {}
         for pod in world.snapshot.pods:
+            if (owner := owner_key(pod)) is not None:
+                self._owned.setdefault(owner, []).append(pod)
             for place in self._index.matching(pod):
                 self._covered.setdefault(place, []).append(pod)
         self._asking: dict[int, list[tuple[PlannedTurn, Pod]]] = {}
@@ -72,6 +75,10 @@ class CoveredPods:
         """Whether it goes whatever budgets say. Who starts may be Running before kubectl comes."""
         return can_ignore_budgets(pod, self._rules) and not self.is_starting(pod)
 
+    def may_be_refused(self, pod: Pod) -> bool:
+        """Whether a webhook is asked before it is deleted, which may refuse it with whatever answer."""
+        return bool(webhooks_asked(self.world.snapshot.webhooks, pod))
+
     def names(self, places: Iterable[int]) -> tuple[str, ...]:
         """The budgets, as "namespace/name"."""
         return tuple(self.world.budgets[place].key for place in places)
@@ -86,7 +93,19 @@ class CoveredPods:
 
     def of_owner(self, owner: OwnerKey) -> Sequence[Pod]:
         """The pods of one owner."""
-        return [pod for pod in self.world.snapshot.pods if owner_key(pod) == owner]
+        return self._owned.get(owner, ())
+
+    def covers_whole_owners(self, place: int) -> bool:
+        """Whether it covers all or none of each owner's pods: else nobody knows which of them a new one is like.
+
+        A StatefulSet's has the name, and with it what covers it.
+        """
+        owners = {
+            owner
+            for pod in self.of_budget(place)
+            if (owner := owner_key(pod)) is not None and owner[0] != STATEFUL_SET
+        }
+        return all(place in self.covering(pod) for owner in owners for pod in self.of_owner(owner))
 
     def synced(self, place: int, covered: Sequence[Pod]) -> PodDisruptionBudget:
         """The budget as the disruption controller would write it, if it covered these."""

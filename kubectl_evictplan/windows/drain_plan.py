@@ -20,7 +20,13 @@ from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenari
 from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
 from kubectl_evictplan.windows.drain_delays import skipped_after
 from kubectl_evictplan.windows.drain_instants import NodeDrain
-from kubectl_evictplan.windows.drain_world import DrainWorld, is_steady, orphans
+from kubectl_evictplan.windows.drain_world import (
+    DrainWorld,
+    active_pods,
+    incomplete_sets,
+    is_steady,
+    orphans,
+)
 
 # From the start of a process to the last of its cordons and its first eviction, at most, with 10 nodes a second.
 _CORDONING_NS = SECOND_NS
@@ -60,6 +66,11 @@ class PlannedTurn(NamedTuple):
     calm_ns: int
     calm_for_ever: bool
 
+    @property
+    def everybody(self) -> tuple[Pod, ...]:
+        """Whoever kubectl may ask for."""
+        return *self.pods, *self.guests, *(one.pod for one in self.leaving)
+
 
 class DrainPlan:
     """Every turn of every process. Of nodes that more than one of them comes to nothing is known."""
@@ -75,7 +86,7 @@ class DrainPlan:
             self._pods.setdefault(pod.node_name, []).append(pod)
         self._times = Counter(name for event in self.drains for name in event.nodes)
         self._daemon_sets = known_daemon_sets(world.snapshot)
-        self.incomplete, self.overfull = _incomplete_sets(world), _overfull(world)
+        self.incomplete, self.overfull = incomplete_sets(world.snapshot), _overfull(world)
         # Owners of which a pod may be made at any time, because another one terminates, or will soon.
         self.refilled = self.incomplete | _left_by_some(world)
         self.refilled |= _owners_of(orphans(world.snapshot, world.snapshot.pods))
@@ -228,22 +239,13 @@ def _first_ns(events: Iterable[ScenarioEvent]) -> int:
     return min((event.at_ns for event in events), default=HORIZON_DEFAULT_MAX_NS)
 
 
-def _active(world: DrainWorld) -> Counter[tuple[str, str, str] | None]:
-    """Pods by owner that neither terminate nor are finished."""
-    return Counter(
-        owner_key(pod)
-        for pod in world.snapshot.pods
-        if pod.deletion_timestamp_ns is None and not pod.finished
-    )
-
-
 def _owners_of(pods: Iterable[Pod]) -> set[tuple[str, str, str]]:
     return {key for pod in pods if (key := owner_key(pod)) is not None}
 
 
 def _left_by_some(world: DrainWorld) -> set[tuple[str, str, str]]:
     """Owners of terminating pods of which it is not certain that they have made another one already."""
-    active = _active(world)
+    active = active_pods(world.snapshot)
     whole = {
         key
         for one in world.snapshot.workloads
@@ -256,20 +258,9 @@ def _left_by_some(world: DrainWorld) -> set[tuple[str, str, str]]:
     return {key for key in leaving if key is not None and key not in whole}
 
 
-def _incomplete_sets(world: DrainWorld) -> set[tuple[str, str, str]]:
-    """StatefulSets, as (kind, namespace, name), of which a pod is made as soon as the run begins."""
-    active = _active(world)
-    return {
-        (one.kind, one.namespace, one.name)
-        for one in world.snapshot.workloads
-        if one.kind == STATEFUL_SET
-        and active[one.kind, one.namespace, one.name] < (one.replicas or 0)
-    }
-
-
 def _overfull(world: DrainWorld) -> set[tuple[str, str, str]]:
     """Owners, as (kind, namespace, name), with more pods than they want."""
-    active = _active(world)
+    active = active_pods(world.snapshot)
     return {
         key
         for one in world.snapshot.workloads

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by, owner_key
@@ -47,23 +48,23 @@ class Asking(NamedTuple):
 
 
 class Progress:
-    """By budget."""
+    """By budget: ``asking``, ``opens_again`` and ``is_closed`` of a budget's place, each found out once."""
 
     def __init__(self, covered: CoveredPods, recoveries: Recoveries, plan: DrainPlan) -> None:
         self._covered = covered
         self._recoveries = recoveries
         self._tasks = [
-            (turn, pod)
-            for turns in plan.processes
-            for turn in turns
-            for pod in (*turn.pods, *turn.guests, *(one.pod for one in turn.leaving))
+            (turn, pod) for turns in plan.processes for turn in turns for pod in turn.everybody
         ]
         every = [turn for turns in plan.processes for turn in turns]
         # Who else may ask is known of all nodes.
         self._known = all(turn.listed and (turn.known or not turn.refused) for turn in every)
-        self._found: dict[int, Asking | None] = {}
+        self.asking = cache(self._asking)
+        self.opens_again = cache(self._opens_again)
+        self.is_closed = cache(self._is_closed)
+        self._first_open_ns = cache(self._opens_first_ns)
 
-    def opens_again(self, place: int) -> bool:
+    def _opens_again(self, place: int) -> bool:
         """Whether the budget has a disruption again and again, whoever takes it, while one pod after the other is evicted."""
         facts = self._covered
         budget, started = facts.world.budgets[place], facts.started(place)
@@ -76,10 +77,11 @@ class Progress:
             bool(facts.synced(place, facts.in_the_end(place)).disruptions_allowed)
             and seen
             and facts.keeps_its_wish(place)
+            and facts.covers_whole_owners(place)
             and all(self._recoveries.is_sure(pod) for _, pod in facts.drained_of(place))
         )
 
-    def is_closed(self, place: int) -> bool:
+    def _is_closed(self, place: int) -> bool:
         """Whether the budget lets no pod go that is Ready, ever."""
         facts = self._covered
         budget, covered = facts.world.budgets[place], facts.of_budget(place)
@@ -88,33 +90,39 @@ class Progress:
             and budget.disruptions_allowed == 0
             and facts.synced(place, facts.at_best(place)).disruptions_allowed == 0
             and facts.keeps_its_wish(place)
+            and facts.covers_whole_owners(place)
             and not any(owner_key(pod) in facts.unsure for pod in covered)
         )
 
-    def asking(self, place: int) -> Asking | None:
+    def _asking(self, place: int) -> Asking | None:
         """How long the budget keeps anybody waiting; None: perhaps for ever."""
-        if place not in self._found:
-            self._found[place] = self._bounded(place) if self._known else None
-        return self._found[place]
+        return self._bounded(place) if self._known else None
 
     def first_open_ns(self, place: int, pod: Pod) -> int:
         """Before that offset the budget does not let the pod go."""
+        return self._first_open_ns(place, pod.ready == "True")
+
+    def _opens_first_ns(self, place: int, ready: bool) -> int:
         facts = self._covered
         budget, covered = facts.world.budgets[place], facts.of_budget(place)
         synced = facts.synced(place, covered)
         healthy, desired = synced.current_healthy or 0, synced.desired_healthy or 0
-        closed = budget.disruptions_allowed == 0 and synced.disruptions_allowed == 0
-        if not closed or synced != budget or healthy > desired or not facts.keeps_its_wish(place):
-            return 0
-        missing = desired - healthy
-        if pod.ready == "True":
-            missing += 1
-        elif budget.unhealthy_pod_eviction_policy == ALWAYS_ALLOW:
+        always = budget.unhealthy_pod_eviction_policy == ALWAYS_ALLOW and not ready
+        missing = desired - healthy + int(ready)
+        if (
+            always
+            or missing <= 0
+            or healthy > desired
+            or synced != budget
+            or budget.disruptions_allowed != 0
+            or not facts.keeps_its_wish(place)
+            or not facts.covers_whole_owners(place)
+        ):
             return 0
         starting = sorted(facts.ready_earliest_ns(one) for one in covered if facts.is_starting(one))
         made_ns = min((facts.ready.range_of(one)[0] for one in covered), default=0)
-        later = starting[missing - 1] if 0 < missing <= len(starting) else made_ns
-        return max(min(later, made_ns), 0) if missing > 0 else 0
+        later_ns = starting[missing - 1] if missing <= len(starting) else made_ns
+        return max(min(later_ns, made_ns), 0)
 
     def _bounded(self, place: int) -> Asking | None:
         tasks = [(turn, pod) for turn, pod in self._tasks if self._matters(place, pod)]
@@ -126,6 +134,9 @@ class Progress:
         if not self.opens_again(place):
             return None
         recoveries = [self._recoveries.latest_ns(pod, turn.options) for turn, pod in tasks]
+        if any(self._covered.may_be_refused(pod) for _, pod in tasks):
+            # The disruption is taken before a webhook refuses, and given back when the pod is still there.
+            recoveries.append(FORGOTTEN_NS)
         known = [one for one in recoveries if one is not None]
         if len(known) < len(recoveries):
             return None

@@ -7,6 +7,7 @@ some more nodes for replacements are all, and node lifecycle has no part in it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
@@ -15,7 +16,12 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.cluster.placement import Elsewhere, left_over, pods_by_node
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.replication import REPLACED_AT_ONCE, STATEFUL_SET, owner_key
+from kubectl_evictplan.controllers.replication import (
+    REPLACED_AT_ONCE,
+    STATEFUL_SET,
+    missing_pods,
+    owner_key,
+)
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, PodDisruptionBudget, Workload
 from kubectl_evictplan.kube.taints import no_execute_taints
@@ -146,14 +152,37 @@ def orphans(snapshot: ClusterSnapshot, pods: Iterable[Pod]) -> list[Pod]:
     return [pod for pod in pods if pod.node_name and pod.node_name not in names]
 
 
+def active_pods(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] | None]:
+    """Pods by owner that neither terminate nor are finished."""
+    return Counter(
+        owner_key(pod)
+        for pod in snapshot.pods
+        if pod.deletion_timestamp_ns is None and not pod.finished
+    )
+
+
+def incomplete_sets(snapshot: ClusterSnapshot) -> set[tuple[str, str, str]]:
+    """StatefulSets, as (kind, namespace, name), of which a pod is made as soon as the run begins."""
+    active = active_pods(snapshot)
+    return {
+        (one.kind, one.namespace, one.name)
+        for one in snapshot.workloads
+        if one.kind == STATEFUL_SET
+        and active[one.kind, one.namespace, one.name] < (one.replicas or 0)
+    }
+
+
 def _that_may_come(snapshot: ClusterSnapshot, drained: Collection[str]) -> set[str]:
-    """Keys of pods that a drained node has room for before it is cordoned: unbound ones, and orphans, which are made anew."""
+    """Keys of pods that a drained node has room for before it is cordoned: unbound ones, and those that are made anew or are like them."""
     waiting = [pod for pod in snapshot.pods if not pod.node_name and not pod.finished]
     lost = [
         pod
         for pod in orphans(snapshot, snapshot.pods)
         if (owner := owner_key(pod)) is not None and owner[0] in (*REPLACED_AT_ONCE, STATEFUL_SET)
     ]
+    # As soon as the run begins their owners make what they lack.
+    short = {*missing_pods(snapshot), *incomplete_sets(snapshot)}
+    lost += [pod for pod in snapshot.pods if short and owner_key(pod) in short]
     if not waiting and not lost:
         return set()
     there = Elsewhere((node for node in snapshot.nodes if node.name in drained), snapshot.pods)

@@ -11,7 +11,7 @@ from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import NO_LIMITS
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, DrainEnd
 from kubectl_evictplan.kube.disruption import EvictionRules
-from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.objects import ClusterSnapshot, PodWebhook
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 from kubectl_evictplan.windows.drain_bounds import DrainBounds
@@ -125,6 +125,15 @@ def test_what_makes_kubectl_refuse_a_node_may_be_gone_when_another_process_was_t
     assert bounds.exit_codes.get(1) is None
 
 
+def test_a_replacement_that_comes_to_the_next_node_may_be_held_there_by_its_closed_budget() -> None:
+    lone = App("s", ["a1"], "StatefulSet", least=1, grace=1)
+    first = drain("a1", at=1, disable_eviction=True)
+    bounds = proven(drained_cluster(lone), first, drain("b1", at=20, timeout_ns=ns(12)))
+    assert bounds.exit_codes == {0: frozenset({0}), 1: frozenset({0, 1})}
+    for_ever = proven(drained_cluster(lone), first, drain("b1", at=20))
+    assert for_ever.exit_codes[1] == {0, None}
+
+
 # -- one process ---------------------------------------------------------------------------------------------
 
 
@@ -176,6 +185,22 @@ def test_a_pod_that_starts_may_be_asked_about_when_kubectl_comes() -> None:
     bounds = proven(replace(snapshot, pods=pods), drain("a1", at=1))
     assert not [one for one in bounds.rows.values() if one.certain]
     assert bounds.exit_codes[0] != {0}
+
+
+def test_where_a_webhook_is_asked_before_a_pod_is_deleted_nobody_knows_how_the_drain_ends() -> None:
+    snapshot = drained_cluster(App("free", ["a1", "b1"]), App("other", ["b1"]))
+    asked = PodWebhook("guard", object_selector=(("app", "In", ("free",)),))
+    guarded = replace(snapshot, webhooks=(asked,))
+    assert proven(snapshot, drain("a1")).exit_codes == {0: frozenset({0})}
+    bounds = proven(guarded, drain("a1"))
+    assert not row(bounds, "free-0").certain
+    [turn] = bounds.turns.values()
+    # It fails, or answers that it is to be tried again.
+    assert turn.reasons == {DrainEnd.DRAINED, DrainEnd.ERROR, None}
+    assert bounds.exit_codes == {0: frozenset({0, 1, None})}
+    assert bounds.sure.exit_codes == {}
+    free = proven(guarded, drain("b1", pod_selector="app=other"))
+    assert free.exit_codes == {0: frozenset({0})}
 
 
 # -- what is told ------------------------------------------------------------------------------------------------
