@@ -169,3 +169,27 @@ def test_a_window_of_last_heartbeats_cuts_only_the_phases_of_its_own_choices() -
     assert any(after[0] <= before[1] for before, after in pairwise(phases))
     # One of them is cut at the start as well.
     assert len(free) - 1 == len(last_heartbeats(free)) == 3
+
+
+def test_a_kubelet_that_returns_in_a_window_is_told_at_both_ends_of_what_each_tick_leaves_open() -> (
+    None
+):
+    # Ticks every 5 s, at first at 1 s: the tick at 51 s and those after it, by what they cost.
+    back = make_event(50, "kubelet-start", "n0", within_ns=ns(3))
+    pieces = Case([stop("n0", last=1.5), back], phase=1).pieces()
+    assert not any(piece.missed for piece in pieces)
+    ends = ((piece.scenario, piece.last_scenario or piece.scenario) for piece in pieces)
+    returned = {(first.events[-1].at_ns, last.events[-1].at_ns) for first, last in ends}
+    # Before the tick of 51 s and up to 100 ms later, or after it; the ticks early and it late, and the other way round.
+    assert returned == {
+        (ns(50), ns(51) + 10 * MOST),
+        (ns(51), ns(50)),
+        (ns(51) + 1, ns(53)),
+        (ns(53), ns(51) + 10 * MOST + 1),
+    }
+
+
+def test_a_return_is_only_sampled_where_a_later_last_renewal_depends_on_it() -> None:
+    back = make_event(50, "kubelet-start", "n0", within_ns=ns(3))
+    pieces = Case([stop("n0", last=1.5), back, stop("n0", at=70, last=None)], phase=1).pieces()
+    assert all("return of kubelets" in piece.missed for piece in pieces)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -33,14 +35,21 @@ def pieces(
     walk = ZoneWalk(snapshot, configuration)
     most = max(runs_max // 2, 1)
     enough = most * _WORTH_BEING_EXACT
+
+    def in_cells(parts: Sequence[Piece]) -> list[Piece] | None:
+        whole: list[Piece] = []
+        for part in parts:
+            found = TickOrders(part, meetings, heartbeats, enough // len(parts)).pieces()
+            if found is None:
+                return None
+            whole += [each for piece in found for each in walk.settle(piece, enough)]
+        return whole if len(whole) <= enough else None
+
+    whole = in_cells([Piece(scenario)])
     begun = settled(Piece(scenario), starts, most)
-    orders = [
-        TickOrders(part, meetings, heartbeats, enough // len(begun)).pieces() for part in begun
-    ]
-    whole = [
-        each for found in orders for piece in found or () for each in walk.settle(piece, enough)
-    ]
-    if None not in orders and len(whole) <= enough:
+    if whole is None and len(begun) > 1:
+        whole = in_cells(begun)
+    if whole is not None:
         return whole
     found = settled(Piece(scenario), (*starts, *ticks, heartbeats, walk), most)
     if heartbeats.is_known(scenario) or not any(piece.missed for piece in found):

@@ -1,19 +1,20 @@
 """Pieces of all orders of ticks, starts of processes, and what they meet: one for each cell (``tick_cells``).
 
 The phase of the node monitor, what each of its ticks costs, when a process starts that is not known to the second, and
-which tick is the first to see each kubelet's last renewal are settled together: what is possible of one depends on the others.
+which tick is the first to see each kubelet's last renewal, or its return, are settled together: what is possible of one depends
+on the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice, product
+from itertools import islice, pairwise, product
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.scenarios.scenario import NodesEvent, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.circumstances import Moment
 from kubectl_evictplan.windows.pieces import Grid, Piece
@@ -22,10 +23,12 @@ from kubectl_evictplan.windows.unknowns.monitor_ticks import TickMeetings
 from kubectl_evictplan.windows.unknowns.tick_cells import Cell, Process, Tick, TickSteps
 
 
-class _Renewal(NamedTuple):
-    """One node's last renewal; of nodes of equal ``kind`` it is all the same which of them is which."""
+class _Sighting(NamedTuple):
+    """A last renewal, or a kubelet's return: it matters which tick is the first to see it.
 
-    place: int
+    ``kind``: of nodes of equal kind it is all the same which of them is which.
+    """
+
     kind: Hashable
     spans: tuple[Span, ...]
 
@@ -36,14 +39,25 @@ class _Renewal(NamedTuple):
 
 
 class _Sight(NamedTuple):
-    """Which tick sees a last renewal first, and until when it can have come."""
+    """Which tick sees it first, in which span it lies then, and which tick comes before (None: none does)."""
 
     tick: int
-    until_ns: int
+    span: Span
+    before: int | None
 
-    def instant_ns(self, ticks_ns: Sequence[int]) -> int:
-        """Of all instants of which that holds, the latest."""
-        return min(self.until_ns, *ticks_ns[self.tick : self.tick + 1])
+    def latest_ns(self, ticks_ns: Sequence[int]) -> int:
+        """The latest instant of which that holds."""
+        return min(self.span[1], *ticks_ns[self.tick : self.tick + 1])
+
+    def earliest_ns(self, ticks_ns: Sequence[int]) -> int:
+        """The earliest one."""
+        if self.before is None:
+            return self.span[0]
+        return max(self.span[0], ticks_ns[self.before] + 1)
+
+
+# Kubelets whose returns are told at both ends of what a tick leaves open, each with each.
+_RETURNS_MAX = 3
 
 
 class _TooManyError(Exception):
@@ -51,7 +65,7 @@ class _TooManyError(Exception):
 
 
 class TickOrders:
-    """All pieces of a part in which only the ticks, starts of processes and last renewals are open."""
+    """All pieces of a part in which ticks, starts of processes, last renewals and returns of kubelets are open."""
 
     def __init__(
         self, part: Piece, meetings: TickMeetings, heartbeats: LastHeartbeats, most: int
@@ -64,27 +78,33 @@ class TickOrders:
         period_ns = meetings.period_ns
         self._steps = TickSteps(period_ns, period_ns + meetings.cost_max_ns)
         self._renewals = [
-            _Renewal(place, kind, spans)
-            for place, (kind, spans) in enumerate(heartbeats.kinds_and_spans(part.scenario))
+            _Sighting(kind, spans) for kind, spans in heartbeats.kinds_and_spans(part.scenario)
         ]
-        alike: dict[Hashable, list[_Renewal]] = {}
-        for each in self._renewals:
+        self._returns = list(_returns(part.scenario))
+        self._sightings = [*self._renewals, *self._returns]
+        alike: dict[Hashable, list[int]] = {}
+        for place, each in enumerate(self._sightings):
             if each.is_open:
-                alike.setdefault(each.kind, []).append(each)
+                alike.setdefault(each.kind, []).append(place)
+        self._alike = list(alike.values())
         # Alike ones stand together.
-        self._open = [each for several in alike.values() for each in several]
+        self._open = [place for several in self._alike for place in several]
         self._moments: dict[int, Moment] = {}
         self._filled: dict[tuple[int, ...], Scenario] = {}
 
     def pieces(self) -> list[Piece] | None:
         """One piece for each cell.
 
-        None where there are too many, where a process may end before it begins, and where by what they cost more or
-        fewer ticks fit into an age that the controller asks for.
+        None where there are too many, where a process may end before it begins, where it depends on a return when a
+        kubelet renews for the last time, and where by what they cost more or fewer ticks fit into an age that the controller
+        asks for.
         """
         if len(self._open) > self._most or not self._meetings.ages_are_whole_ticks():
             return None
-        self._moments = {each.at_ns: each for each in self._meetings.moments(self._scenario)}
+        if len(self._returns) > _RETURNS_MAX or _falls_silent_again(self._scenario):
+            return None
+        known_scenario = replace(self._scenario, events=tuple(_known(self._scenario)))
+        self._moments = {each.at_ns: each for each in self._meetings.moments(known_scenario)}
         known = {each.spans[0][0] for each in self._renewals if not each.is_open}
         # What lies further back than every age that is asked for was found out before the start.
         since_ns = -self._meetings.longest_age_ns()
@@ -103,11 +123,12 @@ class TickOrders:
             cell = self._steps.tightened(self._to_the_end([t for each in several for t in each]))
             assert cell is not None, "each cell of a process has ticks"
             for sights, narrower in self._sights(cell, 0, {}):
-                for turned in self._turns(sights):
+                sides = product((False, True), repeat=len(self._returns))
+                for turned, late in product(self._turns(sights), sides):
                     found += 1
                     if found > self._most:
                         raise _TooManyError
-                    yield self._piece(narrower, turned)
+                    yield self._piece(narrower, turned, late)
 
     def _of_process(self, process: Process, cuts: Sequence[int]) -> list[Cell]:
         begin_ns, latest_ns = process.begin
@@ -123,7 +144,7 @@ class TickOrders:
 
     def _to_the_end(self, ticks: list[Tick]) -> list[Tick]:
         """With ticks up to one that surely comes after the last renewals."""
-        latest_ns = max((each.spans[-1][1] for each in self._open), default=0)
+        latest_ns = max((self._sightings[place].spans[-1][1] for place in self._open), default=0)
         while ticks[-1].comes and ticks[-1].low_ns < latest_ns:
             ticks.append(Tick(*self._steps.next(ticks[-1][:2])))
         return ticks
@@ -133,7 +154,8 @@ class TickOrders:
         found: list[Process] = []
         said = [event for event in self._scenario.events if event.manager_up is not None]
         if not starts_without_controller(self._scenario):
-            low_ns = min(first_ns, *(each.spans[0][0] for each in self._open), 0)
+            begin_ns = (self._sightings[place].spans[0][0] for place in self._open)
+            low_ns = min(first_ns, *begin_ns, 0)
             begin = low_ns, low_ns + self._steps.longest_ns - 1
             found.append(Process(begin, None, self._meetings.visible_phases()))
         for event in said:
@@ -156,25 +178,23 @@ class TickOrders:
         if number == len(self._open):
             yield dict(chosen), cell
             return
-        own, least = self._open[number], (-1, 0)
-        if number and self._open[number - 1].kind == own.kind:
-            least = chosen[self._open[number - 1].place]
+        place, least = self._open[number], -1
+        own = self._sightings[place]
+        if number and self._sightings[self._open[number - 1]].kind == own.kind:
+            least = chosen[self._open[number - 1]].tick
         for span in own.spans:
             for tick, found in self._steps.seen_first(cell, span):
-                sight = _Sight(tick, span[1])
-                if sight >= least:
-                    chosen[own.place] = sight
+                if tick >= least:
+                    earlier = (n for n in range(tick - 1, -1, -1) if cell[n].comes)
+                    chosen[place] = _Sight(tick, span, next(earlier, None))
                     yield from self._sights(found, number + 1, chosen)
 
     def _turns(self, sights: dict[int, _Sight]) -> Iterator[dict[int, _Sight]]:
         """The choice, with every node of a kind in each of its roles."""
-        groups: dict[Hashable, list[int]] = {}
-        for each in self._open:
-            groups.setdefault(each.kind, []).append(each.place)
         seen = set()
-        for turn in range(max(map(len, groups.values()), default=1)):
+        for turn in range(max(map(len, self._alike), default=1)):
             turned: dict[int, _Sight] = {}
-            for places in groups.values():
+            for places in self._alike:
                 size = len(places)
                 turned.update((p, sights[places[(n + turn) % size]]) for n, p in enumerate(places))
             key = tuple(turned.values())
@@ -184,9 +204,10 @@ class TickOrders:
 
     # -- pieces -----------------------------------------------------------------------------------------
 
-    def _piece(self, cell: Cell, sights: dict[int, _Sight]) -> Piece:
-        scenario, first = self._settled(cell, sights, latest=False)
-        last_scenario, last = self._settled(cell, sights, latest=True)
+    def _piece(self, cell: Cell, sights: dict[int, _Sight], late: Sequence[bool]) -> Piece:
+        """``late``: kubelets that are back late where ticks are early, and the other way round."""
+        scenario, first = self._settled(cell, sights, late, latest=False)
+        last_scenario, last = self._settled(cell, sights, [not each for each in late], latest=True)
         return self._part._replace(
             scenario=scenario,
             last_scenario=None if last_scenario is scenario else last_scenario,
@@ -197,32 +218,40 @@ class TickOrders:
         )
 
     def _settled(
-        self, cell: Cell, sights: dict[int, _Sight], *, latest: bool
+        self, cell: Cell, sights: dict[int, _Sight], late: Sequence[bool], *, latest: bool
     ) -> tuple[Scenario, Grid]:
-        """The scenario with every start and every last renewal filled in, and where ticks fall."""
+        """The scenario with all that was open filled in, and where ticks fall."""
         steps = self._steps
         ticks_ns = [tick.high_ns if latest else tick.low_ns for tick in cell]
         phase_ns = next((at_ns for at_ns in ticks_ns if at_ns >= 0), 0)
         cost_ns = steps.longest_ns - steps.shortest_ns if latest else 0
         grid = Grid(phase_ns, cost_ns, steps.courses(cell, latest=latest))
         renewed_ns = [
-            sights[each.place].instant_ns(ticks_ns) if each.is_open else each.spans[0][0]
-            for each in self._renewals
+            sights[place].latest_ns(ticks_ns) if each.is_open else each.spans[0][0]
+            for place, each in enumerate(self._renewals)
+        ]
+        several = enumerate(late, len(self._renewals))
+        returned_ns = [
+            sights[place].latest_ns(ticks_ns) if is_late else sights[place].earliest_ns(ticks_ns)
+            for place, is_late in several
         ]
         begun_ns = [at for at, tick in zip(ticks_ns, cell, strict=True) if tick.begins]
-        key = tuple(renewed_ns + begun_ns[-self._starts :] if self._starts else renewed_ns)
+        if not self._starts_vary:
+            begun_ns = []
+        key = (*renewed_ns, *returned_ns, *begun_ns)
         if key not in self._filled:
             filled = self._heartbeats.with_last(self._scenario, renewed_ns)
-            if self._starts:
-                filled = _started(filled, begun_ns[-self._starts :])
-            self._filled[key] = filled
+            if begun_ns:
+                several_ns = iter(begun_ns[-sum(1 for e in filled.events if e.manager_up) :])
+                filled = _moved(filled, several_ns)
+            self._filled[key] = _returned(filled, iter(returned_ns))
         return self._filled[key], grid
 
     @cached_property
-    def _starts(self) -> int:
-        """How many processes begin, if it is not known when."""
-        starts = [event for event in self._scenario.events if event.manager_up]
-        return len(starts) if any(e.latest_ns > e.at_ns for e in starts) else 0
+    def _starts_vary(self) -> bool:
+        """Whether it is not known when some process begins."""
+        events = self._scenario.events
+        return any(event.manager_up and event.latest_ns > event.at_ns for event in events)
 
     def _between(self, cell: Cell) -> tuple[Moment, Moment] | None:
         """The moments between which a tick that costs nothing falls, in all of the cell."""
@@ -241,10 +270,51 @@ class TickOrders:
         return next((two for two in pairs if 0 < two[1].at_ns - two[0].at_ns <= period_ns), None)
 
 
-def _started(scenario: Scenario, begun_ns: Sequence[int]) -> Scenario:
+def _returns(scenario: Scenario) -> Iterator[_Sighting]:
+    """Kubelets of which it is not known when they are heard again, cut where something else happens."""
+    instants = sorted({event.at_ns for event in scenario.events})
+    for index, event in enumerate(scenario.events):
+        if _is_open_return(event):
+            inside = [at_ns for at_ns in instants if event.at_ns < at_ns <= event.latest_ns]
+            ends = pairwise((event.at_ns, *inside, event.latest_ns + 1))
+            spans = tuple((low_ns, next_ns - 1) for low_ns, next_ns in ends)
+            yield from (_Sighting((index, name), spans) for name in event.nodes)
+
+
+def _is_open_return(event: ScenarioEvent) -> bool:
+    return isinstance(event, NodesEvent) and event.latest_ns > event.at_ns
+
+
+def _known(scenario: Scenario) -> Iterator[ScenarioEvent]:
+    return (event for event in scenario.events if not _is_open_return(event))
+
+
+def _falls_silent_again(scenario: Scenario) -> bool:
+    """Whether a kubelet renews for a while that nobody knows before it falls silent again."""
+    returned: set[str] = set()
+    for event in scenario.events:
+        if _is_open_return(event):
+            returned.update(event.touched_nodes)
+        elif event.kubelets_up is False and not returned.isdisjoint(event.touched_nodes):
+            return True
+    return False
+
+
+def _moved(scenario: Scenario, begun_ns: Iterator[int]) -> Scenario:
     """The scenario with every process started then."""
-    at_ns = iter(begun_ns)
     events = (
-        event.moved_to(next(at_ns)) if event.manager_up else event for event in scenario.events
+        event.moved_to(next(begun_ns)) if event.manager_up else event for event in scenario.events
     )
+    return replace(scenario, events=tuple(events))
+
+
+def _returned(scenario: Scenario, returned_ns: Iterator[int]) -> Scenario:
+    """The scenario with every kubelet back then."""
+    events: list[ScenarioEvent] = []
+    for event in scenario.events:
+        if _is_open_return(event):
+            alone = (event.restricted_to((name,), ()) for name in event.touched_nodes)
+            events += [each.moved_to(next(returned_ns)) for each in alone]
+        else:
+            events.append(event)
     return replace(scenario, events=tuple(events))
