@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
 from types import MappingProxyType
 from typing import Concatenate, ParamSpec
 
@@ -250,7 +251,9 @@ class ClusterState:
         if node_name in self.followers and node_name not in self._unready_followers:
             self._unready_followers.add(node_name)
             ready += [pod for pod in self.followers[node_name] if pod.ready == "True"]
-        return sum([self._stand_ins.get(pod.key, 1) for pod in ready])
+        if not self._stand_ins:
+            return len(ready)
+        return sum(map(self._stand_ins.get, [pod.key for pod in ready], repeat(1)))
 
     def update_pod(self, old: Pod, new: Pod) -> None:
         """Replace a pod object and notify."""

@@ -128,7 +128,8 @@ class Followers:
         self._configuration = configuration
         self._decisions = decisions
         self._followed: set[str] = set()
-        self._courses: dict[tuple[int, tuple[str, ...]], _Course] = {}
+        # By the keys of the taints, and the identity of the tolerations.
+        self._courses: dict[tuple[str, ...], dict[int, _Course]] = {}
         self._blocks: dict[tuple[int, ...], list[tuple[int, _Block]]] = {}
 
     def node_changed(self, name: str, taints: tuple[Taint, ...]) -> None:
@@ -154,12 +155,12 @@ class Followers:
         self, pods: Sequence[Pod], taints: tuple[Taint, ...], keys: tuple[str, ...]
     ) -> list[tuple[int, _Block]]:
         """What is told of a node's pods together, with its delay; nodes with like pods share it."""
-        courses = []
+        known, courses = self._courses.setdefault(keys, {}), []
         for pod in pods:
             # Loaders share equal lists of tolerations: an identity saves hashing them again.
-            kind = id(pod.tolerations), keys
-            if (course := self._courses.get(kind)) is None:
-                course = self._courses[kind] = self._find_course(pod, taints)
+            kind = id(pod.tolerations)
+            if (course := known.get(kind)) is None:
+                course = known[kind] = self._find_course(pod, taints)
             courses.append(course)
         alike = tuple(map(id, courses))
         if alike not in self._blocks:
