@@ -23,10 +23,11 @@ def get_zone_key(labels: Mapping[str, str], *, ga_labels: bool) -> str:
 
     The beta label wins whenever it is *present*, even empty; ``ga_labels`` is False up to 1.16.
     """
-    region, zone = [
-        labels[beta] if beta in labels else labels.get(stable, "") if ga_labels else ""
-        for beta, stable in _LABELS
-    ]
+    region, zone = labels.get(BETA_REGION), labels.get(BETA_ZONE)
+    if region is None:
+        region = labels.get(REGION, "") if ga_labels else ""
+    if zone is None:
+        zone = labels.get(ZONE, "") if ga_labels else ""
     return f"{region}{_SEPARATOR}{zone}" if region or zone else ""
 
 

@@ -24,9 +24,8 @@ def zones_without_token(
     A node in it is not ready, or was not until just before; a node of which only pods are left may have been in any.
     """
     zones = ZoneMembership(configuration)
-    keys = {zones.zone_key(node) for node in snapshot.nodes}
     if _never_refilled(configuration) or _lost_a_node(snapshot):
-        return frozenset({*keys, *snapshot.bystanders})
+        return frozenset({*map(zones.zone_key, snapshot.nodes), *snapshot.bystanders})
     return frozenset(
         zones.zone_key(node)
         for node in snapshot.nodes

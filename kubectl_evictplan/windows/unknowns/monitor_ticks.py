@@ -53,10 +53,18 @@ class TickMeetings:
         self.cost_max_ns = monitor_cost_max_ns(snapshot)
         self.period_ns = configuration.node_monitor_period_ns
         self._known: dict[int, tuple[Scenario, list[int]]] = {}
+        # By the scenario's start.
+        self._at_start: dict[int, list[Moment]] = {}
 
     def moments(self, scenario: Scenario) -> Iterable[Moment]:
         """Moments at which it matters on which side of them a tick comes."""
-        return _critical_moments(self._snapshot, scenario, self.configuration)
+        start_ns = scenario.start_ns
+        if start_ns not in self._at_start:
+            found = _moments_at_start(self._snapshot, start_ns, self.configuration)
+            self._at_start[start_ns] = list(found)
+        yield from _moments_of_events(scenario, self.configuration)
+        yield from self._at_start[start_ns]
+        yield from _moments_of_a_young_process(self._snapshot, scenario)
 
     def instants(self, scenario: Scenario) -> list[int]:
         """Offsets at which it matters on which side of them a tick comes."""
@@ -257,16 +265,16 @@ def critical_instants(
     snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
 ) -> list[int]:
     """Offsets at which it matters on which side of them a tick of the monitor comes, sorted."""
-    moments = _critical_moments(snapshot, scenario, configuration)
+    moments = TickMeetings(snapshot, configuration).moments(scenario)
     return sorted({moment.at_ns for moment in moments})
 
 
-def _critical_moments(
-    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
-) -> Iterable[Moment]:
-    """Offsets at which it matters whether a tick comes just before or just after."""
-    yield from _moments_of_nodes(snapshot, scenario, configuration)
-    if zones_without_token(snapshot, scenario.start_ns, configuration):
+def _moments_at_start(
+    snapshot: ClusterSnapshot, start_ns: int, configuration: ControllerConfiguration
+) -> Iterator[Moment]:
+    """What follows from the cluster as it is at the start, whatever the scenario does."""
+    yield from _moments_of_nodes(snapshot, start_ns, configuration)
+    if zones_without_token(snapshot, start_ns, configuration):
         # A zone may have used its token just before the start: a tick that changes its rate meets a new one or not.
         rates_qps = {
             configuration.node_eviction_rate_qps,
@@ -275,6 +283,9 @@ def _critical_moments(
         for rate_qps in sorted(rates_qps):
             if rate_qps > 0:
                 yield Moment(int(SECOND_NS / rate_qps), MomentKind.REFILL, "")
+
+
+def _moments_of_a_young_process(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[Moment]:
     leader_ns = snapshot.control_plane.leader_acquire_time_ns
     if leader_ns is not None and leader_ns <= scenario.start_ns:
         # A process that is younger than a last heartbeat first saw that node at its own first tick.
@@ -293,8 +304,8 @@ def _silent_or_stopped(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterato
             yield lease
 
 
-def _moments_of_nodes(
-    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+def _moments_of_events(
+    scenario: Scenario, configuration: ControllerConfiguration
 ) -> Iterator[Moment]:
     startup_ns = configuration.node_startup_grace_period_ns
     for event in scenario.events:
@@ -307,19 +318,26 @@ def _moments_of_nodes(
             created_ns = (scenario.start_ns + event.at_ns) // SECOND_NS * SECOND_NS
             deadline_ns = created_ns + startup_ns - scenario.start_ns
             yield Moment(deadline_ns, MomentKind.STARTUP_DEADLINE, event.node.name)
+
+
+def _moments_of_nodes(
+    snapshot: ClusterSnapshot, start_ns: int, configuration: ControllerConfiguration
+) -> Iterator[Moment]:
+    startup_ns = configuration.node_startup_grace_period_ns
+    seen_ns = observed_at_ns(snapshot, start_ns)
     for node in snapshot.nodes:
         lease = snapshot.leases.get(node.name)
         ready = node.condition(READY)
-        silent = is_silent_at(lease, observed_at_ns(snapshot, scenario.start_ns))
+        silent = is_silent_at(lease, seen_ns)
         if silent and lease is not None and lease.renew_time_ns is not None:
             if ready is None or ready.status != "Unknown":
-                heartbeat_ns = lease.renew_time_ns - scenario.start_ns
+                heartbeat_ns = lease.renew_time_ns - start_ns
                 yield Moment(heartbeat_ns, MomentKind.LAST_HEARTBEAT, node.name)
         if ready is None or ready.status != TRUE or no_execute_taints(node.taints):
             # The first tick after the start has something to do.
             yield Moment(0, MomentKind.START, "")
         if ready is None:
-            deadline_ns = node.creation_timestamp_ns + startup_ns - scenario.start_ns
+            deadline_ns = node.creation_timestamp_ns + startup_ns - start_ns
             yield Moment(deadline_ns, MomentKind.STARTUP_DEADLINE, node.name)
 
 
