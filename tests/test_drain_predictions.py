@@ -265,6 +265,16 @@ def test_a_drain_without_end_is_told_with_the_budget_that_it_waits_for() -> None
     assert [(kept.pod, kept.code) for kept in prediction.kept] == [("web-0", "budget-waits")]
 
 
+@pytest.mark.parametrize(
+    "kind", ["ReplicaSet", pytest.param("StatefulSet", marks=pytest.mark.slow)]
+)
+def test_a_budget_whose_owner_lacks_a_pod_may_allow_one_when_it_is_made(kind: str) -> None:
+    snapshot = drained_cluster(App("web", ["a1", "b1"], kind, least=2))
+    wanting = tuple(replace(one, replicas=3) for one in snapshot.workloads)
+    short = replace(snapshot, workloads=wanting)
+    assert "budget-allows-nothing" not in codes(predicted(short, drain("a1", timeout_ns=ns(9))))
+
+
 def test_a_node_that_kubectl_never_comes_to_has_no_start() -> None:
     prediction = predicted(drained_cluster(FULL, App("free", ["a2", "b1"])), drain("a1", "a2"))
     second = prediction.drains[1]

@@ -206,6 +206,7 @@ def test_where_a_webhook_is_asked_before_a_pod_is_deleted_nobody_knows_how_the_d
 # -- what is told ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_two_processes_do_to_one_budget_is_told_as_proven() -> None:
     web = App("web", ["a1", "b1", "b2"], most=1)
     events = drain("a1", at=1), drain("b1", at=1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.controllers.disruption import OwnerScales
-from kubectl_evictplan.controllers.replication import owner_key
+from kubectl_evictplan.controllers.replication import STATEFUL_SET, missing_pods, owner_key
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import (
     ALWAYS_ALLOW,
@@ -14,7 +16,7 @@ from kubectl_evictplan.kube.disruption import (
     sync_fails,
 )
 from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
-from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, PodDisruptionBudget
 from kubectl_evictplan.prediction.warnings.context import (
     PlainWarning,
     Statement,
@@ -60,10 +62,15 @@ def drain_never_ends(context: WarningContext) -> Statements:
     for drain, outcome in _outcomes(context).items():
         if outcome.start is None or (outcome.end is not None and outcome.end.latest_ns is not None):
             continue
+        if outcome.proven and None not in outcome.reasons:
+            # It is a node before that kubectl may never be through with.
+            continue
         may = "never ends" if outcome.end is None else "may never end"
         waits = [key for key, wait in outcome.waits.items() if "never" in wait.ends]
         budgets = sorted({name for key in waits for name in key.budgets})
         why = f"waits for budget {', '.join(budgets)}" if budgets else "waits for pods to end"
+        if not budgets and outcome.proven and DrainEnd.ERROR in outcome.reasons:
+            why = "asks again if a webhook that is asked before its pods are deleted says so"
         yield Statement(
             f"the drain of {drain.node} {may}: kubectl {why}; --timeout would end it",
             {key.pod for key in waits} or {drain.node},
@@ -95,9 +102,11 @@ def drain_waits_for_gates(context: WarningContext) -> Statements:
 
 
 def budget_allows_nothing(context: WarningContext) -> Statements:
-    """A budget that can never allow a disruption, whatever becomes Ready."""
+    """A budget that can never allow a disruption, whatever becomes Ready, or is made because an owner lacks it."""
     found = context.drains
-    budgets = found.world.budgets if found is not None else ()
+    if found is None:
+        return
+    budgets, missing = found.world.budgets, _missing_pods(found.world.snapshot)
     covered: dict[int, list[str]] = {}
     index = BudgetIndex(budgets)
     for pod in _drained_pods(context):
@@ -108,12 +117,36 @@ def budget_allows_nothing(context: WarningContext) -> Statements:
     for place, pods in sorted(covered.items()):
         budget = budgets[place]
         expected, desired = budget.expected_pods, budget.desired_healthy
+        if budget.min_available is not None and not budget.min_available.percent:
+            # It counts pods that there are, others what their owners want.
+            owners = {
+                owner_key(pod) for pod in found.world.snapshot.pods if place in index.matching(pod)
+            }
+            coming = sum(number for owner, number in missing.items() if owner in owners)
+            expected = None if expected is None else expected + coming
         if expected is not None and desired is not None and desired >= expected > 0:
             yield Statement(
                 f"PodDisruptionBudget {budget.key} never allows a disruption: it wants {desired} "
                 f"healthy pods of {expected}",
                 pods,
             )
+
+
+def _missing_pods(snapshot: ClusterSnapshot) -> dict[tuple[str, str, str], int]:
+    """By owner how many pods it lacks, and makes: at once, or a StatefulSet in order."""
+    active = Counter(
+        owner_key(pod)
+        for pod in snapshot.pods
+        if pod.deletion_timestamp_ns is None and not pod.finished
+    )
+    lacking = {
+        key: one.replicas - active[key]
+        for one in snapshot.workloads
+        if one.replicas is not None
+        and (key := (one.kind, one.namespace, one.name))[0] == STATEFUL_SET
+        and active[key] < one.replicas
+    }
+    return {**missing_pods(snapshot), **lacking}
 
 
 def two_budgets(context: WarningContext) -> Statements:
