@@ -290,7 +290,7 @@ class Kubelets:
             self._schedule_finish(pod, grace_ns, because)
 
     def _schedule_finish(self, pod: Pod, left_ns: int, because: Causes) -> None:
-        used_ns = int(left_ns * self._exits.fraction(pod.key))
+        used_ns = int(left_ns * self._exits.fraction(pod.key)) if left_ns else 0
         self._state.events.schedule(
             self._state.events.now_ns + used_ns + self._exits.reported_after_ns(pod.key),
             Priority.OUTSIDE,

@@ -374,6 +374,8 @@ class Timeline(msgspec.Struct, eq=False):
     end_ns: int = 0
     # False when the horizon cut off things that were still going to happen.
     complete: bool = True
+    # Somebody asked how much of its grace period a deleted pod uses; without it ``Timing`` could say anything about that.
+    exits_matter: bool = False
     entries: list[Entry] = []
     # What the zone queues were told, whatever the order in which they served: see QueueOperation.
     queue_log: list[QueueOperation] = []

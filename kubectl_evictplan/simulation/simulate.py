@@ -109,13 +109,7 @@ def simulate_each_pod(
     state.load(snapshot.nodes, pods, snapshot.stand_ins, followers)
     drained = drained_nodes(scenario)
     drain = timing.drain
-    exits = PodExits(lambda _: timing.pod_exit_fraction)
-    if drained:
-        exits = PodExits(
-            lambda key: drain.exit_fraction(state.number(key)),
-            lambda key: drain.latency_ns(Latency.REPORT_EXIT, state.number(key)),
-        )
-    kubelets = Kubelets(state, exits)
+    kubelets = Kubelets(state, _exits(state, timing, in_drain=bool(drained)))
     parts = drain_parts(state, snapshot, drained, drain, configuration.profile, rooms)
     outliving = (
         *parts.controllers,
@@ -142,6 +136,22 @@ def simulate_each_pod(
     return timeline
 
 
+def _exits(state: ClusterState, timing: Timing, *, in_drain: bool) -> PodExits:
+    """Of drains each pod has its own; else all are alike, and the timeline says whether anybody asked."""
+    drain = timing.drain
+    if in_drain:
+        return PodExits(
+            lambda key: drain.exit_fraction(state.number(key)),
+            lambda key: drain.latency_ns(Latency.REPORT_EXIT, state.number(key)),
+        )
+
+    def fraction(_: str) -> float:
+        state.timeline.exits_matter = True
+        return timing.pod_exit_fraction
+
+    return PodExits(fraction)
+
+
 def _job_tracking(
     state: ClusterState,
     snapshot: ClusterSnapshot,
@@ -156,6 +166,7 @@ def _job_tracking(
         def delay_ns(key: str) -> int:
             if drained:
                 return drain.latency_ns(Latency.REMOVE_FINALIZER, state.number(key))
+            state.timeline.exits_matter = True
             return int(longest_ns * timing.pod_exit_fraction)
 
         yield JobTracking(state, snapshot.workloads, delay_ns)

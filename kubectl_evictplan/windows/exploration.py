@@ -23,6 +23,7 @@ from kubectl_evictplan.kube.taints import UNREACHABLE, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.explored import follows_ticks, join_samples
+from kubectl_evictplan.windows.line_windows import Replays
 from kubectl_evictplan.windows.node_runs import (
     NodeRun,
     NodeRunner,
@@ -73,13 +74,14 @@ def explore(
     starts_ns = tuple(event.at_ns for event in scenario.events if event.manager_up)
     without_token = zones_without_token(snapshot, scenario.start_ns, configuration)
     runner, runs = NodeRunner(snapshot, configuration), []
+    replays = Replays()
     ends: list[tuple[NodeRun, int]] = []
     for number, piece in enumerate(plan, 1):
         first, last = runner.run(piece), runner.run(piece, last=True)
         for node_run in (first, last):
             ends.append((node_run, piece.left_out_ns))
             _note_zones(result, node_run, piece.left_out_ns, starts_ns)
-        found = run_piece(piece, first, last, configuration, without_token)
+        found = run_piece(piece, first, last, configuration, without_token, replays)
         runs.append(_note_waits(result, found))
         if progress is not None:
             progress("exploring timings", number, len(plan))

@@ -96,6 +96,9 @@ class LineHistory(msgspec.Struct, frozen=True):
     waits: Mapping[str, Sequence[Wait]]
     # Nodes stand for several: each token is spent on another one.
     every_token_serves: bool = False
+    # What the rules say of passes inside ticks, and of informers that show things late, had a say in it.
+    pass_inside_matters: bool = True
+    late_view_matters: bool = True
 
     def first_services(self) -> tuple[int, ...]:
         """The instants at which nodes are served for the first time, sorted."""
@@ -171,6 +174,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     _next: list[str] = []
     # First in, first out: the tokens spent on the nodes queued at one instant.
     _spent_on: dict[int, tuple[int, int]] = {}
+    _pass_inside_matters: bool = False
+    _late_view_matters: bool = False
 
     def __post_init__(self) -> None:
         rules = self._rules
@@ -191,7 +196,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 self._apply_to_queue(operation)
         if self._numbers:
             self._serve_the_rest()
-            return LineHistory(self._tokens_ns, self._waits, every_token_serves=True)
+            return self._history(every_token_serves=True)
         if self._pass_ns is None and self._queue:
             self._mark_again.clear()  # no token ever comes: whoever is marked again waits on
         self._serve_until(self._rules.end_ns, inclusive=True)
@@ -199,7 +204,16 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             self._close(name, NEVER_NS)
         if self._mode != "REMOVE_ADD":
             self._keep_to_the_line()
-        return LineHistory(self._tokens_ns, self._waits)
+        return self._history()
+
+    def _history(self, *, every_token_serves: bool = False) -> LineHistory:
+        return LineHistory(
+            self._tokens_ns,
+            self._waits,
+            every_token_serves=every_token_serves,
+            pass_inside_matters=self._pass_inside_matters,
+            late_view_matters=self._late_view_matters,
+        )
 
     def _serve_the_rest(self) -> None:
         """Nothing is told any more and nobody leaves: who is served is free, only the tokens' instants count."""
@@ -267,6 +281,14 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             if at_ns is not None and (self._pass_ns is None or at_ns < self._pass_ns):
                 self._pass_ns = at_ns
 
+    def _would_matter_now(self) -> bool:
+        """Whether a pass would find a token, or have the next one come at another instant."""
+        ready_ns = self._queue.limiter.ready_at_ns(self._now_ns)
+        if ready_ns is None:
+            return self._pass_ns is not None
+        next_ns = _next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns)
+        return ready_ns <= self._now_ns or next_ns != self._pass_ns
+
     def _tick(self) -> None:
         self._ticked_ns = self._now_ns
         names, self._mark_again = self._mark_again, set()
@@ -304,6 +326,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 if self._rules.spent_at_start:
                     self._queue.limiter.try_accept(self._now_ns)
             case Told.MID_TICK:
+                if self._queue and not self._pass_inside_matters:
+                    self._pass_inside_matters = self._would_matter_now()
                 if self._rules.mid_tick_pass:
                     self._pass(self._now_ns)
             case Told.CREATED:
@@ -432,11 +456,15 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             return None
         exists = name not in self._gone
         reason = why_token_is_wasted(self._ready.get(name, TRUE), exists=exists)
-        if reason is None and self._rules.stale_lister:
-            age_ns = self._now_ns - self._unknown_since_ns.get(name, -NEVER_NS)
-            if age_ns < STALE_LISTER_NS:
+        if reason is None and not self._sees_new_status(name):
+            self._late_view_matters = True
+            if self._rules.stale_lister:
                 return WasteReason.STALE_INFORMER
         return reason
+
+    def _sees_new_status(self, name: str) -> bool:
+        """Whether an informer shows it by now, however late."""
+        return self._now_ns - self._unknown_since_ns.get(name, -NEVER_NS) >= STALE_LISTER_NS
 
     def _keep_to_the_line(self) -> None:
         """First in, first out: only the tokens spent on nodes of the same tick can be a wait's own."""

@@ -126,15 +126,69 @@ def _alike(tokens: Tokens, members: list[Sequence[Wait]], group: tuple[str, ...]
     return found
 
 
+class _Asked(NamedTuple):
+    """What a replay depends on: an order says nothing but who is before whom."""
+
+    line: ZoneLine
+    rules: LineRules
+    places: tuple[tuple[str, int], ...]
+    groups: tuple[tuple[str, ...], ...]
+    gap_ns: int
+
+
+class _Replayed(msgspec.Struct, frozen=True):
+    """One replay, told by groups: the waits of each in order; when nodes were served; which of its rules it asked about."""
+
+    rows: list[list[_Alike]]
+    services: tuple[int, ...]
+    pass_inside_matters: bool
+    late_view_matters: bool
+    # Nodes stood for several in it.
+    of_several: bool
+
+
+class Replays:
+    """Replays of lines, made once for all rules and orders that come to the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[_Asked, _Replayed] = {}
+
+    def of(
+        self, line: ZoneLine, rules: LineRules, order: Order, groups: Groups, gap_ns: int
+    ) -> _Replayed:
+        """The replay of the line; nodes are told apart as ``groups`` say."""
+        if not line.is_short:
+            return _replayed(line, rules, order, groups, gap_ns)
+        asked = _Asked(line, rules, _places(line, order), tuple(groups), gap_ns)
+        known = self._known_of(asked) or _replayed(line, rules, order, groups, gap_ns)
+        self._known[asked] = known
+        return known
+
+    def _known_of(self, asked: _Asked) -> _Replayed | None:
+        """The replay, or one by simpler rules in which the difference never mattered."""
+        known, rules = self._known.get(asked), asked.rules
+        if known is None and rules.mid_tick_pass:
+            known = self._known_of(asked._replace(rules=rules._replace(mid_tick_pass=False)))
+            if known is not None and known.pass_inside_matters:
+                known = None
+        if known is None and rules.stale_lister:
+            known = self._known_of(asked._replace(rules=rules._replace(stale_lister=False)))
+            if known is not None and (known.late_view_matters or known.of_several):
+                known = None
+        return known
+
+
+def _places(line: ZoneLine, order: Order) -> tuple[tuple[str, int], ...]:
+    """Every node, for each instant at which it can leave, as the order has them."""
+    several = (
+        (name, at_ns) for name in line.group_of for at_ns in (*line.leaving.get(name, ()), NEVER_NS)
+    )
+    return tuple(sorted(several, key=lambda each: (order(*each), each[0])))
+
+
 def _replayed(
-    line: ZoneLine,
-    rules: LineRules,
-    order: Order,
-    groups: Groups,
-    gap_ns: int,
-    services: set[tuple[int, ...]],
-) -> list[list[_Alike]]:
-    """One replay, told by groups: the waits of each in order. Notes when nodes were served."""
+    line: ZoneLine, rules: LineRules, order: Order, groups: Groups, gap_ns: int
+) -> _Replayed:
     numbers = {}
     if line.is_plain and rules.serves_alike(line.told):
         numbers = {group[0]: len(group) for group in groups if group[0] in line.group_of}
@@ -143,16 +197,18 @@ def _replayed(
     else:
         operations = line.operations
     history = LineReplay(operations, rules, line.leaving, order, numbers).run()
-    services.add(history.first_services())
+    services = history.first_services()
     if rules.profile.queue_mode == "REMOVE_ADD" and rules.taint_mode:
         _exchange_those_who_stay(history)
     else:
         _exchange_those_of_one_tick(history)
     tokens = Tokens.spent(history.tokens_ns, gap_ns)
-    return [
+    rows = [
         _alike(tokens, [history.waits[name] for name in group if name in history.waits], group)
         for group in groups
     ]
+    matter = history.pass_inside_matters, history.late_view_matters
+    return _Replayed(rows, services, *matter, of_several=bool(numbers))
 
 
 def wait_windows(
@@ -160,10 +216,12 @@ def wait_windows(
     spread: Spread,
     padding_ns: int,
     services: set[tuple[int, ...]],
+    known: Replays,
 ) -> dict[str, list[WaitWindow]]:
     """Each node's waits, over replays whose lines differ in instants only; alike nodes share one list.
 
-    Spans are widened by ``padding_ns``; ``services`` get, for each replay, when nodes were served first.
+    Spans are widened by ``padding_ns``; ``services`` get, for each replay, when nodes were served first. ``known`` has
+    replays of before.
     """
     replayed = list(line_and_rules)
     lines = [line for line, _ in replayed]
@@ -172,12 +230,10 @@ def wait_windows(
     found: list[list[list[WaitWindow]]] = [[] for _ in groups]
     served = _orders(lines, groups, stale=any(rules.stale_lister for _, rules in replayed))
     for order, _ in served:
-        replays = [
-            _replayed(line, rules, order, groups, spread.gap_ns, services)
-            for line, rules in replayed
-        ]
+        runs = [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in replayed]
+        services.update(run.services for run in runs)
         for group, places in enumerate(found):
-            rows = [replay[group] for replay in replays]
+            rows = [run.rows[group] for run in runs]
             for ordinal in range(max(len(row) for row in rows)):
                 alike = [row[ordinal] for row in rows if ordinal < len(row)]
                 if ordinal == len(places):

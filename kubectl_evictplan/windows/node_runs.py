@@ -8,7 +8,7 @@ each node can be served between the runs at both ends of a piece of phases.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import NamedTuple
@@ -42,6 +42,7 @@ from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.line_replay import LineRules
 from kubectl_evictplan.windows.line_windows import (
+    Replays,
     Spread,
     WaitWindow,
     as_one_wait,
@@ -232,6 +233,8 @@ class NodeRunner:
             configuration, profile=profile, taint_eviction_enabled=False, pod_gc_enabled=False
         )
         self._alike = AlikeNodes(self._snapshot, configuration)
+        # One for all runs in which a zone was told the same.
+        self._lines: dict[Hashable, ZoneLine] = {}
         self._runs: dict[tuple[int, Timing], NodeRun] = {}
         self._whole_runs: dict[tuple[int, Timing], NodeRun] = {}
 
@@ -256,6 +259,10 @@ class NodeRunner:
             each_alone = partial(self._each_alone, scenario, timing) if members else None
             leaves = self._leaves_entries
             found = NodeRun(scenario, timing, timeline, members, each_alone, leaves_entries=leaves)
+            found.lines = {
+                zone: self._lines.setdefault(line.identity, line) if line.is_short else line
+                for zone, line in found.lines.items()
+            }
             self._runs[id(scenario), timing] = found
         return found
 
@@ -307,6 +314,7 @@ def run_piece(
     last: NodeRun,
     configuration: ControllerConfiguration,
     without_token: Collection[str],
+    known: Replays,
 ) -> PieceRun:
     """Find every node's waits, zone by zone, in the order of time.
 
@@ -322,7 +330,7 @@ def run_piece(
         served = services[zone] = set()
         rules = _rules(lines[0][0], configuration)
         found = [
-            _waits_of(piece, lines, configuration, view, served, zone in without_token)
+            _waits_of(piece, lines, configuration, view, served, known, zone in without_token)
             for view in views(rules, [line for _, line in lines], configuration)
         ]
         waiting[zone] = {name for names in found for name in names}
@@ -374,6 +382,7 @@ def _waits_of(
     configuration: ControllerConfiguration,
     view: LineRules,
     services: set[tuple[int, ...]],
+    known: Replays,
     may_lack_token: bool,
 ) -> Waits:
     token = TokenAtStart([line for _, line in lines], may_lack=may_lack_token)
@@ -387,7 +396,7 @@ def _waits_of(
     if token.may_lack:
         base_ns += _refill_ns(configuration.node_eviction_rate_qps)
     spread = Spread(base_ns, PASS_LAG_MAX_NS, gap_between_outcomes_ns(configuration), end_ns)
-    return wait_windows(replayed, spread, piece.left_out_ns, services)
+    return wait_windows(replayed, spread, piece.left_out_ns, services, known)
 
 
 def _seen_as(rules: LineRules, view: LineRules) -> LineRules:

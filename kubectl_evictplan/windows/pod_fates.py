@@ -208,7 +208,8 @@ class PodFates:
                 parts = timings.of(world, played)
                 gathered.missed.update(*(each.missed for each in parts))
                 seen[key] = [
-                    gathered.add(slot, world.simulate(played, each.timing)) for each in parts
+                    gathered.add(slot, timeline)
+                    for timeline in world.runs(played, [each.timing for each in parts])
                 ]
 
 

@@ -8,7 +8,7 @@ played back. That is what makes windows over many runs affordable.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -67,6 +67,19 @@ class PodWorld(NamedTuple):
         return simulate(
             self.snapshot, self.scenario, self.configuration, timing, played_back=played_back
         )
+
+    def runs(
+        self, played_back: Mapping[str, NodePlayback], timings: Iterable[Timing]
+    ) -> Iterator[Timeline]:
+        """One run for each timing, but none for what differs only in exits of pods that nobody asked about."""
+        whatever_exits: set[Timing] = set()
+        for timing in timings:
+            but_for_exits = replace(timing, pod_exit_fraction=0.0)
+            if but_for_exits not in whatever_exits:
+                timeline = self.simulate(played_back, timing)
+                if not timeline.exits_matter:
+                    whatever_exits.add(but_for_exits)
+                yield timeline
 
     def without_garbage_collection(self) -> PodWorld:
         """The world in which only taint eviction deletes pods."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from types import MappingProxyType
@@ -14,6 +14,9 @@ from kubectl_evictplan.windows.line_replay import leaving_instants
 
 # What makes a queue anew, or its process.
 _MADE_ANEW = (Told.CREATED, Told.STARTED, Told.STOPPED)
+
+# Operations of lines whose replays are remembered: longer ones come in few pieces, and never twice.
+_REMEMBERED_MAX = 1_000
 
 _T = TypeVar("_T")
 
@@ -64,6 +67,16 @@ class ZoneLine:
         """How many these are."""
         more = (len(self._members.get(each.name, " ")) for each in self.told)
         return sum(more) if self._members else len(self.told)
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal for lines that were told the same: one of them stands for all."""
+        return tuple(self.told), tuple(self._members.items())
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is worth remembering what replays of it gave."""
+        return self.number_of_operations <= _REMEMBERED_MAX
 
     @property
     def limiter_changes(self) -> bool:

@@ -16,6 +16,7 @@ from builders import ns
 from kubectl_evictplan.cluster.timeline import Told
 from kubectl_evictplan.windows import line_windows
 from kubectl_evictplan.windows.line_windows import (
+    Replays,
     Span,
     Spread,
     WaitWindow,
@@ -187,7 +188,8 @@ def test_what_a_piece_leaves_out_widens_every_wait_in_it() -> None:
     line = Line()
     line.silent(50, "a")
     # A pass is planned 2 ns after its token.
-    (whole,) = wait_windows([(ZoneLine(line.told), line.rules)], LAGS_ONLY, ns(2), set())["a"]
+    replayed = [(ZoneLine(line.told), line.rules)]
+    (whole,) = wait_windows(replayed, LAGS_ONLY, ns(2), set(), Replays())["a"]
     assert whole.spans == ((ns(48) + 2, ns(52) + 2),)
 
 

@@ -1,0 +1,66 @@
+"""Runs that are not made because another one gives the same: predictions with and without them are equal."""
+
+from __future__ import annotations
+
+import pytest
+from drain_worlds import DrainedWorld
+from soak_worlds import draw_soak_world
+from windows.lines import Line
+
+from builders import ns
+from kubectl_evictplan.cluster.timeline import Told
+from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.windows.line_windows import Replays
+from kubectl_evictplan.windows.pod_worlds import PodWorld
+from kubectl_evictplan.windows.unknowns.order_in_line import first_leaves_first
+from kubectl_evictplan.windows.zone_lines import ZoneLine
+
+# Small worlds of several classes in which something is remembered.
+FEW = (50000158, 50000165, 50000185)
+MANY = range(50000100, 50000140)
+
+
+def told(seed: int) -> list[object]:
+    """Everything that is explored of the world of a seed."""
+    _, world = draw_soak_world(seed)
+    if isinstance(world, DrainedWorld):
+        return []
+    prediction: Prediction = predict(world.snapshot, world.scenario, world.configuration)
+    return [list(prediction.evictions), prediction.nodes, prediction.inputs.coverage]
+
+
+@pytest.mark.parametrize(
+    "seed", [*FEW, *(pytest.param(seed, marks=pytest.mark.slow) for seed in MANY)]
+)
+def test_what_another_run_gave_is_what_this_one_gives(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remembered = told(seed)
+    monkeypatch.setattr(Replays, "_known_of", lambda *_: None)
+    monkeypatch.setattr(
+        PodWorld, "runs", lambda world, played, all_: (world.simulate(played, t) for t in all_)
+    )
+    assert told(seed) == remembered
+
+
+def test_a_pass_inside_a_tick_that_finds_no_token_changes_nothing() -> None:
+    line = Line()
+    line.silent(5, "a", "b")
+    line.tell(8, Told.MID_TICK)
+    assert not line.replay().pass_inside_matters
+    line.tell(20, Told.SWAP, qps=0.5)
+    line.silent(30, "c")
+    line.tell(30, Told.MID_TICK)
+    assert line.replay().pass_inside_matters
+
+
+def test_orders_with_the_same_nodes_before_each_other_are_one_replay() -> None:
+    line = Line()
+    line.silent(5, "a", "b")
+    zone, replays, groups = ZoneLine(line.told), Replays(), [("a",), ("b",)]
+    one = replays.of(zone, line.rules, first_leaves_first, groups, ns(10))
+    alike = replays.of(zone, line.rules, lambda name, _: name, groups, ns(10))
+    other = replays.of(zone, line.rules, lambda name, _: chr(200 - ord(name)), groups, ns(10))
+    assert alike is one
+    assert other is not one
