@@ -148,6 +148,7 @@ class StopManager(ManagerEvent, frozen=True, kw_only=True):
     told = "kube-controller-manager stops"
     manager_up = False
     seen_by_monitor = True
+    seen_by_pod_gc = True
 
     def happen(self, cluster: SimulatedCluster) -> None:
         cluster.manager.stop(cluster.note(self))

@@ -79,7 +79,7 @@ class GarbageCollection(Unknown[PodTiming]):
             return
         for cost_ns, lag_ns in ((0, 0), (_GC_COST_NS, 2 * _GC_COST_NS + 1)):
             for phase_ns in self._phases_ns(GC_CHECK_PERIOD_NS + cost_ns):
-                for sightings in (0, 2) if self._node_is_missing else (0,):
+                for sightings in (0, 1, 2) if self._node_is_missing else (0,):
                     timing = replace(
                         part.timing,
                         pod_gc_phase_ns=phase_ns,
