@@ -63,6 +63,11 @@ class LineRules(NamedTuple):
     # The token of the start was spent just before it.
     spent_at_start: bool = False
 
+    @property
+    def enters_again(self) -> bool:
+        """Whether every tick puts another entry of a waiting node in line."""
+        return self.taint_mode and self.profile.queue_mode == "SETREMOVE"
+
     def serves_alike(self, operations: Iterable[QueueOperation]) -> bool:
         """Whether each token taints whoever is at the head, and those who wait can change places."""
         if not self.taint_mode or self.profile.queue_mode != "REMOVE_ADD" or self.stale_lister:

@@ -76,13 +76,20 @@ def _groups(lines: Iterable[ZoneLine]) -> Groups:
     return [tuple(names) for names in found.values()]
 
 
-def _orders(lines: list[ZoneLine], groups: Groups, *, stale: bool) -> list[Served]:
-    """The orders of service that matter; ``stale``: passes may see nodes as they were."""
+def _orders(
+    lines: list[ZoneLine], groups: Groups, *, stale: bool, entered_again: bool
+) -> list[Served]:
+    """The orders of service that matter; ``stale``: passes may see nodes as they were.
+
+    ``entered_again``: every tick puts another entry of a waiting node in line.
+    """
     leavers = [g for g in groups if any(name in line.leaving for line in lines for name in g)]
     seen_late = frozenset[str]().union(*(line.turning_unknown for line in lines if stale))
     if len(groups) == 1:
         seen_late = frozenset()
-    return orders(leavers, seen_late, max(line.number_of_operations for line in lines))
+    waiting = frozenset[str]().union(*(line.waiting for line in lines if entered_again))
+    again = [group for group in groups if not waiting.isdisjoint(group)]
+    return orders(leavers, seen_late, max(line.number_of_operations for line in lines), again)
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -228,7 +235,13 @@ def wait_windows(
     groups = _groups(lines)
     # By group, and by the ordinal of the wait, its windows for each order.
     found: list[list[list[WaitWindow]]] = [[] for _ in groups]
-    served = _orders(lines, groups, stale=any(rules.stale_lister for _, rules in replayed))
+    served = _orders(
+        lines,
+        groups,
+        stale=any(rules.stale_lister for _, rules in replayed),
+        entered_again=any(rules.enters_again for _, rules in replayed),
+    )
+    missed = frozenset[str]().union(*(each.missed for each in served))
     for order, _ in served:
         runs = [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in replayed]
         services.update(run.services for run in runs)
@@ -242,8 +255,8 @@ def wait_windows(
     waits: dict[str, list[WaitWindow]] = {}
     for group_names, places in zip(groups, found, strict=True):
         merged = [_merged(windows, spread.gap_ns, padding_ns) for windows in places]
-        if served[0].missed:
-            merged = [wait._replace(missed=served[0].missed) for wait in merged]
+        if missed:
+            merged = [wait._replace(missed=missed) for wait in merged]
         if merged:
             # One list for all of them.
             waits.update(dict.fromkeys(group_names, merged))

@@ -92,6 +92,12 @@ class ZoneLine:
         found = {each.name: UNKNOWN for each in told if each.status == UNKNOWN}
         return frozenset(self._of_members(found))
 
+    @cached_property
+    def waiting(self) -> frozenset[str]:
+        """Nodes that a tick puts in line."""
+        found = {each.name: None for each in self.told if each.told is Told.MARK}
+        return frozenset(self._of_members(found))
+
     @property
     def takes_back(self) -> bool:
         """Whether a tick takes nodes out of line at its end, because all zones are down."""

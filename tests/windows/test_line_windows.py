@@ -213,3 +213,14 @@ def _token_by_token(replays: list[Any], spread: Spread) -> Iterator[Span]:
         own = [r for r in replays if r.first_token <= token <= r.last_token]
         if own:
             yield from line_windows._spans_of_token(token, own, replays, spread)
+
+
+@pytest.mark.parametrize("late", ["c", "Z"])
+def test_in_1_19_what_nodes_leave_in_line_comes_before_or_after_those_that_are_new(
+    late: str,
+) -> None:
+    # b waits for c's tick, which puts another entry of it in line: c's token is the third, or the fourth.
+    line = Line("1.19.3")
+    line.silent(5, "a", "b")
+    line.silent(10, late)
+    assert line.windows()[late] == [(((25, round(35 + 4 * LAG, 3)),), True)]

@@ -51,23 +51,38 @@ class OrderInLine(Unknown[Served]):
     what = "in which order the nodes of a zone are taken that wait for a taint"
 
     def __init__(
-        self, leavers: Sequence[Collection[str]], seen_late: frozenset[str], operations: int
+        self,
+        leavers: Sequence[Collection[str]],
+        seen_late: frozenset[str],
+        operations: int,
+        again: Sequence[Collection[str]] = (),
     ) -> None:
         """``leavers``: groups of alike nodes of which some leave unserved; ``operations`` of one replay.
 
-        ``seen_late``: nodes for which a pass may waste its token as it still sees them ready.
+        ``seen_late``: nodes for which a pass may waste its token as it still sees them ready. ``again``: groups of which
+        every tick puts another entry in line (1.19.0-8, 1.20.0-4), which comes before or after nodes that are new.
         """
+        self._again = again
         self._leavers = leavers
         self._seen_late = seen_late
-        self._fits = operations * len(leavers) <= _OPERATIONS_MAX * _LAST_IN_LINE_MAX
+        self._fits = (
+            operations * max(len(leavers), len(again)) <= _OPERATIONS_MAX * _LAST_IN_LINE_MAX
+        )
 
     def settle(self, part: Served, most: int) -> Iterator[Served]:
         """Those who leave first come first, those who leave first come last, and each of them comes last once.
 
-        And once all who may cost a token for nothing come first.
+        And once all who may cost a token for nothing come first. Where entries are put in line again, each group comes first
+        once, and last once.
         """
         if self._seen_late:
             yield part._replace(order=_first_in_line(self._seen_late))
+        several = len(self._again) if len(self._again) > 1 else 0
+        if several > most or (several and not self._fits):
+            several, part = 0, part._replace(missed=part.missed | {self.name})
+        for group in self._again[:several]:
+            yield part._replace(order=_first_in_line(frozenset(group)))
+            yield part._replace(order=_last_in_line(frozenset(group)))
         if not self._leavers:
             yield part
             return
@@ -81,8 +96,11 @@ class OrderInLine(Unknown[Served]):
 
 
 def orders(
-    leavers: Sequence[Collection[str]], seen_late: frozenset[str], operations: int
+    leavers: Sequence[Collection[str]],
+    seen_late: frozenset[str],
+    operations: int,
+    again: Sequence[Collection[str]] = (),
 ) -> list[Served]:
     """The orders of service that matter."""
-    unknown = OrderInLine(leavers, seen_late, operations)
+    unknown = OrderInLine(leavers, seen_late, operations, again)
     return list(unknown.settle(Served(first_leaves_first), _LAST_IN_LINE_MAX))
