@@ -193,5 +193,6 @@ def _fit(
             window.explored, window.unsure = False, True
     if add:
         others = (span for span in left if span not in taken)
-        for ordinal, span in enumerate(others, len(ordinals)):
+        # A wait in which a node is never tainted has its number as well: some are not in the table.
+        for ordinal, span in enumerate(others, max(ordinals, default=-1) + 1):
             table.windows[key, ordinal] = WindowOverRuns(*span, unsure=True)

@@ -9,6 +9,7 @@ import pytest
 from realities import Reality, World, draw_reality
 from soak_worlds import CLASSES, draw_soak_world, kind_of
 
+from builders import UNREACHABLE
 from kubectl_evictplan.cluster.timeline import (
     SCENARIO,
     AboutNode,
@@ -153,3 +154,20 @@ def test_what_was_not_wholly_explored_is_told_as_an_outer_bound(seed: int) -> No
         spans = [each.span for each in wide.possible[eviction.key]]
         earliest_ns = min(low_ns for low_ns, _ in spans)
         assert eviction.earliest_seconds >= earliest_ns / 1e9 - 0.001
+
+
+def test_what_no_run_showed_takes_no_place_of_what_one_did() -> None:
+    # In no run is n2 tainted in its first wait: what runs show is its second taint, beside which another may come before.
+    world = draw_soak_world(6200491).world
+    assert isinstance(world, World)
+    predicted = predict(world.snapshot, world.scenario, world.configuration)
+    [node] = (each for each in predicted.nodes if each.node == "n2")
+    windows = [
+        (each.earliest_seconds, each.latest_seconds)
+        for each in node.changes
+        if each.value == f"{UNREACHABLE}:NoExecute" and each.what == "taint-added"
+    ]
+    assert len(windows) == 2
+    # A tick that finds the node silent once more at 170.2 s has it tainted five seconds later.
+    assert windows[0][1] < 110
+    assert windows[1][0] <= 175.2 <= windows[1][1]
