@@ -80,7 +80,7 @@ class ItemReader:
         what the decoder overlooks, such as duplicate keys. ``first`` is the number of the first of
         them in the list.
         """
-        decode = wire.BY_KIND[kind].decode if kind else wire.OBJECT.decode
+        decode = wire.DECODERS[kind].decode
         # Items of a typed list may leave out what the list says; others may not.
         pod_versions = ("v1", None) if kind else ("v1",)
         self.assembly.objects_seen += len(raws)
@@ -303,7 +303,7 @@ class ItemReader:
             path = ("metadata", field)
             if path not in wrong_paths:
                 self.diagnostics.problem(origin, "is missing", subject=_subject(full), path=path)
-        decoded = wire.BY_KIND[kind].decode(msgspec.json.encode(full))
+        decoded = wire.DECODERS[kind].decode(msgspec.json.encode(full))
         if written:
             self._check_written(kind, decoded, wrong_paths, _subject(full), origin)
             for path, likely in read.misspelled:

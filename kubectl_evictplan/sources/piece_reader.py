@@ -103,7 +103,7 @@ class PieceReader:
         # Made where it is used, so that it need not travel; it lives on, because parts of pods repeat.
         build = self._build = self._build or ModelBuilder()
         kind = self._kind
-        decode = wire.BY_KIND[kind].decode if kind else wire.OBJECT.decode
+        decode = wire.DECODERS[kind].decode
         scratch = ItemReader(Assembly(Diagnostics()), build=build)
         pods: list[Pod] = []
         claims: dict[int, PodClaims] = {}

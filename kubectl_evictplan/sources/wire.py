@@ -484,12 +484,16 @@ class Envelope(Struct, rename="camel"):
     items: list[Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
-BY_KIND: dict[str, msgspec.json.Decoder[Any]] = {
-    name: msgspec.json.Decoder(kind.type) for name, kind in KINDS.items()
-}
-OBJECT: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-    Union[tuple(kind.type for kind in KINDS.values())]  # noqa: UP007 - made at run time
-)
+class _Decoders(dict[str, "msgspec.json.Decoder[Any]"]):
+    """The decoder of each kind, "" of them all, where the kind tells which. Made when it is asked for: snapshots need none."""
+
+    def __missing__(self, kind: str) -> msgspec.json.Decoder[Any]:
+        types = (KINDS[kind].type,) if kind else tuple(one.type for one in KINDS.values())
+        found = self[kind] = msgspec.json.Decoder(Union[types])  # noqa: UP007 - made at run time
+        return found
+
+
+DECODERS = _Decoders()
 ENVELOPE = msgspec.json.Decoder(Envelope)
 LABELS = msgspec.json.Decoder(dict[str, str] | None)
 TOLERATIONS = msgspec.json.Decoder(list[WireToleration] | None)
