@@ -20,7 +20,7 @@ from builders import (
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.prediction.alike_pods import AlikePods
+from kubectl_evictplan.prediction.alike_pods import AlikePods, Lot
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
@@ -132,3 +132,37 @@ def test_finished_pods_are_simulated_one_by_one() -> None:
 def test_timers_that_run_at_the_start_began_with_their_pods() -> None:
     assert shown({"created": -100}, {"created": -50}) == ["p0"]
     assert shown({"created": -100}, {"created": -50}, taints=["B:NoExecute"]) == ["p0", "p1"]
+
+
+def of_two_nodes() -> AlikePods:
+    pods = [
+        make_pod("a", "n1"),
+        make_pod("b", "n2"),
+        make_pod("c", "n1", grace_seconds=0),
+        make_pod("d", "n1"),
+        make_pod("e", "n2"),
+    ]
+    snapshot = make_snapshot([make_node("n1"), make_node("n2")], pods)
+    return AlikePods(snapshot, make_scenario([make_event(1, "taint", "n1", taint="A:NoExecute")]))
+
+
+def test_a_lot_is_pods_of_one_node_that_nothing_tells_apart() -> None:
+    lots = [(lot.place, lot.pod.name, lot.count) for lot in of_two_nodes().lots]
+    assert lots == [(0, "a", 2), (1, "b", 2), (2, "c", 1)]
+
+
+def test_pods_of_lots_come_in_the_order_of_the_snapshot_and_others_behind_them() -> None:
+    alike = of_two_nodes()
+    first, second, _ = alike.lots
+    new = Lot(-1, make_pod("0", "n1"))
+    assert alike.keys_of([new, second, first]) == [f"default/{name}" for name in "abde0"]
+    assert [pod.name for pod in alike.pods_of([new, first])] == ["a", "d", "0"]
+    assert [pod.name for pod in alike.pods_in(second)] == ["b", "e"]
+
+
+def test_another_pod_of_the_name_stands_for_itself() -> None:
+    alike = of_two_nodes()
+    assert [lot.place for lot in alike.lots_of("default/a", "uid-default-a", "n1")] == [0]
+    assert alike.lots_of("default/a", "another", "n1") == ()
+    assert alike.lots_of("default/a", "uid-default-a", "n2") == ()
+    assert alike.lots_of("default/new", "", "n1") == ()

@@ -56,3 +56,17 @@ def test_the_replica_sets_of_a_deployment_count_together() -> None:
     found = reports(pods, *sets, owner="ReplicaSet/web-1")
     both = ("ReplicaSet/web-1", "ReplicaSet/web-2")
     assert found == (WorkloadReport("default", "Deployment/web", both, 2),)
+
+
+def test_pods_of_an_owner_count_wherever_they_stand_among_others() -> None:
+    names = [("a", "web"), ("b", "other"), ("c", "web"), ("d", "web")]
+    pods = [owned(name, "StatefulSet", owner) for name, owner in names]
+    (found,) = reports(pods, owner="StatefulSet/web")
+    assert found.pods == 3
+
+
+def test_pods_of_owners_that_share_a_list_count_by_namespace() -> None:
+    pod = owned("a", "StatefulSet", "web")
+    pods = [pod, replace(pod, name="b"), replace(pod, namespace="other")]
+    (found,) = reports(pods, owner="StatefulSet/web")
+    assert found == WorkloadReport("default", "StatefulSet/web", ("StatefulSet/web",), 2)
