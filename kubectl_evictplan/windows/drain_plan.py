@@ -10,7 +10,12 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import OVERDUE_NS
 from kubectl_evictplan.cluster.placement import lets_in
-from kubectl_evictplan.controllers.replication import REPLACED_AT_ONCE, STATEFUL_SET, owner_key
+from kubectl_evictplan.controllers.replication import (
+    REPLACED_AT_ONCE,
+    STATEFUL_SET,
+    missing_pods,
+    owner_key,
+)
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.kube.drain_filters import Decision, DrainOptions, filter_pods
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -87,8 +92,8 @@ class DrainPlan:
         self._times = Counter(name for event in self.drains for name in event.nodes)
         self._daemon_sets = known_daemon_sets(world.snapshot)
         self.incomplete, self.overfull = incomplete_sets(world.snapshot), _overfull(world)
-        # Owners of which a pod may be made at any time, because another one terminates, or will soon.
-        self.refilled = self.incomplete | _left_by_some(world)
+        # Owners of which a pod may be made at any time, because they lack one, or will soon.
+        self.refilled = self.incomplete | _left_by_some(world) | {*missing_pods(world.snapshot)}
         self.refilled |= _owners_of(orphans(world.snapshot, world.snapshot.pods))
         # Until then nothing happens in the cluster but drains and what follows from them.
         self.calm_ns = _first_ns(one for one in scenario.events if not one.unschedulable)

@@ -380,6 +380,7 @@ def test_who_may_come_may_have_the_finalizers_of_any_pod_of_its_owner() -> None:
     assert 1 not in proven(replace(snapshot, pods=held), first, drain_late).sure.exit_codes
 
 
+@pytest.mark.slow
 def test_coverage_names_nodes_that_are_begun_at_drawn_instants_though_nobody_is_evicted() -> None:
     web = App("web", ["a1", "b1", "b2"], most=1)
     events = (

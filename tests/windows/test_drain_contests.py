@@ -203,6 +203,18 @@ def test_where_a_webhook_is_asked_before_a_pod_is_deleted_nobody_knows_how_the_d
     assert free.exit_codes == {0: frozenset({0})}
 
 
+def test_what_an_owner_lacks_may_come_to_a_node_that_nothing_else_couples_it_to() -> None:
+    snapshot = drained_cluster(App("web", ["b1"], least=1), App("free", ["a1", "b1"], grace=1))
+    wanting = tuple(
+        replace(one, replicas=2) if one.name == "web" else one for one in snapshot.workloads
+    )
+    assert proven(snapshot, drain("a1", at=20)).exit_codes == {0: frozenset({0})}
+    bounds = proven(replace(snapshot, workloads=wanting), drain("a1", at=20, timeout_ns=ns(9)))
+    assert row(bounds, "free-0").certain
+    # Its pod uses its grace period of 30 s, and kubectl gives up.
+    assert bounds.exit_codes == {0: frozenset({0, 1})}
+
+
 # -- what is told ------------------------------------------------------------------------------------------------
 
 
