@@ -120,14 +120,19 @@ def is_counted(pod: Pod) -> bool:
 
 
 def how_many_counted(pods: Iterable[Pod]) -> int:
-    """How many of these do; asked of all pods of a cluster, so written out."""
-    return len(
+    """How many of these do."""
+    return len([pod for pod in pods if is_counted(pod)])
+
+
+def absent_at_start(pods: Iterable[Pod]) -> frozenset[int]:
+    """Those that do not, by identity; asked of all pods of a cluster, so written out."""
+    return frozenset(
         [
-            1
+            id(pod)
             for pod in pods
-            if pod.ready == "True"
-            and pod.deletion_timestamp_ns is None
-            and pod.phase not in FINISHED_PHASES
+            if pod.ready != "True"
+            or pod.deletion_timestamp_ns is not None
+            or pod.phase in FINISHED_PHASES
         ]
     )
 

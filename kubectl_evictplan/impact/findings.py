@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
+from kubectl_evictplan.impact.black_holes import dead_endpoints
 from kubectl_evictplan.impact.comebacks import (
     BARE_POD,
     DAEMON_SET,
@@ -150,7 +151,7 @@ def _outage_undetected(facts: Facts) -> Iterator[Item]:
     listed = services_of(facts.world.snapshot)
     for one in facts.impact.services:
         if (spell := one.undetected) is not None:
-            dead = sum(len(hole.pods) for hole in one.black_holes)
+            dead = dead_endpoints(one)
             text = f"{dead} of {one.endpoints_before} endpoints of {_service(one)} are dead but offered"
             if spell.most_seconds is not None:
                 text += f" for up to {format_duration(math.ceil(spell.most_seconds) * SECOND_NS)}"

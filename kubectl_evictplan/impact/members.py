@@ -6,11 +6,10 @@ owners and one for their labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeVar
 
-from kubectl_evictplan.impact.fates import Fate, Moving, OwnerKey, ending_until_ns, how_many_counted
+from kubectl_evictplan.impact.fates import Fate, Moving, OwnerKey, absent_at_start, ending_until_ns
 from kubectl_evictplan.kube.objects import Pod, Workload
 from kubectl_evictplan.prediction.workloads import deployments_of, top_workload
 
@@ -24,6 +23,11 @@ class Owners:
         self._deployments = deployments_of(workloads)
         self._known: dict[tuple[str, int], OwnerKey] = {}
         self._workloads: dict[OwnerKey, tuple[str, str]] = {}
+
+    @property
+    def told(self) -> bool:
+        """Whether the input tells of any owner what is above it."""
+        return bool(self._deployments)
 
     def of(self, pod: Pod) -> OwnerKey:
         """The managing owner; of a bare pod itself, with the kind "Pod"."""
@@ -66,56 +70,87 @@ class Labelled:
     ``moving`` are those that something happens to, ``fates`` what becomes of these, in the same order.
     """
 
-    def __init__(self) -> None:
-        self.pods: list[Pod] = []
+    def __init__(self, pods: Sequence[Pod], absent: Collection[int]) -> None:
+        """``absent``: see ``Members``."""
+        self.pods = pods
         self.moving: list[Moving] = []
         self.fates: list[Fate] = []
+        self._absent = absent
 
-    @cached_property
+    @property
     def counted(self) -> int:
         """How many of ``pods`` are there at the start."""
-        return how_many_counted(self.pods)
+        return how_many_there(self.pods, self._absent)
 
-    @cached_property
+    @property
     def ending_until_ns(self) -> int:
         """Until when (since the epoch) those of ``pods`` that are on their way out at the start may answer; 0: there are none."""
-        return ending_until_ns(self.pods)
+        return ending_until_ns(self.pods) if self._absent else 0
+
+
+def how_many_there(pods: Sequence[Pod], absent: Collection[int]) -> int:
+    """How many of these are there at the start; ``absent``: see ``Members``."""
+    return len([pod for pod in pods if id(pod) not in absent]) if absent else len(pods)
 
 
 class Members:
     """``by_owner``: all pods of every workload that has a moving pod; ``by_labels``: all pods by what labels they carry.
 
-    Both in input order.
+    Both in input order. ``absent``: by identity those that are not there at the start (``is_counted``), mostly few.
     """
 
     def __init__(self, pods: Sequence[Pod], moving: Sequence[Moving], owners: Owners) -> None:
-        self.by_owner: dict[OwnerKey, list[Pod]] = {}
+        self.by_owner: dict[OwnerKey, Sequence[Pod]] = {}
         self.by_labels: dict[tuple[str, int], Labelled] = {}
+        self.absent = absent_at_start(pods)
         self._owners = owners
-        wanted = set(map(owners.workload, {one.owner for one in moving}))
+        wanted = _Wanted({one.owner for one in moving}, owners)
         moved = _by_template([one.pod for one in moving], moving)
         for template, alike in _by_template(pods, pods).items():
-            labelled = self._labelled(template)
-            labelled.pods.extend(alike)
+            labelled = self._labelled(template, alike)
             if (some := moved.get(template)) is not None:
                 labelled.moving.extend(some)
             for owner, owned in self._owned(alike):
-                if owners.workload(owner) in wanted:
-                    self.by_owner.setdefault(owner, []).extend(owned)
+                if wanted.has(owner):
+                    known = self.by_owner.get(owner)
+                    self.by_owner[owner] = owned if known is None else [*known, *owned]
 
-    def _labelled(self, template: _Template) -> Labelled:
-        namespace, _, labels = template
-        known = self.by_labels.get((namespace, labels))
+    def _labelled(self, template: _Template, pods: Sequence[Pod]) -> Labelled:
+        token = template[0], template[2]
+        known = self.by_labels.get(token)
         if known is None:
-            known = self.by_labels[namespace, labels] = Labelled()
+            known = self.by_labels[token] = Labelled(pods, self.absent)
+        else:
+            known.pods = [*known.pods, *pods]
         return known
 
-    def _owned(self, pods: list[Pod]) -> Iterable[tuple[OwnerKey, list[Pod]]]:
+    def _owned(self, pods: Sequence[Pod]) -> Iterable[tuple[OwnerKey, Sequence[Pod]]]:
         """Pods with one object for their owners, by owner: each its own where it has none."""
         owner = self._owners.of(pods[0])
         if owner[1] in ("Pod", "Node"):
             return [(self._owners.of(pod), [pod]) for pod in pods]
-        return [(owner, pods)]
+        return ((owner, pods),)
+
+
+class _Wanted:
+    """The owners of these workloads."""
+
+    def __init__(self, moving: Collection[OwnerKey], owners: Owners) -> None:
+        self._moving, self._owners = moving, owners
+        self._workloads = set(map(owners.workload, moving))
+        self._names = {(namespace, name.partition("/")[2]) for namespace, name in self._workloads}
+
+    def has(self, owner: OwnerKey) -> bool:
+        """Whether it is one of them, or belongs to the workload of one of them."""
+        if owner in self._moving:
+            return True
+        namespace, _, name = owner
+        if not self._owners.told:
+            # The input says of none what is above it, so their names do: thousands of others are told apart quickly.
+            known = (namespace, name), (namespace, name.rpartition("-")[0])
+            if self._names.isdisjoint(known):
+                return False
+        return self._owners.workload(owner) in self._workloads
 
 
 _T = TypeVar("_T")

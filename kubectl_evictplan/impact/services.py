@@ -10,6 +10,7 @@ import msgspec
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.availability import Availability
+from kubectl_evictplan.impact.black_holes import BlackHoles, Holes
 from kubectl_evictplan.impact.ending import AbsenceOf, address_until_exit, answering_until_exit
 from kubectl_evictplan.impact.fates import Fate, ending_until_ns, is_counted
 from kubectl_evictplan.impact.listed import (
@@ -22,30 +23,19 @@ from kubectl_evictplan.impact.listed import (
     while_unready_or_dropped,
 )
 from kubectl_evictplan.impact.members import Labelled
-from kubectl_evictplan.impact.node_lives import thawed
-from kubectl_evictplan.impact.stretches import FOREVER_NS, Absence, Between, first_of, last_of
+from kubectl_evictplan.impact.stretches import Absence, Between
 from kubectl_evictplan.impact.successor_labels import hand_over, labels_lost, until_labelled
 from kubectl_evictplan.impact.world import World, away, dead
 from kubectl_evictplan.kube.infrastructure import EndpointSlice, Service
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
-from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.impact_document import (
-    BlackHole,
     Count,
-    Instant,
     ServiceImpact,
-    Spell,
 )
-from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE
 
 SELECTOR, ENDPOINT_SLICES, LABELS = "selector", "endpointSlices", "labels"
-SILENT, NODE_DELETED = "silent", "node-deleted"
 # Labels by which people name an application, where the input holds no Services.
 APP_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
-
-
-# Why, since when and until when.
-_Stretch = tuple[str, Between, Between]
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -95,14 +85,14 @@ class _Behind(NamedTuple):
 
 def service_impacts(world: World) -> tuple[ServiceImpact, ...]:
     """Every service with a ready endpoint that something happens to, sorted."""
-    holes = _Holes(world)
+    holes = Holes(world.frozen)
     found = [_impact(world, behind, holes) for behind in _behind(world)]
     return tuple(sorted(found, key=lambda one: (one.namespace, one.service)))
 
 
-def _impact(world: World, behind: _Behind, holes: _Holes) -> ServiceImpact:
+def _impact(world: World, behind: _Behind, holes: Holes) -> ServiceImpact:
     listing, known = behind.listing, (behind.before, behind.fates)
-    dropped = dropped_early(behind.fates) if listing.follows else {}
+    dropped = dropped_early(behind.fates) if listing.follows and world.deletes_nodes else {}
     ready = offered(world, *known, listing, dropped)
     gone = until_labelled(listing.dead) if listing.runtime_labels else listing.dead
     answering = world.availability(*known, gone, limited=listing.by_kubernetes)
@@ -111,25 +101,25 @@ def _impact(world: World, behind: _Behind, holes: _Holes) -> ServiceImpact:
     if answering.below(1) and (until_exit := _until_exit(world, behind)) is not None:
         until_exit = until_labelled(until_exit) if listing.runtime_labels else until_exit
         reached = world.availability(*known, until_exit, limited=listing.by_kubernetes)
-    black_holes, undetected = holes.behind(behind.fates, dropped, listing.leaves)
+    black_holes = BlackHoles(holes, behind.fates, dropped, listing.leaves)
     owners = {one.owner for one in behind.fates}
     # Whoever was one too many is not missed.
-    surplus = sum(one.counted and world.is_surplus(one.key) for one in behind.fates)
+    missed = behind.before
+    if world.has_surplus:
+        missed -= sum(one.counted and world.is_surplus(one.key) for one in behind.fates)
     return ServiceImpact(
         namespace=behind.namespace,
         service=behind.name,
         source=behind.source,
-        workloads=tuple(sorted({world.workload_of(owner)[1] for owner in owners})),
+        workloads=tuple(sorted({workload for _, workload in map(world.workload_of, owners)})),
         endpoints_before=behind.before,
         fewest_ready=telling.fewest(ready),
         fewest_answering=_fewest(answering, reached),
         black_holes=black_holes,
         nobody_ready=telling.spells(ready, 1),
         nobody_answers=telling.spells(reached, 1),
-        undetected=undetected,
-        whole_again=telling.whole_again(
-            ready if listing.follows else answering, behind.before - surplus
-        ),
+        undetected=black_holes.undetected,
+        whole_again=telling.whole_again(ready if listing.follows else answering, missed),
         steps=telling.steps(ready),
         runtime_labels=listing.runtime_labels,
     )
@@ -165,97 +155,6 @@ def offered(
     if listing.runtime_labels:
         unlisted = until_labelled(unlisted)
     return world.availability(before, fates, unlisted, endpoints=ours, limited=ours)
-
-
-# -- black holes ------------------------------------------------------------------------------------------
-
-
-class _Hole(msgspec.Struct, frozen=True, order=True):
-    """Endpoints of a node are offered and dead for one reason, with its instants as they are told."""
-
-    stretch: _Stretch
-    since: Instant
-    until: Instant
-
-
-class _Holes:
-    """The black holes of every service. Alike pods have the same, whichever services they are behind."""
-
-    def __init__(self, world: World) -> None:
-        self._frozen = world.frozen
-        # By what they follow from: a node's life and when endpoints leave; equal holes are one object.
-        self._known: dict[tuple[int, Between, int], list[_Hole]] = {}
-        self._equal: dict[_Stretch, _Hole] = {}
-
-    def behind(
-        self,
-        fates: Iterable[Fate],
-        dropped: Mapping[str, int],
-        leaves_of: Callable[[Fate], Between],
-    ) -> tuple[tuple[BlackHole, ...], Spell | None]:
-        """Those of one service, sorted, and the time in which nobody notices them."""
-        pods_of: dict[tuple[str, int], tuple[_Hole, list[str]]] = {}
-        for fate in fates:
-            if not fate.counted:
-                continue
-            node = fate.pod.node_name
-            dropped_ns = dropped.get(node, FOREVER_NS) if dropped else FOREVER_NS
-            leaves = leaves_of(fate)
-            token = id(fate.life), leaves, dropped_ns
-            if (holes := self._known.get(token)) is None:
-                holes = self._known[token] = self._of(fate, leaves, dropped_ns)
-            for hole in holes:
-                if (pods := pods_of.get((node, id(hole)))) is None:
-                    pods_of[node, id(hole)] = hole, [fate.pod.name]
-                else:
-                    pods[1].append(fate.pod.name)
-        found = sorted((node, *known) for (node, _), known in pods_of.items())
-        told = tuple(
-            BlackHole(node, tuple(sorted(pods)), hole.stretch[0], hole.since, hole.until)
-            for node, hole, pods in found
-        )
-        distinct = {id(hole): hole.stretch for hole, _ in pods_of.values()}
-        return told, _undetected(list(distinct.values()))
-
-    def _of(self, fate: Fate, leaves: Between, dropped_ns: int) -> list[_Hole]:
-        leaves = thawed(leaves, self._frozen)
-        leaves = leaves._replace(earliest_ns=min(leaves.earliest_ns, dropped_ns))
-        return [self._equal.get(one) or self._new(one) for one in _stretches(fate, leaves)]
-
-    def _new(self, stretch: _Stretch) -> _Hole:
-        found = _Hole(stretch, telling.instant(stretch[1]), telling.instant(stretch[2]))
-        self._equal[stretch] = found
-        return found
-
-
-def _stretches(fate: Fate, leaves: Between) -> Iterator[_Stretch]:
-    for silence in fate.life.silences:
-        if silence.since.earliest_ns < leaves.latest_ns:
-            # The kubelet may be back before anybody notices.
-            earliest_ns = min(leaves.earliest_ns, silence.until.earliest_ns)
-            until = Between(earliest_ns, min(leaves.latest_ns, silence.until.latest_ns))
-            if until.latest_ns > silence.since.earliest_ns:
-                yield SILENT, silence.since, until
-    deleted = fate.life.deleted
-    if deleted.earliest_ns < leaves.latest_ns:
-        yield NODE_DELETED, deleted, leaves
-
-
-def _undetected(holes: Sequence[_Stretch]) -> Spell | None:
-    """From the first silence to the end of the last black hole."""
-    if not holes:
-        return None
-    certain = any(why == SILENT for why, _, _ in holes)
-    since = first_of(*(begins for _, begins, _ in holes))
-    until = last_of(*(ends for _, _, ends in holes))
-    lasts = max(ends.earliest_ns - begins.latest_ns for _, begins, ends in holes)
-    return Spell(
-        CERTAIN if certain else POSSIBLE,
-        telling.instant(since),
-        telling.instant(until),
-        telling.seconds_or_null(max(lasts, 0)) if certain else 0.0,
-        None if until.latest_ns >= FOREVER_NS else seconds(until.latest_ns - since.earliest_ns),
-    )
 
 
 # -- who is behind a service ----------------------------------------------------------------------------

@@ -20,19 +20,22 @@ class NotWanted(NamedTuple):
 
 
 def not_wanted(
-    moving: Iterable[Moving],
+    odd: Iterable[Moving],
+    owners: Iterable[OwnerKey],
     workloads: Mapping[OwnerKey, Workload],
     by_owner: Mapping[OwnerKey, Sequence[Pod]],
     deletions: Mapping[str, Deletion],
 ) -> NotWanted:
-    """Return whom nobody makes anew; ``by_owner``: all pods of every owner of one that moves."""
-    moving = list(moving)
+    """Return whom nobody makes anew. ``odd``: pods that move and are not there at the start, all else is of all that move.
+
+    ``by_owner``: all pods of each of the ``owners``.
+    """
     found = NotWanted(set(), set())
-    for one in moving:
+    for one in odd:
         if one.pod.finished or one.pod.deletion_timestamp_ns is not None:
             if _replaced_before(one.owner[1], one.pod, workloads.get(one.owner)):
                 found.surely.add(one.key)
-    for owner in {one.owner for one in moving}:
+    for owner in owners if workloads else ():
         workload = workloads.get(owner)
         if workload is not None and workload.replicas is not None:
             surely, perhaps = _too_many(workload, by_owner.get(owner, ()), deletions)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from operator import attrgetter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
 
 import msgspec
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.availability import Availability
-from kubectl_evictplan.impact.fates import Fate, OwnerKey, Readiness, how_many_counted
+from kubectl_evictplan.impact.fates import Fate, OwnerKey, Readiness
 from kubectl_evictplan.impact.stretches import FOREVER_NS
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.objects import Pod
@@ -23,6 +23,7 @@ from kubectl_evictplan.prediction.impact_document import (
     TwoCopies,
     WorkloadImpact,
 )
+from kubectl_evictplan.prediction.rows import RowsOnDemand
 
 # Kinds of which one pod can be all there is; of the others each pod is on its own.
 REPLICATED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
@@ -73,7 +74,7 @@ def _impact(
     curves: dict[tuple[int, int], _Curve],
 ) -> WorkloadImpact:
     pods = [pod for owner in owners for pod in world.by_owner[owner]]
-    before = how_many_counted(pods)
+    before = world.how_many_there(pods)
     ready = world.availability(before, fates)
     wanted = _wanted(world, key, pods)
     # Nobody makes another for one too many: it is whole without, and nothing is missing.
@@ -97,7 +98,7 @@ def _impact(
     )
 
 
-def _never_replaced(world: World, fates: list[Fate]) -> list[str]:
+def _never_replaced(world: World, fates: Sequence[Fate]) -> list[str]:
     return [
         one.pod.name
         for one in fates
@@ -107,17 +108,16 @@ def _never_replaced(world: World, fates: list[Fate]) -> list[str]:
     ]
 
 
-def _two_copies(fates: list[Fate]) -> tuple[TwoCopies, ...]:
-    found = [
-        TwoCopies(one.pod.name, one.pod.node_name, telling.instant(one.twice))
-        for one in fates
-        if one.twice is not None
-    ]
-    found.sort(key=_NAME)
-    return tuple(found)
+def _two_copies(fates: Sequence[Fate]) -> Sequence[TwoCopies]:
+    number = sum([one.twice is not None for one in fates])
+    return RowsOnDemand(number, partial(_copies, fates)) if number else ()
 
 
-_NAME = attrgetter("pod")
+def _copies(fates: Sequence[Fate]) -> Iterator[TwoCopies]:
+    """Yield the rows by name."""
+    some = [(one.pod.name, one.pod.node_name, one.twice) for one in fates if one.twice is not None]
+    for name, node, twice in sorted(some):
+        yield TwoCopies(name, node, telling.instant(twice))
 
 
 @lru_cache(maxsize=10_000)  # thousands of workloads have one of a few

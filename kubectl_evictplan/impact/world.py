@@ -6,7 +6,8 @@ Costs one pass over the pods of the cluster; what happens is computed once for e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import repeat
 from operator import attrgetter, itemgetter
 
 from msgspec.structs import replace
@@ -30,7 +31,7 @@ from kubectl_evictplan.impact.fates import (
     is_counted,
 )
 from kubectl_evictplan.impact.job_ends import JOB, end_jobs, job_ends
-from kubectl_evictplan.impact.members import Members, Owners
+from kubectl_evictplan.impact.members import Members, Owners, how_many_there
 from kubectl_evictplan.impact.node_lives import (
     NodeLife,
     frozen_stretches,
@@ -131,7 +132,9 @@ class World:
         moving = self._moving(touched)
         self._group(moving)
         self._out_of_service = out_of_service_taints(prediction)
-        self._not_wanted = not_wanted(moving, self.workloads, self.by_owner, self.deletions)
+        odd = [one for one in moving if id(one.pod) in self._absent] if self._absent else []
+        known_owners = self.workloads, self.by_owner, self.deletions
+        self._not_wanted = not_wanted(odd, {one.owner for one in moving}, *known_owners)
         self.job_ends = job_ends(self.by_owner, self.workloads, self._lost, scenario.start_ns)
         self.placements = Placements() if part else self._places(moving)
         self.fates = dict(self._fates(moving))
@@ -153,6 +156,7 @@ class World:
     def _group(self, moving: Sequence[Moving]) -> None:
         members = Members(self.snapshot.pods, moving, self._owners)
         self.by_owner, self.by_labels = members.by_owner, members.by_labels
+        self._absent = members.absent
 
     def _touched_pods(self) -> dict[str, Pod]:
         lives = self.lives
@@ -245,6 +249,16 @@ class World:
             return False
         return not self._begins(moving.owner, deletion, moving.pod).never
 
+    @cached_property
+    def deletes_nodes(self) -> bool:
+        """Whether any node that is touched is deleted, perhaps."""
+        return any(not life.deleted.never for life in self.lives.values())
+
+    @property
+    def has_surplus(self) -> bool:
+        """Whether any pod is deleted and not missed: see ``is_surplus``."""
+        return bool(self._not_wanted.surely)
+
     def is_surplus(self, key: str) -> bool:
         """Whether that pod is deleted and not missed: its owner has too many, or has replaced it before."""
         return key in self._not_wanted.surely
@@ -306,51 +320,65 @@ class World:
         """How long a replacement of that owner takes to be Ready."""
         return self._times.of(owner, self.by_owner)
 
-    def _fates(self, moving: Iterable[Moving]) -> Iterator[tuple[str, Fate]]:
+    def _fates(self, moving: Sequence[Moving]) -> Iterator[tuple[str, Fate]]:
         sets: dict[OwnerKey, list[Moving]] = {}
-        # What alike pods share.
-        memo: dict[object, tuple[object, ...]] = {}
-        likes: dict[int, str] = {}
-        # Of each owner whether it makes others at once, and how long these take to be Ready.
-        owners: dict[OwnerKey, tuple[bool, tuple[int, int]]] = {}
-        lives, returning = self.lives, self.returning
+        # What alike pods share; None: each is found out for itself.
+        memo: dict[object, tuple[object, ...] | None] = {}
         own = self._not_wanted.surely | self._not_wanted.perhaps | self.volumes.claiming
-        placed = bool(self.placements.of_pod) or self.has_gates
-        for one in moving:
-            key, pod, owner, deletion = one
-            if owner[1] == STATEFUL_SET:
-                sets.setdefault(owner, []).append(one)
-                continue
-            if (known_owner := owners.get(owner)) is None:
-                known_owner = owners[owner] = self._replaces(owner)
-            at_once, span = known_owner
-            if key in own or not (at_once or deletion is None):
-                yield key, self._fate(one, None)
-                continue
-            # Nothing but its node, its deletion and its place decides what becomes of the pod.
-            if (alike := likes.get(id(deletion))) is None:
-                alike = likes[id(deletion)] = _without_end(deletion)
-            token = (
-                id(lives.get(pod.node_name, _NOTHING)),
-                span,
-                alike,
-                is_counted(pod),
-                pod.node_name if key in returning else "",
-                id(self._place_of(key, owner)) if placed else 0,
-            )
-            if (known := memo.get(token)) is not None:
-                yield key, Fate._make(one + known)
+        fate = partial(tuple.__new__, Fate)
+        for one, alike in zip(moving, self._alike(moving), strict=True):
+            if own and one.key in own:
+                known = None
+            elif alike in memo:
+                known = memo[alike]
             else:
-                found = self._fate(one, None)
-                memo[token] = found.shared
-                yield key, found
+                known = memo[alike] = self._shared(one)
+            if known is not None:
+                yield one.key, fate(one + known)
+            elif one.owner[1] == STATEFUL_SET:
+                sets.setdefault(one.owner, []).append(one)
+            else:
+                yield one.key, self._fate(one, None)
         for owner, pods in sets.items():
             yield from self._stateful_set(owner, pods)
 
-    def _replaces(self, owner: OwnerKey) -> tuple[bool, tuple[int, int]]:
-        """Whether it makes others as soon as pods are deleted, and how long these take to be Ready."""
-        at_once = owner[1] in AT_DELETION and not self.makes_none(owner)
-        return at_once, _span(self.readiness_of(owner))
+    def _alike(self, moving: Sequence[Moving]) -> Iterator[tuple[object, ...]]:
+        """Of each something that is equal for pods that differ in no more than their deletions' ends and their owners' names."""
+        # Of each owner what it does and how long replacements take to be Ready, of each deletion all but the end.
+        kinds = {owner: self._kind_of(owner) for owner in {one.owner for one in moving}}
+        deletions = {id(one.deletion): one.deletion for one in moving}
+        likes = {at: _without_end(deletion) for at, deletion in deletions.items()}
+        lives, returning, absent = self.lives, self.returning, self._absent
+        pods, number = [one.pod for one in moving], len(moving)
+        there: Iterable[bool] = repeat(True, number)
+        if absent:
+            there = [id(pod) not in absent for pod in pods]
+        returns: Iterable[str] = repeat("", number)
+        if returning:
+            returns = [one.pod.node_name if one.key in returning else "" for one in moving]
+        placed: Iterable[int] = repeat(0, number)
+        if self.placements.of_pod or self.has_gates:
+            placed = [id(self._place_of(one.key, one.owner)) for one in moving]
+        nodes = map(id, [lives.get(pod.node_name, _NOTHING) for pod in pods])
+        owned = [kinds[one.owner] for one in moving]
+        deleted = [likes[id(one.deletion)] for one in moving]
+        return zip(nodes, owned, deleted, there, returns, placed, strict=True)
+
+    def _shared(self, moving: Moving) -> tuple[object, ...] | None:
+        """What becomes of a pod as far as it is the same for alike ones; None where each has to be asked about."""
+        owner, deletion = moving.owner, moving.deletion
+        if owner[1] == STATEFUL_SET or not (deletion is None or self._replaces_at_once(owner)):
+            return None
+        return self._fate(moving, None).shared
+
+    def _kind_of(self, owner: OwnerKey) -> tuple[object, ...]:
+        readiness = self.readiness_of(owner)
+        at_once = self._replaces_at_once(owner)
+        return at_once, owner[1] == STATEFUL_SET, readiness.least_ns, readiness.most_ns
+
+    def _replaces_at_once(self, owner: OwnerKey) -> bool:
+        """Whether it makes others as soon as pods are deleted."""
+        return owner[1] in AT_DELETION and not self.makes_none(owner)
 
     def _fate(self, moving: Moving, lower: Mapping[str, _Lower] | None) -> Fate:
         key, pod, owner, deletion = moving
@@ -455,6 +483,10 @@ class World:
                 self.asked_budget[key] = limit
                 self.spare[limit] = self.pushed.limits[fate.owner]
 
+    def how_many_there(self, pods: Sequence[Pod]) -> int:
+        """How many of these count as there at the start."""
+        return how_many_there(pods, self._absent)
+
     # -- groups -------------------------------------------------------------------------------------
 
     def availability(
@@ -473,10 +505,6 @@ class World:
         """
         known = before, fates, absence_of
         return self._curves.curve(*known, endpoints=endpoints, limited=limited)
-
-
-def _span(readiness: Readiness) -> tuple[int, int]:
-    return readiness.least_ns, readiness.most_ns
 
 
 def _without_end(deletion: Deletion | None) -> str:

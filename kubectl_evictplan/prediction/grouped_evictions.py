@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from kubectl_evictplan.prediction.records import Because, Eviction
+from kubectl_evictplan.prediction.rows import Rows, plain
+
+# What encodes these rows belongs to them, wherever it is defined.
+__all__ = ["Chain", "EvictionGroup", "Evictions", "OneOfGroup", "PodNames", "SharedChain", "plain"]
 
 Chain = tuple[Because, ...]
 
@@ -97,7 +101,7 @@ class EvictionGroup:
 OneOfGroup = tuple[PodNames, EvictionGroup]
 
 
-class Evictions(Sequence[Eviction]):
+class Evictions(Rows[Eviction]):
     """Rows, sorted by offset, namespace, name. Immutable; equal to a tuple of the same rows.
 
     A large cluster has 50,000 rows in some thousand ``groups``: who counts or compares reads the groups
@@ -136,7 +140,7 @@ class Evictions(Sequence[Eviction]):
         return {(names.namespace, names.owner) for group in self.groups for names in group.pods}
 
     @cached_property
-    def rows(self) -> tuple[Eviction, ...]:
+    def rows(self) -> tuple[Eviction, ...]:  # type: ignore[override]
         """All rows."""
         return tuple([group.row(names) for names, group in self.in_order])
 
@@ -179,27 +183,6 @@ class Evictions(Sequence[Eviction]):
             return len(self.rows)
         return sum([len(group.pods) for group in self.groups])
 
-    def __iter__(self) -> Iterator[Eviction]:
-        return iter(self.rows)
-
-    @overload
-    def __getitem__(self, at: int) -> Eviction: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Eviction, ...]: ...
-    def __getitem__(self, at: int | slice) -> Eviction | tuple[Eviction, ...]:
-        return self.rows[at]
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return isinstance(other, Evictions | tuple) and self.rows == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(self.rows)
-
-    def __repr__(self) -> str:
-        return repr(self.rows)
-
 
 def _group_of_one(row: Eviction) -> EvictionGroup:
     names = PodNames(row.namespace, row.pod, row.uid, row.owner)
@@ -217,10 +200,3 @@ def _by_name(groups: list[EvictionGroup]) -> list[OneOfGroup]:
     found = [(names, group) for group in groups for names in group.pods]
     found.sort(key=_names)
     return found
-
-
-def plain(value: object) -> tuple[Eviction, ...]:
-    """Rows as msgspec can encode them: an ``enc_hook``."""
-    if isinstance(value, Evictions):
-        return value.rows
-    raise NotImplementedError(f"no JSON of {type(value)}")

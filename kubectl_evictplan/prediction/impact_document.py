@@ -7,6 +7,9 @@ workload or budget that nothing can happen to is not there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from kubectl_evictplan.prediction.records import Record
 
 
@@ -76,6 +79,26 @@ class BlackHole(Record):
     until: Instant
 
 
+class TwoCopies(Record):
+    """A pod that may run on behind a dead network while its replacement runs: from when on.
+
+    It ends when the node is fenced, or when its kubelet is back and ends the old pod.
+    """
+
+    pod: str
+    node: str
+    since: Instant
+
+
+if TYPE_CHECKING:
+    # May be made when they are read (``prediction/rows.py``).
+    _BlackHoles = Sequence[BlackHole]
+    _TwoCopies = Sequence[TwoCopies]
+else:
+    _BlackHoles = tuple[BlackHole, ...]
+    _TwoCopies = tuple[TwoCopies, ...]
+
+
 class ServiceImpact(Record):
     """One Service whose endpoints change.
 
@@ -97,24 +120,13 @@ class ServiceImpact(Record):
     endpoints_before: int
     fewest_ready: Count
     fewest_answering: Count
-    black_holes: tuple[BlackHole, ...]
+    black_holes: _BlackHoles
     nobody_ready: tuple[Spell, ...]
     nobody_answers: tuple[Spell, ...]
     undetected: Spell | None
     whole_again: Instant
     steps: tuple[Step, ...]
     runtime_labels: tuple[str, ...] = ()
-
-
-class TwoCopies(Record):
-    """A pod that may run on behind a dead network while its replacement runs: from when on.
-
-    It ends when the node is fenced, or when its kubelet is back and ends the old pod.
-    """
-
-    pod: str
-    node: str
-    since: Instant
 
 
 class WorkloadImpact(Record):
@@ -138,7 +150,7 @@ class WorkloadImpact(Record):
     zero: tuple[Spell, ...]
     whole_again: Instant
     never_replaced: tuple[str, ...]
-    two_copies: tuple[TwoCopies, ...]
+    two_copies: _TwoCopies
     ready_after: ReadyAfter
     steps: tuple[Step, ...]
 

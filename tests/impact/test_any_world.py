@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import re
 
-import msgspec
 import pytest
 from drain_worlds import draw_drained_world
 from hypothesis import given, settings
 from strategies import World, worlds
 
+from builders import encoded
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.impact.assess import assess_impact
@@ -26,7 +26,7 @@ def assert_sound(
     known = (snapshot, scenario, configuration)
     prediction = predict(*known)
     impact = assess_impact(*known, prediction)
-    assert msgspec.json.encode(impact) == msgspec.json.encode(assess_impact(*known, prediction))
+    assert encoded(impact) == encoded(assess_impact(*known, prediction))
     for one in impact.services:
         assert_curve(one.endpoints_before, one.fewest_ready.least, one.steps)
         assert one.fewest_answering.least <= one.fewest_answering.most
