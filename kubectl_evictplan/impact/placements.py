@@ -124,6 +124,8 @@ class Change(msgspec.Struct, frozen=True):
     lives: Mapping[str, NodeLife]
     deletions: Mapping[str, Deletion]
     evicted: Mapping[str, Pod]
+    # Pods that are on their way out at the start.
+    going: Sequence[Pod] = ()
     # Keys of those whose owners make pods with scheduling gates.
     gated: Collection[str] = ()
     # How the release's scheduler counts pods that were resized in place (``kube/pod_requests.py``).
@@ -139,9 +141,8 @@ def placements_of(change: Change, replaced: Sequence[Pod]) -> Placements:
     # Each once: pods that are alike share one object.
     every = change.deletions.values()
     distinct = list(dict(zip(map(id, every), every, strict=True)).values())
-    going = [pod for pod in change.snapshot.pods if pod.deletion_timestamp_ns is not None]
-    ending = list(_ending(change, going))
-    around, phases = _surroundings(change, distinct, going, [pod for pod, _ in ending])
+    ending = list(_ending(change))
+    around, phases = _surroundings(change, distinct, [pod for pod, _ in ending])
     found = fits(around, replaced)
     ends = [one.gone.latest_ns for one in distinct if one.certain and not one.held]
     gone_ns = max([*ends, *(ends_ns for _, ends_ns in ending)], default=0)
@@ -167,16 +168,23 @@ class _Groups:
         self._equal: dict[Placement, Placement] = {}
         # Alike groups have the same chances, as one object, and so the same placements, from the first to the last.
         self._known: dict[tuple[int, int, int, bool], Sequence[Placement]] = {}
+        # Those of which all find a node at once, whatever their labels.
+        self._at_once = set[tuple[int, int, int]]()
 
     def of(self, fit: Fit) -> Mapping[str, Placement]:
         """By key the placement of each pod; empty where all find a node at once."""
+        kind = id(fit.chances), id(fit.pods[0].tolerations), len(fit.pods)
+        if kind in self._at_once:
+            return {}
         labels = fit.pods[0].labels
         # Who asks about some of them only must not be told the count of all.
         alike = len({id(pod.labels) for pod in fit.pods}) == 1
         alike = alike or all(pod.labels == labels for pod in fit.pods)
-        token = id(fit.chances), id(fit.pods[0].tolerations), len(fit.pods), alike
+        token = *kind, alike
         if (placements := self._known.get(token)) is None:
             placements = self._known[token] = self._by_rank(fit, alike=alike)
+            if not placements:
+                self._at_once.add(kind)
         if len(placements) <= 1:
             return {pod.key: one for one in placements for pod in fit.pods}
         deletions = self._change.deletions
@@ -229,13 +237,13 @@ def _losses(fit: Fit, phases: Sequence[TimedPhase], change: Change) -> tuple[Los
 
 
 def _surroundings(
-    change: Change, distinct: Sequence[Deletion], going: Sequence[Pod], ending: Sequence[Pod]
+    change: Change, distinct: Sequence[Deletion], ending: Sequence[Pod]
 ) -> tuple[Surroundings, tuple[TimedPhase, ...]]:
-    """``distinct``: all deletions, alike ones once; ``going``: pods on their way out at the start; ``ending``: that end."""
+    """``distinct``: all deletions, alike ones once; ``ending``: pods on their way out at the start that end."""
     snapshot, evicted = change.snapshot, change.evicted
-    stuck = _keys(change, [one for one in distinct if one.held])
+    stuck = _keys(change, distinct, [one for one in distinct if one.held])
     stay_ns = min((one.gone.earliest_ns for one in distinct if one.held), default=FOREVER_NS)
-    if _overdue(change, going):
+    if _overdue(change):
         stay_ns = 0
     gone = set(map(id, ending))
     if len(stuck) < len(evicted):
@@ -263,11 +271,7 @@ def _surroundings(
     around = Surroundings(
         then.nodes,
         then.leaving,
-        [
-            pod if pod.resized is None else _as_held(pod, change)
-            for pod in snapshot.pods
-            if id(pod) not in gone
-        ],
+        _running(change, gone),
         stuck,
         infrastructure,
         {one.name: one.labels for one in infrastructure.namespaces}
@@ -276,7 +280,7 @@ def _surroundings(
         snapshot.pods_of_all_namespaces,
         [one.phase._replace(stuck_stay=one.until_ns <= stay_ns) for one in phases],
         [*evicted.values(), *ending],
-        _keys(change, [one for one in distinct if not one.certain]),
+        _keys(change, distinct, [one for one in distinct if not one.certain]),
         [pod for pod in snapshot.pods if not pod.node_name and not pod.finished],
         change.gated,
         published(snapshot, asked=change.storage_capacity),
@@ -284,10 +288,24 @@ def _surroundings(
     return around, phases
 
 
-def _keys(change: Change, some: Iterable[Deletion]) -> set[str]:
-    """Those of the pods of which a deletion is one of ``some``."""
+def _keys(
+    change: Change, distinct: Sequence[Deletion], some: Sequence[Deletion]
+) -> Collection[str]:
+    """Those of the pods of which a deletion is one of ``some``; ``distinct``: of all."""
+    if len(some) == len(distinct):
+        return change.deletions.keys()
     wanted = set(map(id, some))
     return {key for key, one in change.deletions.items() if id(one) in wanted} if wanted else set()
+
+
+def _running(change: Change, gone: Collection[int]) -> Sequence[Pod]:
+    """Pods that have a node then; ``gone``: those that have not, by identity."""
+    pods: Sequence[Pod] = change.snapshot.pods
+    if gone:
+        pods = [pod for pod in pods if id(pod) not in gone]
+    if any([pod.resized is not None for pod in pods]):
+        return [pod if pod.resized is None else _as_held(pod, change) for pod in pods]
+    return pods
 
 
 def _as_held(pod: Pod, change: Change) -> Pod:
@@ -298,9 +316,9 @@ def _as_held(pod: Pod, change: Change) -> Pod:
     return pod if held is None else replace(pod, needs=replace(pod.needs, requests=held))
 
 
-def _ending(change: Change, going: Iterable[Pod]) -> Iterator[tuple[Pod, int]]:
+def _ending(change: Change) -> Iterator[tuple[Pod, int]]:
     """Pods that are on their way out at the start, on nodes that are heard, and when they are gone: their grace ends."""
-    for pod in going:
+    for pod in change.going:
         if pod.deletion_timestamp_ns is None or pod.key in change.evicted or pod.finalizers:
             continue
         ends_ns = pod.deletion_timestamp_ns - change.scenario.start_ns
@@ -309,7 +327,7 @@ def _ending(change: Change, going: Iterable[Pod]) -> Iterator[tuple[Pod, int]]:
             yield pod, ends_ns + REACTION_MAX_NS
 
 
-def _overdue(change: Change, going: Iterable[Pod]) -> bool:
+def _overdue(change: Change) -> bool:
     """Whether any pod that should be gone by now is not: nobody knows what holds it, and for how long."""
     start_ns = change.scenario.start_ns
     return any(
@@ -317,7 +335,7 @@ def _overdue(change: Change, going: Iterable[Pod]) -> bool:
         and pod.deletion_timestamp_ns < start_ns
         and pod.key not in change.evicted
         and not pod.finished
-        for pod in going
+        for pod in change.going
     )
 
 

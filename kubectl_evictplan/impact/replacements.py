@@ -9,9 +9,10 @@ from __future__ import annotations
 from operator import itemgetter
 
 from kubectl_evictplan.impact import telling
+from kubectl_evictplan.impact.fates import OwnerKey
 from kubectl_evictplan.impact.stretches import Between, last_of
 from kubectl_evictplan.impact.world import World
-from kubectl_evictplan.kube.scheduling.answers import Fit, Unknown, Verdict
+from kubectl_evictplan.kube.scheduling.answers import Fit, Refusal, Unknown, Verdict
 from kubectl_evictplan.prediction.impact_document import FilterCount, ReplacementFit
 
 ASSUMPTION = (
@@ -30,48 +31,70 @@ _VERDICTS = [
 def replacement_fits(world: World) -> tuple[ReplacementFit, ...]:
     """Return where successors can run, by owner and needs: those that find no place first, then by name."""
     worst = {verdict: place for place, verdict in enumerate(_VERDICTS)}
-    words: dict[tuple[Unknown, ...], tuple[str, ...]] = {}
+    words, because = _Words(), _Because()
     found: list[tuple[tuple[int, str, str, str], ReplacementFit]] = []
     for fit in world.placements.fits:
         verdict = fit.verdict
-        if (unknown := words.get(fit.unknown)) is None:
-            unknown = words[fit.unknown] = tuple(map(str, fit.unknown))
-        one = _record(world, fit, verdict, unknown)
+        one = _record(world, fit, verdict, words[fit.unknown], because[fit.because])
         found.append(((worst[verdict], one.namespace, one.workload, one.pod), one))
     found.sort(key=itemgetter(0))
     return tuple([one for _, one in found])
 
 
-def _record(world: World, fit: Fit, verdict: Verdict, unknown: tuple[str, ...]) -> ReplacementFit:
+class _Words(dict[tuple[Unknown, ...], tuple[str, ...]]):
+    """What is unknown, in words; the same few of thousands of groups."""
+
+    def __missing__(self, unknown: tuple[Unknown, ...]) -> tuple[str, ...]:
+        found = self[unknown] = tuple(map(str, unknown))
+        return found
+
+
+class _Because(dict[tuple[Refusal, ...], tuple[FilterCount, ...]]):
+    """What refuses, as it is told."""
+
+    def __missing__(self, refusals: tuple[Refusal, ...]) -> tuple[FilterCount, ...]:
+        found = tuple([FilterCount(one.filter.value, one.nodes) for one in refusals])
+        self[refusals] = found
+        return found
+
+
+def _record(
+    world: World,
+    fit: Fit,
+    verdict: Verdict,
+    unknown: tuple[str, ...],
+    because: tuple[FilterCount, ...],
+) -> ReplacementFit:
     pod, chances = fit.pods[0], fit.chances
-    namespace, workload = world.workload_of(world.owner_of(pod))
+    owner = world.owner_of(pod)
+    namespace, workload = world.workload_of(owner)
     # What is assumed is not sure.
-    assumed = any(chance.assumed for chance in chances)
+    assumed = any([chance.assumed for chance in chances])
     return ReplacementFit(
-        namespace=namespace,
-        workload=workload,
-        pod=pod.name,
-        pods=len(fit.pods),
-        verdict=verdict.value,
-        on_nodes=fit.on_nodes,
-        nodes=fit.nodes,
-        placed=fit.placed,
-        only_on_leaving=verdict is Verdict.ONLY_ON_LEAVING,
-        nowhere=verdict is Verdict.NOWHERE,
-        returns_to=fit.returns_to,
-        lower_priority=fit.lower_priority,
-        because=tuple([FilterCount(one.filter.value, one.nodes) for one in fit.because]),
-        unknown=unknown,
-        sure_of_a_node=0 if assumed else chances[0].later,
-        may_find_one=chances[0].most,
-        all_have_one=telling.instant(_all_have_one(world, fit)),
-        assumed=assumed,
+        namespace,
+        workload,
+        pod.name,
+        len(fit.pods),
+        verdict.value,
+        fit.on_nodes,
+        fit.nodes,
+        fit.placed,
+        verdict is Verdict.ONLY_ON_LEAVING,
+        verdict is Verdict.NOWHERE,
+        fit.returns_to,
+        fit.lower_priority,
+        because,
+        unknown,
+        0 if assumed else chances[0].later,
+        chances[0].most,
+        telling.instant(_all_have_one(world, fit, owner)),
+        assumed,
     )
 
 
-def _all_have_one(world: World, fit: Fit) -> Between:
+def _all_have_one(world: World, fit: Fit, owner: OwnerKey) -> Between:
     # Mostly these are all that its owner loses.
-    fates = world.fates_of(world.owner_of(fit.pods[0]))
+    fates = world.fates_of(owner)
     if len(fates) != len(fit.pods):
         fates = [world.fates[pod.key] for pod in fit.pods]
-    return last_of(*{fate.successor.bound for fate in fates})
+    return last_of(*[fate.successor.bound for fate in fates])

@@ -186,20 +186,28 @@ class World:
 
     def _places(self, moving: Iterable[Moving]) -> Placements:
         """Where successors can run, and when they find their place."""
+        # Of owners that replace at once each is asked about once for all of its pods.
+        owners = {one.owner for one in moving if one.owner[1] in AT_DELETION}
+        make = {owner for owner in owners if self._replaces_at_once(owner)}
+        surely = self._not_wanted.surely
         replaced = [
             one
             for one in moving
             if one.deletion is not None
-            and one.owner[1] not in _NOT_PLACED
-            and self._replaced(one, one.deletion)
+            and (
+                one.owner in make or (one.owner not in owners and self._replaced(one, one.deletion))
+            )
+            and not (surely and one.key in surely)
         ]
         # By their keys first, as the input mostly is: that costs less than both at once.
         replaced.sort(key=itemgetter(0))
-        replaced.sort(key=attrgetter("deletion.when.earliest_ns"))
+        replaced = _by_first_instant(replaced)
         gated = set[str]()
         if self.has_gates:
             gated.update(one.key for one in replaced if self.gates_of(one.owner))
         evicted = {one.key: one.pod for one in moving if one.deletion is not None}
+        absent = self._absent
+        going = [pod for pod in self.snapshot.pods if id(pod) in absent] if absent else []
         change = Change(
             self.snapshot,
             self.scenario,
@@ -207,6 +215,7 @@ class World:
             self.lives,
             self.deletions,
             evicted,
+            [pod for pod in going if pod.deletion_timestamp_ns is not None],
             gated,
             self._profile.resized_pods_hold,
             self._profile.storage_capacity,
@@ -240,11 +249,9 @@ class World:
         return GATED if self.has_gates and place is AT_ONCE and self.gates_of(owner) else place
 
     def _replaced(self, moving: Moving, deletion: Deletion) -> bool:
-        """Whether the owner may make another: whoever never comes takes nobody's room."""
-        if self._not_wanted.surely and moving.key in self._not_wanted.surely:
+        """Whether an owner that does not replace at once may make another: whoever never comes takes nobody's room."""
+        if moving.owner[1] in _NOT_PLACED:
             return False
-        if moving.owner[1] in AT_DELETION:
-            return self.makes_none(moving.owner) is None
         if (end := self.job_ends.get(moving.owner)) is not None and end.certain:
             return False
         return not self._begins(moving.owner, deletion, moving.pod).never
@@ -505,6 +512,19 @@ class World:
         """
         known = before, fates, absence_of
         return self._curves.curve(*known, endpoints=endpoints, limited=limited)
+
+
+def _by_first_instant(moving: Iterable[Moving]) -> list[Moving]:
+    """Those that are deleted by when that may be at the earliest; the order of others stays."""
+    found: dict[int, list[Moving]] = {}
+    # By identity: alike pods share their deletions.
+    listed: dict[int, list[Moving]] = {}
+    for one in moving:
+        if (known := listed.get(id(one.deletion))) is None:
+            assert one.deletion is not None
+            known = listed[id(one.deletion)] = found.setdefault(one.deletion.when.earliest_ns, [])
+        known.append(one)
+    return [one for _, some in sorted(found.items()) for one in some]
 
 
 def _without_end(deletion: Deletion | None) -> str:

@@ -23,6 +23,9 @@ _AMOUNTS_MAX = 4096
 _STEP = 64
 
 
+Requests = tuple[tuple[str, int], ...]
+
+
 class Capacity:
     """What is left on each node; ``take`` takes some of it."""
 
@@ -36,8 +39,8 @@ class Capacity:
         # (resource, amount) -> nodes that have as much left, and how much of the log it has seen.
         self._enough: dict[tuple[str, int], tuple[NodeSet, int]] = {}
         self._sorted: dict[str, _Sorted] = {}
-        self._last_asked: tuple[object, int] = (None, 0)
-        self._last_fitting: NodeSet = 0
+        # By identity of what pods ask for.
+        self._fitting: dict[int, _Fitting] = {}
         self._changed: list[int] = []
         # (protocol, port) -> address -> nodes on which it is taken.
         self._ports: dict[tuple[str, int], dict[str, NodeSet]] = {}
@@ -54,15 +57,29 @@ class Capacity:
 
     def fitting(self, needs: PodNeeds) -> NodeSet:
         """Nodes that pass NodeResourcesFit, as far as what they offer is known."""
-        # One pod is asked about several times in a row.
-        asked = needs.requests, len(self._changed)
-        if self._last_asked[0] is not asked[0] or self._last_asked[1] != asked[1]:
-            fitting = self._with(PODS, 1)
-            for resource, amount in needs.requests:
-                if amount > 0:
-                    fitting &= self._with(resource, amount)
-            self._last_asked, self._last_fitting = asked, fitting
-        return self._last_fitting
+        requests, seen = needs.requests, len(self._changed)
+        known = self._fitting.get(id(requests))
+        if known is None or seen - known.seen > _CHANGES_MAX:
+            if len(self._fitting) >= _AMOUNTS_MAX:
+                self._fitting.clear()
+            known = self._fitting[id(requests)] = self._find_fitting(requests)
+        elif known.seen < seen:
+            nodes = known.nodes
+            for place in self._changed[known.seen :]:
+                for column, amount in known.asked:
+                    if column[place] < amount:
+                        nodes &= ~(1 << place)
+            known.nodes, known.seen = nodes, seen
+        return known.nodes
+
+    def _find_fitting(self, requests: Requests) -> _Fitting:
+        asked = {PODS: 1, **{name: amount for name, amount in requests if amount > 0}}
+        asked[PODS] = max(1, asked[PODS])
+        nodes = -1
+        for resource, amount in asked.items():
+            nodes &= self._with(resource, amount)
+        columns = [(self.column(resource), amount) for resource, amount in asked.items()]
+        return _Fitting(requests, columns, nodes, len(self._changed))
 
     def ports(self, needs: PodNeeds) -> NodeSet:
         """Nodes that pass NodePorts: no port of the pod is taken there."""
@@ -128,6 +145,16 @@ class Capacity:
             found = _sorted(self.column(resource), len(self._changed))
             self._sorted[resource] = found
         return found.at_least(amount), found.seen
+
+
+class _Fitting(msgspec.Struct):
+    """Nodes that had as much left of each column not long ago; ``seen``: how much of the log of changes that has seen."""
+
+    # Kept alive: it is found by its identity.
+    requests: Requests
+    asked: Sequence[tuple[Sequence[int], int]]
+    nodes: NodeSet
+    seen: int
 
 
 class _Sorted(msgspec.Struct, frozen=True):
