@@ -76,13 +76,14 @@ class ReadyTimes(NamedTuple):
 
 def learnt(pods: Iterable[Pod]) -> LearntReady | None:
     """What the pods of one owner tell; None when none of them is Ready since it was started."""
-    known = sorted(
+    known = [
         pod.ready_after_seconds
         for pod in pods
-        if pod.ready == "True" and pod.ready_after_seconds is not None
-    )
+        if pod.ready_after_seconds is not None and pod.ready == "True"
+    ]
     if not known:
         return None
+    known.sort()
     limit = max(_FAR_ABOVE_MEDIAN * known[(len(known) - 1) // 2], _ALWAYS_COUNTED_SECONDS)
     counted = [number for number in known if number <= limit]
     if not counted:

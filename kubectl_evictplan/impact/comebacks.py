@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.stretches import FOREVER_NS
 from kubectl_evictplan.impact.successors import AT_DELETION
 from kubectl_evictplan.impact.volumes import HELD, NEVER_MOVES, STILL_USED
 from kubectl_evictplan.impact.world import World
@@ -157,7 +158,7 @@ def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
         if (kind := fate.owner[1]) not in AT_DELETION
         or fate.key in claiming
         or (world.has_gates and world.gates_of(fate.owner))
-        or fate.successor.bound.never
+        or fate.successor.bound[0] >= FOREVER_NS
         for code in _codes(world, fate, kind)
     ]
     return tuple(sorted(found, key=lambda one: (one.namespace, one.pod, one.code)))

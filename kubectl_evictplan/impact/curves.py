@@ -36,7 +36,7 @@ class Curves:
         moving = list(fates)
         absences = list(map(absence_of, moving))
         gains: list[int] = []
-        if NONE in absences:
+        if id(NONE) in map(id, absences):
             some = zip(moving, absences, strict=True)
             found = (one.gain_ns for one, absent in some if absent is NONE)
             gains = [gain_ns for gain_ns in found if gain_ns is not None]
@@ -64,9 +64,8 @@ class Curves:
         self, before: int, moving: Sequence[Fate], absences: Sequence[Absence]
     ) -> Availability | None:
         """The curve where nothing limits who is away; None where nodes say more."""
-        some = zip(moving, absences, strict=True)
         # On one node all that begins together is told by its anchors.
-        if len({one.pod.node_name for one, absent in some if absent is not NONE}) == 1:
+        if _on_one_node(moving, absences):
             return None
         # What small groups lose is mostly known before anything is counted.
         token = before, *sorted(map(id, absences))
@@ -89,3 +88,16 @@ class Curves:
             id(one): one if one is NONE else thawed_absence(one, self._frozen) for one in absences
         }
         return [later[id(one)] for one in absences]
+
+
+def _on_one_node(moving: Sequence[Fate], absences: Sequence[Absence]) -> bool:
+    """Whether all that are away at some time were on the same node; not where nobody is."""
+    first: str | None = None
+    for one, absent in zip(moving, absences, strict=True):
+        if absent is not NONE:
+            node = one.pod.node_name
+            if first is None:
+                first = node
+            elif node != first:
+                return False
+    return first is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 
 import msgspec
@@ -15,7 +15,7 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.finalizers import Jobs, is_tracked_by_job_controller, lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction
-from kubectl_evictplan.prediction.grouped_evictions import Evictions
+from kubectl_evictplan.prediction.grouped_evictions import Evictions, PodNames
 from kubectl_evictplan.scenarios.actions.pods import DeletePods
 from kubectl_evictplan.scenarios.scenario import Scenario
 
@@ -78,13 +78,27 @@ def _by_controllers(evictions: Evictions, pods: Mapping[str, Pod]) -> dict[str, 
     """Who is deleted more than once goes by whichever DELETE comes first."""
     # Pods of one node share all of it, and so do many nodes.
     memo: dict[object, Deletion] = {}
+    groups = [(_of_group(group.shared, memo), group.pods) for group in evictions.groups]
+    by_pod = {id(names.of): deletion for deletion, some in groups for names in some}
+    if len(by_pod) == len(evictions) and id(None) not in by_pod:
+        # Each is one pod that is known: no name has to be looked up.
+        found = {key: by_pod[id(pod)] for key, pod in pods.items() if id(pod) in by_pod}
+        if len(found) == len(by_pod):
+            return found
+    return _by_names(evictions, groups, pods, memo)
+
+
+def _by_names(
+    evictions: Evictions,
+    groups: Iterable[tuple[Deletion, Sequence[PodNames]]],
+    pods: Mapping[str, Pod],
+    memo: dict[object, Deletion],
+) -> dict[str, Deletion]:
     found: dict[str, Deletion] = {}
     again: set[str] = set()
-    for group in evictions.groups:
-        shared = group.shared
-        deletion = _joined([shared], memo)
-        for names in group.pods:
-            key = f"{names.namespace}/{names.pod}"
+    for deletion, some in groups:
+        for names in some:
+            key = names.key
             pod = pods.get(key)
             # A later pod of the same name is another one.
             if pod is None or pod.uid != names.uid:
@@ -97,6 +111,22 @@ def _by_controllers(evictions: Evictions, pods: Mapping[str, Pod]) -> dict[str, 
         rows.sort(key=attrgetter("offset_seconds", "controller"))
         found[key] = _joined(rows, memo)
     return found
+
+
+def _of_group(shared: Eviction, memo: dict[object, Deletion]) -> Deletion:
+    """The deletion of all pods of a group. Groups mostly share the objects that their rows are made of."""
+    token = (
+        shared.earliest_seconds,
+        shared.latest_seconds,
+        shared.certainty,
+        shared.controller,
+        id(shared.gone),
+        id(shared.taint),
+        id(shared.toleration),
+    )
+    if (known := memo.get(token)) is None:
+        known = memo[token] = _joined([shared], memo)
+    return known
 
 
 def _rows_of(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.fates import Fate, is_counted
-from kubectl_evictplan.impact.services import APP_LABELS, by_dns, listing_of, offered
+from kubectl_evictplan.impact.services import app_of, by_dns, listing_of, offered
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.infrastructure import EndpointSlice, Service
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
@@ -127,5 +127,5 @@ def _by_service(slices: Iterable[EndpointSlice]) -> dict[ServiceKey, list[Endpoi
 
 
 def _by_app_label(pod: Pod) -> list[ServiceKey]:
-    name = next((pod.labels[label] for label in APP_LABELS if label in pod.labels), "")
+    name = app_of(pod)
     return [ServiceKey(pod.namespace, name)] if name else []

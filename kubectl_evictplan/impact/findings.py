@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
-from kubectl_evictplan.impact.black_holes import dead_endpoints
+from kubectl_evictplan.impact import service_findings
 from kubectl_evictplan.impact.comebacks import (
     BARE_POD,
     DAEMON_SET,
@@ -41,13 +41,6 @@ from kubectl_evictplan.impact.replacement_words import (
     too_many,
     what_would_help,
 )
-from kubectl_evictplan.impact.services import (
-    LABELS,
-    clients_stay_near,
-    remedy_of_dead,
-    remedy_of_down,
-    services_of,
-)
 from kubectl_evictplan.impact.volumes import (
     DELETED,
     FORCE_DETACH,
@@ -58,13 +51,11 @@ from kubectl_evictplan.impact.volumes import (
 )
 from kubectl_evictplan.impact.workloads import REPLICATED
 from kubectl_evictplan.impact.world import World
-from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.scheduling.answers import Verdict
 from kubectl_evictplan.prediction.impact_document import (
     Finding,
     Impact,
     NotComingBack,
-    ServiceImpact,
     Spell,
     WorkloadImpact,
 )
@@ -113,53 +104,6 @@ def _told(words: Words) -> str:
 
 
 # -- authors: one for each code -----------------------------------------------------------------------------
-
-
-def _service_down(facts: Facts) -> Iterator[Item]:
-    listed = services_of(facts.world.snapshot)
-    for one in facts.impact.services:
-        spell = longest((*one.nobody_answers, *one.nobody_ready))
-        if spell is not None:
-            text = f"nobody answers for {_service(one)} {told_spell(spell)}"
-            if spell not in one.nobody_answers:
-                text = f"{_service(one)} has no ready endpoint {told_spell(spell)}; pods that are ending may answer until they exit"
-            service = listed.get((one.namespace, one.service))
-            remedy = remedy_of_down(service, one.runtime_labels)
-            remedy = remedy or facts.scaling.of(one.namespace, one.workloads)
-            yield Item(_service_object(one), text, spell.certainty, lasts(spell), remedy)
-
-
-def _service(one: ServiceImpact) -> str:
-    noun = "app" if one.source == LABELS else "service"
-    return f"{noun} {one.namespace}/{one.service}"
-
-
-def _service_object(one: ServiceImpact) -> str:
-    """Where no Services are listed, the label says who belongs together: that is no object of the cluster."""
-    kind = "App" if one.source == LABELS else "Service"
-    return f"{kind}/{one.namespace}/{one.service}"
-
-
-def _local_endpoints_gone(facts: Facts) -> Iterator[Item]:
-    if clients_stay_near(facts.world.snapshot):
-        from kubectl_evictplan.impact.local_traffic import local_endpoints_gone
-
-        yield from local_endpoints_gone(facts)
-
-
-def _outage_undetected(facts: Facts) -> Iterator[Item]:
-    listed = services_of(facts.world.snapshot)
-    for one in facts.impact.services:
-        if (spell := one.undetected) is not None:
-            dead = dead_endpoints(one)
-            text = f"{dead} of {one.endpoints_before} endpoints of {_service(one)} are dead but offered"
-            if spell.most_seconds is not None:
-                text += f" for up to {format_duration(math.ceil(spell.most_seconds) * SECOND_NS)}"
-            else:
-                text += ", perhaps without end"
-            weight = dead / max(one.endpoints_before, 1)
-            remedy = remedy_of_dead(listed.get((one.namespace, one.service)))
-            yield Item(_service_object(one), text, spell.certainty, weight, remedy)
 
 
 def _budget_broken(facts: Facts) -> Iterator[Item]:
@@ -346,15 +290,20 @@ def _runs_twice(one: WorkloadImpact) -> str:
 def _stays_terminating(facts: Facts) -> Iterator[Item]:
     world = facts.world
     off = {node for node, life in world.lives.items() if life.may_be_off}
-    stuck = Counter(
-        fate.pod.node_name
-        for fate in world.fates.values()
-        if fate.deletion is not None and fate.deletion.stuck and fate.pod.node_name in off
-    )
-    for node, number in sorted(stuck.items()):
-        text = f"deleted pods of node {node} stay Terminating while its kubelet is silent: {number}"
-        remedy = partial(_tell_that_it_is_off, node)
-        yield Item(f"Node/{node}", text, weight=float(number), remedy=remedy)
+    fates = world.fates.values() if off else ()
+    # By identity: alike pods share their deletions.
+    deletions = {id(fate.deletion): fate.deletion for fate in fates}
+    stuck = {at for at, one in deletions.items() if one is not None and one.stuck}
+    numbers = Counter([fate.pod.node_name for fate in fates if id(fate.deletion) in stuck])
+    for node, number in sorted(numbers.items()):
+        if node in off:
+            text = partial(_told_stuck, node, number)
+            remedy = partial(_tell_that_it_is_off, node)
+            yield Item(f"Node/{node}", text, weight=float(number), remedy=remedy)
+
+
+def _told_stuck(node: str, number: int) -> str:
+    return f"deleted pods of node {node} stay Terminating while its kubelet is silent: {number}"
 
 
 def _evicted_again(facts: Facts) -> Iterator[Item]:
@@ -393,8 +342,8 @@ def _quorum_lost(facts: Facts) -> Iterator[Item]:
 def _empty_dir_gone(facts: Facts) -> Iterator[Item]:
     losing = {
         (fate.owner, fate.deletion.certain)
-        for fate in facts.world.fates.values()
-        if fate.pod.empty_dir and fate.deletion is not None
+        for fate in [fate for fate in facts.world.fates.values() if fate.pod.empty_dir]
+        if fate.deletion is not None
     }
     for owner, certain in losing:
         namespace, workload = facts.world.workload_of(owner)
@@ -446,9 +395,9 @@ def _of_drains(name: str) -> Callable[[Facts], Iterator[Item]]:
 
 
 AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
-    "service-down": _service_down,
+    "service-down": service_findings.down,
     "majority-lost": _quorum_lost,
-    "local-endpoints-gone": _local_endpoints_gone,
+    "local-endpoints-gone": service_findings.local_endpoints_gone,
     "workload-down": _workload_down,
     "budget-broken": _budget_broken,
     "drain-waits": _of_drains("drain_waits"),
@@ -488,7 +437,7 @@ AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
         _frees_the_volume,
     ),
     "slow-failover": _slow_failover,
-    "outage-undetected": _outage_undetected,
+    "outage-undetected": service_findings.undetected,
     "two-copies": _two_copies,
     "stays-terminating": _stays_terminating,
     "evicted-again": _evicted_again,

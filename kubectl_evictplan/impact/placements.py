@@ -116,14 +116,14 @@ class Placements(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What happens, and to whom: ``evicted`` by their keys."""
+    """What happens, and to whom: ``evicted`` are the pods of the ``deletions``, which are by key."""
 
     snapshot: ClusterSnapshot
     scenario: Scenario
     prediction: Prediction
     lives: Mapping[str, NodeLife]
     deletions: Mapping[str, Deletion]
-    evicted: Mapping[str, Pod]
+    evicted: Sequence[Pod]
     # Pods that are on their way out at the start.
     going: Sequence[Pod] = ()
     # Keys of those whose owners make pods with scheduling gates.
@@ -247,14 +247,14 @@ def _surroundings(
         stay_ns = 0
     gone = set(map(id, ending))
     if len(stuck) < len(evicted):
-        gone.update(id(pod) for key, pod in evicted.items() if key not in stuck)
+        gone.update([id(pod) for pod in evicted if pod.key not in stuck])
     instants = [one.when for one in distinct]
     first_ns = min(instants).earliest_ns
     then = later_nodes(
         snapshot.nodes,
         change.prediction.nodes,
         change.scenario.events,
-        {pod.node_name for pod in evicted.values()},
+        {pod.node_name for pod in evicted},
         (seconds(first_ns), seconds(_last(instants))),
     )
     names = {node.name for node in then.nodes}
@@ -279,7 +279,7 @@ def _surroundings(
         else None,
         snapshot.pods_of_all_namespaces,
         [one.phase._replace(stuck_stay=one.until_ns <= stay_ns) for one in phases],
-        [*evicted.values(), *ending],
+        [*evicted, *ending],
         _keys(change, distinct, [one for one in distinct if not one.certain]),
         [pod for pod in snapshot.pods if not pod.node_name and not pod.finished],
         change.gated,
@@ -303,7 +303,7 @@ def _running(change: Change, gone: Collection[int]) -> Sequence[Pod]:
     pods: Sequence[Pod] = change.snapshot.pods
     if gone:
         pods = [pod for pod in pods if id(pod) not in gone]
-    if any([pod.resized is not None for pod in pods]):
+    if [pod for pod in pods if pod.resized is not None]:
         return [pod if pod.resized is None else _as_held(pod, change) for pod in pods]
     return pods
 
@@ -319,7 +319,7 @@ def _as_held(pod: Pod, change: Change) -> Pod:
 def _ending(change: Change) -> Iterator[tuple[Pod, int]]:
     """Pods that are on their way out at the start, on nodes that are heard, and when they are gone: their grace ends."""
     for pod in change.going:
-        if pod.deletion_timestamp_ns is None or pod.key in change.evicted or pod.finalizers:
+        if pod.deletion_timestamp_ns is None or pod.key in change.deletions or pod.finalizers:
             continue
         ends_ns = pod.deletion_timestamp_ns - change.scenario.start_ns
         # Whoever is overdue is held by something that nobody knows.
@@ -333,7 +333,7 @@ def _overdue(change: Change) -> bool:
     return any(
         pod.deletion_timestamp_ns is not None
         and pod.deletion_timestamp_ns < start_ns
-        and pod.key not in change.evicted
+        and pod.key not in change.deletions
         and not pod.finished
         for pod in change.going
     )
@@ -345,9 +345,9 @@ def _cordon_first(change: Change) -> list[Drain]:
         event
         for event in drains_among(change.scenario.events)
         if all(
-            pod.node_name in event.nodes and change.deletions[key].controllers <= _BY_DRAINS
-            for key, pod in change.evicted.items()
-            if change.deletions[key].when.earliest_ns < event.at_ns + REACTION_MAX_NS
+            pod.node_name in event.nodes and change.deletions[pod.key].controllers <= _BY_DRAINS
+            for pod in change.evicted
+            if change.deletions[pod.key].when.earliest_ns < event.at_ns + REACTION_MAX_NS
         )
     ]
 

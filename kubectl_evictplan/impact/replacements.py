@@ -69,7 +69,7 @@ def _record(
     owner = world.owner_of(pod)
     namespace, workload = world.workload_of(owner)
     # What is assumed is not sure.
-    assumed = any([chance.assumed for chance in chances])
+    assumed = True in [chance.assumed for chance in chances]
     return ReplacementFit(
         namespace,
         workload,

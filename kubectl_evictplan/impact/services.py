@@ -313,12 +313,19 @@ def _of_pods(name: str, source: str, classes: Sequence[Labelled]) -> _Behind:
 def _by_app_labels(world: World) -> Iterator[_Behind]:
     groups: dict[tuple[str, str], list[Labelled]] = {}
     for (namespace, _), labelled in world.by_labels.items():
-        labels = labelled.pods[0].labels
-        name = next((labels[label] for label in APP_LABELS if label in labels), "")
-        if name:
+        if name := app_of(labelled.pods[0]):
             groups.setdefault((namespace, name), []).append(labelled)
     for (_, name), some in groups.items():
         yield from _some(_of_pods(name, LABELS, some))
+
+
+def app_of(pod: Pod) -> str:
+    """By what name people know its application, "" where no label tells."""
+    labels = pod.labels
+    for label in APP_LABELS:
+        if label in labels:
+            return labels[label]
+    return ""
 
 
 def services_listed(snapshot: ClusterSnapshot) -> bool:

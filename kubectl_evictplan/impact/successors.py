@@ -72,7 +72,10 @@ class ReplacementTimes:
     """Of each owner, found out once."""
 
     def __init__(self, assumed: Assumed) -> None:
-        self._assumed = assumed
+        low_ns, high_ns = assumed.ready
+        most_ns = FOREVER_NS if high_ns is None else high_ns
+        self._given = assumed.given
+        self._default = Readiness(low_ns, most_ns, GIVEN if assumed.given else DEFAULT)
         self._known: dict[OwnerKey, Readiness] = {}
 
     def of(self, owner: OwnerKey, by_owner: Mapping[OwnerKey, Sequence[Pod]]) -> Readiness:
@@ -83,13 +86,9 @@ class ReplacementTimes:
         return known
 
     def _find(self, pods: Sequence[Pod]) -> Readiness:
-        low_ns, high_ns = self._assumed.ready
-        most_ns = FOREVER_NS if high_ns is None else high_ns
-        if not self._assumed.given:
-            found = learnt(pods)
-            if found is not None:
-                return Readiness(found.least_ns, found.most_ns, LEARNT, found.samples)
-        return Readiness(low_ns, most_ns, GIVEN if self._assumed.given else DEFAULT)
+        if not self._given and (found := learnt(pods)) is not None:
+            return Readiness(found.least_ns, found.most_ns, LEARNT, found.samples)
+        return self._default
 
 
 def begins(

@@ -5,9 +5,8 @@ Costs one pass over the pods of the cluster; what happens is computed once for e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import repeat
 from operator import attrgetter, itemgetter
 
 from msgspec.structs import replace
@@ -16,6 +15,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
 from kubectl_evictplan.impact.again import RETURNING, after_losses, goes_again
+from kubectl_evictplan.impact.alike_fates import Told, alike
 from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked, waits_for
 from kubectl_evictplan.impact.curves import Curves
@@ -62,6 +62,7 @@ from kubectl_evictplan.impact.successors import (
     not_available,
     successor,
 )
+from kubectl_evictplan.impact.touched import by_first_instant, moving_pods, touched_pods
 from kubectl_evictplan.impact.volumes import Hold, Volumes, ready_not_before
 from kubectl_evictplan.impact.wanted import not_wanted
 from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
@@ -118,7 +119,7 @@ class World:
         self._closed = closed_owners(snapshot)
         self._times = ReplacementTimes(assumed)
         self.drained = bool(drained_nodes(scenario))
-        touched = self._touched_pods()
+        touched = touched_pods(snapshot, scenario, prediction.evictions, self.lives)
         tracked = job_controller_runs_in_the_end(configuration, scenario)
         others = jobs_managed_elsewhere(snapshot.workloads)
         known = scenario, prediction.evictions, touched, self.lives
@@ -129,15 +130,16 @@ class World:
             if warning.code in RETURNING
             for name in warning.objects
         }
-        moving = self._moving(touched)
+        moving = moving_pods(touched, self.lives, self._owners, self.deletions)
         self._group(moving)
         self._out_of_service = out_of_service_taints(prediction)
         odd = [one for one in moving if id(one.pod) in self._absent] if self._absent else []
         known_owners = self.workloads, self.by_owner, self.deletions
         self._not_wanted = not_wanted(odd, {one.owner for one in moving}, *known_owners)
+        self._own = self._not_wanted.surely | self._not_wanted.perhaps | self.volumes.claiming
         self.job_ends = job_ends(self.by_owner, self.workloads, self._lost, scenario.start_ns)
         self.placements = Placements() if part else self._places(moving)
-        self.fates = dict(self._fates(moving))
+        self.fates = self._fates(moving)
         end_at_deadlines(self.fates, scenario.start_ns)
         for one in end_jobs(self.fates, self.job_ends, self.by_owner):
             moving.append(one)
@@ -158,32 +160,6 @@ class World:
         self.by_owner, self.by_labels = members.by_owner, members.by_labels
         self._absent = members.absent
 
-    def _touched_pods(self) -> dict[str, Pod]:
-        lives = self.lives
-        named = {key for event in self.scenario.events for key in event.pods}
-        named.update(
-            names.key
-            for group in self.prediction.evictions.groups
-            if group.shared.node not in lives
-            for names in group.pods
-        )
-        pods = [pod for pod in self.snapshot.pods if pod.node_name in lives]
-        if named:
-            pods = [pod for pod in self.snapshot.pods if pod.node_name in lives or pod.key in named]
-        return dict(zip([pod.key for pod in pods], pods, strict=True))
-
-    def _moving(self, touched: Mapping[str, Pod]) -> list[Moving]:
-        """Pods that something happens to, in the order of the input."""
-        disturbed = {
-            name
-            for name, life in self.lives.items()
-            if life.silences or life.unready or not life.deleted.never
-        }
-        pods = touched.values()
-        owners, deleted = self._owners.of_all(pods), map(self.deletions.get, touched)
-        every = map(Moving._make, zip(touched, pods, owners, deleted, strict=True))
-        return [one for one in every if one.deletion is not None or one.pod.node_name in disturbed]
-
     def _places(self, moving: Iterable[Moving]) -> Placements:
         """Where successors can run, and when they find their place."""
         # Of owners that replace at once each is asked about once for all of its pods.
@@ -201,11 +177,11 @@ class World:
         ]
         # By their keys first, as the input mostly is: that costs less than both at once.
         replaced.sort(key=itemgetter(0))
-        replaced = _by_first_instant(replaced)
+        replaced = by_first_instant(replaced)
         gated = set[str]()
         if self.has_gates:
             gated.update(one.key for one in replaced if self.gates_of(one.owner))
-        evicted = {one.key: one.pod for one in moving if one.deletion is not None}
+        evicted = [one.pod for one in moving if one.deletion is not None]
         absent = self._absent
         going = [pod for pod in self.snapshot.pods if id(pod) in absent] if absent else []
         change = Change(
@@ -327,54 +303,40 @@ class World:
         """How long a replacement of that owner takes to be Ready."""
         return self._times.of(owner, self.by_owner)
 
-    def _fates(self, moving: Sequence[Moving]) -> Iterator[tuple[str, Fate]]:
+    def _fates(self, moving: Sequence[Moving]) -> dict[str, Fate]:
+        found: dict[str, Fate] = {}
         sets: dict[OwnerKey, list[Moving]] = {}
+        alike = list(self._alike(moving))
         # What alike pods share; None: each is found out for itself.
-        memo: dict[object, tuple[object, ...] | None] = {}
-        own = self._not_wanted.surely | self._not_wanted.perhaps | self.volumes.claiming
+        shared = {
+            token: self._shared(one) for token, one in dict(zip(alike, moving, strict=True)).items()
+        }
         fate = partial(tuple.__new__, Fate)
-        for one, alike in zip(moving, self._alike(moving), strict=True):
-            if own and one.key in own:
-                known = None
-            elif alike in memo:
-                known = memo[alike]
-            else:
-                known = memo[alike] = self._shared(one)
+        for one, known in zip(moving, map(shared.__getitem__, alike), strict=True):
             if known is not None:
-                yield one.key, fate(one + known)
+                found[one[0]] = fate(one + known)
             elif one.owner[1] == STATEFUL_SET:
                 sets.setdefault(one.owner, []).append(one)
             else:
-                yield one.key, self._fate(one, None)
+                found[one.key] = self._fate(one, None)
         for owner, pods in sets.items():
-            yield from self._stateful_set(owner, pods)
+            found.update(self._stateful_set(owner, pods))
+        return found
 
-    def _alike(self, moving: Sequence[Moving]) -> Iterator[tuple[object, ...]]:
-        """Of each something that is equal for pods that differ in no more than their deletions' ends and their owners' names."""
-        # Of each owner what it does and how long replacements take to be Ready, of each deletion all but the end.
-        kinds = {owner: self._kind_of(owner) for owner in {one.owner for one in moving}}
-        deletions = {id(one.deletion): one.deletion for one in moving}
-        likes = {at: _without_end(deletion) for at, deletion in deletions.items()}
-        lives, returning, absent = self.lives, self.returning, self._absent
-        pods, number = [one.pod for one in moving], len(moving)
-        there: Iterable[bool] = repeat(True, number)
-        if absent:
-            there = [id(pod) not in absent for pod in pods]
-        returns: Iterable[str] = repeat("", number)
-        if returning:
-            returns = [one.pod.node_name if one.key in returning else "" for one in moving]
-        placed: Iterable[int] = repeat(0, number)
+    def _alike(self, moving: Sequence[Moving]) -> Iterable[Hashable]:
+        """Of each pod something that is equal for those that share what becomes of them."""
+        place_of: Callable[[str, OwnerKey], Placement] | None = None
         if self.placements.of_pod or self.has_gates:
-            placed = [id(self._place_of(one.key, one.owner)) for one in moving]
-        nodes = map(id, [lives.get(pod.node_name, _NOTHING) for pod in pods])
-        owned = [kinds[one.owner] for one in moving]
-        deleted = [likes[id(one.deletion)] for one in moving]
-        return zip(nodes, owned, deleted, there, returns, placed, strict=True)
+            place_of = self._place_of
+        told = Told(self.lives, self._kind_of, place_of, self.returning, self._absent, self._own)
+        return alike(moving, told)
 
     def _shared(self, moving: Moving) -> tuple[object, ...] | None:
         """What becomes of a pod as far as it is the same for alike ones; None where each has to be asked about."""
         owner, deletion = moving.owner, moving.deletion
-        if owner[1] == STATEFUL_SET or not (deletion is None or self._replaces_at_once(owner)):
+        if owner[1] == STATEFUL_SET or moving.key in self._own:
+            return None
+        if deletion is not None and not self._replaces_at_once(owner):
             return None
         return self._fate(moving, None).shared
 
@@ -512,24 +474,3 @@ class World:
         """
         known = before, fates, absence_of
         return self._curves.curve(*known, endpoints=endpoints, limited=limited)
-
-
-def _by_first_instant(moving: Iterable[Moving]) -> list[Moving]:
-    """Those that are deleted by when that may be at the earliest; the order of others stays."""
-    found: dict[int, list[Moving]] = {}
-    # By identity: alike pods share their deletions.
-    listed: dict[int, list[Moving]] = {}
-    for one in moving:
-        if (known := listed.get(id(one.deletion))) is None:
-            assert one.deletion is not None
-            known = listed[id(one.deletion)] = found.setdefault(one.deletion.when.earliest_ns, [])
-        known.append(one)
-    return [one for _, some in sorted(found.items()) for one in some]
-
-
-def _without_end(deletion: Deletion | None) -> str:
-    """All of a deletion but the end of the object, which owners that replace at once do not wait for."""
-    if deletion is None:
-        return ""
-    when = deletion.when
-    return f"{when} {deletion.certain} {deletion.by} {deletion.taint} {deletion.tolerated_seconds}"

@@ -98,10 +98,12 @@ class NamesOfAlike:
         return found | {_OWNED(self._alone(kind)) for kind in kinds if not kind.lots}
 
     def _alone(self, kind: EvictedKind) -> PodNames:
-        (namespace, _, name), owner = kind.key.pod.partition("/"), ""
-        if kind.pod is not None:
-            owner = self._owners.of(kind.pod)
-        return PodNames(namespace, name, kind.key.uid, owner)
+        (namespace, _, name), owner, pod = kind.key.pod.partition("/"), "", kind.pod
+        if pod is not None:
+            owner = self._owners.of(pod)
+            # It may be another of that name.
+            pod = pod if pod.uid == kind.key.uid else None
+        return PodNames(namespace, name, kind.key.uid, owner, pod)
 
 
 _OWNED = attrgetter("namespace", "owner")

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.records import Because, Eviction
 from kubectl_evictplan.prediction.rows import Rows, plain
 
@@ -19,12 +20,16 @@ Chain = tuple[Because, ...]
 
 
 class PodNames(Struct, frozen=True, gc=False):
-    """All that is a pod's own in the row of its eviction; ``owner`` is "Kind/name", "" for a bare pod."""
+    """All that is a pod's own in the row of its eviction; ``owner`` is "Kind/name", "" for a bare pod.
+
+    ``of`` is the pod itself, by which others find it at once; None where no more than the names is known.
+    """
 
     namespace: str
     pod: str
     uid: str
     owner: str
+    of: Pod | None = None
 
     @property
     def key(self) -> str:

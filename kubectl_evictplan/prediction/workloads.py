@@ -39,7 +39,11 @@ class OwnerNames:
         known, of = self._known, self.of
         return [
             PodNames(
-                pod.namespace, pod.name, pod.uid, known.get(id(pod.owner_references)) or of(pod)
+                pod.namespace,
+                pod.name,
+                pod.uid,
+                known.get(id(pod.owner_references)) or of(pod),
+                pod,
             )
             for pod in pods
         ]

@@ -164,7 +164,7 @@ class Fit(NamedTuple):
         if self.unknown and _NOT_TOLD.intersection(self.unknown):
             return Verdict.UNKNOWN
         if self.placed:
-            if any(chance.most < len(self.pods) for chance in self.chances[:1]):
+            if self.chances and self.chances[0].most < len(self.pods):
                 return Verdict.PARTLY
             all_fit = self.placed == len(self.pods)
             return Verdict.UNKNOWN if self.unknown else Verdict.FITS if all_fit else Verdict.PARTLY

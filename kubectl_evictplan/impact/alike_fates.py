@@ -1,0 +1,76 @@
+"""Which pods share what becomes of them: those that differ in nothing but their names, their owners' names and their deletions' ends.
+
+A large cluster has tens of thousands of pods that something happens to, and some dozens of fates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import repeat
+
+import msgspec
+
+from kubectl_evictplan.impact.deletions import Deletion
+from kubectl_evictplan.impact.fates import Moving, OwnerKey
+from kubectl_evictplan.impact.node_lives import NodeLife
+from kubectl_evictplan.impact.placements import Placement
+
+_NOTHING = NodeLife()
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What fates follow from besides pods and their deletions.
+
+    ``kind_of``: all that counts of an owner; ``place_of``: when a successor finds a node, None: at once, whoever it is. By key
+    ``returning``: those that come back to their node, ``own``: those that nobody is like; by identity ``absent``: those that are
+    not there at the start.
+    """
+
+    lives: Mapping[str, NodeLife]
+    kind_of: Callable[[OwnerKey], Hashable]
+    place_of: Callable[[str, OwnerKey], Placement] | None
+    returning: Collection[str]
+    absent: Collection[int]
+    own: Collection[str]
+
+
+def alike(moving: Sequence[Moving], told: Told) -> Iterable[Hashable]:
+    """Yield for each pod something that is equal for alike ones. By columns: most are the same for all."""
+    # Owners of one kind, and deletions that differ in their ends only, have one number.
+    numbers: dict[Hashable, int] = {}
+    kinds = {
+        owner: numbers.setdefault(told.kind_of(owner), len(numbers))
+        for owner in {one.owner for one in moving}
+    }
+    deletions = {id(one.deletion): one.deletion for one in moving}
+    likes = {
+        at: numbers.setdefault(_without_end(deletion), len(numbers))
+        for at, deletion in deletions.items()
+    }
+    lives, absent, place_of = told.lives, told.absent, told.place_of
+    pods = [one.pod for one in moving]
+    never: Iterable[bool] = repeat(False, len(pods))
+    returns: Iterable[str] = repeat("", len(pods))
+    if told.returning:
+        returns = [one.pod.node_name if one.key in told.returning else "" for one in moving]
+    placed: Iterable[int] = repeat(0, len(pods))
+    if place_of is not None:
+        placed = [id(place_of(one.key, one.owner)) for one in moving]
+    return zip(
+        map(id, [lives.get(pod.node_name, _NOTHING) for pod in pods]),
+        [kinds[one.owner] for one in moving],
+        [likes[id(one.deletion)] for one in moving],
+        [id(pod) in absent for pod in pods] if absent else never,
+        [one.key in told.own for one in moving] if told.own else repeat(False, len(pods)),
+        returns,
+        placed,
+        strict=True,
+    )
+
+
+def _without_end(deletion: Deletion | None) -> str:
+    """All of a deletion but the end of the object, which owners that replace at once do not wait for."""
+    if deletion is None:
+        return ""
+    when = deletion.when
+    return f"{when} {deletion.certain} {deletion.by} {deletion.taint} {deletion.tolerated_seconds}"
