@@ -11,7 +11,7 @@ from itertools import repeat
 import msgspec
 
 from kubectl_evictplan.impact.deletions import Deletion
-from kubectl_evictplan.impact.fates import Moving, OwnerKey
+from kubectl_evictplan.impact.fates import Fate, Moving, OwnerKey
 from kubectl_evictplan.impact.node_lives import NodeLife
 from kubectl_evictplan.impact.placements import Placement
 
@@ -66,6 +66,22 @@ def alike(moving: Sequence[Moving], told: Told) -> Iterable[Hashable]:
         placed,
         strict=True,
     )
+
+
+def what_they_meet_with(fates: Sequence[Fate]) -> Hashable:
+    """Equal for pods that share, one by one, all but their names, and their nodes where the others do.
+
+    By identity: to be compared among the fates of one world.
+    """
+    # Alike pods share these as objects, and all else follows from them.
+    parts = [(one.deletion, one.life, one.successor, one.away) for one in fates]
+    shared = tuple([id(part) for four in parts for part in four])
+    names = [one.pod.node_name for one in fates]
+    together: tuple[int, ...] = ()
+    if len(set(names)) < len(names):
+        together = tuple(map(names.index, names))
+    # Those that are not there at the start may become Ready.
+    return shared, together, tuple([one.gain_ns for one in fates if not one.counted])
 
 
 def _without_end(deletion: Deletion | None) -> str:

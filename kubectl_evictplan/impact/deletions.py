@@ -82,7 +82,8 @@ def _by_controllers(evictions: Evictions, pods: Mapping[str, Pod]) -> dict[str, 
     by_pod = {id(names.of): deletion for deletion, some in groups for names in some}
     if len(by_pod) == len(evictions) and id(None) not in by_pod:
         # Each is one pod that is known: no name has to be looked up.
-        found = {key: by_pod[id(pod)] for key, pod in pods.items() if id(pod) in by_pod}
+        deleted = map(by_pod.get, map(id, pods.values()))
+        found = {key: one for key, one in zip(pods, deleted, strict=True) if one is not None}
         if len(found) == len(by_pod):
             return found
     return _by_names(evictions, groups, pods, memo)

@@ -6,14 +6,15 @@ change is on its nodes, one after the other, each on the first that passes. What
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import itemgetter
 
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.fates import OwnerKey
-from kubectl_evictplan.impact.stretches import Between, last_of
+from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.stretches import last_of
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.scheduling.answers import Fit, Refusal, Unknown, Verdict
-from kubectl_evictplan.prediction.impact_document import FilterCount, ReplacementFit
+from kubectl_evictplan.prediction.impact_document import FilterCount, Instant, ReplacementFit
 
 ASSUMPTION = (
     "where replacements can run: only kube-scheduler's filters are asked, never its preferences; nobody adds nodes,"
@@ -31,11 +32,12 @@ _VERDICTS = [
 def replacement_fits(world: World) -> tuple[ReplacementFit, ...]:
     """Return where successors can run, by owner and needs: those that find no place first, then by name."""
     worst = {verdict: place for place, verdict in enumerate(_VERDICTS)}
-    words, because = _Words(), _Because()
+    words, because, instants = _Words(), _Because(), dict[int, Instant]()
     found: list[tuple[tuple[int, str, str, str], ReplacementFit]] = []
     for fit in world.placements.fits:
         verdict = fit.verdict
-        one = _record(world, fit, verdict, words[fit.unknown], because[fit.because])
+        told = words[fit.unknown], because[fit.because], _all_have_one(world, fit, instants)
+        one = _record(world, fit, verdict, told)
         found.append(((worst[verdict], one.namespace, one.workload, one.pod), one))
     found.sort(key=itemgetter(0))
     return tuple([one for _, one in found])
@@ -58,16 +60,13 @@ class _Because(dict[tuple[Refusal, ...], tuple[FilterCount, ...]]):
         return found
 
 
-def _record(
-    world: World,
-    fit: Fit,
-    verdict: Verdict,
-    unknown: tuple[str, ...],
-    because: tuple[FilterCount, ...],
-) -> ReplacementFit:
+_Told = tuple[tuple[str, ...], tuple[FilterCount, ...], Instant]
+
+
+def _record(world: World, fit: Fit, verdict: Verdict, told: _Told) -> ReplacementFit:
+    unknown, because, all_have_one = told
     pod, chances = fit.pods[0], fit.chances
-    owner = world.owner_of(pod)
-    namespace, workload = world.workload_of(owner)
+    namespace, workload = world.workload_of(world.owner_of(pod))
     # What is assumed is not sure.
     assumed = True in [chance.assumed for chance in chances]
     return ReplacementFit(
@@ -87,14 +86,22 @@ def _record(
         unknown,
         0 if assumed else chances[0].later,
         chances[0].most,
-        telling.instant(_all_have_one(world, fit, owner)),
+        all_have_one,
         assumed,
     )
 
 
-def _all_have_one(world: World, fit: Fit, owner: OwnerKey) -> Between:
-    # Mostly these are all that its owner loses.
-    fates = world.fates_of(owner)
-    if len(fates) != len(fit.pods):
-        fates = [world.fates[pod.key] for pod in fit.pods]
-    return last_of(*[fate.successor.bound for fate in fates])
+def _all_have_one(world: World, fit: Fit, known: dict[int, Instant]) -> Instant:
+    """``known``: of owners whose pods meet with the same."""
+    owner = world.owner_of(fit.pods[0])
+    if len(world.fates_of(owner)) != len(fit.pods):
+        # Mostly these are all that its owner loses.
+        return _last_bound([world.fates[pod.key] for pod in fit.pods])
+    kind = world.kind_of_fates(owner)
+    if (found := known.get(kind)) is None:
+        found = known[kind] = _last_bound(world.fates_of(owner))
+    return found
+
+
+def _last_bound(fates: Iterable[Fate]) -> Instant:
+    return telling.instant(last_of(*[fate.successor.bound for fate in fates]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 
 import msgspec
@@ -12,7 +12,6 @@ from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.fates import Fate, OwnerKey, Readiness
 from kubectl_evictplan.impact.stretches import FOREVER_NS
 from kubectl_evictplan.impact.world import World
-from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.impact_document import (
     Count,
@@ -34,17 +33,28 @@ def workload_impacts(world: World) -> tuple[WorkloadImpact, ...]:
     groups: dict[tuple[str, str], list[OwnerKey]] = {}
     for owner in world.by_owner:
         groups.setdefault(world.workload_of(owner), []).append(owner)
-    curves: dict[tuple[int, int], _Curve] = {}
+    curves: dict[object, _Curve] = {}
     found = []
     for key, owners in sorted(groups.items()):
-        fates = [fate for owner in owners for fate in world.fates_of(owner)]
-        if any(fate.away.possible or fate.deletion for fate in fates):
-            found.append(_impact(world, key, owners, fates, curves))
+        fates = _fates(world, owners)
+        for fate in fates:
+            if fate.deletion is not None or fate.away.possible:
+                found.append(_impact(world, key, owners, fates, curves))
+                break
     return tuple(found)
 
 
+def _fates(world: World, owners: Sequence[OwnerKey]) -> Sequence[Fate]:
+    if len(owners) == 1:
+        return world.fates_of(owners[0])
+    return [fate for owner in owners for fate in world.fates_of(owner)]
+
+
 class _Curve(msgspec.Struct, frozen=True):
-    """What is told of how many are Ready, the same for workloads that lose as much."""
+    """What is told of how many are Ready, the same for workloads that lose as much.
+
+    ``copies``: how many of the pods may run twice, ``gone``: whether nobody makes some of them anew.
+    """
 
     ready: Availability
     fewest: Count
@@ -52,9 +62,11 @@ class _Curve(msgspec.Struct, frozen=True):
     zero: tuple[Spell, ...]
     whole_again: Instant
     steps: tuple[Step, ...]
+    copies: int
+    gone: bool
 
 
-def _curve(ready: Availability, mark: int) -> _Curve:
+def _curve(ready: Availability, mark: int, fates: Sequence[Fate]) -> _Curve:
     """``mark``: how many there have to be."""
     return _Curve(
         ready,
@@ -63,57 +75,55 @@ def _curve(ready: Availability, mark: int) -> _Curve:
         telling.spells(ready, 1) if mark else (),
         telling.whole_again(ready, mark),
         telling.steps(ready),
+        sum(fate.twice is not None for fate in fates),
+        any(map(_is_gone, fates)),
     )
 
 
 def _impact(
     world: World,
     key: tuple[str, str],
-    owners: list[OwnerKey],
-    fates: list[Fate],
-    curves: dict[tuple[int, int], _Curve],
+    owners: Sequence[OwnerKey],
+    fates: Sequence[Fate],
+    curves: dict[object, _Curve],
 ) -> WorkloadImpact:
-    pods = [pod for owner in owners for pod in world.by_owner[owner]]
-    before = world.how_many_there(pods)
-    ready = world.availability(before, fates)
-    wanted = _wanted(world, key, pods)
+    pods = [world.by_owner[owner] for owner in owners]
+    before, number = sum(map(world.how_many_there, pods)), sum(map(len, pods))
+    wanted = _wanted(world, key, number)
     # Nobody makes another for one too many: it is whole without, and nothing is missing.
     mark = before if wanted is None else min(before, wanted)
-    if (curve := curves.get((id(ready), mark))) is None:
-        curve = curves[id(ready), mark] = _curve(ready, mark)
+    # Where budgets limit who is away it depends on which pods these are.
+    kinds = [world.kind_of_fates(owner) for owner in owners]
+    token = (before, mark, *kinds, *(owners if world.asked_budget else ()))
+    if (curve := curves.get(token)) is None:
+        curve = curves[token] = _curve(world.availability(before, fates), mark, fates)
     return WorkloadImpact(
-        namespace=key[0],
-        workload=key[1],
-        wanted=wanted,
-        single_replica=_single_replica(key[1].partition("/")[0], wanted, len(pods)),
-        ready_before=before,
-        fewest_ready=curve.fewest,
-        below_before=curve.below,
-        zero=curve.zero,
-        whole_again=curve.whole_again,
-        never_replaced=tuple(sorted(_never_replaced(world, fates))),
-        two_copies=_two_copies(fates),
-        ready_after=_told(_readiness(world, owners)),
-        steps=curve.steps,
+        key[0],
+        key[1],
+        wanted,
+        _single_replica(key[1], wanted, number),
+        before,
+        curve.fewest,
+        curve.below,
+        curve.zero,
+        curve.whole_again,
+        tuple(sorted(_never_replaced(world, fates))) if curve.gone else (),
+        RowsOnDemand(curve.copies, partial(_copies, fates)) if curve.copies else (),
+        _told(_readiness(world, owners)),
+        curve.steps,
     )
 
 
-def _never_replaced(world: World, fates: Sequence[Fate]) -> list[str]:
-    return [
-        one.pod.name
-        for one in fates
-        if one.successor.created[0] >= FOREVER_NS
-        and one.deletion is not None
-        and not world.is_surplus(one.key)
-    ]
+def _never_replaced(world: World, fates: Iterable[Fate]) -> list[str]:
+    return [one.pod.name for one in fates if _is_gone(one) and not world.is_surplus(one.key)]
 
 
-def _two_copies(fates: Sequence[Fate]) -> Sequence[TwoCopies]:
-    number = sum([one.twice is not None for one in fates])
-    return RowsOnDemand(number, partial(_copies, fates)) if number else ()
+def _is_gone(fate: Fate) -> bool:
+    """Whether it is deleted and nobody makes it anew."""
+    return fate.deletion is not None and fate.successor.created[0] >= FOREVER_NS
 
 
-def _copies(fates: Sequence[Fate]) -> Iterator[TwoCopies]:
+def _copies(fates: Iterable[Fate]) -> Iterator[TwoCopies]:
     """Yield the rows by name."""
     some = [(one.pod.name, one.pod.node_name, one.twice) for one in fates if one.twice is not None]
     for name, node, twice in sorted(some):
@@ -126,25 +136,27 @@ def _told(readiness: Readiness) -> ReadyAfter:
     return ReadyAfter(seconds(readiness.least_ns), most, readiness.source, readiness.samples)
 
 
-def _single_replica(kind: str, wanted: int | None, pods: int) -> bool | None:
+def _single_replica(workload: str, wanted: int | None, pods: int) -> bool | None:
     """Whether it wants one pod; None: its owner is not in the input, and one pod of it is."""
-    if kind not in REPLICATED:
+    if workload.partition("/")[0] not in REPLICATED:
         return False
     if wanted is None:
         return None if pods == 1 else False
     return wanted == 1
 
 
-def _wanted(world: World, key: tuple[str, str], pods: list[Pod]) -> int | None:
+def _wanted(world: World, key: tuple[str, str], pods: int) -> int | None:
     kind, _, name = key[1].partition("/")
     if kind == "Pod":
         return 1
     known = world.workloads.get((key[0], kind, name))
     if known is None or kind == "DaemonSet":
-        return len(pods) if kind == "DaemonSet" else None
+        return pods if kind == "DaemonSet" else None
     return known.replicas
 
 
-def _readiness(world: World, owners: list[OwnerKey]) -> Readiness:
+def _readiness(world: World, owners: Sequence[OwnerKey]) -> Readiness:
     """Of several revisions the one with the most pods."""
+    if len(owners) == 1:
+        return world.readiness_of(owners[0])
     return world.readiness_of(max(owners, key=lambda owner: (len(world.by_owner[owner]), owner)))

@@ -15,7 +15,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
 from kubectl_evictplan.impact.again import RETURNING, after_losses, goes_again
-from kubectl_evictplan.impact.alike_fates import Told, alike
+from kubectl_evictplan.impact.alike_fates import Told, alike, what_they_meet_with
 from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked, waits_for
 from kubectl_evictplan.impact.curves import Curves
@@ -151,6 +151,8 @@ class World:
             labelled.fates = [self.fates[one.key] for one in labelled.moving]
         self._limit_by_budgets()
         self._limit_pushed()
+        self._kinds_of_fates: dict[OwnerKey, int] = {}
+        self._numbers_of_fates: dict[Hashable, int] = {}
         self._curves = Curves(self.frozen, self.asked_budget, self.spare)
 
     # -- who is touched -----------------------------------------------------------------------------
@@ -259,6 +261,15 @@ class World:
         if self._closed == NOBODY_CLOSED or owner[1] == "Node":
             return None
         return self._closed.why(owner)
+
+    def kind_of_fates(self, owner: OwnerKey) -> int:
+        """Equal for owners whose pods meet with the same, one by one: what follows from that is found out once."""
+        known = self._kinds_of_fates.get(owner)
+        if known is None:
+            met = what_they_meet_with(self.fates_of(owner))
+            known = self._numbers_of_fates.setdefault(met, len(self._numbers_of_fates))
+            self._kinds_of_fates[owner] = known
+        return known
 
     def fates_of(self, owner: OwnerKey) -> Sequence[Fate]:
         """What becomes of the owner's pods that something happens to."""
