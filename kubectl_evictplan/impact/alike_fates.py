@@ -6,7 +6,6 @@ A large cluster has tens of thousands of pods that something happens to, and som
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from itertools import repeat
 
 import msgspec
 
@@ -49,23 +48,25 @@ def alike(moving: Sequence[Moving], told: Told) -> Iterable[Hashable]:
     }
     lives, absent, place_of = told.lives, told.absent, told.place_of
     pods = [one.pod for one in moving]
-    never: Iterable[bool] = repeat(False, len(pods))
-    returns: Iterable[str] = repeat("", len(pods))
-    if told.returning:
-        returns = [one.pod.node_name if one.key in told.returning else "" for one in moving]
-    placed: Iterable[int] = repeat(0, len(pods))
-    if place_of is not None:
-        placed = [id(place_of(one.key, one.owner)) for one in moving]
-    return zip(
+    columns: list[Iterable[object]] = [
         map(id, [lives.get(pod.node_name, _NOTHING) for pod in pods]),
         [kinds[one.owner] for one in moving],
         [likes[id(one.deletion)] for one in moving],
-        [id(pod) in absent for pod in pods] if absent else never,
-        [one.key in told.own for one in moving] if told.own else repeat(False, len(pods)),
-        returns,
-        placed,
-        strict=True,
-    )
+    ]
+    if absent:
+        columns.append([id(pod) in absent for pod in pods])
+    if told.own:
+        columns.append([one.key in told.own for one in moving])
+    if told.returning:
+        columns.append(
+            [
+                pod.node_name if one.key in told.returning else ""
+                for one, pod in zip(moving, pods, strict=True)
+            ]
+        )
+    if place_of is not None:
+        columns.append([id(place_of(one.key, one.owner)) for one in moving])
+    return zip(*columns, strict=True)
 
 
 def what_they_meet_with(fates: Sequence[Fate]) -> Hashable:

@@ -134,8 +134,8 @@ class Change(msgspec.Struct, frozen=True):
     storage_capacity: bool = False
 
 
-def placements_of(change: Change, replaced: Sequence[Pod]) -> Placements:
-    """Find out where the successors of ``replaced`` can run, and when."""
+def placements_of(change: Change, replaced: Sequence[Pod], since_ns: Sequence[int]) -> Placements:
+    """Find out where the successors of ``replaced`` can run, and when; ``since_ns``: from when on each is deleted."""
     if not replaced:
         return Placements()
     # Each once: pods that are alike share one object.
@@ -143,7 +143,7 @@ def placements_of(change: Change, replaced: Sequence[Pod]) -> Placements:
     distinct = list(dict(zip(map(id, every), every, strict=True)).values())
     ending = list(_ending(change))
     around, phases = _surroundings(change, distinct, [pod for pod, _ in ending])
-    found = fits(around, replaced)
+    found = fits(around, replaced, since_ns)
     ends = [one.gone.latest_ns for one in distinct if one.certain and not one.held]
     gone_ns = max([*ends, *(ends_ns for _, ends_ns in ending)], default=0)
     waiting: dict[str, Placement] = {}

@@ -1,8 +1,8 @@
-"""Pods that something happens to, and in which order their owners notice."""
+"""Pods that something happens to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from kubectl_evictplan.impact.deletions import Deletion
@@ -54,16 +54,3 @@ def moving_pods(
     if disturbed.issuperset({pod.node_name for pod in pods}):
         return list(moving)
     return [one for one in moving if one.deletion is not None or one.pod.node_name in disturbed]
-
-
-def by_first_instant(moving: Iterable[Moving]) -> list[Moving]:
-    """Those that are deleted by when that may be at the earliest; the order of others stays."""
-    found: dict[int, list[Moving]] = {}
-    # By identity: alike pods share their deletions.
-    listed: dict[int, list[Moving]] = {}
-    for one in moving:
-        if (known := listed.get(id(one.deletion))) is None:
-            assert one.deletion is not None
-            known = listed[id(one.deletion)] = found.setdefault(one.deletion.when.earliest_ns, [])
-        known.append(one)
-    return [one for _, some in sorted(found.items()) for one in some]

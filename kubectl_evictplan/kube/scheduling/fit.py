@@ -49,13 +49,15 @@ from kubectl_evictplan.kube.scheduling.volumes import Volumes
 _NODES_NAMED = 5
 
 
-def fits(surroundings: Surroundings, replacements: Sequence[Pod]) -> tuple[Fit, ...]:
+def fits(
+    surroundings: Surroundings, replacements: Sequence[Pod], since_ns: Sequence[int] = ()
+) -> tuple[Fit, ...]:
     """Return where the successors of these pods can run, by owner and needs.
 
-    They look for a place by priority, then in the order given, whoever has to be near others after these; so are the
-    answers.
+    They look for a place by priority, then by ``since_ns``, one for each, then in the order given, whoever has to be
+    near others after these; so are the answers.
     """
-    return tuple(_Check(surroundings, replacements).answers())
+    return tuple(_Check(surroundings, replacements, since_ns).answers())
 
 
 class _Standing(msgspec.Struct, frozen=True):
@@ -122,7 +124,9 @@ _NO_BOUNDS = _Bounds()
 class _Check:
     """One check: places groups one after the other."""
 
-    def __init__(self, around: Surroundings, replacements: Sequence[Pod]) -> None:
+    def __init__(
+        self, around: Surroundings, replacements: Sequence[Pod], since_ns: Sequence[int]
+    ) -> None:
         leaving = {node.name for node in around.leaving}
         # Those that stay come first, because they are tried first.
         self._nodes = sorted(around.nodes, key=lambda node: (node.name in leaving, node.name))
@@ -134,7 +138,7 @@ class _Check:
         self._former = NodeFilters(around.leaving)
         self._volumes = Volumes(around.infrastructure, self._storage_room(replacements))
         claiming = {(one.namespace, one.name) for one in around.infrastructure.pod_claims}
-        self._groups = grouped(replacements, self._volumes, claiming)
+        self._groups = grouped(replacements, self._volumes, claiming, since_ns)
         self._place_of = {node.name: place for place, node in enumerate(self._nodes)}
         self._attached = AttachedVolumes(
             self._nodes, around.infrastructure, self._volumes, self._alive()

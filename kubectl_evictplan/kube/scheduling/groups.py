@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 from kubectl_evictplan.kube.needs import PodNeeds
@@ -56,46 +57,58 @@ class _Keys:
 
 
 def grouped(
-    replacements: Sequence[Pod], volumes: Volumes, claiming: Collection[tuple[str, str]]
+    replacements: Sequence[Pod],
+    volumes: Volumes,
+    claiming: Collection[tuple[str, str]],
+    since_ns: Sequence[int] = (),
 ) -> list[Group]:
-    """Return the groups in the order of their first pods. ``claiming``: (namespace, name) of pods that have claims."""
-    keys, found = _Keys(volumes), dict[Hashable, Group]()
-    templates: dict[_Template, list[Pod]] = {}
-    for template, pod in zip(_templates(replacements), replacements, strict=True):
-        if (known := templates.get(template)) is None:
-            templates[template] = [pod]
+    """Return the groups in the order of their first pods: by ``since_ns``, one for each, then as they are given.
+
+    ``claiming``: (namespace, name) of pods that have claims.
+    """
+    keys, found = _Keys(volumes), dict[Hashable, tuple[int, Reach, list[int]]]()
+    for places, has_claims in _alike(replacements, claiming):
+        key, kind, reach = keys.key(replacements[places[0]], has_claims=has_claims)
+        if (known := found.get(key)) is None:
+            found[key] = kind, reach, places
         else:
-            known.append(pod)
-    parts = list(_alike(templates.values(), claiming))
-    for some, has_claims in parts:
-        key, kind, reach = keys.key(some[0], has_claims=has_claims)
-        if (group := found.get(key)) is None:
-            found[key] = Group(some[0].needs or NO_NEEDS, reach, some, kind)
-        else:
-            group.pods.extend(some)
-    groups = list(found.values())
-    if not len(templates) == len(parts) == len(groups):
-        _put_in_order(groups, replacements)
-    return groups
+            known[2].extend(places)
+            known[2].sort()
+    order: list[tuple[int, int, Group]] = []
+    for kind, reach, places in found.values():
+        if since_ns:
+            places.sort(key=since_ns.__getitem__)
+        pods, first = [replacements[place] for place in places], places[0]
+        group = Group(pods[0].needs or NO_NEEDS, reach, pods, kind)
+        order.append((since_ns[first] if since_ns else 0, first, group))
+    order.sort(key=itemgetter(0, 1))
+    return [group for _, _, group in order]
 
 
 def _alike(
-    templates: Iterable[list[Pod]], claiming: Collection[tuple[str, str]]
-) -> Iterator[tuple[list[Pod], bool]]:
-    """Yield those of a template that cannot but be in one group, and whether they have claims."""
-    for pods in templates:
-        first = pods[0]
+    replacements: Sequence[Pod], claiming: Collection[tuple[str, str]]
+) -> Iterator[tuple[list[int], bool]]:
+    """Yield the places of pods that cannot but be in one group, and whether they have claims."""
+    templates: dict[_Template, list[int]] = {}
+    for place, template in enumerate(_templates(replacements)):
+        if (known := templates.get(template)) is None:
+            templates[template] = [place]
+        else:
+            known.append(place)
+    for places in templates.values():
+        first = replacements[places[0]]
         own = not first.owner_references or (first.needs and first.needs.only_own_node)
         if not (own or claiming):
-            yield pods, False
+            yield places, False
             continue
-        others: list[Pod] = []
-        for pod in pods:
+        others: list[int] = []
+        for place in places:
+            pod = replacements[place]
             has_claims = (pod.namespace, pod.name) in claiming
             if own or has_claims:
-                yield [pod], has_claims
+                yield [place], has_claims
             else:
-                others.append(pod)
+                others.append(place)
         if others:
             yield others, False
 
@@ -105,11 +118,3 @@ def _templates(pods: Sequence[Pod]) -> Iterator[_Template]:
     needs = map(id, [pod.needs for pod in pods])
     tolerations = map(id, [pod.tolerations for pod in pods])
     return zip(owners, needs, tolerations, [pod.namespace for pod in pods], strict=True)
-
-
-def _put_in_order(groups: list[Group], replacements: Iterable[Pod]) -> None:
-    """Let groups of several templates, and of pods on their own, have the order of the replacements."""
-    place_of = {id(pod): place for place, pod in enumerate(replacements)}
-    for group in groups:
-        group.pods.sort(key=lambda pod: place_of[id(pod)])
-    groups.sort(key=lambda group: place_of[id(group.pods[0])])
