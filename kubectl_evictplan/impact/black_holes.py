@@ -14,8 +14,7 @@ from kubectl_evictplan.impact.node_lives import Frozen, thawed
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between, first_of, last_of
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.impact_document import BlackHole, Instant, ServiceImpact, Spell
-from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE
-from kubectl_evictplan.prediction.rows import Rows
+from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE, Rows
 
 SILENT, NODE_DELETED = "silent", "node-deleted"
 

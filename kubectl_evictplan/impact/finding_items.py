@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from kubectl_evictplan.impact.fates import Fate, OwnerKey
 from kubectl_evictplan.impact.more_replicas import Scaling
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.prediction.impact_document import Impact, WorkloadImpact
-from kubectl_evictplan.prediction.records import CERTAIN
+from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE
 
 
 class Facts(NamedTuple):
@@ -33,3 +34,15 @@ class Item(NamedTuple):
     certainty: str = CERTAIN
     weight: float = 0.0
     remedy: Words = ""
+
+
+def owned(world: World, owner: OwnerKey) -> str:
+    """What people know the owner by, as an object."""
+    namespace, workload = world.workload_of(owner)
+    kind, _, name = workload.partition("/")
+    return f"{kind}/{namespace}/{name}"
+
+
+def certainty_of(fate: Fate) -> str:
+    """Whether it is certain that the pod is deleted."""
+    return CERTAIN if fate.deletion is not None and fate.deletion.certain else POSSIBLE

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
-from kubectl_evictplan.impact import service_findings
+from kubectl_evictplan.impact.black_holes import dead_endpoints
 from kubectl_evictplan.impact.comebacks import (
     BARE_POD,
     DAEMON_SET,
@@ -22,7 +22,7 @@ from kubectl_evictplan.impact.comebacks import (
     VOLUME_HELD,
 )
 from kubectl_evictplan.impact.fates import Fate, OwnerKey
-from kubectl_evictplan.impact.finding_items import Facts, Item, Words
+from kubectl_evictplan.impact.finding_items import Facts, Item, Words, certainty_of, owned
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
 from kubectl_evictplan.impact.finding_words import (
     at,
@@ -41,6 +41,13 @@ from kubectl_evictplan.impact.replacement_words import (
     too_many,
     what_would_help,
 )
+from kubectl_evictplan.impact.services import (
+    LABELS,
+    clients_stay_near,
+    remedy_of_dead,
+    remedy_of_down,
+    services_of,
+)
 from kubectl_evictplan.impact.volumes import (
     DELETED,
     FORCE_DETACH,
@@ -51,11 +58,13 @@ from kubectl_evictplan.impact.volumes import (
 )
 from kubectl_evictplan.impact.workloads import REPLICATED
 from kubectl_evictplan.impact.world import World
+from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.scheduling.answers import Verdict
 from kubectl_evictplan.prediction.impact_document import (
     Finding,
     Impact,
     NotComingBack,
+    ServiceImpact,
     Spell,
     WorkloadImpact,
 )
@@ -104,6 +113,53 @@ def _told(words: Words) -> str:
 
 
 # -- authors: one for each code -----------------------------------------------------------------------------
+
+
+def _service_down(facts: Facts) -> Iterator[Item]:
+    listed = services_of(facts.world.snapshot)
+    for one in facts.impact.services:
+        spell = longest((*one.nobody_answers, *one.nobody_ready))
+        if spell is not None:
+            text = f"nobody answers for {_service(one)} {told_spell(spell)}"
+            if spell not in one.nobody_answers:
+                text = f"{_service(one)} has no ready endpoint {told_spell(spell)}; pods that are ending may answer until they exit"
+            service = listed.get((one.namespace, one.service))
+            remedy = remedy_of_down(service, one.runtime_labels)
+            remedy = remedy or facts.scaling.of(one.namespace, one.workloads)
+            yield Item(_service_object(one), text, spell.certainty, lasts(spell), remedy)
+
+
+def _service(one: ServiceImpact) -> str:
+    noun = "app" if one.source == LABELS else "service"
+    return f"{noun} {one.namespace}/{one.service}"
+
+
+def _service_object(one: ServiceImpact) -> str:
+    """Where no Services are listed, the label says who belongs together: that is no object of the cluster."""
+    kind = "App" if one.source == LABELS else "Service"
+    return f"{kind}/{one.namespace}/{one.service}"
+
+
+def _local_endpoints_gone(facts: Facts) -> Iterator[Item]:
+    if clients_stay_near(facts.world.snapshot):
+        from kubectl_evictplan.impact import local_traffic
+
+        yield from local_traffic.local_endpoints_gone(facts)
+
+
+def _outage_undetected(facts: Facts) -> Iterator[Item]:
+    listed = services_of(facts.world.snapshot)
+    for one in facts.impact.services:
+        if (spell := one.undetected) is not None:
+            dead = dead_endpoints(one)
+            text = f"{dead} of {one.endpoints_before} endpoints of {_service(one)} are dead but offered"
+            if spell.most_seconds is not None:
+                text += f" for up to {format_duration(math.ceil(spell.most_seconds) * SECOND_NS)}"
+            else:
+                text += ", perhaps without end"
+            weight = dead / max(one.endpoints_before, 1)
+            remedy = remedy_of_dead(listed.get((one.namespace, one.service)))
+            yield Item(_service_object(one), text, spell.certainty, weight, remedy)
 
 
 def _budget_broken(facts: Facts) -> Iterator[Item]:
@@ -190,17 +246,10 @@ def _slow_failover(facts: Facts) -> Iterator[Item]:
         if seconds > _SLOW_SECONDS and fate.life.unready and TAINT_EVICTION in deletion.by:
             slow[fate.owner] = seconds
     last_first = reversed(slow.items())
-    by_workload = {_owned(facts.world, owner): float(waits) for owner, waits in last_first}
+    by_workload = {owned(facts.world, owner): float(waits) for owner, waits in last_first}
     for name, waits in by_workload.items():
         text = f"pods of {name} are replaced only {round(waits)}s after their node is tainted"
         yield Item(name, text, weight=waits)
-
-
-def _owned(world: World, owner: OwnerKey) -> str:
-    """What people know the owner by, as an object."""
-    namespace, workload = world.workload_of(owner)
-    kind, _, name = workload.partition("/")
-    return f"{kind}/{namespace}/{name}"
 
 
 def _pods(code: str, told: str) -> Callable[[Facts], Iterator[Item]]:
@@ -227,11 +276,7 @@ def _how_sure(world: World, one: NotComingBack) -> str:
     fate = world.fates[f"{one.namespace}/{one.pod}"]
     if one.code in (IDENTITY_HELD, VOLUME_HELD) and not fate.life.may_be_off:
         return POSSIBLE
-    return _certainty(fate)
-
-
-def _certainty(fate: Fate) -> str:
-    return CERTAIN if fate.deletion is not None and fate.deletion.certain else POSSIBLE
+    return certainty_of(fate)
 
 
 def _volumes(
@@ -253,7 +298,7 @@ def _volumes(
                 weight = math.inf if last is None else last
                 # Whoever shares a volume may be lucky.
                 perhaps = one.code == STILL_USED and one.free.earliest_seconds is not None
-                certainty = POSSIBLE if perhaps else _certainty(fate)
+                certainty = POSSIBLE if perhaps else certainty_of(fate)
                 yield Item(name, text, certainty, weight, remedy(fate))
 
     return author
@@ -306,28 +351,6 @@ def _told_stuck(node: str, number: int) -> str:
     return f"deleted pods of node {node} stay Terminating while its kubelet is silent: {number}"
 
 
-def _evicted_again(facts: Facts) -> Iterator[Item]:
-    for name in facts.world.returning:
-        fate = facts.world.fates.get(name)
-        if fate is None or fate.deletion is None:
-            continue
-        namespace, workload = facts.world.workload_of(fate.owner)
-        kind, _, owner = workload.partition("/")
-        seconds = fate.deletion.tolerated_seconds
-        again = f" every {seconds}s" if seconds is not None else ""
-        whole = f"{kind}/{namespace}/{owner}"
-        node = fate.pod.node_name
-        if kind == "DaemonSet":
-            text = f"{workload} in {namespace} returns to {node} and is evicted again{again}"
-            command = shlex.join(["kubectl", "-n", namespace, "edit", f"daemonset/{owner}"])
-            remedy = f"tolerate the taint without tolerationSeconds: {command}"
-            certain = fate.deletion.certain and not fate.deletion.held
-            yield Item(whole, text, CERTAIN if certain else POSSIBLE, remedy=remedy)
-            continue
-        text = f"{workload} in {namespace} may return to {node} and be evicted again{again}"
-        yield Item(whole, text, POSSIBLE, remedy=shlex.join(["kubectl", "cordon", node]))
-
-
 def _quorum_lost(facts: Facts) -> Iterator[Item]:
     for one in facts.impact.quorums:
         spell = longest(one.majority_lost)
@@ -348,7 +371,7 @@ def _empty_dir_gone(facts: Facts) -> Iterator[Item]:
     for owner, certain in losing:
         namespace, workload = facts.world.workload_of(owner)
         text = f"pods of {workload} in {namespace} lose what they keep in an emptyDir"
-        yield Item(_owned(facts.world, owner), text, CERTAIN if certain else POSSIBLE)
+        yield Item(owned(facts.world, owner), text, CERTAIN if certain else POSSIBLE)
 
 
 def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[Item]]:
@@ -372,16 +395,6 @@ def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[It
     return author
 
 
-def _replacement_gated(facts: Facts) -> Iterator[Item]:
-    for fate in facts.world.fates.values() if facts.world.has_gates else ():
-        gates = facts.world.gates_of(fate.owner)
-        if gates and fate.deletion is not None and not fate.successor.created.never:
-            namespace, workload = facts.world.workload_of(fate.owner)
-            listed = ", ".join(gates)
-            text = f"replacements of {workload} in {namespace} wait until somebody takes these gates off: {listed}"
-            yield Item(_owned(facts.world, fate.owner), text, _certainty(fate))
-
-
 def _of_drains(name: str) -> Callable[[Facts], Iterator[Item]]:
     """Items of drains: most changes have none."""
 
@@ -394,10 +407,22 @@ def _of_drains(name: str) -> Callable[[Facts], Iterator[Item]]:
     return author
 
 
+def _rare(name: str) -> Callable[[Facts], Iterator[Item]]:
+    """Items of pods that return to their nodes, or are made with scheduling gates: most changes have none."""
+
+    def author(facts: Facts) -> Iterator[Item]:
+        if facts.world.returning or facts.world.has_gates:
+            from kubectl_evictplan.impact import rare_findings
+
+            yield from getattr(rare_findings, name)(facts)
+
+    return author
+
+
 AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
-    "service-down": service_findings.down,
+    "service-down": _service_down,
     "majority-lost": _quorum_lost,
-    "local-endpoints-gone": service_findings.local_endpoints_gone,
+    "local-endpoints-gone": _local_endpoints_gone,
     "workload-down": _workload_down,
     "budget-broken": _budget_broken,
     "drain-waits": _of_drains("drain_waits"),
@@ -405,7 +430,7 @@ AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
     "identity-held": _pods(IDENTITY_HELD, "{pod} stays Terminating on {node} and is not replaced"),
     "replacement-pending": _replacements(PENDING),
     "no-room-left": _replacements(CROWDED),
-    "replacement-gated": _replacement_gated,
+    "replacement-gated": _rare("replacement_gated"),
     "bare-pod-gone": _pods(BARE_POD, "no controller manages {pod}: it is gone for good"),
     "volume-never-moves": _volumes(
         frozenset({NEVER_MOVES}),
@@ -437,10 +462,10 @@ AUTHORS: dict[str, Callable[[Facts], Iterator[Item]]] = {
         _frees_the_volume,
     ),
     "slow-failover": _slow_failover,
-    "outage-undetected": service_findings.undetected,
+    "outage-undetected": _outage_undetected,
     "two-copies": _two_copies,
     "stays-terminating": _stays_terminating,
-    "evicted-again": _evicted_again,
+    "evicted-again": _rare("evicted_again"),
     "daemon-set-away": _pods(DAEMON_SET, "{pod} stays away from {node} while the taint is there"),
     "job-fails": _pods(JOB_FAILED, "the Job of {pod}, or its index, fails with it"),
     "job-waits": _pods(JOB_WAITS, "the Job of {pod} waits for the end of it on {node}"),

@@ -22,7 +22,7 @@ from kubectl_evictplan.prediction.impact_document import (
     TwoCopies,
     WorkloadImpact,
 )
-from kubectl_evictplan.prediction.rows import RowsOnDemand
+from kubectl_evictplan.prediction.records import RowsOnDemand
 
 # Kinds of which one pod can be all there is; of the others each pod is on its own.
 REPLICATED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})

@@ -15,7 +15,6 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
 from kubectl_evictplan.impact.again import RETURNING, after_losses, goes_again
-from kubectl_evictplan.impact.alike_fates import Told, alike, what_they_meet_with
 from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked, waits_for
 from kubectl_evictplan.impact.curves import Curves
@@ -26,12 +25,21 @@ from kubectl_evictplan.impact.fates import (
     Moving,
     OwnerKey,
     Readiness,
+    Told,
+    alike,
     end_at_deadlines,
     fate_of,
     is_counted,
+    what_they_meet_with,
 )
 from kubectl_evictplan.impact.job_ends import JOB, end_jobs, job_ends
-from kubectl_evictplan.impact.members import Members, Owners, how_many_there
+from kubectl_evictplan.impact.members import (
+    Members,
+    Owners,
+    how_many_there,
+    moving_pods,
+    touched_pods,
+)
 from kubectl_evictplan.impact.node_lives import (
     NodeLife,
     frozen_stretches,
@@ -62,7 +70,6 @@ from kubectl_evictplan.impact.successors import (
     not_available,
     successor,
 )
-from kubectl_evictplan.impact.touched import moving_pods, touched_pods
 from kubectl_evictplan.impact.volumes import Hold, Volumes, ready_not_before
 from kubectl_evictplan.impact.wanted import not_wanted
 from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere

@@ -91,7 +91,7 @@ class TwoCopies(Record):
 
 
 if TYPE_CHECKING:
-    # May be made when they are read (``prediction/rows.py``).
+    # May be made when they are read (``prediction/records.py``).
     _BlackHoles = Sequence[BlackHole]
     _TwoCopies = Sequence[TwoCopies]
 else:

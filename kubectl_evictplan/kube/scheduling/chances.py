@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import starmap
 
-from kubectl_evictplan.kube.scheduling.alike_groups import AlikeGroups
 from kubectl_evictplan.kube.scheduling.answers import (
     Chance,
     Group,
@@ -23,6 +22,7 @@ from kubectl_evictplan.kube.scheduling.at_most import AtMost
 from kubectl_evictplan.kube.scheduling.company import Company
 from kubectl_evictplan.kube.scheduling.evicted import Evicted
 from kubectl_evictplan.kube.scheduling.ground import Ground
+from kubectl_evictplan.kube.scheduling.groups import AlikeGroups
 from kubectl_evictplan.kube.scheduling.guarantee import Competing, Guarantee
 from kubectl_evictplan.kube.scheduling.node_sets import (
     NodeSet,

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Pod
-from kubectl_evictplan.kube.scheduling.answers import Group
+from kubectl_evictplan.kube.scheduling.answers import Chance, Group, Unknown
 from kubectl_evictplan.kube.scheduling.volumes import Reach, Volumes
 
 # Of pods of which the input does not tell them.
@@ -118,3 +118,36 @@ def _templates(pods: Sequence[Pod]) -> Iterator[_Template]:
     needs = map(id, [pod.needs for pod in pods])
     tolerations = map(id, [pod.tolerations for pod in pods])
     return zip(owners, needs, tolerations, [pod.namespace for pod in pods], strict=True)
+
+
+class AlikeGroups:
+    """The kinds of groups, by their number, and the chances of each kind as far as they were found."""
+
+    def __init__(self, groups: Sequence[Group], *, asks_for_peers: bool) -> None:
+        """``asks_for_peers``: labels count, so each group is on its own."""
+        self.kinds = [
+            number if asks_for_peers or _is_own(one) else _kind(one)
+            for number, one in enumerate(groups)
+        ]
+        self._known: dict[Hashable, tuple[Chance, ...]] = {}
+
+    def find(self, number: int, unknown: Sequence[Unknown]) -> tuple[Chance, ...] | None:
+        """What was found for one that is alike, of which as much is unknown."""
+        return self._known.get((self.kinds[number], unknown))
+
+    def note(self, number: int, unknown: Sequence[Unknown], chances: tuple[Chance, ...]) -> None:
+        """It holds for all that are alike."""
+        self._known[self.kinds[number], unknown] = chances
+
+    def forget(self) -> None:
+        """Something changed that chances depend on."""
+        self._known.clear()
+
+
+def _is_own(group: Group) -> bool:
+    # Which volumes these are counts, not only from where they can be reached.
+    return group.needs.only_own_node or bool(group.reach.attached or group.reach.exclusive)
+
+
+def _kind(group: Group) -> Hashable:
+    return group.kind, len(group.pods)
