@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import repeat
 
 import msgspec
 
@@ -74,29 +75,39 @@ class BlackHoles(Rows[BlackHole]):
     @cached_property
     def _numbers(self) -> Sequence[tuple[_Hole, int]]:
         """Each hole, and how many pods it has."""
+        tokens, holes_of = self._alike(self._counted)
         numbers: dict[int, tuple[_Hole, int]] = {}
-        for (fate, leaves, dropped_ns), number in self._alike():
-            for hole in self._holes.of(fate, leaves, dropped_ns):
+        for token, number in Counter(tokens).items():
+            for hole in holes_of[token]:
                 known = numbers.get(id(hole))
                 numbers[id(hole)] = hole, number if known is None else known[1] + number
         return list(numbers.values())
 
-    def _alike(self) -> Iterator[tuple[tuple[Fate, Between, int], int]]:
-        """One of all pods that have the same holes, and how many these are."""
-        some = [fate for fate in self._fates if fate.counted]
-        leaves = list(map(self._leaves_of, some))
-        if self._dropped:
-            yield from (
-                ((*one, self._dropped_ns(one[0])), 1) for one in zip(some, leaves, strict=True)
-            )
-            return
-        tokens = list(zip([id(fate.life) for fate in some], map(id, leaves), strict=True))
-        one_of = dict(zip(tokens, zip(some, leaves, strict=True), strict=True))
-        for token, number in Counter(tokens).items():
-            yield (*one_of[token], FOREVER_NS), number
+    @property
+    def _counted(self) -> Sequence[Fate]:
+        return [fate for fate in self._fates if fate.counted]
 
-    def _dropped_ns(self, fate: Fate) -> int:
-        return self._dropped.get(fate.pod.node_name, FOREVER_NS)
+    def _alike(
+        self, fates: Sequence[Fate]
+    ) -> tuple[Sequence[Hashable], Mapping[Hashable, Sequence[_Hole]]]:
+        """Return of each what is equal for those that have the same holes, and by that the holes."""
+        leaves, dropped = list(map(self._leaves_of, fates)), self._dropped
+        ends: Iterable[int] = repeat(FOREVER_NS, len(fates))
+        if dropped:
+            ends = [dropped.get(fate.pod.node_name, FOREVER_NS) for fate in fates]
+        known = zip(fates, leaves, ends, strict=True)
+        tokens: list[Hashable] = list(
+            zip(
+                [id(fate.life) for fate in fates],
+                map(id, leaves),
+                [fate.pod.node_name for fate in fates] if dropped else repeat("", len(fates)),
+                strict=True,
+            )
+        )
+        return tokens, {
+            token: self._holes.of(*one)
+            for token, one in dict(zip(tokens, known, strict=True)).items()
+        }
 
     @property
     def pods(self) -> int:
@@ -117,18 +128,25 @@ class BlackHoles(Rows[BlackHole]):
     @cached_property
     def rows(self) -> tuple[BlackHole, ...]:  # type: ignore[override]
         """By node, reason and instants."""
-        pods_of: dict[tuple[str, int], tuple[_Hole, list[str]]] = {}
-        of, leaves_of, dropped = self._holes.of, self._leaves_of, self._dropped
-        for fate in self._fates:
-            if not fate.counted:
-                continue
-            pod, ends_ns = fate.pod, self._dropped_ns(fate) if dropped else FOREVER_NS
-            for hole in of(fate, leaves_of(fate), ends_ns):
-                if (known := pods_of.get((pod.node_name, id(hole)))) is None:
-                    pods_of[pod.node_name, id(hole)] = hole, [pod.name]
+        some = self._counted
+        tokens, holes_of = self._alike(some)
+        # Of each hole the names of its pods, by node.
+        pods_of: dict[int, tuple[_Hole, dict[str, list[str]]]] = {
+            id(hole): (hole, {}) for holes in holes_of.values() for hole in holes
+        }
+        nodes_of = {
+            token: [pods_of[id(hole)][1] for hole in holes] for token, holes in holes_of.items()
+        }
+        for fate, token in zip(some, tokens, strict=True):
+            pod = fate.pod
+            for nodes in nodes_of[token]:
+                if (names := nodes.get(pod.node_name)) is None:
+                    nodes[pod.node_name] = [pod.name]
                 else:
-                    known[1].append(pod.name)
-        found = sorted((node, *known) for (node, _), known in pods_of.items())
+                    names.append(pod.name)
+        found = sorted(
+            (node, hole, pods) for hole, nodes in pods_of.values() for node, pods in nodes.items()
+        )
         return tuple(
             [
                 BlackHole(node, tuple(sorted(pods)), hole.stretch[0], hole.since, hole.until)
