@@ -75,7 +75,7 @@ def test_what_is_told_of_followers_is_what_a_run_of_each_of_them_tells() -> None
 def test_that_holds_in_worlds_as_users_have_them() -> None:
     worlds = (draw_soak_world(seed) for seed in range(91_000, 91_700))
     told = [check(each.world) for each in worlds if "drains" not in each.kind]
-    assert sum(map(bool, told)) > 40
+    assert sum(map(bool, told)) > 30
 
 
 def world_of(
