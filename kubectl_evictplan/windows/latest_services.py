@@ -88,6 +88,7 @@ class LatestServices:
         self._found: dict[str, list[Service]] = {}
         self._refined: dict[str, NodeCourse] = {}
         self._all_down: list[Span] | None = None
+        self._states_in: dict[Span, dict[str, States]] = {}
         self._more_tokens = self._changes_of_taints()
         self._zones = self._members()
         # Until when a time in which all zones are down may be over; None where they never are.
@@ -291,7 +292,10 @@ class LatestServices:
 
     def _rate(self, zone: str, segment: Span) -> float | None:
         """Nodes per second that the zone is served at throughout; None where that is not sure."""
-        bounds = {each: self._bounds(each, segment) for each in self.zones}
+        bounds = self._states_in.get(segment)
+        if bounds is None:
+            bounds = {each: self._bounds(each, segment) for each in self.zones}
+            self._states_in[segment] = bounds
         if all(each.worst == FULL for each in bounds.values()):
             return None
         best, worst = bounds[zone]

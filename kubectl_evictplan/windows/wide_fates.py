@@ -69,6 +69,7 @@ class WideFates:
         self._courses = courses
         self._services = services
         self._nodes = {node.name: node for node in snapshot.nodes}
+        self._decisions: dict[tuple[int, str, str, str], tuple[Decision, object]] = {}
 
     def versions(self, pods: Iterable[Pod], names: Container[str]) -> dict[str, list[Version]]:
         """By the keys of these pods, and of those created on the nodes ``names``: what may be there under that name."""
@@ -109,9 +110,7 @@ class WideFates:
 
     def _by_taints(self, version: Version, course: NodeCourse) -> Iterator[Possible]:
         for standing in course.taints:
-            decision = Decision(
-                (standing.taint,), version.pod.tolerations, self._configuration.comparison_operators
-            )
+            decision = self._decide(version.pod, standing.taint)
             if decision.all_tolerated and decision.minimum_ns < 0:
                 continue
             for life in self._courses.lives:
@@ -143,10 +142,19 @@ class WideFates:
             return until_ns
         return min(until_ns, quiet_ns + self.longest_ns(version, course))
 
+    def _decide(self, pod: Pod, taint: Taint) -> Decision:
+        # Pods of one template share their list of tolerations; it is kept, so that its id stays its own.
+        key = id(pod.tolerations), taint.key, taint.value, taint.effect
+        found = self._decisions.get(key)
+        if found is None:
+            comparison = self._configuration.comparison_operators
+            decision = Decision((taint,), pod.tolerations, comparison)
+            found = self._decisions[key] = decision, pod.tolerations
+        return found[0]
+
     def delay_ns(self, version: Version, taint: Taint) -> int | None:
         """How long the pod tolerates the taint; None: for ever."""
-        comparison = self._configuration.comparison_operators
-        decision = Decision((taint,), version.pod.tolerations, comparison)
+        decision = self._decide(version.pod, taint)
         if decision.all_tolerated and decision.minimum_ns < 0:
             return None
         return max(decision.minimum_ns, 0)
