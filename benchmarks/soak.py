@@ -29,6 +29,7 @@ from drain_worlds import DrainedWorld
 from msgspec.structs import replace
 from realities import World, draw_reality, draw_timing
 from soak_worlds import KINDS, draw_soak_world, kind_of
+from wide_worlds import WideWorld
 
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.engine.timing import Timing
@@ -84,6 +85,7 @@ def _contradictions(
 ) -> Iterator[str]:
     horizon_ns = world.scenario.horizon_ns
     assert horizon_ns is not None
+    wide = WideWorld(world)
     for number in range(realities):
         rng = random.Random(f"reality {seed} {number}")
         reality = draw_reality(world, rng, timing_near_critical)
@@ -93,6 +95,8 @@ def _contradictions(
                 *contradictions(horizon_ns, prediction, reality),
                 *node_contradictions(prediction, reality, horizon_ns),
                 *zone_contradictions(prediction, reality, horizon_ns),
+                # Whether or not the world was explored wholly: the bounds hold for every one.
+                *wide.contradictions(reality, horizon_ns),
             )
         )
 
