@@ -130,13 +130,14 @@ def test_nothing_is_proven_certain_where_the_zone_may_stop_tainting() -> None:
 
 
 @pytest.mark.slow
-def test_where_nothing_is_proven_nothing_that_was_not_wholly_explored_is_certain() -> None:
+def test_who_is_surely_tainted_before_one_node_comes_back_is_certain() -> None:
     back = make_event(300, "kubelet-start", ["n05"])
     prediction = predicted(silent_world(16, others=14, more=(back,)))
     coverage = prediction.inputs.coverage
     assert coverage is not None
-    assert (coverage.exact, coverage.outer_bound, coverage.explored) == (0, 0, 16)
-    assert {eviction.certainty for eviction in prediction.evictions} == {"possible"}
+    assert (coverage.exact, coverage.outer_bound, coverage.explored) == (0, 16, 0)
+    assert {eviction.certainty for eviction in prediction.evictions} == {"certain"}
+    assert max(eviction.latest_seconds for eviction in prediction.evictions) < 300
 
 
 def test_every_exact_window_lies_within_what_is_proven() -> None:
