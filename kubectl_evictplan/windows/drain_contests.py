@@ -215,7 +215,9 @@ class Contests:
             if self._is_held(pod, turn):
                 continue
             places = self.asked_of(pod, turn)
-            opens_ns = self._progress.first_open_ns(places[0], pod) if places else begun_ns
+            # Whom another process deleted no budget is asked about.
+            asks = places and turn.sole_controller
+            opens_ns = self._progress.first_open_ns(places[0], pod) if asks else begun_ns
             for one in self._task(turn, pod):
                 earliest_ns = max(one.earliest_ns, opens_ns - begun_ns)
                 # After the first that is refused kubectl deletes nobody.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -183,6 +183,7 @@ class DrainPlan:
         event = self.drains[process]
         calm = world.steady and event.latest_ns + _cordoning_ns(event) < self.calm_ns
         coming: set[tuple[str, str, str] | None] = set()
+        labels: dict[tuple[str, str, str] | None, list[Mapping[str, str]]] = {}
         for pod in world.snapshot.pods:
             owner = pod.controller()
             if owner is None or owner.kind not in (*REPLACED_AT_ONCE, STATEFUL_SET):
@@ -195,10 +196,16 @@ class DrainPlan:
             uncordoned = at_once and not node.unschedulable
             if lets_in(cordoned, pod) or (uncordoned and lets_in(node, pod)):
                 coming.add(owner_key(pod))
+                known = labels.setdefault(owner_key(pod), [])
+                if pod.labels not in known:
+                    known.append(pod.labels)
                 yield pod
-        # Which of its owner's pods a new one is like is not known: finalizers may be those of the template.
+        # Which of its owner's pods a new one is like is not known: finalizers and labels may be those of any.
         for pod in world.snapshot.pods if coming else ():
-            if pod.finalizers and owner_key(pod) in coming:
+            owner_of = owner_key(pod)
+            other = owner_of is not None and owner_of[0] != STATEFUL_SET
+            other = other and pod.labels not in labels.get(owner_of, ())
+            if owner_of in coming and (pod.finalizers or other):
                 yield pod
 
     def _may_be_first(self, process: int) -> set[str]:

@@ -119,6 +119,15 @@ def test_neither_of_two_ways_to_delete_is_certain_although_the_pod_goes() -> Non
     assert bounds.exit_codes == {0: frozenset({0}), 1: frozenset({0})}
 
 
+def test_whom_another_process_deleted_no_closed_budget_keeps_from_being_evicted_again() -> None:
+    web = App("web", ["a1", "b1"], least=2)
+    first = drain("a1", at=1, disable_eviction=True)
+    bounds = proven(drained_cluster(web), first, drain("a1", at=2))
+    assert not [key for key in bounds.rows if key.controller == EVICTION_API and key.ordinal]
+    evicted = [one for key, one in bounds.rows.items() if key.controller == EVICTION_API]
+    assert all(one.spans[0][0] < ns(2.1) for one in evicted)
+
+
 def test_what_makes_kubectl_refuse_a_node_may_be_gone_when_another_process_was_there() -> None:
     bare = App("bare", ["a1"], "")
     bounds = proven(drained_cluster(bare), drain("a1", at=1, force=True), drain("a1", at=2))
