@@ -86,7 +86,7 @@ class TickOrders:
         for place, each in enumerate(self._sightings):
             if each.is_open:
                 alike.setdefault(each.kind, []).append(place)
-        self._alike = list(alike.values())
+        self._places_of, self._alike = alike, list(alike.values())
         # Alike ones stand together.
         self._open = [place for several in self._alike for place in several]
         self._moments: dict[int, Moment] = {}
@@ -99,7 +99,7 @@ class TickOrders:
         kubelet renews for the last time, and where by what they cost more or fewer ticks fit into an age that the controller
         asks for.
         """
-        if len(self._open) > self._most or not self._meetings.ages_are_whole_ticks():
+        if len(self._alike) > self._most or not self._meetings.ages_are_whole_ticks():
             return None
         if len(self._returns) > _RETURNS_MAX or _falls_silent_again(self._scenario):
             return None
@@ -182,17 +182,31 @@ class TickOrders:
         own = self._sightings[place]
         if number and self._sightings[self._open[number - 1]].kind == own.kind:
             least = chosen[self._open[number - 1]].tick
+        for sight, found in self._can_see(cell, own, least):
+            places = [place]
+            alike = self._places_of[own.kind]
+            rest = alike[alike.index(place) + 1 :]
+            # Where one choice is left, all that are alike have the same.
+            if rest and len(list(islice(self._can_see(found, own, sight.tick), 2))) == 1:
+                places += rest
+            elif len(rest) > self._most:
+                raise _TooManyError
+            chosen.update(dict.fromkeys(places, sight))
+            yield from self._sights(found, number + len(places), chosen)
+
+    def _can_see(self, cell: Cell, own: _Sighting, least: int) -> Iterator[tuple[_Sight, Cell]]:
+        """The ticks from the ``least`` one on that can be the first, each with the cell in which it is."""
         for span in own.spans:
             for tick, found in self._steps.seen_first(cell, span):
                 if tick >= least:
                     earlier = (n for n in range(tick - 1, -1, -1) if cell[n].comes)
-                    chosen[place] = _Sight(tick, span, next(earlier, None))
-                    yield from self._sights(found, number + 1, chosen)
+                    yield _Sight(tick, span, next(earlier, None)), found
 
     def _turns(self, sights: dict[int, _Sight]) -> Iterator[dict[int, _Sight]]:
         """The choice, with every node of a kind in each of its roles."""
+        differ = (len(p) for p in self._alike if any(sights[each] != sights[p[0]] for each in p))
         seen = set()
-        for turn in range(max(map(len, self._alike), default=1)):
+        for turn in range(max(differ, default=1)):
             turned: dict[int, _Sight] = {}
             for places in self._alike:
                 size = len(places)
