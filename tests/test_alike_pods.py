@@ -19,6 +19,7 @@ from builders import (
     tolerates,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.finalizers import JOB_TRACKING
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.alike_pods import AlikePods, Lot
 from kubectl_evictplan.prediction.predict import predict
@@ -123,6 +124,11 @@ def test_a_pod_that_differs_in_what_decides_is_simulated_itself(
     different: dict[str, Any],
 ) -> None:
     assert shown({}, different, {}) == ["p0", "p1"]
+
+
+def test_jobs_of_one_name_in_two_namespaces_are_two_where_a_finalizer_waits_for_them() -> None:
+    tracked = {"owner": "Job/sums", "finalizers": [JOB_TRACKING]}
+    assert shown(tracked, {**tracked, "namespace": "other"}) == ["p0", "p1"]
 
 
 def test_finished_pods_are_simulated_one_by_one() -> None:

@@ -303,8 +303,9 @@ def _kinds_of(pods: Sequence[Pod]) -> Iterator[Hashable]:
         references = pod.owner_references
         if (owner := owners.get(id(references))) is None:
             owner = owners[id(references)] = _owner(pod)
-        # When a finalizer goes may depend on the Job.
-        yield id(pod.tolerations), owner if pod.finalizers else owner[0], look
+        # When a finalizer goes may depend on the Job, which its name alone does not tell.
+        who = (owner, pod.namespace) if pod.finalizers else owner[0]
+        yield id(pod.tolerations), who, look
 
 
 def _owner(pod: Pod) -> tuple[str | None, str]:
