@@ -347,6 +347,8 @@ class Told(Enum):
     # Of a node: the monitor wants it tainted, or not; it leaves the zone but not the queue; it had its
     # taint before the start.
     MARK = "mark"
+    # It wants it tainted, and turned the other NoExecute taint of it into this one at once: who is not in line stays out of it.
+    SWAPPED = "swapped"
     REACHABLE = "reachable"
     RETIRED = "retired"
     TAINTED_BEFORE = "tainted-before"

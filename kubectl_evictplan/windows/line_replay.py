@@ -360,6 +360,10 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             case Told.MARK:
                 self._wanted.setdefault(name, self._now_ns)
                 self._mark(name)
+            case Told.SWAPPED:
+                self._wanted.setdefault(name, self._now_ns)
+                if self._alias(name) in self._queue.known:
+                    self._mark(name)
             case Told.REACHABLE:
                 self._reachable(name)
             case Told.UNTAINTED:
@@ -382,7 +386,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         if status == TRUE:
             self._close(name, self._now_ns)
             return
-        if before == TRUE and status == UNKNOWN:
+        if before in (TRUE, None) and status == UNKNOWN:
             # What a kubelet posts the informer shows before any tick decides on it.
             self._unknown_since_ns[name] = self._now_ns
         since_ns = self._wanted.get(name)

@@ -177,7 +177,7 @@ class NodeRun:
 
     def _note_decision(self, operation: QueueOperation) -> bool:
         """False for a node that is found reachable and was not wanted tainted anyway."""
-        if operation.told is Told.MARK:
+        if operation.told in (Told.MARK, Told.SWAPPED):
             record = self.nodes[operation.name]
             status = operation.status or ""
             # A new process remembers nothing of what the one before decided.
@@ -211,12 +211,15 @@ class NodeRun:
         for operation in self.timeline.queue_log:
             if operation.name == name and operation.at_ns <= at_ns:
                 newest[operation.told] = operation.status
-        statuses = {newest.get(told) for told in (Told.MARK, Told.STATUS)} - {None, TRUE}
+        statuses = {newest.get(told) for told in (Told.MARK, Told.SWAPPED, Told.STATUS)} - {
+            None,
+            TRUE,
+        }
         keys = {NOT_READY if status == FALSE else UNREACHABLE for status in statuses}
         return keys or set(LIFECYCLE_NO_EXECUTE_KEYS)
 
 
-_PLACES = (Told.MARK, Told.RETIRED, Told.TAINTED_BEFORE)
+_PLACES = (Told.MARK, Told.SWAPPED, Told.RETIRED, Told.TAINTED_BEFORE)
 _OF_ALL_ZONES = (Told.STARTED, Told.STOPPED, Told.MID_TICK)
 
 

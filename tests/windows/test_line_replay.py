@@ -155,3 +155,24 @@ def test_a_new_process_begins_with_a_full_bucket_and_ticks_of_its_own() -> None:
     line.tell(8, Told.MARK, "b")
     line.tell(9, Told.UNTAINTED, "b")
     assert line.served() == {"a": [5], "b": [8, 18]}
+
+
+@pytest.mark.parametrize("before", ["True", None])
+def test_a_stale_informer_wastes_the_token_of_a_node_that_was_ready_or_had_never_posted(
+    before: str | None,
+) -> None:
+    line = Line("1.34.4", rate=1, stale_lister=True)
+    line.status(0, before, "a")
+    line.silent(5, "a")
+    line.tell(10, Told.MARK, "a")
+    assert line.served() == {"a": [10]}
+
+
+def test_a_tick_that_turns_one_taint_into_another_puts_nobody_in_line() -> None:
+    # The first tick of a new process: who had the other taint waits from the second tick on.
+    line = Line("1.37.0")
+    line.status(5, "Unknown", "a")
+    line.tell(5, Told.SWAPPED, "a")
+    assert line.served() == {}
+    line.tell(10, Told.MARK, "a")
+    assert line.served() == {"a": [10]}

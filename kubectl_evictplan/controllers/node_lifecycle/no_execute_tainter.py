@@ -79,9 +79,10 @@ class NoExecuteTainter:
         if status == TRUE:
             self.mark_reachable(node)
             return
-        self._queues.wanted(node.name, status)
         wanted, opposite = _TAINT_SWAPS[status if status == FALSE else UNKNOWN]
-        if has_taint(node.taints, opposite, NO_EXECUTE):
+        swaps = has_taint(node.taints, opposite, NO_EXECUTE)
+        self._queues.wanted(node.name, status, swapped=swaps)
+        if swaps:
             # Immediate, not rate limited; the countdown of pods goes on.
             self._queues.retire(node.name)
             self._swap(node, wanted, opposite, rule="processTaintBaseEviction")

@@ -99,9 +99,13 @@ class ZoneQueues:
 
     # -- one node -----------------------------------------------------------------------------------
 
-    def wanted(self, name: str, status: str | None = None) -> None:
-        """A tick finds that the node has to be tainted for that Ready status (None: evicted)."""
-        self.record(Told.MARK, self._zones.zone_of(name), name, status=status)
+    def wanted(self, name: str, status: str | None = None, *, swapped: bool = False) -> None:
+        """A tick finds that the node has to be tainted for that Ready status (None: evicted).
+
+        ``swapped``: it turns another taint of the node into that at once, and puts nobody in line.
+        """
+        told = Told.SWAPPED if swapped else Told.MARK
+        self.record(told, self._zones.zone_of(name), name, status=status)
 
     def mark(self, name: str, mode: str, *, lacks_taint: bool) -> None:
         """``markNodeForTainting``; a wait is told once."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
-    MarkedForDeletion,
+    Entry,
     NodeBecameUnknown,
     NodeReadyPosted,
     PodDeleted,
@@ -69,8 +69,9 @@ class GarbageCollection(Unknown[PodTiming]):
 
         When a pod is on its way out, or its node is not ready, is up to that history.
         """
-        entries = timeline.entries
-        return GarbageCollection(world, {e.at_ns for e in entries if isinstance(e, _SEEN_BY_LOOPS)})
+        return GarbageCollection(
+            world, {entry.at_ns for entry in timeline.entries if _is_seen_by_loops(entry)}
+        )
 
     def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
         """Both sides of each instant that a loop can meet, at its quickest and at its slowest."""
@@ -78,7 +79,7 @@ class GarbageCollection(Unknown[PodTiming]):
             yield part  # there is nothing that a loop could find
             return
         for cost_ns, lag_ns in ((0, 0), (_GC_COST_NS, 2 * _GC_COST_NS + 1)):
-            for phase_ns in self._phases_ns(GC_CHECK_PERIOD_NS + cost_ns):
+            for phase_ns in self._phases_ns(GC_CHECK_PERIOD_NS + cost_ns, slow=cost_ns > 0):
                 for sightings in (0, 1, 2) if self._node_is_missing else (0,):
                     timing = replace(
                         part.timing,
@@ -101,8 +102,12 @@ class GarbageCollection(Unknown[PodTiming]):
             return set()
         return instants
 
-    def _phases_ns(self, step_ns: int) -> list[int]:
-        """Phases of loops every ``step_ns`` that matter to these pods."""
+    def _phases_ns(self, step_ns: int, *, slow: bool) -> list[int]:
+        """Phases of loops every ``step_ns`` that matter to these pods.
+
+        Where there are many, of a history, the quickest loops just meet each instant and the slowest just miss it.
+        """
+        sides = (int(slow),) if self._met_ns else (0, 1)
         events, instants = self._world.scenario.events, self._instants_ns()
         starts = [event.at_ns for event in events if event.manager_up]
         # A new process counts its loops from its own start.
@@ -111,20 +116,16 @@ class GarbageCollection(Unknown[PodTiming]):
                 (at - start - side) % step_ns
                 for at in (*instants, *starts)
                 for start in (0, *starts)
-                for side in (0, 1)
+                for side in sides
             }
         )
 
 
-# What makes a pod of a node that is out of service worth a DELETE, or not any more.
-_SEEN_BY_LOOPS = (
-    NodeReadyPosted,
-    NodeBecameUnknown,
-    TaintChanged,
-    MarkedForDeletion,
-    PodDeleted,
-    PodGone,
-)
+def _is_seen_by_loops(entry: Entry) -> bool:
+    """Whether it makes a pod of a node that is out of service worth a DELETE, or not any more."""
+    if isinstance(entry, TaintChanged):
+        return entry.taint.key == OUT_OF_SERVICE
+    return isinstance(entry, NodeReadyPosted | NodeBecameUnknown | PodDeleted | PodGone)
 
 
 class StaleKey(Unknown[PodTiming]):
