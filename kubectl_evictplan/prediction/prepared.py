@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, renew_period_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, Pod
 from kubectl_evictplan.kube.taints import needs_no_schedule_pass, no_execute_taints
 from kubectl_evictplan.prediction.workloads import WorkloadIndex
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -162,6 +162,10 @@ class PreparedCluster:
         return frozenset(moving)
 
     @cached_property
+    def _leases_of_gone_nodes(self) -> dict[str, Lease]:
+        return {n: lease for n, lease in self.snapshot.leases.items() if n not in self.nodes}
+
+    @cached_property
     def _place(self) -> dict[str, int]:
         return {pod.key: place for place, pod in enumerate(self.snapshot.pods)}
 
@@ -208,9 +212,13 @@ class PreparedCluster:
         first, *others = [zone for zone in bystanders if zone not in changing] or [""]
         for zone in others:
             bystanders[first] += bystanders.pop(zone)
+        given = self.snapshot.leases
+        leases = {node.name: given[node.name] for node in nodes if node.name in given}
         return replace(
             relevant,
             nodes=tuple(sorted(nodes, key=lambda node: node.name)),
+            # A Lease without its node means a node that was deleted, not one that is left out.
+            leases=leases | self._leases_of_gone_nodes,
             bystanders={zone: number for zone, number in bystanders.items() if number},
         )
 

@@ -21,7 +21,8 @@ def zones_without_token(
 ) -> frozenset[str]:
     """Keys of the zones whose token may be spent at the start.
 
-    A node in it is not ready, or was not until just before; a node of which only pods are left may have been in any.
+    A node in it is not ready, or was not until just before; a node of which only pods or its Lease are left may have been
+    in any.
     """
     zones = ZoneMembership(configuration)
     if _never_refilled(configuration) or _lost_a_node(snapshot):
@@ -55,6 +56,8 @@ def _never_refilled(configuration: ControllerConfiguration) -> bool:
 
 
 def _lost_a_node(snapshot: ClusterSnapshot) -> bool:
-    """Whether a node was deleted so recently that garbage collection has not deleted its pods yet."""
+    """Whether a node was deleted so recently that garbage collection has not deleted its Lease or its pods yet."""
     names = {node.name for node in snapshot.nodes}
+    if not snapshot.leases.keys() <= names:
+        return True
     return any(pod.node_name and pod.node_name not in names for pod in snapshot.pods)
