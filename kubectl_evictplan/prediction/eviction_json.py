@@ -31,8 +31,8 @@ _ROWS_AT_ONCE = 40
 _TEXTS_MAX = 6_000
 # What a row begins with; its owner and the objects of its chain follow.
 _NAMES = ("namespace", "pod", "uid")
-# Quotes in strings are escaped: so this stands only between the strings of a list.
-_BETWEEN_STRINGS = b'","'
+# Where no string has an escaped quote, this stands only between the strings of a list.
+_BETWEEN_STRINGS, _ESCAPED_QUOTE = b'","', b'\\"'
 
 
 # What stands in the rows of a group behind the uid, behind the owner, and then, cut where a link names the pod.
@@ -165,7 +165,10 @@ class EvictionTexts:
 
     def _strings(self, values: Sequence[str]) -> list[bytes]:
         """Each of many strings as it stands between its quotes."""
-        return self._encode(values)[2:-2].split(_BETWEEN_STRINGS)
+        text = self._encode(values)
+        if _ESCAPED_QUOTE in text:
+            return [self._encode(value)[1:-1] for value in values]
+        return text[2:-2].split(_BETWEEN_STRINGS)
 
 
 def _without_names(group: EvictionGroup) -> Eviction:

@@ -23,7 +23,7 @@ from kubectl_evictplan.report import render
 BEFORE = (Because(1.0, 'says "object":"" and %s', "node/n1", "scenario"),)
 OWN = (Because(2.0, 'a timer starts: "object": ""', "", "processPodOnNode"),)
 CHAIN = SharedChain(BEFORE, OWN)
-PLAIN, QUOTES, WIDE = ("web-0", "web-1"), ('a"b', 'a","b', "a\\", "%(x)s"), ("ä", "\u2028")
+PLAIN, QUOTES, WIDE = ("web-0", "web-1"), ('a"b', 'a","b', 'a",', "a\\", "%(x)s"), ("ä", "\u2028")
 
 
 def group(
