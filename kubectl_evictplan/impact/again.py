@@ -14,11 +14,11 @@ from kubectl_evictplan.impact.fates import (
 )
 from kubectl_evictplan.impact.losses import Loss
 from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, NodeLife, between
-from kubectl_evictplan.impact.placements import Placement
+from kubectl_evictplan.impact.placements import RETRY_MAX_NS, Placement
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between, exactly
 from kubectl_evictplan.impact.successors import AT_DELETION, JOB_BACKOFF_NS
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.kube.objects import Pod, Workload
 from kubectl_evictplan.prediction.document import DrainReport
 
 # So many rounds of a pod that returns are told apart; from then on it may be away at any time.
@@ -36,11 +36,15 @@ def goes_again(
     drains: Sequence[DrainReport],
     readiness: Readiness,
     place: Placement,
+    workload: Workload | None,
     *,
     returns: bool,
 ) -> list[Again]:
     """When successors go once more by the same taint (``returns``: they may come back to it) or by a later drain."""
     waits_ns = 0 if kind in AT_DELETION else _ends_after_ns(deletion)
+    if workload is not None and workload.surges:
+        # Made before the old one is gone, it may be tried again only some time after that.
+        waits_ns = min(waits_ns + RETRY_MAX_NS, FOREVER_NS)
     times = [*later_drains(drains, deletion)]
     times += rounds(deletion, life, waits_ns) if returns else ()
     return [

@@ -28,7 +28,7 @@ from kubectl_evictplan.impact.fates import (
     successor_after,
 )
 from kubectl_evictplan.impact.node_lives import NodeLife
-from kubectl_evictplan.impact.placements import AT_ONCE, Placement
+from kubectl_evictplan.impact.placements import AT_ONCE, RETRY_MAX_NS, Placement
 from kubectl_evictplan.impact.stretches import (
     FOREVER_NS,
     NEVER,
@@ -112,7 +112,8 @@ def begins(
     if kind == "Job":
         return _job(deletion, workload, lost)
     if kind == "DaemonSet":
-        return _daemon_set(deletion, life, returns=returns)
+        surges = workload is not None and workload.surges
+        return _daemon_set(deletion, life, returns=returns, surges=surges)
     if kind == "Node":
         silence = life.silent_at(deletion.when.earliest_ns)
         since = deletion.gone if silence is None else silence.until
@@ -231,11 +232,16 @@ def failure_action(workload: Workload, deletion: Deletion) -> str:
     return _UNKNOWN if workload.pod_failure_policy and not workload.failure_rules else "Count"
 
 
-def _daemon_set(deletion: Deletion, life: NodeLife, *, returns: bool) -> Between:
-    """``returns``: it surely does as soon as the old one is gone."""
+def _daemon_set(
+    deletion: Deletion, life: NodeLife, *, returns: bool, surges: bool = False
+) -> Between:
+    """``returns``: it surely does as soon as the old one is gone; ``surges``: it may do so before (``podsShouldBeOnNode``)."""
     if not life.deleted.never:
         return NEVER
     gone = deletion.gone
+    if surges:
+        # Made at once, it may wait for the room of the old one.
+        gone = Between(deletion.when.earliest_ns, gone.later(0, RETRY_MAX_NS).latest_ns)
     if returns or not deletion.taint:
         return gone
     untainted = life.untainted.get(deletion.taint, ())

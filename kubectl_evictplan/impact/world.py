@@ -385,8 +385,8 @@ class World:
         if next_one.bound.never:
             return fate_of(moving, life, next_one)
         returns = key in self.returning
-        drains = self.prediction.drains
-        again = goes_again(owner[1], deletion, life, drains, readiness, place, returns=returns)
+        known = self.prediction.drains, readiness, place, self.workloads.get(owner)
+        again = goes_again(owner[1], deletion, life, *known, returns=returns)
         again += after_losses(
             pod, owner[1], place, next_one, readiness, returns=returns, moves=bool(again)
         )

@@ -231,6 +231,8 @@ class Workload(msgspec.Struct, frozen=True):
     min_ready_seconds: Count = 0
     # Labels that its template gives to new pods; None: not known.
     template_labels: dict[str, str] | None = None
+    # Of a DaemonSet: spec.updateStrategy.rollingUpdate.maxSurge allows a second pod on a node (``AllowsSurge``).
+    surges: bool = False
 
     @property
     def waits_for_ends(self) -> bool:

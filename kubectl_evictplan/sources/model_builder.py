@@ -32,7 +32,7 @@ from kubectl_evictplan.kube.objects import (
 from kubectl_evictplan.kube.pod_requests import ContainerRequests, in_order
 from kubectl_evictplan.kube.timestamps import is_leap_second, parse_rfc3339_ns
 from kubectl_evictplan.kube.validation import parse_int64
-from kubectl_evictplan.sources import wire, wire_needs
+from kubectl_evictplan.sources import wire, wire_control_plane, wire_needs
 from kubectl_evictplan.sources.needs_builder import NeedsBuilder, amounts
 from kubectl_evictplan.sources.resize_builder import ResizeBuilder
 
@@ -235,6 +235,7 @@ class ModelBuilder:
             bool(meta.deletion_timestamp),
             max(spec.min_ready_seconds or 0, 0) if kind == "StatefulSet" else 0,
             self.labels[bytes(spec.template.metadata.labels)] or None,
+            kind == "DaemonSet" and _surges(spec.update_strategy),
         )
 
     def _deadline_ns(self, job: wire.WireWorkload) -> int | None:
@@ -242,12 +243,12 @@ class ModelBuilder:
             return None
         return self._ends_ns(job.spec.active_deadline_seconds, job.status.start_time)
 
-    def _template(self, template: wire.TemplateSpec) -> Iterator[ContainerRequests]:
+    def _template(self, template: wire_needs.TemplateSpec) -> Iterator[ContainerRequests]:
         for container in (*template.containers, *template.init_containers):
             if requests := in_order(self.requested(container.resources)):
                 yield ContainerRequests(sys.intern(container.name), requests)
 
-    def webhooks(self, decoded: wire.WireWebhooks) -> list[PodWebhook]:
+    def webhooks(self, decoded: wire_control_plane.WireWebhooks) -> list[PodWebhook]:
         """Return those of a configuration that are asked about the deletion of pods, or must agree to their creation."""
         return [
             PodWebhook(
@@ -355,6 +356,15 @@ def _int_or_percent(value: int | str | None) -> IntOrPercent | None:
     return IntOrPercent(int(digits), percent=True)
 
 
+def _surges(strategy: wire.UpdateStrategy) -> bool:
+    """``SurgeCount`` of one node: percentages are rounded up, and rolling updates are the default."""
+    rolling = strategy.rolling_update
+    if strategy.type not in ("", "RollingUpdate") or rolling is None:
+        return False
+    surge = _int_or_percent(rolling.max_surge)
+    return surge is not None and surge.value > 0
+
+
 def _failure_rule(rule: wire.FailureRule) -> FailureRule:
     # A status that is not given is True by default.
     disrupted = any(
@@ -365,7 +375,7 @@ def _failure_rule(rule: wire.FailureRule) -> FailureRule:
     return FailureRule(on, sys.intern(rule.action))
 
 
-def _asks_about_pods(webhook: wire.Webhook, operation: str) -> bool:
+def _asks_about_pods(webhook: wire_control_plane.Webhook, operation: str) -> bool:
     """Tell whether a rule covers this operation on pods; versions and scope leave nothing out."""
     return any(
         {"", "*"} & set(rule.api_groups)

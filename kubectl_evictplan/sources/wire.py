@@ -22,6 +22,7 @@ from kubectl_evictplan.sources.wire_control_plane import (
     NodeAnnotations,
     WireClusterOperator,
     WireOperator,
+    WireWebhooks,
 )
 from kubectl_evictplan.sources.wire_needs import NULL, Int64, LabelSelector
 from kubectl_evictplan.sources.wire_object import (
@@ -276,15 +277,15 @@ class FailurePolicy(Struct, frozen=True):
     rules: tuple[FailureRule, ...] = ()
 
 
-class TemplateSpec(Struct, frozen=True, rename="camel"):
-    containers: tuple[wire_needs.TemplateContainer, ...] = ()
-    init_containers: tuple[wire_needs.TemplateContainer, ...] = ()
-    scheduling_gates: tuple[wire_needs.SchedulingGate, ...] = ()
+class RollingUpdate(Struct, frozen=True, rename="camel"):
+    max_surge: Int64 | str | None = None
 
 
-class PodTemplate(Struct, frozen=True):
-    metadata: wire_needs.TemplateMeta = wire_needs.TemplateMeta()
-    spec: TemplateSpec = TemplateSpec()
+class UpdateStrategy(Struct, frozen=True, rename="camel"):
+    """Of StatefulSets and DaemonSets; that of Deployments is called ``strategy``."""
+
+    type: str = ""
+    rolling_update: RollingUpdate | None = None
 
 
 class WorkloadSpec(Struct, frozen=True, rename="camel"):
@@ -297,12 +298,13 @@ class WorkloadSpec(Struct, frozen=True, rename="camel"):
     pod_replacement_policy: str = ""
     pod_failure_policy: FailurePolicy | None = None
     backoff_limit_per_index: Int64 | None = None
-    template: PodTemplate = PodTemplate()
+    template: wire_needs.PodTemplate = wire_needs.PodTemplate()
     managed_by: str = ""
     completions: Int64 | None = None
     suspend: bool = False
     max_failed_indexes: Int64 | None = None
     active_deadline_seconds: Int64 | None = None
+    update_strategy: UpdateStrategy = UpdateStrategy()
 
 
 class WorkloadStatus(Struct, frozen=True, rename="camel"):
@@ -343,25 +345,6 @@ class WireBudget(WireObject, tag="PodDisruptionBudget", kw_only=True):
     metadata: BudgetMeta
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus | None = None
-
-
-class WebhookRule(Struct, rename="camel"):
-    api_groups: tuple[str, ...] = ()
-    operations: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()
-
-
-class Webhook(Struct, rename="camel"):
-    name: str = ""
-    rules: tuple[WebhookRule, ...] = ()
-    # The default of v1; that of v1beta1 is Ignore.
-    failure_policy: str = "Fail"
-    object_selector: LabelSelector | None = None
-    namespace_selector: LabelSelector | None = None
-
-
-class WireWebhooks(WireObject):
-    webhooks: tuple[Webhook, ...] = ()
 
 
 class WireNamespace(WireObject, tag="Namespace", kw_only=True):

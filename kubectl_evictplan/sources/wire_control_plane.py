@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from kubectl_evictplan.sources.wire_needs import LabelSelector
 from kubectl_evictplan.sources.wire_object import WireObject
 
 # Kind of OpenShift's operator -> the component that it runs.
@@ -68,3 +69,22 @@ class ControlPlanePod(Struct):
 
 
 CONTROL_PLANE_POD = msgspec.json.Decoder(ControlPlanePod)
+
+
+class WebhookRule(Struct, rename="camel"):
+    api_groups: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+
+
+class Webhook(Struct, rename="camel"):
+    name: str = ""
+    rules: tuple[WebhookRule, ...] = ()
+    # The default of v1; that of v1beta1 is Ignore.
+    failure_policy: str = "Fail"
+    object_selector: LabelSelector | None = None
+    namespace_selector: LabelSelector | None = None
+
+
+class WireWebhooks(WireObject):
+    webhooks: tuple[Webhook, ...] = ()

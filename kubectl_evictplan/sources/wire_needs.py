@@ -102,3 +102,14 @@ class TemplateContainer(Struct, frozen=True):
 
 class TemplateMeta(Struct, frozen=True):
     labels: AnySelector = NULL
+
+
+class TemplateSpec(Struct, frozen=True, rename="camel"):
+    containers: tuple[TemplateContainer, ...] = ()
+    init_containers: tuple[TemplateContainer, ...] = ()
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+
+
+class PodTemplate(Struct, frozen=True):
+    metadata: TemplateMeta = TemplateMeta()
+    spec: TemplateSpec = TemplateSpec()

@@ -217,7 +217,9 @@ class World:
                         "node.kubernetes.io/unschedulable:NoSchedule"
                     }
                     away = away or any(refuses(slot.pod, one) for one in others)
-                    if slot.gone and not away and slot.replaced_ns is None:
+                    surges = key in known and known[key].surges  # type: ignore[index]
+                    free = slot.deleted if surges else slot.gone
+                    if free and not away and slot.replaced_ns is None:
                         slot.replaced_ns = now_ns
 
     @staticmethod

@@ -69,6 +69,7 @@ def cluster(chance: random.Random) -> ClusterSnapshot:
                 failed=0,
                 backoff_limit=number % 2 or None,
                 min_ready_seconds=40 * (number % 2) if kind == "StatefulSet" else 0,
+                surges=kind == "DaemonSet" and bool(number % 2),
             )
         )
     leases = [make_lease(node, -chance.uniform(0, 9)) for node in NODES]
