@@ -458,3 +458,16 @@ def test_only_coupled_pods_are_simulated(monkeypatch: pytest.MonkeyPatch) -> Non
     names = sorted(pod.name for pod in world.snapshot.pods)
     assert names == ["free-0", "web-0", "web-1", "web-2"]
     assert [budget.name for budget in world.budgets] == ["web"]
+
+
+def test_a_failure_that_may_come_after_the_horizon_is_not_certain() -> None:
+    two = App("two", ["a2", "b1"], least=1)
+    snapshot = drained_cluster(FREE, two, budgets=[make_budget("z", app="two", most=1)])
+    told = {
+        horizon: predicted(snapshot, drain("a1", "a2"), horizon=horizon).drains[1].failed[0]
+        for horizon in (20, 60)
+    }
+    assert {horizon: one.certainty for horizon, one in told.items()} == {
+        20: "possible",
+        60: "certain",
+    }

@@ -111,7 +111,7 @@ def _report(
             _waiting_pod(key, wait, until_ns) for key, wait in waits if wait.ends != {_FAILED}
         ),
         failed=tuple(
-            FailedPod(key.pod, key.budgets, CERTAIN if wait.certain else POSSIBLE)
+            FailedPod(key.pod, key.budgets, _certainty(wait, until_ns))
             for key, wait in waits
             if wait.ends == {_FAILED}
         ),
@@ -131,8 +131,14 @@ def _waiting_pod(key: WaitKey, wait: Wait, until_ns: int) -> WaitingPod:
         until_earliest_seconds=earliest,
         until_latest_seconds=latest,
         ends=HORIZON if beyond else _only(wait.ends),
-        certainty=CERTAIN if wait.certain else POSSIBLE,
+        certainty=_certainty(wait, until_ns),
     )
+
+
+def _certainty(wait: Wait, until_ns: int) -> str:
+    """Whether the pod is surely refused before the horizon."""
+    by_ns = HORIZON_DEFAULT_MAX_NS if wait.by_ns is None else wait.by_ns
+    return CERTAIN if wait.certain and by_ns <= until_ns else POSSIBLE
 
 
 def _ends_of(within: Within | None, until_ns: int) -> tuple[float | None, float | None]:

@@ -24,7 +24,14 @@ from kubectl_evictplan.windows.drain_accounts import Accounts
 from kubectl_evictplan.windows.drain_certainty import SureDrains
 from kubectl_evictplan.windows.drain_contests import Contest, Contests, Priced
 from kubectl_evictplan.windows.drain_covered import CoveredPods
-from kubectl_evictplan.windows.drain_delays import ARRIVAL, Range, plus, pod_delays, takes
+from kubectl_evictplan.windows.drain_delays import (
+    ARRIVAL,
+    FIRST_REFUSED_NS,
+    Range,
+    plus,
+    pod_delays,
+    takes,
+)
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain, Within
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
@@ -205,7 +212,14 @@ class DrainBounds:
             end = Within(low_ns + contest.earliest_ns, priced.end_ns)
         waits = dict(self._waits(turn, low_ns, contest, priced))
         start = Within(low_ns, priced.start_ns)
-        self.turns[turn.drain] = TurnBounds(start, end, contest.reasons, waits, whole=False)
+        reasons = contest.reasons
+        if not self._comes_to(turn, priced):
+            reasons |= _NEVER
+        self.turns[turn.drain] = TurnBounds(start, end, reasons, waits, whole=False)
+
+    def _comes_to(self, turn: PlannedTurn, priced: Priced) -> bool:
+        """Whether kubectl surely begins with the node some day: it is through with all before it."""
+        return priced.start_ns is not None or turn.drain in self.sure.ends
 
     def _waits(
         self, turn: PlannedTurn, low_ns: int, contest: Contest, priced: Priced
@@ -213,6 +227,9 @@ class DrainBounds:
         """Who may be refused; those of several budgets are, once and for all."""
         since_ns = low_ns + ARRIVAL[0]
         process, timeout = turn.drain.process, turn.options.timeout_ns > 0
+        by_ns = None if priced.start_ns is None else priced.start_ns + FIRST_REFUSED_NS
+        if contest.one_by_one:
+            by_ns = priced.end_ns
         for task, latest_ns in zip(contest.tasks, priced.latest_ns, strict=True):
             budgets = self._contests.refusing(task.pod, turn)
             if budgets and not task.replacement:
@@ -225,7 +242,7 @@ class DrainBounds:
         for pod in contest.held:
             budgets = self._contests.refusing(pod, turn)
             tries = Within(low_ns + contest.earliest_ns, priced.end_ns)
-            sure = priced.start_ns is not None and not contest.one_by_one
+            sure = self._comes_to(turn, priced) and not contest.one_by_one
             yield (
                 WaitKey(process, pod.key, pod.uid, budgets),
                 Wait(
@@ -233,14 +250,15 @@ class DrainBounds:
                     tries if timeout else None,
                     frozenset((TIMED_OUT if timeout else NEVER,)),
                     certain=sure,
+                    by_ns=by_ns,
                 ),
             )
         for pod in contest.failing:
             budgets = self._contests.refusing(pod, turn)
             sure = turn.known and not (timeout and contest.one_by_one)
-            wait = Wait(
-                since_ns, Within(since_ns, priced.end_ns), frozenset((FAILED,)), certain=sure
-            )
+            sure = sure and self._comes_to(turn, priced)
+            until = Within(since_ns, priced.end_ns)
+            wait = Wait(since_ns, until, frozenset((FAILED,)), certain=sure, by_ns=by_ns)
             yield WaitKey(process, pod.key, pod.uid, budgets), wait
 
     def _is_proven(self, turn: PlannedTurn) -> bool:
@@ -323,7 +341,8 @@ def _wait_from(start: Range, wait: Wait) -> Wait:
     if until is not None:
         latest_ns = None if until.latest_ns is None else start[1] + until.latest_ns
         until = Within(start[0] + until.earliest_ns, latest_ns)
-    return wait._replace(from_ns=start[0] + wait.from_ns, until=until)
+    by_ns = None if wait.by_ns is None else start[1] + wait.by_ns
+    return wait._replace(from_ns=start[0] + wait.from_ns, until=until, by_ns=by_ns)
 
 
 def _controller(turn: PlannedTurn) -> str:

@@ -50,6 +50,8 @@ GRANTED = takes(Latency.DECIDE, Latency.DELETE)
 REFUSED = takes(Latency.DECIDE)
 # A request that loses to another write of its budget begins anew so much later.
 CONFLICT = plus(jitter_range_ns(Jitter.CONFLICT), (0, range_ns(Latency.DECIDE)[1]))
+# From the begin with a node to the first answer of who is refused at once, at most.
+FIRST_REFUSED_NS = ARRIVAL[1] + REFUSED[1] + CONFLICT[1]
 # Between two requests for a pod that is refused: the sleep, the GET of the pod, the answer.
 RETRY = plus((RETRY_NS, RETRY_NS), takes(Latency.FIRST_POLL, Latency.DECIDE))
 

@@ -17,6 +17,7 @@ from kubectl_evictplan.windows.drain_allowance import NthEviction, evictions_in_
 from kubectl_evictplan.windows.drain_delays import (
     ARRIVAL,
     AT_ONCE,
+    FIRST_REFUSED_NS,
     REFUSED,
     RETRY,
     UNASKED,
@@ -144,7 +145,8 @@ class _Evicting:
     def _fail(self, pod: Pod, budgets: tuple[str, ...]) -> None:
         """More than one budget: an error, which kubectl does not repeat."""
         answered = plus(ARRIVAL, REFUSED)
-        wait = Wait(ARRIVAL[0], Within(*answered), frozenset((FAILED,)), certain=True)
+        ends, until = frozenset((FAILED,)), Within(*answered)
+        wait = Wait(ARRIVAL[0], until, ends, certain=True, by_ns=FIRST_REFUSED_NS)
         self._pods.append(PodFate(pod, wait=wait, budgets=budgets))
         self._passings.append(Passing(answered, frozenset((DrainEnd.ERROR,))))
 
@@ -255,7 +257,7 @@ def _wait(
         latest_ns = None if NEVER in ends else max(high for _, high in instants)
         until = Within(min(low for low, _ in instants), latest_ns)
     sure = not found or found[0].refused_first
-    return Wait(ARRIVAL[0], until, frozenset(ends), certain=sure)
+    return Wait(ARRIVAL[0], until, frozenset(ends), certain=sure, by_ns=FIRST_REFUSED_NS)
 
 
 def _passing(pod: Pod, evicted: Range, options: DrainOptions) -> Passing | None:

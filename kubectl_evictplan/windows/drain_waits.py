@@ -33,12 +33,16 @@ class WaitKey(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """From when a pod waits and until when. ``ends``: evicted, timeout, error, never, as in any run."""
+    """From when a pod waits and until when. ``ends``: evicted, timeout, error, never, as in any run.
+
+    ``by_ns``: where it is certain, when the pod is refused at the latest; None: some day.
+    """
 
     from_ns: int
     until: Within | None
     ends: frozenset[str]
     certain: bool
+    by_ns: int | None = None
 
 
 class _Refused(NamedTuple):

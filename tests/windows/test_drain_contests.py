@@ -247,3 +247,17 @@ def test_an_end_that_may_never_come_is_told_without_a_latest_instant_and_without
     )
     told = {(one.end_latest_seconds, one.exit_code, one.end_reason) for one in prediction.drains}
     assert told == {(None, None, None)}
+
+
+# -- nodes that kubectl may never come to ------------------------------------------------------------------------
+
+
+def test_of_a_node_that_kubectl_may_never_come_to_no_failure_and_no_way_to_end_is_certain() -> None:
+    stuck = App("web", ["a1", "a1", "b1"], most=1)
+    both = App("two", ["a2", "b1"], least=1)
+    snapshot = drained_cluster(stuck, both, budgets=[make_budget("z", app="two", most=1)])
+    bounds = proven(snapshot, drain("a1", "a2"), ready=(ns(3), None))
+    [turn] = [one for key, one in bounds.turns.items() if key.node == "a2"]
+    assert [wait.certain for wait in turn.waits.values()] == [False]
+    assert turn.reasons == {DrainEnd.ERROR, None}
+    assert turn.start.latest_ns is None
