@@ -166,7 +166,10 @@ class LatestServices:
         if zone not in self._found:
             self._found[zone] = list(self._services(zone))
         course = self._courses.of(name)
-        if self._configuration.profile.queue_mode == "ADD" and _comes_back(course):
+        if self._configuration.profile.queue_mode == "ADD" and (
+            _comes_back(course) or self._changes_of_taints_ns(name)
+        ):
+            # A node is put in line once in each time that it is not ready: not again for a taint that is taken off.
             return []
         return [each for each in self._found[zone] if _is_surely_down(course, each)]
 

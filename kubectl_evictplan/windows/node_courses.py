@@ -8,7 +8,7 @@ comes after it is Ready again takes it off.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -20,6 +20,7 @@ from kubectl_evictplan.kube.taints import (
     NOT_READY,
     UNREACHABLE,
     is_lifecycle_no_execute,
+    key_and_effect,
     no_execute_taints,
 )
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode, RemoveTaint
@@ -324,24 +325,25 @@ class NodeCourses:
     def _of_people(self, name: str, stretches: Sequence[Stretch]) -> Iterator[Standing]:
         """What is on the node at the start, when it is created, and what people put on it."""
         node = self._nodes.get(name)
-        put: list[tuple[Taint, int]] = []
+        put: list[tuple[Taint, int, int]] = []
         if node is not None:
-            put += [(taint, BEFORE_NS) for taint in no_execute_taints(node.taints)]
-        for _, event in self._events.get(name, ()):
+            put += [(taint, BEFORE_NS, -1) for taint in no_execute_taints(node.taints)]
+        for index, event in self._events.get(name, ()):
             if isinstance(event, AddTaint) and event.taint.effect == NO_EXECUTE:
-                put.append((event.taint, event.at_ns))
+                put.append((event.taint, event.at_ns, index))
             elif event.node is not None:
-                put += [(taint, event.at_ns) for taint in no_execute_taints(event.node.taints)]
-        for taint, at_ns in put:
-            until_ns = self._removed(name, taint, at_ns, stretches)
+                taints = no_execute_taints(event.node.taints)
+                put += [(taint, event.at_ns, index) for taint in taints]
+        for taint, at_ns, index in put:
+            later = (event for i, event in self._events.get(name, ()) if i > index)
+            until_ns = self._removed(later, taint, at_ns, stretches)
             yield Standing(taint, (at_ns, at_ns), until_ns, at_start=at_ns == BEFORE_NS)
 
-    def _removed(self, name: str, taint: Taint, at_ns: int, stretches: Sequence[Stretch]) -> int:
-        by_people = (
-            event.at_ns
-            for _, event in self._events.get(name, ())
-            if event.at_ns > at_ns and self._takes_off(event, taint)
-        )
+    def _removed(
+        self, later: Iterable[ScenarioEvent], taint: Taint, at_ns: int, stretches: Sequence[Stretch]
+    ) -> int:
+        """Until when it stands that is put on at that instant; events of one instant happen in their order."""
+        by_people = (event.at_ns for event in later if self._takes_off(event, taint))
         removed_ns = next(by_people, NEVER_NS)
         if is_lifecycle_no_execute(taint) and self._configuration.taint_mode:
             # A tick that began before may put it back where it found another one.
@@ -352,6 +354,9 @@ class NodeCourses:
     def _takes_off(event: ScenarioEvent, taint: Taint) -> bool:
         if isinstance(event, RemoveTaint):
             return event.removal.removes(taint.key, taint.effect)
+        if isinstance(event, AddTaint):
+            # One of that key and effect takes its place, whatever its value.
+            return key_and_effect(event.taint) == key_and_effect(taint)
         return isinstance(event, DeleteNode)
 
 

@@ -10,8 +10,18 @@ from realities import World, draw_reality
 from soak_worlds import CLASSES, draw_soak_world, kind_of
 from wide_worlds import WideWorld
 
-from builders import UNREACHABLE
+from builders import (
+    UNREACHABLE,
+    default_tolerations,
+    make_event,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import Pod, Toleration
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 
 
 def worlds(seeds: range) -> Iterator[tuple[int, World]]:
@@ -76,3 +86,39 @@ def test_what_no_run_showed_takes_no_place_of_what_one_did() -> None:
     # A tick that finds the node silent once more at 170.2 s has it tainted five seconds later.
     assert windows[0][1] < 110
     assert windows[1][0] <= 175.2 <= windows[1][1]
+
+
+def surely_deleted(pod: Pod, *events: ScenarioEvent, release: str = "1.29.6") -> dict[str, int]:
+    """Until when wide bounds have the pod surely deleted, in a zone of twelve nodes."""
+    snapshot = make_snapshot([f"n{number}" for number in range(12)], [pod])
+    settings = ControllerSettings(kubernetes_version=release)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    world = World(snapshot, make_scenario([*events], horizon=900), configuration)
+    return {name: by_ns // 10**9 for name, by_ns in WideWorld(world).certain_by_ns.items()}
+
+
+def test_a_taint_stands_until_one_of_its_key_and_effect_takes_its_place() -> None:
+    tolerations = [Toleration("A", "Equal", "x", "NoExecute", 20), Toleration("A", "Equal", "y")]
+    pod = make_pod("p", "n0", tolerations=tolerations)
+    placed = make_event(150, "taint", "n0", taint="A=x:NoExecute")
+    assert surely_deleted(pod, placed) == {pod.key: 170}
+    for at in (150, 160):
+        replaced = make_event(at, "taint", "n0", taint="A=y:NoExecute")
+        assert surely_deleted(pod, placed, replaced) == {}
+    # Of another effect it stands beside it; removed at the same instant it never stood.
+    assert surely_deleted(pod, placed, make_event(160, "taint", "n0", taint="A=y:NoSchedule"))
+    assert surely_deleted(pod, placed, make_event(150, "untaint", "n0", taint="A")) == {}
+
+
+@pytest.mark.parametrize("release", ["1.16.15", "1.18.6", "1.29.6"])
+def test_up_to_1_18_no_bound_has_a_taint_come_back_that_somebody_took_off(release: str) -> None:
+    pod = make_pod("p", "n0", tolerations=default_tolerations(60))
+    events = [
+        make_event(1, "kubelet-stop", "n0"),
+        make_event(80, "untaint", "n0", taint=f"{UNREACHABLE}:NoExecute"),
+        # Whatever else changes in the zone afterwards.
+        make_event(120, "kubelet-stop", ["n1", "n2"]),
+    ]
+    found = surely_deleted(pod, *events, release=release)
+    assert set(found) == ({pod.key} if release == "1.29.6" else set())
+    assert set(surely_deleted(pod, events[0], release=release)) == {pod.key}
