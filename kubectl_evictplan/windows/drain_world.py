@@ -8,7 +8,7 @@ some more nodes for replacements are all, and node lifecycle has no part in it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -115,11 +115,12 @@ def _without_room_of_others(
 
 
 def coupled_pods(snapshot: ClusterSnapshot, drained: frozenset[str]) -> list[Pod]:
-    """Pods of the nodes and those that may come there, those under the same budgets, and those of the same StatefulSets."""
+    """Pods of the nodes and those that may come there, those under budgets of these or of what may replace them, and those of the same StatefulSets."""
     coming = _that_may_come(snapshot, drained)
     own = [pod for pod in snapshot.pods if pod.node_name in drained or pod.key in coming]
     index = BudgetIndex(snapshot.budgets)
-    places = {place for pod in own for place in index.matching(pod)}
+    unlike = _unlike_siblings(snapshot, own)
+    places = {place for pod in (*own, *unlike) for place in index.matching(pod)}
     coupling = [snapshot.budgets[place] for place in sorted(places)]
     covering = BudgetIndex(coupling)
     spaces = {budget.namespace for budget in coupling}
@@ -144,6 +145,32 @@ def coupled_pods(snapshot: ClusterSnapshot, drained: frozenset[str]) -> list[Pod
         if takes_part or (space in set_spaces and _is_of(pod, sets)):
             found.append(pod)
     return found
+
+
+def _unlike_siblings(snapshot: ClusterSnapshot, own: Iterable[Pod]) -> Iterator[Pod]:
+    """Pods elsewhere that have the owners of the own ones, but other labels: a new pod may be like them, and under their budgets."""
+    spaces = {budget.namespace for budget in snapshot.budgets}
+    labels: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
+    for pod in own:
+        key = owner_key(pod) if pod.namespace in spaces else None
+        if key is not None and key[0] in REPLACED_AT_ONCE:
+            known = labels.setdefault(key, [])
+            if pod.labels not in known:
+                known.append(pod.labels)
+    if not labels:
+        return
+    spaces = {namespace for _, namespace, _ in labels}
+    # Pods of one owner share their references: it is looked for once.
+    of_owner: dict[tuple[str, int], Sequence[Mapping[str, str]] | None] = {}
+    for pod in snapshot.pods:
+        if pod.namespace in spaces:
+            token = pod.namespace, id(pod.owner_references)
+            if token not in of_owner:
+                key = owner_key(pod)
+                of_owner[token] = labels.get(key) if key is not None else None
+            like = of_owner[token]
+            if like is not None and pod.labels not in like:
+                yield pod
 
 
 def orphans(snapshot: ClusterSnapshot, pods: Iterable[Pod]) -> list[Pod]:

@@ -293,6 +293,19 @@ def test_who_is_made_anew_for_a_pod_of_a_gone_node_may_be_there_before_kubectl_c
     assert turn.end[1] - turn.start[0] > ns(120)
 
 
+@pytest.mark.parametrize(("role", "end"), [({}, "drained"), ({"role": "leader"}, None)])
+def test_a_new_pod_may_be_under_the_budget_of_a_sibling_that_no_drain_comes_to(
+    role: dict[str, str], end: str | None
+) -> None:
+    budget = replace(make_budget("role", least=1), match_labels={"role": "leader"})
+    snapshot = drained_cluster(App("web", ["a1", "b1"]), budgets=[budget])
+    first, second = snapshot.pods
+    pods = (first, replace(second, labels={**second.labels, **role}))
+    scenario = drains(drain("a1"), drain("a2", at=100))
+    found = predict(replace(snapshot, pods=pods), scenario, CONFIGURATION, assume_ready=READY)
+    assert [one.end_reason for one in found.drains] == ["drained", end]
+
+
 def ordered(*budgets: str) -> ClusterSnapshot:
     """Pods s-0 to s-3 of a StatefulSet on a1, a1, a2, a2; of each budget ("" none) one may be away."""
     snapshot = drained_cluster(App("s", ["a1", "a1", "a2", "a2"], "StatefulSet", grace=10))
