@@ -26,6 +26,8 @@ class DisruptionBudgets:
         # Labels do not change here, so neither does what covers a pod of one name.
         self._places: dict[str, tuple[int, ...]] = {}
         self._watchers: list[Callable[[int], None]] = []
+        # In the order in which they began to watch.
+        self._watchers_of: list[dict[Callable[[], None], None]] = [{} for _ in self._budgets]
         for pod in state.pods.values():
             self._pod_changed(None, pod)
         state.watch_pods(self._pod_changed)
@@ -64,6 +66,16 @@ class DisruptionBudgets:
         """Stop delivering to a watcher."""
         self._watchers = [other for other in self._watchers if other != watcher]
 
+    def watch_covering(self, pod: Pod, watcher: Callable[[], None]) -> None:
+        """Tell of every write of a budget that covers the pod; costs nothing when others are written."""
+        for place in self.covering(pod):
+            self._watchers_of[place][watcher] = None
+
+    def unwatch_covering(self, pod: Pod, watcher: Callable[[], None]) -> None:
+        """Stop telling a watcher of the budgets that cover a pod."""
+        for place in self.covering(pod):
+            self._watchers_of[place].pop(watcher, None)
+
     def write(self, place: int, budget: PodDisruptionBudget) -> None:
         """Store a status and notify."""
         self._budgets[place] = budget
@@ -71,6 +83,8 @@ class DisruptionBudgets:
         self._written_ns[place] = self._state.events.now_ns
         for watcher in list(self._watchers):
             watcher(place)
+        for waiting in tuple(self._watchers_of[place]):
+            waiting()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new if new is not None else old

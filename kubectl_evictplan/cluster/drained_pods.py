@@ -75,7 +75,7 @@ class PollingWait:
     def start(self) -> None:
         """Wait from now on."""
         task, events = self._task, self._task.state.events
-        task.state.watch_pods(self._pod_changed)
+        task.state.watch_pod(self._pod.key, self._pod_changed)
         if task.deadline_ns is not None:
             at_ns = max(task.deadline_ns, events.now_ns)
             self._deadline = events.schedule(at_ns, Priority.OUTSIDE, self._time_is_up)
@@ -105,9 +105,8 @@ class PollingWait:
         at_ns = self._first_poll_ns + polls * POLL_NS
         self._poll = events.schedule(max(at_ns, events.now_ns), Priority.OUTSIDE, self._look)
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        changed = new if new is not None else old
-        if self._waits and changed is not None and changed.key == self._pod.key:
+    def _pod_changed(self) -> None:
+        if self._waits:
             self._plan_poll()
 
     def _look(self) -> None:
@@ -125,7 +124,7 @@ class PollingWait:
         for call in (self._poll, self._deadline):
             if call is not None:
                 call.cancel()
-        self._task.state.unwatch([self._pod_changed])
+        self._task.state.unwatch_pod(self._pod.key, self._pod_changed)
         self._done(reason)
 
 
@@ -156,8 +155,8 @@ class EvictedPodWait:
             return
         if not self._watches:
             self._watches = True
-            task.state.watch_pods(self._pod_changed)
-            task.budgets.watch(self._budget_written)
+            task.state.watch_pod(self._pod.key, self._changed)
+            task.budgets.watch_covering(self._pod, self._changed)
         self._missed = False
         self._asked_ns = task.state.offset_ns
         asked = task.options.grace_period_seconds
@@ -171,8 +170,8 @@ class EvictedPodWait:
         self._done(reason)
 
     def _stop_watching(self) -> None:
-        self._task.state.unwatch([self._pod_changed])
-        self._task.budgets.unwatch(self._budget_written)
+        self._task.state.unwatch_pod(self._pod.key, self._changed)
+        self._task.budgets.unwatch_covering(self._pod, self._changed)
 
     def _answer(self, answer: EvictionAnswer) -> None:
         if answer.code == NOT_FOUND:
@@ -244,14 +243,9 @@ class EvictedPodWait:
             self._wake.cancel()
         self._wake = events.schedule(at_ns, Priority.OUTSIDE, self._awake)
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        changed = new if new is not None else old
-        if changed is not None and changed.key == self._pod.key:
-            self._wake_at(self._task.state.events.now_ns)
-
-    def _budget_written(self, place: int) -> None:
-        if place in self._task.budgets.covering(self._pod):
-            self._wake_at(self._task.state.events.now_ns)
+    def _changed(self) -> None:
+        """The pod, or a budget that covers it, is not what it was."""
+        self._wake_at(self._task.state.events.now_ns)
 
     def _awake(self) -> None:
         task = self._task

@@ -63,6 +63,7 @@ class ClusterState:
         self._node_watchers: list[NodeWatcher] = []
         self._pod_watchers: list[PodWatcher] = []
         self._readiness_watchers: list[PodWatcher] = []
+        self._watchers_of_pod: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
         self._pending: deque[tuple[list, object, object]] = deque()  # type: ignore[type-arg]
         self._delivering = False
 
@@ -75,6 +76,24 @@ class ClusterState:
     def watch_pods(self, watcher: PodWatcher) -> None:
         """Deliver every later change of a pod."""
         self._pod_watchers.append(watcher)
+
+    def watch_pod(self, key: str, watcher: Callable[[], None]) -> None:
+        """Tell of every later change of the pod of one name; costs nothing when others change."""
+        if self._tell_of_pod not in self._pod_watchers:
+            self.watch_pods(self._tell_of_pod)
+        self._watchers_of_pod[key].append(watcher)
+
+    def unwatch_pod(self, key: str, watcher: Callable[[], None]) -> None:
+        """Stop telling a watcher of one pod."""
+        others = [other for other in self._watchers_of_pod.pop(key, ()) if other != watcher]
+        if others:
+            self._watchers_of_pod[key] = others
+
+    def _tell_of_pod(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new if new is not None else old
+        assert pod is not None, "a change has a pod"
+        for watcher in tuple(self._watchers_of_pod.get(pod.key, ())):
+            watcher()
 
     def watch_readiness(self, watcher: PodWatcher) -> None:
         """Deliver pods whose Ready condition node lifecycle sets to False."""
