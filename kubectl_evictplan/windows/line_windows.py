@@ -62,7 +62,11 @@ class Spread(msgspec.Struct, frozen=True):
 
     def of_token(self, token: int) -> int:
         """The slack of the ``token``-th token, counted from 0."""
-        return self.base_ns + (token + 1) * self.per_token_ns
+        return self.base_ns + self.lags_ns(token)
+
+    def lags_ns(self, token: int) -> int:
+        """What lags up to the ``token``-th token add up to at the most."""
+        return (token + 1) * self.per_token_ns
 
 
 def _groups(lines: Iterable[ZoneLine]) -> Groups:
@@ -320,8 +324,14 @@ def _spans_of_token(
     """From when to when a token can be spent on the wait, given its instants in some replays."""
     slack_ns = spread.of_token(token)
     instants = sorted(replay.tokens.at_ns[token] for replay in own)
+    several = [r.tokens.at_ns[token] for r in replays if token < len(r.tokens.at_ns)]
+    lags_ns = spread.lags_ns(token) if max(several) - min(several) > slack_ns else 0
+    since_ns = min(replay.eligible_ns for replay in own)
+    until_ns = min(max(replay.useless_ns for replay in own) - 1, spread.end_ns)
     for low_ns, high_ns in merge_spans(((at_ns, at_ns) for at_ns in instants), slack_ns):
-        reach_low_ns, reach_high_ns = low_ns, high_ns
+        # Where what follows depends on lags, it can also come with lags in between, and every pass has one of its own.
+        reach_low_ns = min(low_ns, max(low_ns - lags_ns, since_ns))
+        reach_high_ns = max(high_ns, min(high_ns + lags_ns, until_ns))
         for replay in replays:
             if token < replay.first_token:
                 # Here the token comes too early for the node; a little later it would be its own.

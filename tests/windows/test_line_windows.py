@@ -224,3 +224,15 @@ def test_in_1_19_what_nodes_leave_in_line_comes_before_or_after_those_that_are_n
     line.silent(5, "a", "b")
     line.silent(10, late)
     assert line.windows()[late] == [(((25, round(35 + 4 * LAG, 3)),), True)]
+
+
+def test_where_lags_decide_whether_a_token_is_there_each_pass_still_has_a_lag_of_its_own() -> None:
+    line = Line()
+    line.silent(5, "a")
+    # The next token comes at 15 and the lag of the first pass: does the tick find it, or empty the new bucket?
+    line.silent(15.05, "b")
+    line.tell(15.05, Told.SWAP, qps=0.01)
+    (((first, last), (next_first, next_last)), certain), *_ = line.windows()["b"]
+    assert first == 15.05 and last >= 15.05 + LAG
+    assert next_first <= 115.05 and next_last >= 115.05 + LAG
+    assert certain
