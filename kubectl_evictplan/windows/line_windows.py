@@ -93,7 +93,11 @@ def _orders(
         seen_late = frozenset()
     waiting = frozenset[str]().union(*(line.waiting for line in lines if entered_again))
     again = [group for group in groups if not waiting.isdisjoint(group)]
-    return orders(leavers, seen_late, max(line.number_of_operations for line in lines), again)
+    untainted = []
+    if len(groups) > 1:
+        untainted = [g for g in groups if any(not line.untainted.isdisjoint(g) for line in lines)]
+    operations = max(line.number_of_operations for line in lines)
+    return orders(leavers, seen_late, operations, again, untainted)
 
 
 class Tokens(msgspec.Struct, frozen=True):

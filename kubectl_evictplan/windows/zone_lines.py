@@ -98,6 +98,12 @@ class ZoneLine:
         found = {each.name: None for each in self.told if each.told is Told.MARK}
         return frozenset(self._of_members(found))
 
+    @cached_property
+    def untainted(self) -> frozenset[str]:
+        """Nodes whose taint a person takes off; nobody knows whether it is there then."""
+        found = {each.name: None for each in self.told if each.told is Told.UNTAINTED}
+        return frozenset(self._of_members(found))
+
     @property
     def takes_back(self) -> bool:
         """Whether a tick takes nodes out of line at its end, because all zones are down."""

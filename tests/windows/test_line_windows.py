@@ -236,3 +236,22 @@ def test_where_lags_decide_whether_a_token_is_there_each_pass_still_has_a_lag_of
     assert first == 15.05 and last >= 15.05 + LAG
     assert next_first <= 115.05 and next_last >= 115.05 + LAG
     assert certain
+
+
+def test_whoever_loses_its_taint_to_a_person_took_a_token_only_if_it_was_served_before() -> None:
+    line = Line()
+    line.silent(5, "a", "b")
+    line.tell(14, Told.UNTAINTED, "b")
+    line.tell(15, Told.MARK, "b")
+    windows = line.windows()
+    assert windows["a"] == [(((5, round(25 + 3 * LAG, 3)),), True)]
+    assert windows["b"][-1][0][-1][1] == round(25 + 3 * LAG, 3)
+
+
+def test_where_several_lose_their_taints_not_every_order_is_tried() -> None:
+    line = Line()
+    line.silent(5, "a", "b", "c")
+    line.tell(14, Told.UNTAINTED, "b")
+    line.tell(14.5, Told.UNTAINTED, "c")
+    waits = wait_windows([(ZoneLine(line.told), line.rules)], LAGS_ONLY, 0, set(), Replays())
+    assert waits["a"][0].missed == {"order in the line"}

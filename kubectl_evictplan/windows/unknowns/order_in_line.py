@@ -3,7 +3,8 @@
 Nodes that stay change places freely, so one order stands for all of theirs (``line_windows``). Where nodes leave
 unserved, the order decides how many tokens the line takes: most where those who leave first are served first, fewest
 where they come last. And whoever waits to the very end is the one that comes last. A pass that sees nodes as they were wastes its
-token only where one of those comes first that have just changed.
+token only where one of those comes first that have just changed. Whoever loses its taint to a person takes another token
+only if it was served before.
 """
 
 from __future__ import annotations
@@ -56,13 +57,16 @@ class OrderInLine(Unknown[Served]):
         seen_late: frozenset[str],
         operations: int,
         again: Sequence[Collection[str]] = (),
+        untainted: Sequence[Collection[str]] = (),
     ) -> None:
         """``leavers``: groups of alike nodes of which some leave unserved; ``operations`` of one replay.
 
         ``seen_late``: nodes for which a pass may waste its token as it still sees them ready. ``again``: groups of which
         every tick puts another entry in line (1.19.0-8, 1.20.0-4), which comes before or after nodes that are new.
+        ``untainted``: groups that lose a taint to a person while others wait.
         """
         self._again = again
+        self._untainted = untainted
         self._leavers = leavers
         self._seen_late = seen_late
         self._fits = (
@@ -73,7 +77,8 @@ class OrderInLine(Unknown[Served]):
         """Those who leave first come first, those who leave first come last, and each of them comes last once.
 
         And once all who may cost a token for nothing come first. Where entries are put in line again, each group comes first
-        once, and last once.
+        once, and last once. So do those who lose their taints; where there are several groups of them, or other orders
+        matter as well, not every combination is tried.
         """
         if self._seen_late:
             yield part._replace(order=_first_in_line(self._seen_late))
@@ -83,6 +88,12 @@ class OrderInLine(Unknown[Served]):
         for group in self._again[:several]:
             yield part._replace(order=_first_in_line(frozenset(group)))
             yield part._replace(order=_last_in_line(frozenset(group)))
+        if self._untainted:
+            if len(self._untainted) > 1 or self._leavers or self._again or self._seen_late:
+                part = part._replace(missed=part.missed | {self.name})
+            them = frozenset[str]().union(*self._untainted)
+            yield part._replace(order=_first_in_line(them))
+            yield part._replace(order=_last_in_line(them))
         if not self._leavers:
             yield part
             return
@@ -100,7 +111,8 @@ def orders(
     seen_late: frozenset[str],
     operations: int,
     again: Sequence[Collection[str]] = (),
+    untainted: Sequence[Collection[str]] = (),
 ) -> list[Served]:
     """The orders of service that matter."""
-    unknown = OrderInLine(leavers, seen_late, operations, again)
+    unknown = OrderInLine(leavers, seen_late, operations, again, untainted)
     return list(unknown.settle(Served(first_leaves_first), _LAST_IN_LINE_MAX))
