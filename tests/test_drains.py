@@ -313,6 +313,44 @@ def test_a_budgets_status_stands_still_while_kube_controller_manager_is_down() -
     assert moments(run, PodDeleted)[1] > 33
 
 
+def stale(app: App) -> ClusterSnapshot:
+    """The budget's spec is newer than its status."""
+    snapshot = drained_cluster(app)
+    return replace(snapshot, budgets=tuple(replace(one, generation=2) for one in snapshot.budgets))
+
+
+STOPPED = make_event(0, "controller-stop")
+TWO = App("web", ["a1", "b1"], least=1)
+
+
+@pytest.mark.parametrize(("release", "gone"), [("1.20", 26), ("1.21", 31), ("1.37", 31)])
+def test_from_1_21_on_client_go_repeats_a_refusal_by_an_old_status_every_10_seconds(
+    release: str, gone: int
+) -> None:
+    configuration = resolve_configuration(
+        ControllerSettings(kubernetes_version=f"{release}.0"), ControlPlaneFlags()
+    )
+    events = STOPPED, drain("a1", timeout_ns=ns(60)), make_event(25, "controller-start")
+    run = play(stale(TWO), *events, horizon=120, configuration=configuration)
+    assert moments(run, PodDeleted, "web-0") == about(gone)
+
+
+def test_client_go_evicts_after_the_timeout_and_kubectl_takes_one_more_look() -> None:
+    events = STOPPED, drain("a1", timeout_ns=ns(8)), make_event(3, "controller-start")
+    run = play(stale(TWO._replace(grace=0)), *events, horizon=120)
+    assert moments(run, PodDeleted, "web-0") == [11.0]
+    assert ends(run) == [("a1", "drained")]
+    waits = play(stale(TWO), *events, exit_at=1, horizon=120)
+    assert moments(waits, NodeDrainEnded) == [11.0]
+    assert ends(waits) == [("a1", "timeout")]
+
+
+def test_kubectl_sees_its_timeout_when_client_go_has_asked_ten_times_more() -> None:
+    run = play(stale(TWO), STOPPED, drain("a1", timeout_ns=ns(8)), horizon=300)
+    assert ends(run) == [("a1", "timeout")]
+    assert moments(run, NodeDrainEnded) == about(1 + 10 * 10 + 5)
+
+
 def test_a_silent_nodes_pods_are_refused_for_good_and_without_a_budget_stay_terminating() -> None:
     db = App("db", ["a1", "b1"], kind="StatefulSet")
     snapshot = drained_cluster(App("web", ["a1", "b1", "b2"], most=1), db)

@@ -106,6 +106,7 @@ EVICTION_API = [
     Change("evicts_pending_unasked", False, True, "1.18.20", "1.19.0"),
     Change("evicts_unready_pods", False, True, "1.19.16", "1.20.0"),
     Change("unhealthy_pod_eviction_policy", False, True, "1.26.15", "1.27.0"),
+    Change("tells_when_to_retry", False, True, "1.20.15", "1.21.0"),
 ]
 STATEFUL_SETS = [
     Change("stateful_set_availability", "ready", "polled", "1.22.17", "1.23.0"),

@@ -5,6 +5,9 @@ Upstream: the goroutine in ``evictPods`` and ``waitForDelete`` (kubectl's pkg/dr
 A refused request is repeated every 5 s, which changes nothing while neither budget nor pod change. So a pod
 sleeps until one of them does, and then asks at the instant at which kubectl would have. That is why a drain that never
 ends costs nothing, and a run can see that nothing more will happen.
+
+A refusal with the header Retry-After (a status older than its budget's spec) is repeated by client-go (``withRetry``), up to ten
+times and 10 s after each answer, before kubectl hears of it and can look at its ``--timeout``.
 """
 
 from __future__ import annotations
@@ -32,6 +35,9 @@ from kubectl_evictplan.kube.objects import Pod
 # drain.Helper's EvictErrorRetryDelay, and the interval of ``waitForDelete``.
 RETRY_NS = 5 * SECOND_NS
 POLL_NS = SECOND_NS
+# client-go's ``maxRetries``, and what the Eviction API answers in Retry-After.
+CLIENT_RETRIES = 10
+CLIENT_RETRY_NS = 10 * SECOND_NS
 # What a retry and what it waits for may lie apart because of latencies alone.
 _SHORTLY_NS = SECOND_NS
 
@@ -77,7 +83,8 @@ class PollingWait:
         task, events = self._task, self._task.state.events
         task.state.watch_pod(self._pod.key, self._pod_changed)
         if task.deadline_ns is not None:
-            at_ns = max(task.deadline_ns, events.now_ns)
+            # The first look is always taken.
+            at_ns = max(task.deadline_ns, self._first_poll_ns + 1)
             self._deadline = events.schedule(at_ns, Priority.OUTSIDE, self._time_is_up)
         self._plan_poll()
 
@@ -141,6 +148,8 @@ class EvictedPodWait:
         self._asked_ns = self._answered_ns = 0
         self._wake: ScheduledCall | None = None
         self._refused_before = False
+        # How often client-go may still repeat the request before kubectl hears of it.
+        self._client_retries = CLIENT_RETRIES
 
     @property
     def key(self) -> str:
@@ -150,6 +159,7 @@ class EvictedPodWait:
     def request(self) -> None:
         """Send an eviction request, unless the time is up."""
         task = self._task
+        self._client_retries = CLIENT_RETRIES
         if task.deadline_ns is not None and task.state.events.now_ns >= task.deadline_ns:
             self._fail(DrainEnd.TIMEOUT)
             return
@@ -157,6 +167,10 @@ class EvictedPodWait:
             self._watches = True
             task.state.watch_pod(self._pod.key, self._changed)
             task.budgets.watch_covering(self._pod, self._changed)
+        self._send()
+
+    def _send(self) -> None:
+        task = self._task
         self._missed = False
         self._asked_ns = task.state.offset_ns
         asked = task.options.grace_period_seconds
@@ -184,12 +198,14 @@ class EvictedPodWait:
             )
             first_poll_ns = self._task.state.events.now_ns + delay_ns
             PollingWait(self._task, self._pod, first_poll_ns, self._done).start()
+        elif answer.code == TOO_MANY_REQUESTS:
+            self._note_refusal(answer)
+            self._sleep(self._client_retries if answer.retry_after else 0)
+        elif answer.retry_after and self._client_retries:
+            self._sleep(self._client_retries)
         else:
             self._note_refusal(answer)
-            if answer.code == TOO_MANY_REQUESTS:
-                self._sleep()
-            else:
-                self._fail(DrainEnd.ERROR)
+            self._fail(DrainEnd.ERROR)
 
     def _note_refusal(self, answer: EvictionAnswer) -> None:
         if not self._refused_before:
@@ -204,52 +220,84 @@ class EvictedPodWait:
 
     # -- between two requests ----------------------------------------------------------------------
 
-    def _sleep(self) -> None:
+    def _sleep(self, client_retries: int) -> None:
+        """``client_retries``: how often client-go asks before kubectl does."""
         task = self._task
         self._asleep = True
+        self._client_retries = client_retries
         self._answered_ns = task.state.events.now_ns
         if self._missed:
             self._wake_at(self._answered_ns)
         if task.deadline_ns is not None:
             self._wake_at(task.deadline_ns, exact=True)
 
-    def _period_ns(self) -> int:
-        # Besides the sleep: the GET of the pod and the refused request.
+    def _periods_ns(self) -> tuple[int, int]:
+        """From one request to the next: of kubectl, and of client-go."""
         timing, pod = self._task.timing, self._task.state.number(self._pod.key)
-        return (
-            RETRY_NS
-            + timing.latency_ns(Latency.FIRST_POLL, pod, "retry")
-            + timing.latency_ns(Latency.DECIDE, pod, "retry")
-        )
+        # Besides the sleep: the GET of the pod and the refused request.
+        refused_ns = timing.latency_ns(Latency.DECIDE, pod, "retry")
+        got_ns = timing.latency_ns(Latency.FIRST_POLL, pod, "retry")
+        return RETRY_NS + got_ns + refused_ns, CLIENT_RETRY_NS + refused_ns
+
+    def _next_try(self, elapsed_ns: int, *, by_kubectl: bool) -> tuple[int, int]:
+        """The first request so long after the last answer or later, and how often client-go may repeat it.
+
+        ``by_kubectl``: not one of client-go.
+        """
+        own_ns, client_ns = self._periods_ns()
+        left = self._client_retries
+        if not left:
+            return max(-(-elapsed_ns // own_ns), 1) * own_ns, CLIENT_RETRIES
+        through_ns = left * client_ns
+        if elapsed_ns <= through_ns and not by_kubectl:
+            tries = max(-(-elapsed_ns // client_ns), 1)
+            return tries * client_ns, left - tries
+        # The budget is refused in the same way again: kubectl once, then client-go as often as it may.
+        round_ns = own_ns + CLIENT_RETRIES * client_ns
+        rounds = max(-(-(elapsed_ns - through_ns - own_ns) // round_ns), 0)
+        begun_ns = through_ns + own_ns + rounds * round_ns
+        if not by_kubectl and rounds:
+            tries = -(-(elapsed_ns - (begun_ns - round_ns)) // client_ns)
+            if tries <= CLIENT_RETRIES:
+                return begun_ns - round_ns + tries * client_ns, CLIENT_RETRIES - tries
+        return begun_ns, CLIENT_RETRIES
 
     def _wake_at(self, changed_ns: int, *, exact: bool = False) -> None:
-        """Ask at the first try at or after an instant, or as luck has it; an earlier plan stays."""
+        """Ask at the first try at or after an instant, or as luck has it; an earlier plan stays.
+
+        ``exact``: at the first at which kubectl looks at its time.
+        """
         if not self._asleep:
             self._missed = True
             return
-        events, period_ns = self._task.state.events, self._period_ns()
+        events = self._task.state.events
         earliest_ns = max(changed_ns, events.now_ns)
         elapsed_ns, luck = earliest_ns - self._answered_ns, 0
         if not exact:
             luck = self._task.timing.luck_of(self._task.state.number(self.key), self._asked_ns)
-            elapsed_ns -= luck * (RETRY_NS if self._task.any_phase else _SHORTLY_NS)
-        tries = max(-(-elapsed_ns // period_ns), 1)
-        at_ns = max(self._answered_ns + tries * period_ns, earliest_ns)
+            sleep_ns = CLIENT_RETRY_NS if self._client_retries else RETRY_NS
+            elapsed_ns -= luck * (sleep_ns if self._task.any_phase else _SHORTLY_NS)
+        after_ns, retries = self._next_try(elapsed_ns, by_kubectl=exact)
+        at_ns = max(self._answered_ns + after_ns, earliest_ns)
         if luck > 0 and self._task.any_phase:
             at_ns = earliest_ns
         if self._wake is not None and self._wake.callback is not None:
             if self._wake.at_ns <= at_ns:
                 return
             self._wake.cancel()
-        self._wake = events.schedule(at_ns, Priority.OUTSIDE, self._awake)
+        self._wake = events.schedule(at_ns, Priority.OUTSIDE, lambda: self._awake(retries))
 
     def _changed(self) -> None:
         """The pod, or a budget that covers it, is not what it was."""
         self._wake_at(self._task.state.events.now_ns)
 
-    def _awake(self) -> None:
+    def _awake(self, client_retries: int) -> None:
         task = self._task
         self._asleep, self._wake = False, None
+        if client_retries < CLIENT_RETRIES:
+            self._client_retries = client_retries
+            self._send()
+            return
         # kubectl looks at the pod again: of a name that is used again, the new one is evicted.
         self._pod = task.state.pods.get(self._pod.key, self._pod)
         self.request()

@@ -16,7 +16,13 @@ from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import EVICTION_API, PodDeleted
 from kubectl_evictplan.engine.drain_timing import DrainTiming, Jitter, Latency
 from kubectl_evictplan.engine.event_queue import Priority
-from kubectl_evictplan.kube.disruption import Answer, EvictionRules, answer_eviction, decremented
+from kubectl_evictplan.kube.disruption import (
+    Answer,
+    EvictionRules,
+    answer_eviction,
+    decremented,
+    is_stale,
+)
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 
 CREATED, NOT_FOUND, TOO_MANY_REQUESTS, INTERNAL_ERROR, TIMEOUT = 201, 404, 429, 500, 504
@@ -27,10 +33,14 @@ MEETS_NS = 150 * MILLISECOND_NS
 
 
 class EvictionAnswer(msgspec.Struct, frozen=True):
-    """The HTTP status, and the budgets ("namespace/name") that decided."""
+    """The HTTP status, and the budgets ("namespace/name") that decided.
+
+    ``retry_after``: with the header Retry-After, which makes client-go ask again without telling kubectl.
+    """
 
     code: int
     budgets: tuple[str, ...] = ()
+    retry_after: bool = False
 
 
 Answered = Callable[[EvictionAnswer], None]
@@ -99,7 +109,8 @@ class EvictionApi:
         elif self._may_conflict(request, places[0], tries):
             self._conflict(request, tries)
         elif answer is Answer.TOO_MANY_REQUESTS:
-            self._answer(request, EvictionAnswer(TOO_MANY_REQUESTS, names))
+            stale = is_stale(self._budgets[places[0]]) and self._rules.tells_when_to_retry
+            self._answer(request, EvictionAnswer(TOO_MANY_REQUESTS, names, retry_after=stale))
         else:
             read = self._budgets.version(places[0])
             self._after(
@@ -119,7 +130,7 @@ class EvictionApi:
         elif tries + 1 < TRIES_MAX:
             self._conflict(request, tries)
         else:
-            self._answer(request, EvictionAnswer(TIMEOUT, names))
+            self._answer(request, EvictionAnswer(TIMEOUT, names, retry_after=True))
 
     def _may_conflict(self, request: _Request, place: int, tries: int) -> bool:
         """Whether the budget was written so shortly before that the request might have read it before."""

@@ -17,6 +17,7 @@ from kubectl_evictplan.kube.disruption import (
     Scale,
     Unscaled,
     is_behind,
+    is_stale,
     synced_status,
 )
 from kubectl_evictplan.kube.objects import OwnerReference, Pod, Workload
@@ -72,14 +73,15 @@ class DisruptionController:
         self._budgets.watch(self._enqueue)
         for place in range(len(self._budgets)):
             budget = self._budgets[place]
-            stale = (budget.observed_generation or 0) < (budget.generation or 0)
-            if not warm or stale or budget.disruptions_allowed is None or budget.disrupted_pods:
+            if not warm or budget.disruptions_allowed is None or budget.disrupted_pods:
                 self._enqueue(place)
-            elif is_behind(budget, self._budgets.pods(place), self._state.events.now_ns):
+            elif is_stale(budget) or is_behind(
+                budget, self._budgets.pods(place), self._state.events.now_ns
+            ):
                 self._catch_up(place)
 
     def _catch_up(self, place: int) -> None:
-        """The controller has not come to the newest changes of the pods yet; it will."""
+        """The controller has not come to the newest changes of the budget or its pods yet; it will."""
         events = self._state.events
         at_ns = events.now_ns + self._timing.latency_ns(Latency.CATCH_UP, place)
         self._rechecks[place] = events.schedule(

@@ -74,6 +74,8 @@ class ReleaseProfile(msgspec.Struct, frozen=True):
     evicts_unready_pods: bool = False
     # unhealthyPodEvictionPolicy is read (alpha and off in 1.26).
     unhealthy_pod_eviction_policy: bool = False
+    # 429 because of a status that is older than its budget's spec says when to ask again (Retry-After).
+    tells_when_to_retry: bool = False
     # -- StatefulSets --------------------------------------------------------------------------
     # What an OrderedReady one makes of minReadySeconds (``kube/owners.py``).
     stateful_set_availability: str = READY
@@ -128,6 +130,7 @@ _CHANGES: tuple[_Change, ...] = (
     _Change("evicts_pending_unasked", True, 19),
     _Change("evicts_unready_pods", True, 20),
     _Change("unhealthy_pod_eviction_policy", True, 27),
+    _Change("tells_when_to_retry", True, 21),
     _Change("stateful_set_availability", POLLED, 23),
     _Change("stateful_set_availability", PLANNED, 36),
     _Change("storage_capacity", True, 21),

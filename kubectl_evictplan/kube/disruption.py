@@ -88,6 +88,11 @@ def is_behind(budget: PodDisruptionBudget, pods: Sequence[Pod], now_ns: int) -> 
     return budget.current_healthy is not None and budget.current_healthy != healthy
 
 
+def is_stale(budget: PodDisruptionBudget) -> bool:
+    """Whether the status is older than the spec: the Eviction API refuses until it is written anew."""
+    return (budget.observed_generation or 0) < (budget.generation or 0)
+
+
 def sync_fails(budget: PodDisruptionBudget, pods: Sequence[Pod], scales: Scales) -> bool:
     """Whether the disruption controller cannot compute what the budget wants: an owner of its pods has no scale.
 
@@ -164,6 +169,7 @@ class EvictionRules(msgspec.Struct, frozen=True):
     ignores_pending: bool = True
     lets_unready_go: bool = True
     reads_unhealthy_policy: bool = True
+    tells_when_to_retry: bool = True
 
 
 _NEWEST = EvictionRules()
@@ -194,7 +200,7 @@ def answer_eviction(
             return Answer.DELETE
     if budget.disruptions_allowed is None:
         return Answer.UNKNOWN
-    if (budget.observed_generation or 0) < (budget.generation or 0):
+    if is_stale(budget):
         return Answer.TOO_MANY_REQUESTS
     return Answer.DECREMENT if budget.disruptions_allowed > 0 else Answer.TOO_MANY_REQUESTS
 

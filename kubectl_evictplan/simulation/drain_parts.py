@@ -68,6 +68,7 @@ def eviction_rules(profile: ReleaseProfile) -> EvictionRules:
         profile.evicts_pending_unasked,
         profile.evicts_unready_pods,
         profile.unhealthy_pod_eviction_policy,
+        profile.tells_when_to_retry,
     )
 
 

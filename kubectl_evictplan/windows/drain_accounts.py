@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kubectl_evictplan.controllers.replication import owner_key
-from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW, EvictionRules
+from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW, EvictionRules, is_stale
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
 from kubectl_evictplan.windows.drain_allowance import PERHAPS_NEVER_NS, Allowance, NthEviction
 from kubectl_evictplan.windows.drain_covered import CoveredPods
@@ -180,10 +180,16 @@ class Accounts:
         budget = self.covered.world.budgets[place]
         if synced == budget:
             return ()
-        stale = (budget.observed_generation or 0) < (budget.generation or 0)
+        stale = is_stale(budget)
+        if stale and self._rules.tells_when_to_retry:
+            # Who is refused is asked for at other times than others.
+            return None
         allowed = 0 if stale else budget.disruptions_allowed
-        seen = stale or self.covered.is_behind(place)
-        if allowed is None or not seen or any(pod.ready != "True" for pod in pods):
+        if (
+            allowed is None
+            or not self.covered.is_behind(place)
+            or any(pod.ready != "True" for pod in pods)
+        ):
             return None
         missing = max(spare, 0) - allowed
         if missing < 0:

@@ -257,6 +257,9 @@ class DrainBounds:
             budgets = self._contests.refusing(pod, turn)
             sure = turn.known and not (timeout and contest.one_by_one)
             sure = sure and self._comes_to(turn, priced)
+            if contest.one_by_one and turn.drain not in self.sure.ends:
+                # Those before it may never leave their places.
+                sure = sure and contest.until_ns is not None
             until = Within(since_ns, priced.end_ns)
             wait = Wait(since_ns, until, frozenset((FAILED,)), certain=sure, by_ns=by_ns)
             yield WaitKey(process, pod.key, pod.uid, budgets), wait

@@ -181,7 +181,7 @@ class Contests:
         in_time = in_time and (found.until_ns or 0) + self._dearest_ns([found]) < timeout_ns
         if in_time and not found.held:
             return found
-        asked_ns = timeout_ns + _HELD_UP_NS + GRANTED[1]
+        asked_ns = timeout_ns + _HELD_UP_NS + GRANTED[1] + self._client_retries_ns(turn)
         begun_ns = 0
         if turn.options.disable_eviction:
             # It deletes all pods, and only then begins to wait.
@@ -202,6 +202,11 @@ class Contests:
             places=found.places if in_time else frozenset(),
             reasons=reasons,
         )
+
+    def _client_retries_ns(self, turn: PlannedTurn) -> int:
+        """How long after the time is up client-go may still ask, because it began before."""
+        places = {place for pod in turn.everybody for place in self.asked_of(pod, turn)}
+        return max(map(self._covered.client_retries_ns, places), default=0)
 
     def _is_at_once(self, task: Task, found: Contest, turn: PlannedTurn) -> bool:
         """Whether it is evicted before any timeout counts."""

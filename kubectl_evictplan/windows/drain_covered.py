@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.drained_pods import CLIENT_RETRIES
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, missing_pods, owner_key
@@ -16,9 +17,11 @@ from kubectl_evictplan.kube.disruption import (
     Scale,
     can_ignore_budgets,
     is_behind,
+    is_stale,
     synced_status,
 )
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
+from kubectl_evictplan.windows.drain_delays import CLIENT_RETRY
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_world import DrainWorld
 
@@ -125,9 +128,20 @@ class CoveredPods:
         return [pod if pod.finished else _as_ready(pod) for pod in self.of_budget(place)]
 
     def is_behind(self, place: int) -> bool:
-        """Whether the status is older than the pods listed beside it."""
-        now_ns = self.world.snapshot.taken_at_ns
-        return is_behind(self.world.budgets[place], self.of_budget(place), now_ns)
+        """Whether the status is seen to be older than its spec, or than the pods listed beside it."""
+        now_ns, budget = self.world.snapshot.taken_at_ns, self.world.budgets[place]
+        return is_stale(budget) or is_behind(budget, self.of_budget(place), now_ns)
+
+    def client_retries_ns(self, place: int) -> int:
+        """How long client-go may ask before kubectl hears that the budget refuses a pod.
+
+        Once, if its status is written anew meanwhile; else as often as it may.
+        """
+        budget = self.world.budgets[place]
+        if not is_stale(budget) or not self._rules.tells_when_to_retry:
+            return 0
+        written = self.world.steady and not is_stale(self.synced(place, self.of_budget(place)))
+        return CLIENT_RETRY[1] * (1 if written else CLIENT_RETRIES)
 
     def is_settled(self, pod: Pod) -> bool:
         """Whether the pod stays as it is while nobody evicts it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubectl_evictplan.cluster.drained_pods import POLL_NS, RETRY_NS
+from kubectl_evictplan.cluster.drained_pods import CLIENT_RETRY_NS, POLL_NS, RETRY_NS
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.engine.drain_timing import (
     Jitter,
@@ -54,6 +54,9 @@ CONFLICT = plus(jitter_range_ns(Jitter.CONFLICT), (0, range_ns(Latency.DECIDE)[1
 FIRST_REFUSED_NS = ARRIVAL[1] + REFUSED[1] + CONFLICT[1]
 # Between two requests for a pod that is refused: the sleep, the GET of the pod, the answer.
 RETRY = plus((RETRY_NS, RETRY_NS), takes(Latency.FIRST_POLL, Latency.DECIDE))
+
+# From a refusal because of a status that is older than its budget's spec to the next request, which client-go sends.
+CLIENT_RETRY = plus((CLIENT_RETRY_NS, CLIENT_RETRY_NS), takes(Latency.DECIDE))
 
 # A budget's status that is behind at the start is written anew until then.
 CAUGHT_UP_NS = takes(Latency.CATCH_UP, Latency.SYNC_BUDGET)[1]

@@ -194,6 +194,7 @@ class Progress:
         covered = facts.of_budget(place)
         settled = facts.synced(place, covered) == facts.world.budgets[place]
         behind_ns = 0 if settled else CAUGHT_UP_NS + CONFLICT[1]
+        behind_ns += facts.client_retries_ns(place)
         # Each may be gone, and another one there, in the middle of a request.
         moving = sum(_WRITES_COUNTING for pod in covered if not facts.is_settled(pod))
         return max(ready_ns, default=0) + (len(starting) + moving) * CONFLICT[1] + behind_ns

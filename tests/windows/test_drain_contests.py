@@ -252,6 +252,30 @@ def test_an_end_that_may_never_come_is_told_without_a_latest_instant_and_without
 # -- nodes that kubectl may never come to ------------------------------------------------------------------------
 
 
+def test_beside_a_pod_that_keeps_its_place_for_ever_no_failure_is_certain() -> None:
+    full, both = App("full", ["a1", "b1"], least=2), App("two", ["a1", "b1"], least=1)
+    snapshot = drained_cluster(full, both, budgets=[make_budget("z", app="two", most=1)])
+    told = {
+        places: [
+            wait.certain
+            for turn in proven(snapshot, drain("a1", parallel=places)).turns.values()
+            for key, wait in turn.waits.items()
+            if key.pod == "default/two-0"
+        ]
+        for places in (0, 1)
+    }
+    assert told == {0: [True], 1: [False]}
+
+
+def test_a_status_older_than_its_budget_costs_a_wait_of_client_go_also_beyond_the_timeout() -> None:
+    web = App("web", ["a1", "b1"], least=1)
+    now = drained_cluster(web)
+    old = replace(now, budgets=tuple(replace(one, generation=2) for one in now.budgets))
+    assert latest(proven(old, drain("a1")), "web-0") > 1 + 10
+    assert latest(proven(old, drain("a1", timeout_ns=ns(8))), "web-0") > 1 + 8 + 10
+    assert latest(proven(now, drain("a1", timeout_ns=ns(8))), "web-0") < 2
+
+
 def test_of_a_node_that_kubectl_may_never_come_to_no_failure_and_no_way_to_end_is_certain() -> None:
     stuck = App("web", ["a1", "a1", "b1"], most=1)
     both = App("two", ["a2", "b1"], least=1)
