@@ -16,6 +16,7 @@ CROWDED = frozenset({Verdict.NO_ROOM_LEFT, Verdict.PARTLY})
 _UNKNOWN = {
     Unknown.NEEDS: "its spec is not in the input",
     Unknown.SCHEDULER: "another scheduler places it",
+    Unknown.REVISION: "it is made from another revision of its template, which is not in the input",
     Unknown.GATES: "it waits until somebody takes its scheduling gates off",
     Unknown.DEVICES: "it claims devices of drivers",
     Unknown.VOLUMES: "where its volumes can be reached from is not in the input",

@@ -80,6 +80,7 @@ from kubectl_evictplan.kube.owners import (
     MakesNone,
     available_after,
     closed_owners,
+    of_its_revision,
 )
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -207,19 +208,21 @@ class World:
         return placements_of(
             change,
             [
-                pod if pod.resized is None else self._made_anew(pod, owner)
+                self._made_anew(pod, owner)
+                if pod.resized is not None or owner[1] == STATEFUL_SET
+                else pod
                 for _, owner, pod, _ in replaced
             ],
             [since_ns for _, _, _, since_ns in replaced],
         )
 
     def _made_anew(self, pod: Pod, owner: OwnerKey) -> Pod:
-        """The pod as its owner makes it: what was changed in place is as in the template again."""
-        known = self.workloads.get(owner) if pod.resized is not None else None
-        if pod.resized is None or pod.needs is None or known is None:
-            return pod
-        requests = pod.resized.anew(known.template)
-        return replace(pod, needs=replace(pod.needs, requests=requests))
+        """The pod as its owner makes it: what was changed in place is as in the template again, and that may be another."""
+        known = self.workloads.get(owner)
+        if pod.resized is not None and pod.needs is not None and known is not None:
+            requests = pod.resized.anew(known.template)
+            pod = replace(pod, needs=replace(pod.needs, requests=requests))
+        return of_its_revision(pod, known, self.by_owner.get(owner, ()))
 
     def gates_of(self, owner: OwnerKey) -> tuple[str, ...]:
         """Names of the scheduling gates that the owner's template gives to successors, as far as it was read."""

@@ -91,6 +91,9 @@ class PodNeeds(msgspec.Struct, frozen=True, omit_defaults=True):
     scheduler_name: str = ""
     # It claims devices (spec.resourceClaims).
     resource_claims: bool = False
+    # Of a pod that is made anew: from another template than these are of, and that one is not in the input. The requests are
+    # the larger ones of both as far as they are known.
+    other_template: bool = False
 
     @property
     def only_own_node(self) -> bool:

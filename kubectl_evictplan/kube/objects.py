@@ -189,6 +189,17 @@ class FailureRule(msgspec.Struct, frozen=True, array_like=True, gc=False):
     action: str
 
 
+class Revisions(msgspec.Struct, frozen=True, gc=False):
+    """Of a StatefulSet status.currentRevision and status.updateRevision, by which its pods are labelled.
+
+    ``updated_from``: pods of this ordinal and above are made of the second, those below of the first; None: not known.
+    """
+
+    current: str
+    update: str
+    updated_from: Count | None = None
+
+
 class Workload(msgspec.Struct, frozen=True):
     """A Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or ReplicationController.
 
@@ -233,6 +244,8 @@ class Workload(msgspec.Struct, frozen=True):
     template_labels: dict[str, str] | None = None
     # Of a DaemonSet: spec.updateStrategy.rollingUpdate.maxSurge allows a second pod on a node (``AllowsSurge``).
     surges: bool = False
+    # Of a StatefulSet whose controller has written its status.
+    revisions: Revisions | None = None
 
     @property
     def waits_for_ends(self) -> bool:

@@ -1,17 +1,22 @@
-"""What owners need before they make a pod: who makes none any more, and what an OrderedReady StatefulSet waits for.
+"""What owners need before they make a pod, and what they make.
+
+Who makes none any more, what an OrderedReady StatefulSet waits for, and of which of two revisions it makes a pod.
 
 Upstream: ``syncReplicaSet``, ``syncJob``, ``updateStatefulSet``, ``syncDaemonSet`` manage pods only while DeletionTimestamp
 is nil; the admission plugin NamespaceLifecycle refuses what is created in a namespace that is Terminating.
-``processReplica`` with ``isRunningAndAvailable`` (pkg/controller/statefulset).
+``processReplica`` with ``isRunningAndAvailable``, and ``newVersionedStatefulSetPod`` (pkg/controller/statefulset).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Revisions, Workload
 
 TERMINATING = "Terminating"
 
@@ -81,3 +86,43 @@ def ready_since_ns(pod: Pod) -> int | None:
     if pod.ready != "True" or pod.ready_after_seconds is None:
         return None
     return pod.creation_timestamp_ns + pod.ready_after_seconds * SECOND_NS
+
+
+_REVISION = "controller-revision-hash"
+
+
+def of_its_revision(pod: Pod, owner: Workload | None, siblings: Iterable[Pod]) -> Pod:
+    """The pod as its StatefulSet makes it anew, of a revision that need not be the pod's own.
+
+    What that one asks for is seen on any of the ``siblings`` that is of it; where none is, the needs say that they are
+    of another template. Other owners' pods are returned as they are.
+    """
+    known = None if owner is None else owner.revisions
+    if known is None or owner is None or pod.needs is None:
+        return pod
+    revision = _made_of(pod, known)
+    if revision is not None and pod.labels.get(_REVISION) == revision:
+        return pod
+    for other in siblings if revision is not None else ():
+        alike = other.labels.get(_REVISION) == revision and other.resized is None
+        if alike and other.needs is not None:
+            return replace(pod, needs=other.needs, tolerations=other.tolerations)
+    requests = dict(pod.needs.requests)
+    of_template: dict[str, int] = {}
+    for container in owner.template:
+        for name, amount in container.requests:
+            of_template[name] = of_template.get(name, 0) + amount
+    for name, amount in of_template.items():
+        requests[name] = max(requests.get(name, 0), amount)
+    needs = replace(pod.needs, requests=tuple(sorted(requests.items())), other_template=True)
+    return replace(pod, needs=needs)
+
+
+def _made_of(pod: Pod, known: Revisions) -> str | None:
+    """The revision; None: not known, as of names without an ordinal."""
+    if known.current == known.update or known.updated_from == 0:
+        return known.update
+    ordinal = pod.name.rpartition("-")[2]
+    if known.updated_from is None or not ordinal.isdecimal():
+        return None
+    return known.update if int(ordinal) >= known.updated_from else known.current

@@ -247,7 +247,7 @@ class ReplacementFit(Record):
     what refuses the first one that finds none, or, when all find one, the first of all. ``returns_to`` counts leaving
     nodes that would take it as they are then. ``lower_priority`` counts nodes where pods of lower priority hold
     the room, which the scheduler may preempt. ``unknown`` names what would have to be known to say that it fits:
-    needs | scheduler | gates (their template carries scheduling gates) | devices | volumes | offers | otherPods | namespaces | tooMany (different needs). ``sure_of_a_node`` of the pods find a node while
+    needs | scheduler | revision (made from a template that is not in the input) | gates (their template carries scheduling gates) | devices | volumes | offers | otherPods | namespaces | tooMany (different needs). ``sure_of_a_node`` of the pods find a node while
     the change is on, whatever else looks for one, ``may_find_one`` at the most; ``all_have_one``: from when on all of
     them do. ``assumed``: the input does not hold what speaks against a node, so they count as if they found one.
     """

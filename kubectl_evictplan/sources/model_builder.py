@@ -25,6 +25,7 @@ from kubectl_evictplan.kube.objects import (
     Pod,
     PodDisruptionBudget,
     PodWebhook,
+    Revisions,
     Taint,
     Toleration,
     Workload,
@@ -236,6 +237,7 @@ class ModelBuilder:
             max(spec.min_ready_seconds or 0, 0) if kind == "StatefulSet" else 0,
             self.labels[bytes(spec.template.metadata.labels)] or None,
             kind == "DaemonSet" and _surges(spec.update_strategy),
+            _revisions(decoded) if kind == "StatefulSet" else None,
         )
 
     def _deadline_ns(self, job: wire.WireWorkload) -> int | None:
@@ -363,6 +365,19 @@ def _surges(strategy: wire.UpdateStrategy) -> bool:
         return False
     surge = _int_or_percent(rolling.max_surge)
     return surge is not None and surge.value > 0
+
+
+def _revisions(decoded: wire.WireWorkload) -> Revisions | None:
+    """``newVersionedStatefulSetPod``; without ``rollingUpdate`` status.currentReplicas decides, which changes as pods go."""
+    spec, status = decoded.spec, decoded.status
+    if not status.update_revision:
+        return None
+    rolling, first = spec.update_strategy.rolling_update, max(spec.ordinals.start or 0, 0)
+    updated_from: int | None = 0
+    if spec.update_strategy.type in ("", "RollingUpdate"):
+        updated_from = None if rolling is None else first + max(rolling.partition or 0, 0)
+    current = status.current_revision or status.update_revision
+    return Revisions(sys.intern(current), sys.intern(status.update_revision), updated_from)
 
 
 def _failure_rule(rule: wire.FailureRule) -> FailureRule:

@@ -279,6 +279,7 @@ class FailurePolicy(Struct, frozen=True):
 
 class RollingUpdate(Struct, frozen=True, rename="camel"):
     max_surge: Int64 | str | None = None
+    partition: Int64 | None = None
 
 
 class UpdateStrategy(Struct, frozen=True, rename="camel"):
@@ -313,6 +314,8 @@ class WorkloadStatus(Struct, frozen=True, rename="camel"):
     succeeded: Int64 | None = None
     start_time: Timestamp = ""
     conditions: tuple[PodCondition, ...] = ()
+    current_revision: str = ""
+    update_revision: str = ""
 
 
 class WireWorkload(WireObject, kw_only=True):

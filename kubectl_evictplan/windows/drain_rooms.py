@@ -19,7 +19,7 @@ from kubectl_evictplan.controllers.replication import (
 )
 from kubectl_evictplan.kube.budgets import BudgetIndex, may_refuse_creation
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Node, Pod, Taint
-from kubectl_evictplan.kube.owners import closed_owners
+from kubectl_evictplan.kube.owners import closed_owners, of_its_revision
 from kubectl_evictplan.kube.scheduling.answers import Fit, Phase, Surroundings, Unknown
 from kubectl_evictplan.kube.scheduling.fit import fits
 from kubectl_evictplan.kube.scheduling.node_filters import CORDON
@@ -30,6 +30,7 @@ from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 
+_NEVER_ASSUMED = frozenset((Unknown.GATES, Unknown.REVISION))
 _REPLACED = frozenset((*REPLACED_AT_ONCE, STATEFUL_SET))
 
 
@@ -49,6 +50,7 @@ def drain_rooms(snapshot: ClusterSnapshot, scenario: Scenario, profile: ReleaseP
     around = _surroundings(snapshot, scenario, drained, evicted)
     capacities = published(snapshot, asked=profile.storage_capacity)
     made, none = _by_owner(snapshot, replaced)
+    made = list(_of_their_revisions(snapshot, made))
     found = fits(around._replace(storage_capacities=capacities), made)
     # Whoever waits for a place takes the room that is left, whatever else is not known.
     known = snapshot.pods_of_all_namespaces or bool(around.waiting)
@@ -85,6 +87,23 @@ def _by_owner(
         gone = owner is not None and closed.why((pod.namespace, owner.kind, owner.name)) is not None
         found[gone].append(pod)
     return found
+
+
+def _of_their_revisions(snapshot: ClusterSnapshot, made: Iterable[Pod]) -> Iterator[Pod]:
+    """The pods as they are made anew: a StatefulSet may do so from another revision."""
+    sets = {
+        (one.kind, one.namespace, one.name): one
+        for one in snapshot.workloads
+        if one.revisions is not None
+    }
+    siblings: dict[tuple[str, str, str], list[Pod]] = {}
+    for pod in snapshot.pods if sets else ():
+        if (key := owner_key(pod)) is not None and key in sets:
+            siblings.setdefault(key, []).append(pod)
+    for pod in made:
+        key = owner_key(pod)
+        known = sets.get(key) if key is not None else None
+        yield of_its_revision(pod, known, siblings.get(key, ()) if key is not None else ())
 
 
 def _is_evicted(pod: Pod) -> bool:
@@ -155,13 +174,15 @@ def _limits(found: Iterable[Fit], settled: bool, known: bool) -> Iterator[tuple[
     """At least and at most so many of each group find a node.
 
     What namespaces hold that are not in the input (``known`` is false) is assumed to leave room, as drains assume of
-    whatever is not known: ``single-namespace`` warns of it. That somebody takes scheduling gates off is never assumed.
+    whatever is not known: ``single-namespace`` warns of it. That somebody takes scheduling gates off is never assumed, nor
+    that another revision of a template asks for no more.
     """
     for fit in found:
         # Whoever tolerates a cordon comes back to where it was.
         stays_away = not get_matching_tolerations((CORDON,), fit.pods[0].tolerations)[0]
+        stays_away = stays_away or Unknown.REVISION in fit.unknown
         if stays_away and not any(chance.assumed for chance in fit.chances):
             count = len(fit.pods)
-            told = known or Unknown.GATES in fit.unknown
+            told = known or not _NEVER_ASSUMED.isdisjoint(fit.unknown)
             least = min(one.now if told else one.most for one in fit.chances)
             yield fit, least, max(one.most for one in fit.chances) if settled else count

@@ -254,6 +254,7 @@ REPLACED = {
     *("Pod.labels", "Pod.node_name", "Pod.finalizers"),
     *("Workload.namespace", "Workload.name", "Workload.uid", "PodWebhook.name"),
     *("Workload.scheduling_gates", "Workload.template_labels", "ContainerRequests.name"),
+    *("Revisions.current", "Revisions.update"),
     *("PodDisruptionBudget.namespace", "PodDisruptionBudget.name"),
     *("PodDisruptionBudget.match_labels", "PodDisruptionBudget.disrupted_pods"),
     *("LeaderLease.namespace", "LeaderLease.name", "LeaderLease.holder_identity"),

@@ -38,6 +38,8 @@ class Unknown(StrEnum):
     NEEDS = "needs"
     # Another scheduler places it, by rules of its own.
     SCHEDULER = "scheduler"
+    # It is made from another revision of its owner's template, which is not in the input.
+    REVISION = "revision"
     # Its template carries scheduling gates: when somebody takes them off.
     GATES = "gates"
     # It claims devices of drivers.
@@ -75,7 +77,9 @@ class Refusal(NamedTuple):
 
 
 # With these nothing can be said.
-_NOT_TOLD = frozenset((Unknown.NEEDS, Unknown.SCHEDULER, Unknown.OFFERS))
+# The filters are asked by rules, or for needs, that are not known.
+ASKED_OTHERWISE = frozenset((Unknown.SCHEDULER, Unknown.REVISION))
+_NOT_TOLD = ASKED_OTHERWISE | {Unknown.NEEDS, Unknown.OFFERS}
 
 
 class Group(msgspec.Struct, frozen=True):

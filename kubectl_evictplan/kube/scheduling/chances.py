@@ -11,6 +11,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import starmap
 
 from kubectl_evictplan.kube.scheduling.answers import (
+    ASKED_OTHERWISE,
     Chance,
     Group,
     Phase,
@@ -37,7 +38,6 @@ from kubectl_evictplan.kube.scheduling.rivals import Rival, Rivals
 # Where the input has no needs or no offers at all, nothing is said against a place: that is told as an assumption.
 # Where only pods are missing, of which some may hold the room, whether it is there is not known.
 NOT_IN_THE_INPUT = frozenset({Unknown.NEEDS, Unknown.OFFERS})
-_OTHER_RULES = frozenset({Unknown.SCHEDULER})
 _NOT_PREEMPTING = frozenset({Unknown.SCHEDULER, Unknown.NEEDS})
 # Whoever is pushed out may make others unsure, who push out more: so many times, then nothing is sure.
 _ROUNDS_MAX = 4
@@ -162,7 +162,7 @@ class Chances:
         for one in self._phases:
             phase, hopeful, doubtful = one
             most, nodes = len(group.pods), hopeful.standing(group)
-            if not _OTHER_RULES.intersection(unknown):
+            if ASKED_OTHERWISE.isdisjoint(unknown):
                 nodes = self._at_most.nodes(number, group, one, nodes)
                 if not phase.elsewhere:
                     most = self._at_most.count(group, nodes & hopeful.heard)

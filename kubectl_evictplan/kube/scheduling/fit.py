@@ -19,6 +19,7 @@ import msgspec
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import FINISHED_PHASES, Pod
 from kubectl_evictplan.kube.scheduling.answers import (
+    ASKED_OTHERWISE,
     Chance,
     Filter,
     Fit,
@@ -263,7 +264,7 @@ class _Check:
     # One group.
 
     def _answer(self, group: Group, unknown: tuple[Unknown, ...], bounds: _Bounds) -> Fit:
-        if Unknown.NEEDS in unknown or Unknown.SCHEDULER in unknown:
+        if Unknown.NEEDS in unknown or not ASKED_OTHERWISE.isdisjoint(unknown):
             every = (*unknown, *bounds.unknown)
             return Fit(
                 tuple(group.pods), unknown=every, chances=bounds.chances, pushes=bounds.pushes
@@ -331,6 +332,8 @@ class _Check:
             yield Unknown.NEEDS
         if group.needs.scheduler_name:
             yield Unknown.SCHEDULER
+        if group.needs.other_template:
+            yield Unknown.REVISION
         if gated:
             yield Unknown.GATES
         if group.needs.resource_claims:
