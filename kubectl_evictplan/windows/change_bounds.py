@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from operator import itemgetter
 
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
@@ -39,18 +39,30 @@ class ChangeBounds:
         self._courses = courses
         self._services = services
 
-    def put_nodes(self, table: WindowTable[NodeChangeKey], names: Sequence[str]) -> None:
-        """Bound what was only explored of nodes; of those of ``names`` also what no run showed."""
+    def put_nodes(
+        self,
+        table: WindowTable[NodeChangeKey],
+        names: Sequence[str],
+        cut_short: Collection[str] = (),
+    ) -> None:
+        """Bound what was only explored of nodes; of those of ``names`` also what no run showed.
+
+        ``cut_short``: those of them of which a taint may be taken off although no run showed that either.
+        """
         shown = _ordinals(table)
         keys = {key for (key, _), window in table.windows.items() if window.explored}
         for name in names:
             keys.add(NodeChangeKey(name, READY, UNKNOWN))
             for taint in LIFECYCLE_NO_EXECUTE_KEYS:
                 keys.add(NodeChangeKey(name, TAINT_ADDED, f"{taint}:{NO_EXECUTE}"))
+                if name in cut_short:
+                    keys.add(NodeChangeKey(name, TAINT_REMOVED, f"{taint}:{NO_EXECUTE}"))
         for key in sorted(keys):
             spans = list(self.changes(key))
             if spans:
-                _fit(table, key, shown.get(key, []), spans, add=key.what != TAINT_REMOVED)
+                cut = key.node in cut_short
+                add = key.what != TAINT_REMOVED or cut
+                _fit(table, key, shown.get(key, []), spans, add=add, again=cut)
 
     def put_zones(self, table: WindowTable[ZoneStateKey]) -> None:
         """Bound when zones get into each state."""
@@ -179,14 +191,19 @@ def _fit(
     spans: Sequence[Span],
     *,
     add: bool,
+    again: bool = False,
 ) -> None:
-    """Widen each window of the key to the spans that it meets; what meets none becomes a window of its own."""
+    """Widen each window of the key to the spans that it meets; what meets none becomes a window of its own (``add``).
+
+    ``again``: what is known exactly may come once more in the rest of such a span, and no run showed it.
+    """
     left = list(merge_spans(sorted(spans), 0))
     taken: set[Span] = set()
     for ordinal in ordinals:
         window = table.windows[key, ordinal]
         met = [s for s in left if s[0] <= window.latest_ns and window.earliest_ns <= s[1]]
-        taken.update(met)
+        if window.explored or not again:
+            taken.update(met)
         if met and window.explored:
             window.earliest_ns = min(met[0][0], window.earliest_ns)
             window.latest_ns = max(met[-1][1], window.latest_ns)

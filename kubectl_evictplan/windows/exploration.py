@@ -10,7 +10,8 @@ The one hard thing of this program. Three steps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -22,7 +23,7 @@ from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Node
 from kubectl_evictplan.kube.taints import UNREACHABLE, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.explored import follows_ticks, join_samples
+from kubectl_evictplan.windows.budget import Budget, node_runs_max
 from kubectl_evictplan.windows.line_windows import Replays
 from kubectl_evictplan.windows.node_runs import (
     NodeRun,
@@ -47,9 +48,6 @@ from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
 Progress = Callable[[str, int, int], None]
 
-# Entries of one node run that fit into the work budget of all of them.
-_WORK_BUDGET_ENTRIES = 24_000
-_RUNS_MIN, _RUNS_MAX = 8, 320
 # Runs go on for so long after the horizon: a window that the horizon cuts is known to its end.
 _BEYOND_HORIZON_NS = 2 * MINUTE_NS
 
@@ -66,21 +64,23 @@ def explore(
     if scenario.horizon_ns is not None:
         scenario = replace(scenario, horizon_ns=horizon_ns + _BEYOND_HORIZON_NS)
     entries = sum(1 for entry in nominal.entries if not isinstance(entry, AboutPod))
-    runs_max = max(_RUNS_MIN, min(_RUNS_MAX, _WORK_BUDGET_ENTRIES // max(entries, 1)))
-    plan = pieces(snapshot, scenario, configuration, runs_max)
+    plan = pieces(snapshot, scenario, configuration, node_runs_max(entries))
     result.orphaned_entries = may_hold_orphaned_entries(snapshot, scenario, configuration)
     result.runs = 2 * len(plan)
     result.padding_ns = max(piece.left_out_ns for piece in plan)
     starts_ns = tuple(event.at_ns for event in scenario.events if event.manager_up)
     without_token = zones_without_token(snapshot, scenario.start_ns, configuration)
     runner, runs = NodeRunner(snapshot, configuration), []
-    replays = Replays()
+    budget = Budget()
+    of_lines = budget.part(2)
+    replays = Replays(of_lines)
     ends: list[tuple[NodeRun, int]] = []
     for number, piece in enumerate(plan, 1):
         first, last = runner.run(piece), runner.run(piece, last=True)
         for node_run in (first, last):
             ends.append((node_run, piece.left_out_ns))
             _note_zones(result, node_run, piece.left_out_ns, starts_ns)
+        replays.budget = of_lines.part(len(plan) - number + 1)
         found = run_piece(piece, first, last, configuration, without_token, replays)
         runs.append(_note_waits(result, found))
         if progress is not None:
@@ -90,19 +90,30 @@ def explore(
     bounds = OuterBounds(snapshot, scenario, configuration)
     _widen(result, bounds, runs)
     fates = PodFates(snapshot, scenario, configuration, horizon_ns, result, bounds)
-    for names in _worlds(result.affected, snapshot, scenario):
-        fates.explore(names, runs)
+    # What costs little comes first, and leaves the rest to what costs more.
+    worlds = sorted(_worlds(result.affected, snapshot, scenario), key=partial(_waits_in, runs))
+    for number, names in enumerate(worlds):
+        fates.explore(names, runs, budget.part(len(worlds) - number))
     period_ns = configuration.node_monitor_period_ns
     ticks = configuration.node_monitor_grace_period_ns // period_ns + 2
     drift_ns = ticks * monitor_cost_max_ns(snapshot)
+    windows = [*result.nodes.windows.values(), *result.zones.windows.values()]
     if result.sampled or any(map(_is_explored, result.nodes.windows.values())):
         from kubectl_evictplan.windows.wide_bounds import bound_samples  # rarely needed
 
         bound_samples(result, snapshot, scenario, configuration, horizon_ns)
-    join_samples(result, period_ns, horizon_ns, drift_ns)
+    if result.sampled or any(map(_is_explored, windows)):
+        from kubectl_evictplan.windows.explored import join_samples  # rarely needed
+
+        join_samples(result, period_ns, horizon_ns, drift_ns)
     for table in (result.nodes, result.zones, result.cancels):
         table.drop_after(horizon_ns)
     return result
+
+
+def _waits_in(runs: Sequence[PieceRun], names: frozenset[str]) -> int:
+    """How often nodes wait, over all runs: the more waits, the more histories."""
+    return sum(len(run.waits.get(name, ())) for run in runs for name in names)
 
 
 def _is_explored(window: WindowOverRuns) -> bool:
@@ -123,6 +134,8 @@ def _widen(result: Exploration, bounds: OuterBounds, runs: list[PieceRun]) -> No
         result.services[zone] += [(0,) * len(waiting), latest_ns]
     if every_piece:
         return
+    from kubectl_evictplan.windows.explored import follows_ticks  # rarely needed
+
     for (key, _), window in result.nodes.windows.items():
         proven = bounds.nodes.get(key.node)
         if proven is not None and (key.what, key.value) in _WITH_SILENCE:

@@ -107,6 +107,8 @@ class Gathered(msgspec.Struct, eq=False):
     alone: bool = False
     # Names of unknowns that were not wholly explored: nothing of these pods is certain.
     missed: set[str] = set()
+    # Whole histories were left out: even what all others begin with may be missing in them.
+    cut_short: bool = False
     _found: dict[_Nth, _Found] = {}
     _facts: list[list[tuple[_Nth, int]]] = []
     # Pods whose timer ends after the horizon in some run.
@@ -196,7 +198,7 @@ class Gathered(msgspec.Struct, eq=False):
     def _missed_of(self, found: _Found) -> frozenset[str]:
         """What was not wholly explored of it: nothing where every history begins with it, before any tick."""
         at_start = set(found.by_slot.values()) == {(0, 0)}
-        if at_start and len(found.histories) == len(self._facts):
+        if at_start and not self.cut_short and len(found.histories) == len(self._facts):
             return frozenset()
         return frozenset(self.missed)
 

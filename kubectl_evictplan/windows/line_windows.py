@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replay import (
     NEVER_NS,
     LineHistory,
@@ -23,7 +24,7 @@ from kubectl_evictplan.windows.line_replay import (
     Order,
     Wait,
 )
-from kubectl_evictplan.windows.unknowns.order_in_line import Served, orders
+from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine, Served, orders
 from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 # More outcomes than this help nobody.
@@ -160,12 +161,16 @@ class _Replayed(msgspec.Struct, frozen=True):
     late_view_matters: bool
     # Nodes stood for several in it.
     of_several: bool
+    # How many operations were replayed.
+    operations: int
 
 
 class Replays:
     """Replays of lines, made once for all rules and orders that come to the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        """``budget``: of what is replayed now."""
+        self.budget = budget
         self._known: dict[_Asked, _Replayed] = {}
 
     def of(
@@ -173,11 +178,18 @@ class Replays:
     ) -> _Replayed:
         """The replay of the line; nodes are told apart as ``groups`` say."""
         if not line.is_short:
-            return _replayed(line, rules, order, groups, gap_ns)
+            return self._made(line, rules, order, groups, gap_ns)
         asked = _Asked(line, rules, _places(line, order), tuple(groups), gap_ns)
-        known = self._known_of(asked) or _replayed(line, rules, order, groups, gap_ns)
+        known = self._known_of(asked) or self._made(line, rules, order, groups, gap_ns)
         self._known[asked] = known
         return known
+
+    def _made(
+        self, line: ZoneLine, rules: LineRules, order: Order, groups: Groups, gap_ns: int
+    ) -> _Replayed:
+        made = _replayed(line, rules, order, groups, gap_ns)
+        self.budget.spend(made.operations)
+        return made
 
     def _known_of(self, asked: _Asked) -> _Replayed | None:
         """The replay, or one by simpler rules in which the difference never mattered."""
@@ -223,7 +235,8 @@ def _replayed(
         for group in groups
     ]
     matter = history.pass_inside_matters, history.late_view_matters
-    return _Replayed(rows, services, *matter, of_several=bool(numbers))
+    several = bool(numbers)
+    return _Replayed(rows, services, *matter, of_several=several, operations=len(operations))
 
 
 def wait_windows(
@@ -250,7 +263,10 @@ def wait_windows(
         entered_again=any(rules.enters_again for _, rules in replayed),
     )
     missed = frozenset[str]().union(*(each.missed for each in served))
-    for order, _ in served:
+    for number, (order, _) in enumerate(served):
+        if number and known.budget.is_spent:
+            missed |= {OrderInLine.name}
+            break
         runs = [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in replayed]
         services.update(run.services for run in runs)
         for group, places in enumerate(found):

@@ -54,6 +54,8 @@ from kubectl_evictplan.windows.outcome import taint_change
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
+    PassInsideTick,
+    StaleView,
     TokenAtStart,
     instants,
     views,
@@ -328,14 +330,19 @@ def run_piece(
     services: dict[str, set[tuple[int, ...]]] = {}
     runs = (first,) if first is last else (first, last)
     gap_ns = gap_between_outcomes_ns(configuration)
-    for zone in sorted({*first.lines, *last.lines}):
+    budget, zones = known.budget, sorted({*first.lines, *last.lines})
+    for number, zone in enumerate(zones):
+        known.budget = budget.part(len(zones) - number)
         lines = [(run, run.lines[zone]) for run in runs if zone in run.lines]
         served = services[zone] = set()
         rules = _rules(lines[0][0], configuration)
-        found = [
-            _waits_of(piece, lines, configuration, view, served, known, zone in without_token)
-            for view in views(rules, [line for _, line in lines], configuration)
-        ]
+        found: list[Waits] = []
+        for view in views(rules, [line for _, line in lines], configuration):
+            if found and known.budget.is_spent:
+                found[0] = _missing(found[0], view)
+                continue
+            lacks = zone in without_token
+            found.append(_waits_of(piece, lines, configuration, view, served, known, lacks))
         waiting[zone] = {name for names in found for name in names}
         for name, windows in merge_waits(found, gap_ns).items():
             if len(windows) > 1:
@@ -350,6 +357,17 @@ def run_piece(
         if len(windows) > 1:
             waits[name] = sorted(windows, key=lambda window: window.eligible_ns)
     return PieceRun(piece, first, last, waits, waiting, services)
+
+
+def _missing(waits: Waits, view: LineRules) -> Waits:
+    """The waits, of which nobody looked what becomes of them where passes see what they do in the ``view``."""
+    kinds = (StaleView, view.stale_lister), (PassInsideTick, view.mid_tick_pass)
+    unseen = {kind.name for kind, differs in kinds if differs}
+    shared = {
+        id(windows): [window._replace(missed=window.missed | unseen) for window in windows]
+        for windows in waits.values()
+    }
+    return {name: shared[id(windows)] for name, windows in waits.items()}
 
 
 def _early_swaps(

@@ -216,6 +216,8 @@ class Exploration:
         self.services: dict[str, list[tuple[int, ...]]] = {}
         # Nodes of which runs are samples, and the unknowns that were not wholly explored there.
         self.sampled: dict[str, frozenset[str]] = {}
+        # Those of them of which some histories were left out, so that changes of theirs may be in no run at all.
+        self.cut_short: set[str] = set()
         # Entries that nobody can see may keep every node from being tainted.
         self.orphaned_entries = False
         # By how much windows that follow a monitor tick are widened: not every phase was tried.

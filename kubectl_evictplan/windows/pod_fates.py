@@ -19,17 +19,17 @@ from kubectl_evictplan.kube.taints import OUT_OF_SERVICE, no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
-from kubectl_evictplan.windows.explored import note_waits
+from kubectl_evictplan.windows.budget import ENTRY, LOOK_UP, SIMULATION, Budget, spread
 from kubectl_evictplan.windows.gathered import Gathered, Slot
 from kubectl_evictplan.windows.node_records import NodeRecord
 from kubectl_evictplan.windows.node_runs import (
-    NodeRun,
     PieceRun,
     course_over,
     gap_between_outcomes_ns,
 )
 from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
+from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.pod_worlds import EventIndex, PodWorld
 from kubectl_evictplan.windows.simple_fates import SimpleFates
 from kubectl_evictplan.windows.unknowns.of_pods import PodExit, PodTimings
@@ -85,7 +85,7 @@ class PodFates:
         busy.update(pod.node_name for pod in self._snapshot.pods if pod.key in touched)
         return busy
 
-    def explore(self, names: frozenset[str], runs: list[PieceRun]) -> None:
+    def explore(self, names: frozenset[str], runs: list[PieceRun], budget: Budget) -> None:
         """Find the windows of the taints of the nodes ``names`` and of all pods on them."""
         order = sorted(names)
         if self._only_falls_silent(order):
@@ -104,14 +104,20 @@ class PodFates:
         alone = len(names) == 1 and self._result.waits_alone(order[0])
         gap_ns = gap_between_outcomes_ns(self._configuration, alone=alone)
         gathered = Gathered(self._horizon_ns, gap_ns, alone=alone)
-        self._simulate(world, order, runs, gathered)
+        tried_all = self._simulate(world, order, runs, gathered, budget)
+        gathered.cut_short = not tried_all or any(run.missed_of(order) for run in runs)
         gathered.store(self._result)
         if gathered.missed:
+            from kubectl_evictplan.windows.explored import note_waits  # rarely needed
+
             for run in runs:
                 for name in order:
                     note_waits(self._result, name, run.waits.get(name, []))
-            self._put_proven(order, pods)
+            if tried_all or not _decided_again(order, runs):
+                self._put_proven(order, pods)
             self._result.sampled.update(dict.fromkeys(order, frozenset(gathered.missed)))
+            if gathered.cut_short:
+                self._result.cut_short.update(order)
 
     def _put_proven(self, names: list[str], pods: list[Pod]) -> None:
         """Of a node to which nothing happens but silence, what is proven."""
@@ -177,40 +183,94 @@ class PodFates:
     # -- every other node -----------------------------------------------------------------------------
 
     def _simulate(
-        self, world: PodWorld, names: list[str], runs: list[PieceRun], gathered: Gathered
-    ) -> None:
-        seen: dict[object, list[int]] = {}
+        self,
+        world: PodWorld,
+        names: list[str],
+        runs: list[PieceRun],
+        gathered: Gathered,
+        budget: Budget,
+    ) -> bool:
+        """Simulate what the budget lasts for; whether it lasted for all of it."""
         lifecycle = any(name in run.waits for run in runs for name in names)
         exits = PodExit(matters=lifecycle or _meet_terminating_pods(world))
         gathered.exits_varied = exits.matters
-        timings = PodTimings(world, exits)
         worlds = self._moved_worlds(world, runs)
         all_worlds = (world, *worlds.values())
         events_ns = {event.at_ns for each in all_worlds for event in each.scenario.events}
         delays_ns = _delays_ns(world.snapshot.pods)
-        for piece, run in enumerate(runs):
-            gathered.missed |= run.missed_of(names)
-            for choice, played, end in _played_back(
-                names, run, events_ns, delays_ns, gathered.missed
-            ):
+        tried = _Tried(gathered, PodTimings(world, exits), instants_vary=self._instants_vary)
+        gathered.missed.update(*(run.missed_of(names) for run in runs))
+        ends = [
+            (Slot(piece, (), between=run.piece.between), run, latest)
+            for piece, run in enumerate(runs)
+            for latest in (False, True)
+        ]
+        if budget.left < SIMULATION * len(ends):
+            ends = list(spread(ends))
+        for number, (slot, run, latest) in enumerate(ends):
+            if number and budget.is_spent:
+                tried.cut_short = True
+                break
+            end = run.last if latest else run.first
+            if self._instants_vary:
                 world = worlds.get(id(end.scenario), world)
-                slot = Slot(piece, choice, between=run.piece.between)
-                if any(node.decisions for node in played.values()):
-                    slot = slot._replace(left_out_ns=run.piece.left_out_ns)
-                    gathered.missed |= run.piece.missed
-                events = world.scenario.events if self._instants_vary else ()
-                starts = tuple(event.at_ns for event in events)
-                key = starts, tuple(sorted(played.items()))
-                known = seen.get(key)
-                if known is not None:
-                    gathered.again(slot, known)
-                    continue
-                parts = timings.of(world, played)
-                gathered.missed.update(*(each.missed for each in parts))
-                seen[key] = [
-                    gathered.add(slot, timeline)
-                    for timeline in world.runs(played, [each.timing for each in parts])
-                ]
+            found = list(
+                _played_back(names, run, events_ns, delays_ns, gathered.missed, latest=latest)
+            )
+            tried.of_end(world, slot, run.piece, found, budget.part(len(ends) - number))
+        if tried.cut_short:
+            gathered.missed.add(Services.name)
+        return not tried.cut_short
+
+
+class _Tried:
+    """The histories of a world that were simulated: each only once."""
+
+    def __init__(self, gathered: Gathered, timings: PodTimings, *, instants_vary: bool) -> None:
+        self._gathered = gathered
+        self._timings = timings
+        self._instants_vary = instants_vary
+        self._seen: dict[object, list[int]] = {}
+        # Whether some were left out because there was no budget for them.
+        self.cut_short = False
+
+    def of_end(
+        self,
+        world: PodWorld,
+        slot: Slot,
+        piece: Piece,
+        found: list[tuple[Choice, dict[str, NodePlayback]]],
+        budget: Budget,
+    ) -> None:
+        """Simulate the histories at one end of a piece, all of them or some from everywhere."""
+        if budget.left < SIMULATION * len(found):
+            found = list(spread(found))
+        for number, (choice, played) in enumerate(found):
+            if number and budget.is_spent:
+                self.cut_short = True
+                return
+            own = slot._replace(choice=choice)
+            if any(node.decisions for node in played.values()):
+                own = own._replace(left_out_ns=piece.left_out_ns)
+                self._gathered.missed |= piece.missed
+            self._try(world, own, played, budget)
+
+    def _try(
+        self, world: PodWorld, slot: Slot, played: dict[str, NodePlayback], budget: Budget
+    ) -> None:
+        events = world.scenario.events if self._instants_vary else ()
+        key = tuple(event.at_ns for event in events), tuple(sorted(played.items()))
+        known = self._seen.get(key)
+        budget.spend(LOOK_UP)
+        if known is not None:
+            self._gathered.again(slot, known)
+            return
+        parts = self._timings.of(world, played)
+        self._gathered.missed.update(*(each.missed for each in parts))
+        histories = self._seen[key] = []
+        for timeline in world.runs(played, [each.timing for each in parts]):
+            budget.spend(SIMULATION + ENTRY * len(timeline.entries))
+            histories.append(self._gathered.add(slot, timeline))
 
 
 def _is_served_once(name: str, runs: list[PieceRun]) -> bool:
@@ -220,6 +280,12 @@ def _is_served_once(name: str, runs: list[PieceRun]) -> bool:
         and all(end.record(name).is_steady() for end in (run.first, run.last))
         for run in runs
     )
+
+
+def _decided_again(names: list[str], runs: list[PieceRun]) -> bool:
+    """Whether a taint of a node may be exchanged for another: then its pods do not follow the first one in every run."""
+    ends = (end for run in runs for end in (run.first, run.last))
+    return any(len(end.record(name).decisions) > 1 for end in ends for name in names)
 
 
 def _meet_terminating_pods(world: PodWorld) -> bool:
@@ -259,40 +325,42 @@ def _played_back(
     events_ns: set[int],
     delays_ns: set[int],
     missed: set[str],
-) -> Iterator[tuple[Choice, dict[str, NodePlayback], NodeRun]]:
-    """Histories of all nodes of a world at both ends of a piece, each with each. Notes what is ``missed``."""
-    for end, latest in ((run.first, False), (run.last, True)):
-        rows = []
-        for name in names:
-            record = end.record(name)
-            # What follows changes where an event, or a tick that takes the taint off, meets a timer's end.
-            ends_ns = {*events_ns, *(at_ns for at_ns, status in record.decisions if status == TRUE)}
-            services = Services(
-                run.waits.get(name, []),
-                record,
-                end.stops,
-                latest=latest,
-                beside_others=len(names) > 1,
-                changes_ns=events_ns | {at - delay for at in ends_ns for delay in delays_ns},
-            )
-            rows.append(services.histories())
-            missed.update(*(history.missed for history in rows[-1]))
-        for chosen in _together(rows, missed):
-            choice = tuple(place for history in chosen for place in history.choice)
-            records = [(name, end.record(name)) for name in names]
-            tie = any(
-                _is_tie(record, history.served_ns, delays_ns)
-                for (_, record), history in zip(records, chosen, strict=True)
-            )
-            # What lies between two writes of one tick is seen by a taint manager that is quick enough.
-            twice = any(record.decides_twice() for _, record in records)
-            ways = [(late_ns, False) for late_ns in ((0, 2 * _TIE_NS) if tie else (0,))]
-            for late_ns, at_once in [*ways, (0, True)] if twice else ways:
-                played = {
-                    name: record.playback(history.served_ns, late_ns, at_once=at_once)
-                    for (name, record), history in zip(records, chosen, strict=True)
-                }
-                yield (*choice, int(at_once)), played, end
+    *,
+    latest: bool,
+) -> Iterator[tuple[Choice, dict[str, NodePlayback]]]:
+    """Histories of all nodes of a world at one end of a piece, each with each. Notes what is ``missed``."""
+    end = run.last if latest else run.first
+    rows = []
+    for name in names:
+        record = end.record(name)
+        # What follows changes where an event, or a tick that takes the taint off, meets a timer's end.
+        ends_ns = {*events_ns, *(at_ns for at_ns, status in record.decisions if status == TRUE)}
+        services = Services(
+            run.waits.get(name, []),
+            record,
+            end.stops,
+            latest=latest,
+            beside_others=len(names) > 1,
+            changes_ns=events_ns | {at - delay for at in ends_ns for delay in delays_ns},
+        )
+        rows.append(services.histories())
+        missed.update(*(history.missed for history in rows[-1]))
+    for chosen in _together(rows, missed):
+        choice = tuple(place for history in chosen for place in history.choice)
+        records = [(name, end.record(name)) for name in names]
+        tie = any(
+            _is_tie(record, history.served_ns, delays_ns)
+            for (_, record), history in zip(records, chosen, strict=True)
+        )
+        # What lies between two writes of one tick is seen by a taint manager that is quick enough.
+        twice = any(record.decides_twice() for _, record in records)
+        ways = [(late_ns, False) for late_ns in ((0, 2 * _TIE_NS) if tie else (0,))]
+        for late_ns, at_once in [*ways, (0, True)] if twice else ways:
+            played = {
+                name: record.playback(history.served_ns, late_ns, at_once=at_once)
+                for (name, record), history in zip(records, chosen, strict=True)
+            }
+            yield (*choice, int(at_once)), played
 
 
 def _together(rows: list[list[History]], missed: set[str]) -> Iterator[tuple[History, ...]]:

@@ -41,7 +41,7 @@ def bound_samples(
     courses = NodeCourses(snapshot, scenario, configuration, step_max_ns)
     services = LatestServices(snapshot, scenario, configuration, courses)
     changes = ChangeBounds(scenario, courses, services)
-    changes.put_nodes(result.nodes, sorted(result.sampled))
+    changes.put_nodes(result.nodes, sorted(result.sampled), result.cut_short)
     changes.put_zones(result.zones)
     fates = WideFates(snapshot, scenario, configuration, courses, services)
     sure = SureEvictions(snapshot, scenario, configuration, courses, services, fates)

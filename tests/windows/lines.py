@@ -8,6 +8,7 @@ from builders import ns
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.releases import release_profile
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replay import LineHistory, LineReplay, LineRules, Order, Wait
 from kubectl_evictplan.windows.line_windows import Replays, Span, Spread, wait_windows
 from kubectl_evictplan.windows.zone_lines import ZoneLine
@@ -83,7 +84,7 @@ class Line:
         replayed = [(line, self.rules._replace(lag_ns=lag_ns)) for lag_ns in (0, ns(LAG))]
         return {
             name: [(tuple(map(_seconds, wait.spans)), wait.certain) for wait in waits]
-            for name, waits in wait_windows(replayed, spread, 0, set(), Replays()).items()
+            for name, waits in wait_windows(replayed, spread, 0, set(), Replays(Budget())).items()
         }
 
 

@@ -15,6 +15,7 @@ from windows.lines import LAG, LAGS_ONLY, Line
 from builders import ns
 from kubectl_evictplan.cluster.timeline import Told
 from kubectl_evictplan.windows import line_windows
+from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_windows import (
     Replays,
     Span,
@@ -189,7 +190,7 @@ def test_what_a_piece_leaves_out_widens_every_wait_in_it() -> None:
     line.silent(50, "a")
     # A pass is planned 2 ns after its token.
     replayed = [(ZoneLine(line.told), line.rules)]
-    (whole,) = wait_windows(replayed, LAGS_ONLY, ns(2), set(), Replays())["a"]
+    (whole,) = wait_windows(replayed, LAGS_ONLY, ns(2), set(), Replays(Budget()))["a"]
     assert whole.spans == ((ns(48) + 2, ns(52) + 2),)
 
 

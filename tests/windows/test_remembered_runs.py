@@ -11,6 +11,7 @@ from builders import ns
 from kubectl_evictplan.cluster.timeline import Told
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_windows import Replays
 from kubectl_evictplan.windows.pod_worlds import PodWorld
 from kubectl_evictplan.windows.unknowns.order_in_line import first_leaves_first
@@ -58,7 +59,7 @@ def test_a_pass_inside_a_tick_that_finds_no_token_changes_nothing() -> None:
 def test_orders_with_the_same_nodes_before_each_other_are_one_replay() -> None:
     line = Line()
     line.silent(5, "a", "b")
-    zone, replays, groups = ZoneLine(line.told), Replays(), [("a",), ("b",)]
+    zone, replays, groups = ZoneLine(line.told), Replays(Budget()), [("a",), ("b",)]
     one = replays.of(zone, line.rules, first_leaves_first, groups, ns(10))
     alike = replays.of(zone, line.rules, lambda name, _: name, groups, ns(10))
     other = replays.of(zone, line.rules, lambda name, _: chr(200 - ord(name)), groups, ns(10))

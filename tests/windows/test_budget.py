@@ -1,0 +1,82 @@
+"""One budget for a whole prediction: what is not tried for want of it is said, and bounded."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from contradictions import contradictions, node_contradictions, zone_contradictions
+from drain_worlds import DrainedWorld
+from realities import World, draw_reality
+from soak_worlds import draw_soak_world
+
+from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.windows import exploration
+from kubectl_evictplan.windows.budget import UNITS, Budget, spread
+
+# Taints that a run of the start exchanges at once and others later (1.24), delays that differ from run to run (1.19), kubelets
+# that return.
+SEEDS = (71500085, 71000147, 71000033)
+# A restart in which nodes come and go, and a world of many replays.
+EXPENSIVE = (60000032, 977020)
+
+
+def predicted_with(
+    budget: Budget, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[World, Prediction]:
+    _, world = draw_soak_world(seed)
+    assert not isinstance(world, DrainedWorld)
+    monkeypatch.setattr(exploration, "Budget", lambda: budget)
+    return world, predict(world.snapshot, world.scenario, world.configuration)
+
+
+def test_the_first_half_is_for_whoever_asks_and_the_rest_is_shared_evenly() -> None:
+    whole = Budget(100)
+    assert whole.part(10).left == 50
+    whole.spend(20)
+    assert whole.part(10).left == 30
+    whole.spend(40)
+    assert whole.part(10).left == 4
+    whole.spend(50)
+    assert whole.part(10).left == 0
+    assert whole.is_spent
+
+
+def test_what_a_part_spends_is_spent_of_the_whole() -> None:
+    whole = Budget(100)
+    whole.part(2).part(3).spend(7)
+    assert whole.left == 93
+
+
+def test_every_beginning_of_what_is_tried_has_some_from_everywhere() -> None:
+    for number in range(1, 60):
+        assert sorted(spread(range(number))) == list(range(number))
+    first = sorted(list(spread(range(100)))[:10])
+    assert max(after - before for before, after in pairwise(first)) < 25
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_without_any_budget_bounds_hold_and_nothing_is_called_exact(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, prediction = predicted_with(Budget(0), seed, monkeypatch)
+    coverage, horizon_ns = prediction.inputs.coverage, world.scenario.horizon_ns
+    assert coverage is not None
+    assert not coverage.exact and not coverage.explored
+    for number in range(2):
+        reality = draw_reality(world, random.Random(f"budget {number}"))
+        assert not list(contradictions(horizon_ns, prediction, reality))
+        assert not list(node_contradictions(prediction, reality, horizon_ns))
+        assert not list(zone_contradictions(prediction, reality, horizon_ns))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", EXPENSIVE)
+def test_a_prediction_takes_little_more_than_its_budget(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = Budget()
+    predicted_with(budget, seed, monkeypatch)
+    assert -UNITS // 20 < budget.left < UNITS // 20
