@@ -254,5 +254,7 @@ def test_where_several_lose_their_taints_not_every_order_is_tried() -> None:
     line.silent(5, "a", "b", "c")
     line.tell(14, Told.UNTAINTED, "b")
     line.tell(14.5, Told.UNTAINTED, "c")
-    waits = wait_windows([(ZoneLine(line.told), line.rules)], LAGS_ONLY, 0, set(), Replays())
+    waits = wait_windows(
+        [(ZoneLine(line.told), line.rules)], LAGS_ONLY, 0, set(), Replays(Budget())
+    )
     assert waits["a"][0].missed == {"order in the line"}
