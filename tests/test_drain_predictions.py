@@ -282,6 +282,18 @@ def test_a_node_that_kubectl_never_comes_to_has_no_start() -> None:
     assert ("free-0", "drain-not-reached") in {(kept.pod, kept.code) for kept in prediction.kept}
 
 
+def test_of_a_pod_on_a_node_that_kubectl_may_come_to_it_is_not_said_that_it_never_does() -> None:
+    stuck, both = App("web", ["a1", "a1", "b1"], most=1), App("two", ["a2", "b1"], least=1)
+    snapshot = drained_cluster(stuck, both, budgets=[make_budget("z", app="two", most=1)])
+    prediction = predict(
+        snapshot, drains(drain("a1", "a2")), CONFIGURATION, assume_ready=(ns(300), None)
+    )
+    assert prediction.drains[1].start_seconds is not None
+    assert {(kept.pod, kept.code) for kept in prediction.kept} == {
+        ("two-0", "drain-perhaps-not-reached")
+    }
+
+
 def test_several_budgets_are_a_failure_and_not_a_wait() -> None:
     snapshot = drained_cluster(
         App("web", ["a1", "b1"], least=1), budgets=[make_budget("z", app="web", most=1)]

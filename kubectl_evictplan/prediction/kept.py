@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.timeline import AboutNode, AboutPod, Entry, RunEntries
@@ -43,6 +43,9 @@ REASONS = {
     "drain-refused": "{told}",
     "budget-waits": "{told}",
     "drain-not-reached": "kubectl drain does not come to its node within the horizon",
+    "drain-perhaps-not-reached": (
+        "kubectl drain may not come to its node within the horizon, and does not evict it if it does"
+    ),
     "node-not-tainted": "its node becomes Unknown but never gets a NoExecute taint",
 }
 # The last of these that happened to a pod, or else to its node, says why the pod stays.
@@ -72,10 +75,12 @@ def kept_list(
     configuration: ControllerConfiguration,
     nodes: Mapping[str, Node],
     scenario: Scenario,
+    perhaps_reached: Collection[str],
 ) -> tuple[Kept, ...]:
     """One entry for each of ``pods``, which no admissible run evicts, by namespace and name.
 
-    With each comes the key of the pod that was simulated in its place.
+    With each comes the key of the pod that was simulated in its place. ``perhaps_reached`` are nodes to which some
+    kubectl drain comes in some run.
     """
     if not pods:
         return ()
@@ -104,7 +109,8 @@ def kept_list(
             index = last.get(name, -1)
             code = _why_not(pod, configuration, known=name in nodes, tainted=name in no_execute)
             if name in drained and name not in reached:
-                code = "drain-not-reached"
+                perhaps = name in perhaps_reached
+                code = "drain-perhaps-not-reached" if perhaps else "drain-not-reached"
             if not code and index >= 0:
                 code = _BY_NODE[type(entries[index])]
             elif not code:

@@ -162,6 +162,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     names = NamesOfAlike(alike, whole.workloads.owners)
     evictions = eviction_list(scenario.start_ns, kinds, ends, names, refusable)
     reports = node_reports(run, exploration, whole.nodes, configuration)
+    drained = drain_reports(drains, scenario)
     seen = run, exploration.affected, kinds, ends, alike, drains
     context = WarningContext(relevant, scenario, configuration, *seen)
     return Prediction(
@@ -176,11 +177,12 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
             configuration,
             whole.nodes,
             scenario,
+            {report.node for report in drained if report.start_seconds is not None},
         ),
         cancelled=cancelled_list(exploration, pods),
         nodes=reports,
         zones=zone_reports(run, exploration, {report.zone for report in reports}),
-        drains=drain_reports(drains, scenario),
+        drains=drained,
         workloads=whole.workloads.reports(evictions, _created(scenario)),
         joint=_joint(exploration, drains, scenario, refusable, alike),
         warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),

@@ -87,6 +87,7 @@ _STAYS = {
     "drain-refused": "because kubectl refuses to drain their node",
     "budget-waits": "that a budget does not let go",
     "drain-not-reached": "whose node kubectl does not come to",
+    "drain-perhaps-not-reached": "whose node kubectl may not come to",
 }
 
 # Said first.
