@@ -21,6 +21,32 @@ GC_CHECK_PERIOD_NS = 20_000_000_000
 QUARANTINE_TIME_NS = 40_000_000_000
 
 
+def is_terminated(pod: Pod) -> bool:
+    """``isPodTerminated``."""
+    return pod.phase not in ("Pending", "Running", "Unknown")
+
+
+def terminated_excess(
+    terminated: Iterable[Pod], configuration: ControllerConfiguration, count: int
+) -> list[Pod]:
+    """Those of so many terminated pods that one loop deletes, in its order (``gcTerminated``)."""
+    threshold = configuration.terminated_pod_gc_threshold
+    excess = count - threshold
+    if threshold <= 0 or excess <= 0:
+        return []
+    evicted_first = configuration.profile.evicted_pods_first
+    in_order = sorted(
+        terminated,
+        key=lambda pod: (
+            not (evicted_first and pod.status_reason == "Evicted"),
+            pod.creation_timestamp_ns,
+            pod.namespace,
+            pod.name,
+        ),
+    )
+    return in_order[:excess]
+
+
 class PodGC:
     """One process life of the controller."""
 
@@ -83,7 +109,7 @@ class PodGC:
             self._orphaned_since.setdefault(pod.node_name, self._state.now_ns)
         if not pod.node_name and pod.deletion_timestamp_ns is not None:
             self._unscheduled_keys[pod.key] = None
-        if pod.phase not in ("Pending", "Running", "Unknown"):
+        if is_terminated(pod):
             self._terminated_keys[pod.key] = None
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -136,21 +162,8 @@ class PodGC:
     # -- what there is to do ----------------------------------------------------------------------
 
     def _terminated_excess(self) -> list[Pod]:
-        threshold = self._configuration.terminated_pod_gc_threshold
-        excess = len(self._terminated_keys) - threshold
-        if threshold <= 0 or excess <= 0:
-            return []
-        terminated = [self._state.pods[key] for key in self._terminated_keys]
-        evicted_first = self._configuration.profile.evicted_pods_first
-        terminated.sort(
-            key=lambda pod: (
-                not (evicted_first and pod.status_reason == "Evicted"),
-                pod.creation_timestamp_ns,
-                pod.namespace,
-                pod.name,
-            )
-        )
-        return terminated[:excess]
+        terminated = (self._state.pods[key] for key in self._terminated_keys)
+        return terminated_excess(terminated, self._configuration, len(self._terminated_keys))
 
     def _out_of_service_pods(self) -> Iterable[Pod]:
         if not self._configuration.out_of_service:

@@ -270,8 +270,12 @@ def _joint(exploration: Exploration, zone: str, until_ns: int, alike: AlikePods)
     by_seconds = seconds(until_ns)
     yield Joint(scope, NODES_TAINTED, least, most, len(waiting), by_seconds)
     pods: dict[tuple[str, str], list[PossibleEviction]] = {}
-    for key, eviction in alike.evictions(exploration.evictions).items():
+    every = alike.evictions(exploration.evictions)
+    collected = {(key.pod, key.uid) for key in every if key.controller == POD_GC}
+    for key, eviction in every.items():
         if eviction.node in waiting and key.controller != POD_GC:
+            if (key.pod, key.uid) in collected:
+                eviction = eviction._replace(delay_ns=None)  # it may not be there any more
             pods.setdefault((key.pod, key.uid), []).append(eviction)
     if pods:
         few, many = _pods(pods, services, len(waiting), until_ns)

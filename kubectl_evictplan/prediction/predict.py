@@ -137,6 +137,10 @@ def simulated(
         drains = explore_drains(relevant, scenario, configuration, ready, progress, rooms)
     exploration = explore(alike.snapshot, beside, configuration, nominal, progress)
     merge_drains(exploration, drains, scenario)
+    if whole.too_many_terminated(scenario):
+        from kubectl_evictplan.windows.terminated_pods import put_terminated_pods  # rarely needed
+
+        put_terminated_pods(exploration, alike.snapshot, scenario, configuration)
     return Simulated(relevant, scenario, ready, alike, nominal, exploration, drains)
 
 

@@ -108,6 +108,8 @@ class PreparedCluster:
 
             keys.update(pod.key for pod in coupled_pods(self.snapshot, frozenset(drained)))
         places = set(self._always)
+        if self.too_many_terminated(scenario):
+            places.update(self._ended)
         for name in named - self._moving:
             places.update(self._on_node.get(name, ()))
         if keys:
@@ -119,15 +121,22 @@ class PreparedCluster:
         created = [event.node for event in scenario.events if event.node is not None]
         return self._without_bystanders(relevant, named, created)
 
+    def too_many_terminated(self, scenario: Scenario) -> bool:
+        """Whether garbage collection finds too many terminated pods, with those that the scenario creates."""
+        created = (event.pod for event in scenario.events if event.pod is not None)
+        count = len(self._ended) + sum(pod.phase not in _NOT_ENDED for pod in created)
+        return 0 < self._given.terminated_pod_gc_threshold < count
+
     def silence_class(self, name: str) -> Hashable | None:
         """Return what tells a node that falls silent alone from others that do, but for its last renewal.
 
         None where more does: it moves by itself, tells no renewal, or finished pods everywhere are looked at in order.
         """
         zone, lease = self._counting.get(name), self.snapshot.leases.get(name)
-        if zone is None or lease is None or lease.renew_time_ns is None or self._finished:
+        if zone is None or lease is None or lease.renew_time_ns is None:
             return None
-        if not self._may_leave_out_nodes(Scenario(self.start_ns, ())):
+        nothing = Scenario(self.start_ns, ())
+        if self.too_many_terminated(nothing) or not self._may_leave_out_nodes(nothing):
             return None
         node = self.nodes[name]
         # Nodes that are found at one instant are taken in the order of their names.
@@ -179,13 +188,7 @@ class PreparedCluster:
                 places += here
         nowhere = self._on_node.get("", ())
         places += [p for p in nowhere if pods[p].deletion_timestamp_ns is not None]
-        return places + self._finished
-
-    @cached_property
-    def _finished(self) -> list[int]:
-        """Terminated pods, when there are more than garbage collection leaves alone; else none."""
-        threshold = self._given.terminated_pod_gc_threshold
-        return self._ended if 0 < threshold < len(self._ended) else []
+        return places
 
     @cached_property
     def _names_never_left_out(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builders import make_snapshot, ns
-from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
+from kubectl_evictplan.cluster.timeline import POD_GC, TAINT_EVICTION
 from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.document import Joint
 from kubectl_evictplan.prediction.nodes import joint_statements
@@ -87,6 +87,17 @@ def test_a_pod_whose_fate_is_not_that_of_its_node_may_go_or_stay() -> None:
     found = exploration("n0 n1", [(44,)])
     add_pod(found, "a", "n0", 0)
     add_pod(found, "b", "n1", None)
+    assert stated(found, 300)["pods evicted"] == (0, 2, 2)
+
+
+def test_a_pod_that_garbage_collection_may_take_need_not_be_evicted_by_the_taint() -> None:
+    found = exploration("n0 n1", [(44,)])
+    add_pod(found, "a", "n0", 0)
+    add_pod(found, "b", "n1", 0)
+    assert stated(found, 300)["pods evicted"] == (1, 1, 2)
+    taint_eviction = next(iter(found.evictions))
+    collected = found.evictions[taint_eviction]._replace(delay_ns=None)
+    found.evictions[taint_eviction._replace(controller=POD_GC)] = collected
     assert stated(found, 300)["pods evicted"] == (0, 2, 2)
 
 

@@ -151,6 +151,8 @@ def terminated_pod_gc(context: WarningContext) -> Statements:
     if threshold <= 0 or not context.configuration.pod_gc_enabled:
         return
     count = sum(lot.count for lot in context.alike.lots if lot.pod.finished)
+    created = (event.pod for event in context.scenario.events if event.pod is not None)
+    count += sum(pod.finished for pod in created)
     if count > threshold:
         yield Statement(
             f"{count} pods have finished, more than --terminated-pod-gc-threshold={threshold}: garbage "

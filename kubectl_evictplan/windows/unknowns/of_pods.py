@@ -25,8 +25,8 @@ from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.windows.pod_worlds import PodWorld
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
 
-# What a loop of pod garbage collection may take.
-_GC_COST_NS = 25_000_000
+# What a loop of pod garbage collection may take at most.
+GC_COST_MAX_NS = 25_000_000
 # "Just before" an instant.
 _JUST_NS = 1_000
 # Simulations of one history, and of them for the timers that run.
@@ -78,7 +78,7 @@ class GarbageCollection(Unknown[PodTiming]):
         if not self._instants_ns():
             yield part  # there is nothing that a loop could find
             return
-        for cost_ns, lag_ns in ((0, 0), (_GC_COST_NS, 2 * _GC_COST_NS + 1)):
+        for cost_ns, lag_ns in ((0, 0), (GC_COST_MAX_NS, 2 * GC_COST_MAX_NS + 1)):
             for phase_ns in self._phases_ns(GC_CHECK_PERIOD_NS + cost_ns, slow=cost_ns > 0):
                 for sightings in (0, 1, 2) if self._node_is_missing else (0,):
                     timing = replace(
