@@ -351,6 +351,11 @@ def test_kubectl_sees_its_timeout_when_client_go_has_asked_ten_times_more() -> N
     assert moments(run, NodeDrainEnded) == about(1 + 10 * 10 + 5)
 
 
+def test_where_some_pods_go_at_a_time_the_timeout_is_seen_at_each_retry() -> None:
+    run = play(stale(TWO), STOPPED, drain("a1", timeout_ns=ns(8), parallel=1), horizon=300)
+    assert moments(run, NodeDrainEnded) == about(1 + 10)
+
+
 def test_a_silent_nodes_pods_are_refused_for_good_and_without_a_budget_stay_terminating() -> None:
     db = App("db", ["a1", "b1"], kind="StatefulSet")
     snapshot = drained_cluster(App("web", ["a1", "b1", "b2"], most=1), db)

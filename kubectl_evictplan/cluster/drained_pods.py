@@ -246,8 +246,10 @@ class EvictedPodWait:
         """
         own_ns, client_ns = self._periods_ns()
         left = self._client_retries
-        if not left:
-            return max(-(-elapsed_ns // own_ns), 1) * own_ns, CLIENT_RETRIES
+        if not left or self._task.options.parallel:
+            # ``apply``, which drains some pods at a time, waits as the server says, but has no client-go.
+            period_ns = client_ns if left else own_ns
+            return max(-(-elapsed_ns // period_ns), 1) * period_ns, CLIENT_RETRIES
         through_ns = left * client_ns
         if elapsed_ns <= through_ns and not by_kubectl:
             tries = max(-(-elapsed_ns // client_ns), 1)

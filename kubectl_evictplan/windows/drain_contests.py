@@ -191,7 +191,8 @@ class Contests:
             for one in found.tasks
         ]
         reasons = found.reasons - {None}
-        if reasons != {DrainEnd.ERROR}:
+        if reasons != {DrainEnd.ERROR} or found.one_by_one:
+            # Who fails the node may not be asked in time.
             reasons |= {DrainEnd.TIMEOUT}
         if found.held:
             reasons -= {DrainEnd.DRAINED}

@@ -267,6 +267,17 @@ def test_beside_a_pod_that_keeps_its_place_for_ever_no_failure_is_certain() -> N
     assert told == {0: [True], 1: [False]}
 
 
+def test_pods_at_a_time_may_end_by_the_timeout_before_the_one_that_fails_is_asked() -> None:
+    full, both = App("full", ["a1", "b1"], least=2), App("two", ["a1", "b1"], least=1)
+    snapshot = drained_cluster(full, both, budgets=[make_budget("z", app="two", most=1)])
+    told = {
+        places: proven(snapshot, drain("a1", parallel=places, timeout_ns=ns(20))).turns
+        for places in (0, 1)
+    }
+    assert [one.reasons for one in told[0].values()] == [{DrainEnd.ERROR}]
+    assert [one.reasons for one in told[1].values()] == [{DrainEnd.ERROR, DrainEnd.TIMEOUT}]
+
+
 def test_a_status_older_than_its_budget_costs_a_wait_of_client_go_also_beyond_the_timeout() -> None:
     web = App("web", ["a1", "b1"], least=1)
     now = drained_cluster(web)
