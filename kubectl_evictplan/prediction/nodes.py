@@ -247,18 +247,20 @@ def _zone_state(
 
 
 def joint_statements(
-    exploration: Exploration, horizon_ns: int | None, alike: AlikePods
+    exploration: Exploration, horizon_ns: int | None, alike: AlikePods, *, taints: bool = True
 ) -> tuple[Joint, ...]:
     """Zone by zone, where it is not certain for every waiting node that it is tainted.
 
     Each of four nodes may be tainted or not, and yet it is certain that one of them is. Counted over every
-    run and every order that the windows are taken over.
+    run and every order that the windows are taken over. ``taints``: whether that is what nodes wait for; without
+    taint manager the pods of a node are deleted when it is its turn, and it is not tainted.
     """
     if horizon_ns is None:
         latest_ns = max((found.latest_ns for found in exploration.evictions.values()), default=0)
         horizon_ns = -(-latest_ns // SECOND_NS) * SECOND_NS
     zones = sorted(exploration.services)
-    return tuple(joint for zone in zones for joint in _joint(exploration, zone, horizon_ns, alike))
+    found = (joint for zone in zones for joint in _joint(exploration, zone, horizon_ns, alike))
+    return tuple(joint for joint in found if taints or joint.what != NODES_TAINTED)
 
 
 def _joint(exploration: Exploration, zone: str, until_ns: int, alike: AlikePods) -> Iterator[Joint]:

@@ -188,7 +188,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         zones=zone_reports(run, exploration, {report.zone for report in reports}),
         drains=drained,
         workloads=whole.workloads.reports(evictions, _created(scenario)),
-        joint=_joint(exploration, drains, scenario, refusable, alike),
+        joint=_joint(exploration, drains, scenario, refusable, alike, configuration),
         warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),
     )
 
@@ -199,9 +199,10 @@ def _joint(
     scenario: Scenario,
     refusable: Collection[str],
     alike: AlikePods,
+    configuration: ControllerConfiguration,
 ) -> tuple[Joint, ...]:
     return (
-        *joint_statements(exploration, scenario.horizon_ns, alike),
+        *joint_statements(exploration, scenario.horizon_ns, alike, taints=configuration.taint_mode),
         *drain_joint(drains, scenario),
         *drain_going(exploration, drains, scenario, refusable),
     )

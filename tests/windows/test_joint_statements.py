@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from builders import make_snapshot, ns
+from builders import make_event, make_node, make_scenario, make_snapshot, ns
 from kubectl_evictplan.cluster.timeline import POD_GC, TAINT_EVICTION
+from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.document import Joint
 from kubectl_evictplan.prediction.nodes import joint_statements
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 
 ZONE = "eu:\x00:a"
@@ -106,3 +109,24 @@ def test_pods_that_are_certain_are_the_least() -> None:
     add_pod(found, "a", "n0", None, certain=True)
     add_pod(found, "b", "n1", None)
     assert stated(found, 300)["pods evicted"] == (1, 2, 2)
+
+
+def test_without_taint_manager_no_node_is_said_to_be_tainted() -> None:
+    found = exploration("n0 n1", [(44,)])
+    for pod, node in (("a", "n0"), ("b", "n1")):
+        add_pod(found, pod, node, 0)
+    (joint,) = joint_statements(found, ns(300), EACH_ALONE, taints=False)
+    assert (joint.what, joint.least, joint.most, joint.of) == ("pods evicted", 1, 1, 2)
+
+
+def test_a_prediction_knows_what_nodes_wait_for() -> None:
+    snapshot = make_snapshot([make_node(f"n{number}", zone="a") for number in range(3)], [])
+    stopped = [make_event(1, "kubelet-stop", [node.name for node in snapshot.nodes[:2]])]
+    said = {}
+    for manager in ("true", "false"):
+        flags = {"enable-taint-manager": manager}
+        settings = ControllerSettings(kubernetes_version="1.26.8", flags=flags)
+        configuration = resolve_configuration(settings, snapshot.control_plane)
+        prediction = predict(snapshot, make_scenario(stopped, horizon=49), configuration)
+        said[manager] = {joint.what for joint in prediction.joint}
+    assert said == {"true": {"nodes tainted"}, "false": set()}
