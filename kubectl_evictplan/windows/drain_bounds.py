@@ -232,7 +232,7 @@ class DrainBounds:
             by_ns = priced.end_ns
         for task, latest_ns in zip(contest.tasks, priced.latest_ns, strict=True):
             budgets = self._contests.refusing(task.pod, turn)
-            if budgets and not task.replacement:
+            if budgets and not task.replacement and task.pod not in contest.failing:
                 ends = {EVICTED, TIMED_OUT} if timeout else {EVICTED}
                 until = Within(since_ns, priced.end_ns if timeout else latest_ns)
                 if until.latest_ns is None:
@@ -256,6 +256,7 @@ class DrainBounds:
         for pod in contest.failing:
             budgets = self._contests.refusing(pod, turn)
             sure = turn.known and not (timeout and contest.one_by_one)
+            sure = sure and not self._contests.may_pass(pod, turn)
             sure = sure and self._comes_to(turn, priced)
             if contest.one_by_one and turn.drain not in self.sure.ends:
                 # Those before it may never leave their places.

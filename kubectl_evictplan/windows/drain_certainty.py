@@ -103,6 +103,7 @@ class SureDrains:
         places = self._covered.asked_about(pod)
         if len(places) > 1:
             # A pod that another process evicts first needs no budget.
-            return DrainEnd.ERROR if turn.known else None
+            sure = turn.known and not self._covered.may_start_late(pod)
+            return DrainEnd.ERROR if sure else None
         open_again = all(map(self._progress.opens_again, places))
         return DrainEnd.DRAINED if open_again else None

@@ -147,7 +147,7 @@ class Contests:
             tasks = [one._replace(latest_ns=latest_ns) for one in tasks]
         there = [one.earliest_ns + one.through_ns[0] for one in tasks if one.there]
         places = frozenset(one.place for one in tasks if one.place is not None)
-        fails = turn.known and failing
+        fails = turn.known and any(not self.may_pass(pod, turn) for pod in failing)
         reasons: set[DrainEnd | None] = {DrainEnd.ERROR} if fails else {DrainEnd.DRAINED}
         if failing or guests or refusable:
             reasons.add(DrainEnd.ERROR)
@@ -240,7 +240,7 @@ class Contests:
                 yield one._replace(there=False, goes=False, through_ns=known)
 
     def _task(self, turn: PlannedTurn, pod: Pod) -> Iterator[Task]:
-        """Nothing where several budgets cover it, which is an error."""
+        """Nothing where several budgets cover it, which is an error if any of them is asked."""
         through = _through_with(pod, turn)
         place = None
         if turn.options.disable_eviction:
@@ -252,9 +252,13 @@ class Contests:
                 through = 0, through[1] + number * last_ns + _LOOKS_NS
         else:
             places = self.asked_of(pod, turn)
-            if len(places) > 1:
+            several = len(places) > 1
+            if several and not self.may_pass(pod, turn):
                 return
             evicted = plus(ARRIVAL, UNASKED)
+            if several:
+                yield Task(pod, *evicted, None, through, there=False, goes=False, replacement=False)
+                return
             if places:
                 asking = self._progress.asking(places[0])
                 # Who is not Ready may be let go without counting.
@@ -263,6 +267,13 @@ class Contests:
                 place = None if asking is None else places[0]
         goes = evicted[1] is not None
         yield Task(pod, *evicted, place, through, turn.known, goes, replacement=False)
+
+    def may_pass(self, pod: Pod, turn: PlannedTurn) -> bool:
+        """Whether a pod under several budgets may go unasked: it is Pending still, or somebody has deleted it meanwhile."""
+        if not self._covered.is_unasked_at_times(pod):
+            return False
+        late = pod in turn.guests or self._covered.may_start_late(pod)
+        return late or not turn.sole_controller
 
     def refusing(self, pod: Pod, turn: PlannedTurn) -> tuple[str, ...]:
         """The budgets, as "namespace/name", that may refuse it."""

@@ -78,6 +78,14 @@ class CoveredPods:
         """Whether it goes whatever budgets say. Who starts may be Running before kubectl comes."""
         return can_ignore_budgets(pod, self._rules) and not self.is_starting(pod)
 
+    def is_unasked_at_times(self, pod: Pod) -> bool:
+        """Whether no budget is asked about it while it is Pending, or terminates already (``canIgnorePDB``)."""
+        return can_ignore_budgets(replace(pod, phase="Pending"), self._rules)
+
+    def may_start_late(self, pod: Pod) -> bool:
+        """Whether it may be Pending still when kubectl asks, so that it goes whatever budgets say."""
+        return self.is_starting(pod) and can_ignore_budgets(pod, self._rules)
+
     def may_be_refused(self, pod: Pod) -> bool:
         """Whether a webhook is asked before it is deleted, which may refuse it with whatever answer."""
         return bool(webhooks_asked(self.world.snapshot.webhooks, pod))

@@ -112,6 +112,8 @@ class _Evicting:
             places = self._covered.asked_about(pod)
             if not places:
                 self._let_go(pod, exact=True)
+            elif len(places) > 1 and self._covered.may_start_late(pod):
+                self._passings.append(None)
             elif len(places) > 1:
                 self._fail(pod, self._covered.names(places))
             else:

@@ -14,7 +14,7 @@ from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.objects import ClusterSnapshot, PodWebhook
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
-from kubectl_evictplan.windows.drain_bounds import DrainBounds
+from kubectl_evictplan.windows.drain_bounds import DrainBounds, TurnBounds
 from kubectl_evictplan.windows.drain_rivals import RowBounds
 from kubectl_evictplan.windows.drain_world import drain_world
 
@@ -179,6 +179,58 @@ def test_a_pod_under_two_budgets_fails_and_the_others_go_one_after_the_other() -
     assert [wait.certain for key, wait in turn.waits.items() if key.pod == "default/both-0"] == [
         True
     ]
+
+
+def under_two_budgets(*nodes: str, replicas: int) -> ClusterSnapshot:
+    """An app whose pods two budgets cover, and whose owner wants so many."""
+    web = App("web", nodes, least=1)
+    snapshot = drained_cluster(web, budgets=[make_budget("zw", app="web", least=1)])
+    wanted = (replace(one, replicas=replicas) for one in snapshot.workloads)
+    return replace(snapshot, workloads=tuple(wanted))
+
+
+def only_turn(bounds: DrainBounds, process: int = 0) -> TurnBounds:
+    [found] = [turn for key, turn in bounds.turns.items() if key.process == process]
+    return found
+
+
+def test_a_new_pod_under_two_budgets_goes_while_it_is_pending_and_kubectl_waits_for_it() -> None:
+    whole = only_turn(proven(under_two_budgets("b1", "b1", replicas=2), drain("a1", at=0)))
+    assert whole.end is not None
+    assert whole.end.latest_ns is not None
+    assert whole.end.latest_ns < ns(1)
+    short = only_turn(proven(under_two_budgets("b1", "b1", replicas=3), drain("a1", at=0)))
+    assert short.end is not None
+    assert short.end.latest_ns is not None
+    assert ns(31) < short.end.latest_ns < ns(32)
+    assert short.reasons == {DrainEnd.DRAINED, DrainEnd.ERROR}
+
+
+def test_under_two_budgets_a_pod_fails_for_certain_only_if_it_is_not_pending_any_more() -> None:
+    snapshot = under_two_budgets("a1", "b1", replicas=2)
+    young = {"ready": "False", "creation_timestamp_ns": snapshot.taken_at_ns - ns(1)}
+    for phase, reasons in (
+        ("Pending", {DrainEnd.DRAINED, DrainEnd.ERROR}),
+        ("Running", {DrainEnd.ERROR}),
+    ):
+        first, other = snapshot.pods
+        pods = replace(first, phase=phase, **young), other
+        bounds = proven(replace(snapshot, pods=pods), drain("a1", at=1))
+        turn = only_turn(bounds)
+        assert turn.reasons == reasons
+        assert {wait.certain for wait in turn.waits.values()} == {phase == "Running"}
+        assert (0 in bounds.sure.exit_codes) == (phase == "Running")
+
+
+def test_under_two_budgets_a_pod_goes_once_more_if_another_process_has_deleted_it() -> None:
+    snapshot = under_two_budgets("a1", "b1", replicas=2)
+    deleting = drain("a1", at=1, disable_eviction=True)
+    bounds = proven(snapshot, deleting, drain("a1", at=1))
+    turn = only_turn(bounds, process=1)
+    assert turn.end is not None
+    assert turn.end.latest_ns is not None
+    assert turn.end.latest_ns > ns(31)
+    assert not row(bounds, "web-0").certain
 
 
 def test_a_pod_that_starts_may_be_asked_about_when_kubectl_comes() -> None:
