@@ -29,6 +29,7 @@ from timeline_runs import (
 
 from builders import (
     EXCLUDE_LABEL,
+    NOT_READY,
     UNREACHABLE,
     default_tolerations,
     make_event,
@@ -302,6 +303,23 @@ def test_a_pass_that_reads_a_stale_lister_wastes_its_token(release: str) -> None
     )
     assert outcome.unknown() == [(55, "a")]
     assert outcome.tainted() == [(65.02, "a")]
+
+
+@pytest.mark.parametrize("release", CURRENT)
+def test_a_stale_lister_that_shows_ready_false_has_the_taint_for_that_written(release: str) -> None:
+    # One token in 50 s: b is still in line when it is given up, and the pass after that sees what it posted.
+    timing = Timing(pass_phase_ns=ns(0.02), stale_lister=True)
+    posted = make_event(3, "node-ready", ["a", "b"], status="False")
+    outcome = Runner(MODELS["simulation"])(
+        release,
+        cluster("a", "b", "c", "d"),
+        [posted, silence("a", "b", last=3.2)],
+        flags={"node-eviction-rate": "0.02"},
+        timing=timing,
+    )
+    assert outcome.unknown() == [(55, "a"), (55, "b")]
+    assert outcome.tainted(NOT_READY) == [(5.02, "a"), (55.12, "b")]
+    assert outcome.tainted() == [(55, "a"), (60, "b")]
 
 
 @pytest.mark.parametrize("release", OLD)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
 from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replay import (
     NEVER_NS,
@@ -24,6 +25,7 @@ from kubectl_evictplan.windows.line_replay import (
     Order,
     Wait,
 )
+from kubectl_evictplan.windows.unknowns.lines import StaleView
 from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine, Served, orders
 from kubectl_evictplan.windows.zone_lines import ZoneLine
 
@@ -279,12 +281,25 @@ def wait_windows(
     waits: dict[str, list[WaitWindow]] = {}
     for group_names, places in zip(groups, found, strict=True):
         merged = [_merged(windows, spread.gap_ns, padding_ns) for windows in places]
-        if missed:
-            merged = [wait._replace(missed=missed) for wait in merged]
+        late = [line for line, rules in replayed if rules.stale_lister]
+        untried = missed
+        if any(_may_see_false(wait, group_names[0], late) for wait in merged):
+            untried = missed | {StaleView.name}
+        if untried:
+            merged = [wait._replace(missed=untried) for wait in merged]
         if merged:
             # One list for all of them.
             waits.update(dict.fromkeys(group_names, merged))
     return waits
+
+
+def _may_see_false(wait: WaitWindow, name: str, lines: Iterable[ZoneLine]) -> bool:
+    """Whether a pass may taint the node for the Ready=False that a late informer shows."""
+    written = [at_ns for line in lines for at_ns in line.unknown_after_false.get(name, ())]
+    if not written:
+        return False
+    since_ns, until_ns = min(written), max(written) + STALE_LISTER_NS
+    return any(low_ns < until_ns and since_ns <= high_ns for low_ns, high_ns in wait.spans)
 
 
 def _window(replays: list[_Alike], spread: Spread, *, sure: bool) -> WaitWindow:

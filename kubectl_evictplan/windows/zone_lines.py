@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNOWN
+from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
 from kubectl_evictplan.windows.line_replay import leaving_instants
 
 # What makes a queue anew, or its process.
@@ -87,10 +87,27 @@ class ZoneLine:
 
     @cached_property
     def turning_unknown(self) -> frozenset[str]:
-        """Nodes of which a tick writes Ready=Unknown; what is told at 0 was so before the start."""
-        told = (each for each in self.told if each.told is Told.STATUS and each.at_ns > 0)
+        """Nodes of which a tick writes Ready=Unknown.
+
+        What is told at 0 was so before the start, unless a process begins then: its first tick may have written it.
+        """
+        begins = any(each.told is Told.STARTED and each.at_ns == 0 for each in self.told)
+        since_ns = 0 if begins else 1
+        told = (each for each in self.told if each.told is Told.STATUS and each.at_ns >= since_ns)
         found = {each.name: UNKNOWN for each in told if each.status == UNKNOWN}
         return frozenset(self._of_members(found))
+
+    @cached_property
+    def unknown_after_false(self) -> Mapping[str, tuple[int, ...]]:
+        """Nodes that post Ready=False and fall silent: when ticks write Ready=Unknown of them."""
+        newest: dict[str, str | None] = {}
+        found: dict[str, tuple[int, ...]] = {}
+        for each in self.told:
+            if each.told is Told.STATUS:
+                if each.status == UNKNOWN and newest.get(each.name) == FALSE:
+                    found[each.name] = (*found.get(each.name, ()), each.at_ns)
+                newest[each.name] = each.status
+        return self._of_members(found)
 
     @cached_property
     def waiting(self) -> frozenset[str]:

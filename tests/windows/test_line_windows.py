@@ -258,3 +258,24 @@ def test_where_several_lose_their_taints_not_every_order_is_tried() -> None:
         [(ZoneLine(line.told), line.rules)], LAGS_ONLY, 0, set(), Replays(Budget())
     )
     assert waits["a"][0].missed == {"order in the line"}
+
+
+def test_a_stale_view_of_a_node_that_was_not_ready_before_is_told_as_not_wholly_explored() -> None:
+    line = Line("1.34.4", stale_lister=True)
+    line.status(5, "False", "a")
+    line.tell(5, Told.MARK, "a")
+    line.silent(5, "b")
+    line.status(14.9, "Unknown", "a")
+    waits = wait_windows(
+        [(ZoneLine(line.told), line.rules)], LAGS_ONLY, 0, set(), Replays(Budget())
+    )
+    assert waits["a"][0].missed == {"stale view"}
+    assert not waits["b"][0].missed
+
+
+def test_what_the_first_tick_of_a_process_writes_at_the_start_a_pass_may_not_see_yet() -> None:
+    line = Line("1.34.4")
+    line.tell(0, Told.STARTED)
+    line.silent(0, "a")
+    assert ZoneLine(line.told).turning_unknown == {"a"}
+    assert not ZoneLine(line.told[1:]).turning_unknown

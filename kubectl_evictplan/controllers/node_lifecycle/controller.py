@@ -375,6 +375,7 @@ class NodeLifecycle:
         state, name = self._state, node.name
         probe_ns = self._health[name].probe_ns - state.timeline.start_ns
         state.record_node(NodeBecameUnknown, state.node_causes[name], name, probe_ns)
+        self._tainter.unknown_written(node)
         state.update_node_conditions(name, conditions)
 
     def _mark_pods_not_ready(self, name: str) -> None:

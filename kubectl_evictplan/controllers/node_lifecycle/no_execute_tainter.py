@@ -62,6 +62,12 @@ class NoExecuteTainter:
         # True while a pass writes the taint that the node waited for.
         self.tainting_in_pass = False
         self._stale_lister = timing.stale_lister and profile.taint_on_current_condition
+        # What an informer that is late still shows of nodes of which a tick wrote Ready=Unknown.
+        self._shown_before: dict[str, str | None] = {}
+
+    def unknown_written(self, before: Node) -> None:
+        """A tick writes Ready=Unknown of the node, which was like this ``before``."""
+        self._shown_before[before.name] = before.ready_status
 
     @staticmethod
     def owns_taint(node: Node) -> bool:
@@ -114,7 +120,10 @@ class NoExecuteTainter:
         status = node.ready_status if node is not None else None
         reason = why_token_is_wasted(status, exists=node is not None)
         if reason is None and self._stale_lister and self._was_just_written(name):
-            reason = WasteReason.STALE_INFORMER
+            if self._shown_before.get(name) == FALSE:
+                status = FALSE  # the taint for that is written; the next tick swaps it
+            else:
+                reason = WasteReason.STALE_INFORMER
         if reason is not None:
             return wait_before_retry_ns(reason, self._profile)
         assert node is not None, "a node that is tainted exists"
