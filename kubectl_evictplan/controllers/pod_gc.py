@@ -72,6 +72,8 @@ class PodGC:
         if warm and timing.pod_gc_sightings:
             self._missing_since_ns = first_loop_ns - timing.pod_gc_sightings * self._grid.step_ns
         self._call: ScheduledCall | None = None
+        # What a loop itself deletes is no reason to plan one beside the next one.
+        self._is_looping = False
         # Candidates in the order in which they were found (dictionaries as ordered sets).
         self._out_of_service_names: dict[str, None] = {}
         self._unscheduled_keys: dict[str, None] = {}
@@ -123,7 +125,9 @@ class PodGC:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None:
-            self._note_pod(new)
+            # Whoever heard of it before may have deleted it meanwhile.
+            if new.key in self._state.pods:
+                self._note_pod(new)
         elif old is not None:
             self._unscheduled_keys.pop(old.key, None)
             self._terminated_keys.pop(old.key, None)
@@ -132,7 +136,7 @@ class PodGC:
         self._plan()
 
     def _plan(self) -> None:
-        if self._call is not None and self._call.callback is not None:
+        if self._is_looping or (self._call is not None and self._call.callback is not None):
             return
         if self._has_work():
             self._call = self._state.events.schedule(
@@ -147,6 +151,7 @@ class PodGC:
 
     def gc(self) -> None:
         """One loop, in upstream's order; then plan the next one that can find something."""
+        self._is_looping = True
         for pod in self._terminated_excess():
             self._delete(pod, GarbageReason.TERMINATED)
         for pod in list(self._out_of_service_pods()):
@@ -154,6 +159,7 @@ class PodGC:
         self._gc_orphaned()
         for pod in list(self._unscheduled_terminating()):
             self._delete(pod, GarbageReason.UNSCHEDULED_TERMINATING)
+        self._is_looping = False
         if self._has_work():
             self._call = self._state.events.schedule(
                 self._grid.after(self._state.now_ns), Priority.POD_GC, self.gc

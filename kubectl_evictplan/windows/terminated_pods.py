@@ -55,8 +55,13 @@ def put_terminated_pods(
     }
     if not taken:
         return
+    nodes = {each.pod.node_name for each in taken.values()}
+    held = {pod.key for pod in snapshot.pods if pod.finalizers and pod.node_name in nodes}
     for key, found in list(result.evictions.items()):
         first = taken.get((key.pod, key.uid))
+        if first is None and key.controller == POD_GC and key.pod in held:
+            # What only finalizers hold is deleted again beside other garbage of its node.
+            result.evictions[key] = _perhaps(found)
         if first is None or key.controller == POD_GC:
             continue
         if first.sure and found.earliest_ns > first.spans[-1][1] and not first.pod.finalizers:

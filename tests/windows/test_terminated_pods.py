@@ -11,11 +11,14 @@ from realities import World, draw_reality
 
 from builders import default_tolerations, make_event, make_pod, make_scenario, make_snapshot, ns
 from builders import tolerates as tolerating
+from kubectl_evictplan.cluster.timeline import PodDeleted
 from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.processes_up import ProcessLife
 from kubectl_evictplan.windows.terminated_pods import first_loops
 
@@ -140,3 +143,41 @@ def test_the_first_loop_comes_within_a_period_of_a_process_that_runs(
 ) -> None:
     found = [(low / 1e9, high / 1e9, sure) for (low, high), sure in first_loops(lives, ns(since))]
     assert found == expected
+
+
+def test_a_process_that_ends_after_a_loop_that_deleted_pods_leaves_no_loop_behind() -> None:
+    events = [
+        make_event(0.5, "node-delete", "n1"),
+        make_event(3, "controller-stop"),
+        make_event(4, "controller-start"),
+    ]
+    snapshot = make_snapshot(["n0", "n1"], [*map(finished, range(3)), make_pod("orphan", "n1")])
+    flags = {"terminated-pod-gc-threshold": "1"}
+    settings = ControllerSettings(kubernetes_version="1.29.6", flags=flags)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    timing = Timing(pod_gc_phase_ns=ns(1))
+    run = simulate(snapshot, make_scenario(events, horizon=90), configuration, timing)
+    deleted = [(each.pod, each.at_ns) for each in run.entries if isinstance(each, PodDeleted)]
+    # Not at 41: the new process counts the quarantine from its own first loop.
+    assert deleted == [("default/p0", ns(1)), ("default/p1", ns(1)), ("default/orphan", ns(44))]
+
+
+def test_garbage_that_finalizers_hold_is_not_certain_beside_pods_that_may_go_first() -> None:
+    # Already deleted for good, it is looked at again only where its node has another pod that is not.
+    held = finished(1, finalizers=["example.com/hold"])
+    events = [
+        make_event(3, "pod-delete", pods=[held.key]),
+        make_event(28, "node-delete", "n0"),
+    ]
+    older = make_pod("older", "n1", phase="Failed", created=-9000)
+    found = rows(predicted(*events, pods=[older, finished(0), held], threshold=1))
+    assert found["p0", "pod-gc"][0] == found["p1", "pod-gc"][0] == "possible"
+
+
+def test_one_that_the_taint_takes_as_it_is_created_is_not_counted_any_more() -> None:
+    late = make_pod("late", "n0", phase="Succeeded", created=None)
+    tainted = make_event(2, "taint", "n0", taint="B:NoExecute")
+    created = make_event(6, "pod-create", pod=late)
+    pods = [make_pod("p1", "n1", phase="Failed"), make_pod("p2", "n1", phase="Failed")]
+    found = rows(predicted(tainted, created, pods=pods, threshold=1))
+    assert found["late", "taint-eviction"][0] == "possible"
