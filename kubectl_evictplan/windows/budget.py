@@ -15,7 +15,7 @@ from typing import TypeVar
 _Item = TypeVar("_Item")
 
 # Of one prediction, for lines and pods together: some seconds.
-UNITS = 400_000
+UNITS = 1_200_000
 # Of simulating the pods of some nodes once, and for each entry of what happened; of looking up what happened before.
 SIMULATION, ENTRY, LOOK_UP = 60, 3, 8
 # Entries of one node run that fit into the work budget of all of them, which are planned before anything else is tried.
