@@ -47,22 +47,22 @@ class ChangeBounds:
     ) -> None:
         """Bound what was only explored of nodes; of those of ``names`` also what no run showed.
 
-        ``cut_short``: those of them of which a taint may be taken off although no run showed that either.
+        ``cut_short``: those of them of which what runs show exactly may come once more, and none showed it.
         """
         shown = _ordinals(table)
         keys = {key for (key, _), window in table.windows.items() if window.explored}
         for name in names:
             keys.add(NodeChangeKey(name, READY, UNKNOWN))
             for taint in LIFECYCLE_NO_EXECUTE_KEYS:
-                keys.add(NodeChangeKey(name, TAINT_ADDED, f"{taint}:{NO_EXECUTE}"))
-                if name in cut_short:
-                    keys.add(NodeChangeKey(name, TAINT_REMOVED, f"{taint}:{NO_EXECUTE}"))
+                for what in (TAINT_ADDED, TAINT_REMOVED):
+                    keys.add(NodeChangeKey(name, what, f"{taint}:{NO_EXECUTE}"))
         for key in sorted(keys):
             spans = list(self.changes(key))
             if spans:
-                cut = key.node in cut_short
-                add = key.what != TAINT_REMOVED or cut
-                _fit(table, key, shown.get(key, []), spans, add=add, again=cut)
+                again = key.node in cut_short
+                # Of the taints that evict nobody only what runs show is told.
+                add = key.what != TAINT_REMOVED or key.value.endswith(NO_EXECUTE)
+                _fit(table, key, shown.get(key, []), spans, add=add, again=again)
 
     def put_zones(self, table: WindowTable[ZoneStateKey]) -> None:
         """Bound when zones get into each state."""

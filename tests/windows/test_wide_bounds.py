@@ -88,6 +88,20 @@ def test_what_no_run_showed_takes_no_place_of_what_one_did() -> None:
     assert windows[1][0] <= 175.2 <= windows[1][1]
 
 
+def test_a_taint_that_no_run_showed_taken_off_is_told_where_not_everything_was_tried() -> None:
+    world = draw_soak_world(40001051).world
+    assert isinstance(world, World)
+    predicted = predict(world.snapshot, world.scenario, world.configuration)
+    evicting = f"{UNREACHABLE}:NoExecute"
+    removed = {
+        node.node: [each.certainty for each in node.changes if each.what == "taint-removed"]
+        for node in predicted.nodes
+        if any(each.value == evicting for each in node.changes)
+    }
+    assert predicted.inputs.coverage.outer_bound_nodes
+    assert removed and all(set(found) == {"possible"} for found in removed.values())
+
+
 def surely_deleted(pod: Pod, *events: ScenarioEvent, release: str = "1.29.6") -> dict[str, int]:
     """Until when wide bounds have the pod surely deleted, in a zone of twelve nodes."""
     snapshot = make_snapshot([f"n{number}" for number in range(12)], [pod])
