@@ -29,3 +29,19 @@ def test_an_orphan_is_collected_until_its_process_ends_or_it_is_deleted() -> Non
     starts = make_event(30.0, "controller-start")
     deleted = make_event(40.0, "pod-delete", pods="default/p")
     assert collected(stops, starts, deleted) == [(0.0, pytest.approx(25.436, abs=0.001))]
+
+
+def test_a_loop_may_just_end_the_quarantine_before_a_person_deletes_the_pod() -> None:
+    # From 10 s on loops come 20 s and their costs apart; the third one finds the pod, or nobody does before 65 s.
+    pod = make_pod("p", "gone", grace_seconds=0)
+    snapshot = make_snapshot(["n0"], [pod])
+    events = [
+        make_event(9, "controller-stop"),
+        make_event(10, "controller-start"),
+        make_event(65, "pod-delete", pods=[pod.key]),
+    ]
+    settings = ControllerSettings(kubernetes_version="1.29.6")
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario(events, horizon=100), configuration)
+    (eviction,) = prediction.evictions
+    assert eviction.latest_seconds == 50.05
